@@ -1,0 +1,224 @@
+"""The vocabulary in which every formula is written, and the array that carries a value of an arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Raw = NDArray[Any]
+Axis = int | tuple[int, ...] | None
+
+
+class Array:
+    """A value of the arithmetic `xp`: operators are its operations, so that formulas read as they are printed.
+
+    The other operand may be a Python int, float or Fraction, a NumPy number or array, or whatever `xp.asarray` takes.
+    """
+
+    __slots__ = ("value", "xp")
+    # NumPy's own operators must leave the right-hand side to us.
+    __array_ufunc__ = None
+
+    def __init__(self, xp: Arithmetic, value: Any) -> None:
+        self.xp = xp
+        self.value = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple(self.value.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.value.shape)
+
+    def __add__(self, other: Any) -> Any:
+        return self.xp.apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self.xp.apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.xp.apply("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.xp.apply("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.xp.apply("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.xp.apply("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.xp.apply("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.xp.apply("divide", other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.xp.apply("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self.xp.apply("matmul", other, self)
+
+    def __neg__(self) -> Any:
+        return self.xp.apply("negative", self)
+
+    def __abs__(self) -> Any:
+        return self.xp.apply("absolute", self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.xp.rearrange(lambda part: part[index], self)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"{self.xp!r}.asarray({self.value!r})"
+
+
+class Arithmetic:
+    """What a formula may ask of its first argument `xp`.
+
+    The vocabulary stands here once. An arithmetic gives it meaning by saying how numbers become arrays (`asarray`),
+    what each computing operation does (`apply`, by the operation's name), and which parts of an array move together
+    (`rearrange`). Axes, shapes and broadcasting are NumPy's. Masks and indices are NumPy bool and integer arrays,
+    which are known exactly. Entries of −inf are admitted: exp(−inf) is 0.
+    """
+
+    def asarray(self, x: Any) -> Any:
+        """Take a number, a nested list or an array of numbers; arrays of this arithmetic pass unchanged."""
+        raise TypeError(f"{type(self).__name__} does not say what its arrays are")
+
+    def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
+        """Carry out a computing operation of the vocabulary, given by name."""
+        raise TypeError(f"{type(self).__name__} does not compute")
+
+    def rearrange(self, move: Callable[..., Raw], /, *arrays: Any) -> Any:
+        """Apply `move`, which only copies and places entries, to every part that the arrays carry."""
+        raise TypeError(f"{type(self).__name__} does not say what its arrays carry")
+
+    def sqrt(self, x: Any) -> Any:
+        """√x, of a number that is never negative."""
+        return self.apply("sqrt", x)
+
+    def exp(self, x: Any) -> Any:
+        """e^x, and 0 at −inf."""
+        return self.apply("exp", x)
+
+    def log(self, x: Any) -> Any:
+        """The natural logarithm, −inf at 0."""
+        return self.apply("log", x)
+
+    def tanh(self, x: Any) -> Any:
+        """The hyperbolic tangent."""
+        return self.apply("tanh", x)
+
+    def erf(self, x: Any) -> Any:
+        """2/√π ∫₀ˣ exp(−t²) dt."""
+        return self.apply("erf", x)
+
+    def sin(self, x: Any) -> Any:
+        """The sine of x radians."""
+        return self.apply("sin", x)
+
+    def cos(self, x: Any) -> Any:
+        """The cosine of x radians."""
+        return self.apply("cos", x)
+
+    def maximum(self, a: Any, b: Any) -> Any:
+        """The larger of two, entry by entry."""
+        return self.apply("maximum", a, b)
+
+    def minimum(self, a: Any, b: Any) -> Any:
+        """The smaller of two, entry by entry."""
+        return self.apply("minimum", a, b)
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        """The matrix product of the last two axes, the axes before them broadcast."""
+        return self.apply("matmul", a, b)
+
+    def sum(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+        """The sum along one axis, several, or all; 0 over nothing."""
+        return self.apply("sum", x, axis=axis, keepdims=keepdims)
+
+    def max(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+        """The largest entry along one axis, several, or all; −inf over nothing."""
+        return self.apply("max", x, axis=axis, keepdims=keepdims)
+
+    def where(self, mask: Any, a: Any, b: Any) -> Any:
+        """`a` where the exactly known `mask` is true and `b` elsewhere; what is not chosen is not looked at."""
+        m = np.asarray(mask, dtype=bool)
+        return self.rearrange(lambda p, q: np.where(m, p, q), a, b)
+
+    def swapaxes(self, x: Any, i: int, j: int) -> Any:
+        """Exchange the axes i and j."""
+        return self.rearrange(lambda p: np.swapaxes(p, i, j), x)
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """The same entries in the same row-major order under another shape."""
+        return self.rearrange(lambda p: np.reshape(p, tuple(shape)), x)
+
+    def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:
+        """Repeat axes of length 1 until the shape is reached."""
+        return self.rearrange(lambda p: np.broadcast_to(p, tuple(shape)), x)
+
+    def concat(self, arrays: Sequence[Any], axis: int = 0) -> Any:
+        """Join along an axis that exists."""
+        return self.rearrange(lambda *parts: np.concatenate(parts, axis=axis), *arrays)
+
+    def stack(self, arrays: Sequence[Any], axis: int = 0) -> Any:
+        """Join along a new axis."""
+        return self.rearrange(lambda *parts: np.stack(parts, axis=axis), *arrays)
+
+    def repeat(self, x: Any, n: int, axis: int) -> Any:
+        """Repeat every entry n times in place along `axis`: for n = 2, a b becomes a a b b."""
+        return self.rearrange(lambda p: np.repeat(p, n, axis=axis), x)
+
+    def take_along(self, x: Any, indices: Any, axis: int) -> Any:
+        """The entries at `indices` along `axis`, after numpy.take_along_axis."""
+        i = np.asarray(indices)
+        return self.rearrange(lambda p: np.take_along_axis(p, i, axis=axis), x)
+
+
+class Plain(Arithmetic):
+    """An arithmetic whose arrays carry one NumPy array and whose operations are functions of such arrays."""
+
+    functions: dict[str, Callable[..., Any]]
+
+    def convert(self, x: Any) -> Raw:
+        """Turn numbers into the NumPy array that an array of this arithmetic carries."""
+        raise TypeError(f"{type(self).__name__} does not say what it carries")
+
+    def asarray(self, x: Any) -> Array:
+        """Take a number, a nested list or an array of numbers; arrays of this arithmetic pass unchanged."""
+        if isinstance(x, Array):
+            if x.xp is not self:
+                raise TypeError(f"expected an array of {self!r}, got one of {x.xp!r}")
+            return x
+        return Array(self, self.convert(x))
+
+    def apply(self, operation: str, /, *operands: Any, **options: Any) -> Array:
+        """Carry out a computing operation of the vocabulary, given by name."""
+        raw = [x.value if isinstance(x, Array) and x.xp is self else self.asarray(x).value for x in operands]
+        with np.errstate(all="ignore"):
+            return Array(self, self.convert(self.functions[operation](*raw, **options)))
+
+    def rearrange(self, move: Callable[..., Raw], /, *arrays: Any) -> Array:
+        """Apply `move`, which only copies and places entries, to what the arrays carry."""
+        return Array(self, np.asarray(move(*[self.asarray(x).value for x in arrays])))
+
+    def tofloat(self, x: Any) -> NDArray[np.float64]:
+        """The values as float64, rounded to nearest."""
+        return np.asarray(self.asarray(x).value, dtype=np.float64)
+
+
+class Formula(Protocol):
+    """A formula takes the arithmetic first and returns a value of that arithmetic."""
+
+    def __call__(self, xp: Any, /, *args: Any, **options: Any) -> Any: ...
