@@ -1,0 +1,48 @@
+"""A requirement: one thing the mathematics demands of an implementation, and the bugs that demanding it catches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """How a requirement is known to hold: what kind of evidence a violation is."""
+
+    CONTRACT = "contract"  # shapes, dtypes, purity, layout
+    EQUATION = "equation"  # equality with the printed formula
+    GRADIENT = "gradient"  # equality with the proved vector-Jacobian product
+    LAW = "law"  # a theorem that holds whatever the formula's text
+    NUMERICS = "numerics"  # range and accuracy, beyond algebra
+    REFUSAL = "refusal"  # bad input is refused
+    CONVENTION = "convention"  # a documented choice that may be claimed otherwise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """What is demanded, of which operation, and why anyone should care.
+
+    slug: permanent name, ``operation.law`` such as ``attention.causality``.
+    operation: a name of the operations contract.
+    statement: the law over the real numbers (words, with LaTeX between dollar signs).
+    float_form: the same law as it holds for floating-point numbers, which is what is judged.
+    kind: the kind of evidence.
+    equations: numbers of the source documents' equations it rests on, as strings (``"24a"``).
+    prerequisites: slugs that must hold first; where one fails, this one is blocked, not failed.
+    bug_class: the class of bug a violation is.
+    precedents: public issues or pull requests that were such bugs.
+    """
+
+    slug: str
+    operation: str
+    statement: str
+    float_form: str
+    kind: Kind
+    equations: tuple[str, ...] = ()
+    prerequisites: tuple[str, ...] = ()
+    bug_class: str = ""
+    precedents: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.slug.startswith(f"{self.operation}."):
+            raise ValueError(f"slug: expected {self.operation + '.'!r}… for an operation's requirement, got {self.slug!r}")

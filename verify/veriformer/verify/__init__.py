@@ -1,0 +1,1 @@
+"""Properties that bind any implementation to the specification."""

@@ -1,0 +1,38 @@
+"""The four floating-point formats under one name each: the record's name, PyTorch's dtype, the spec's format."""
+
+from __future__ import annotations
+
+import torch
+
+from veriformer.spec.arithmetic import FORMATS, Format
+
+TORCH: dict[str, torch.dtype] = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
+NAMES: tuple[str, ...] = tuple(TORCH)
+HALVES: tuple[str, ...] = ("bf16", "fp16")
+
+_ALIASES = {
+    "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32",
+    "bfloat16": "bf16", "float16": "fp16", "half": "fp16",
+}  # fmt: skip
+
+
+def canonical(name: str) -> str:
+    """The record's name of a format, from any usual spelling (``float32``, ``torch.float32``, ``fp32``).
+
+    Raises ValueError with the known names for anything else.
+    """
+    short = str(name).removeprefix("torch.").lower()
+    short = _ALIASES.get(short, short)
+    if short not in TORCH:
+        raise ValueError(f"dtype: expected one of {', '.join(NAMES)}, got {name!r}")
+    return short
+
+
+def format_of(dtype: torch.dtype) -> Format:
+    """The spec's format of a PyTorch dtype."""
+    return FORMATS[canonical(str(dtype))]

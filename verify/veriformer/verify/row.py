@@ -1,0 +1,231 @@
+"""One row: a check on one implementation in one dtype on one device, from Hypothesis to a Result."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import hypothesis
+import hypothesis.strategies as st
+import torch
+from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+
+from veriformer.verify import isolation
+from veriformer.verify.check import Check
+from veriformer.verify.judge import Tally, Violation
+from veriformer.verify.loading import Target
+from veriformer.verify.profiles import Profile
+from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
+from veriformer.verify.script import describe, script
+from veriformer.verify.trial import Trial
+
+VACUOUS_SHARE = 0.5
+"""A row in which more than this share of the examples could not tell right from wrong was not exercised."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is to be run."""
+
+    check: Check
+    dtype: str
+    device: str = "cpu"
+
+    @property
+    def key(self) -> str:
+        """The name of the row, the same in every run."""
+        return f"{self.check.requirement.slug}[{self.dtype}-{self.device}]"
+
+    @property
+    def group(self) -> str:
+        """Rows of one group run in order on one worker, so that prerequisites come first."""
+        return f"{self.check.operation}-{self.dtype}"
+
+    def result(self, status: Status, **fields: object) -> Result:
+        """A Result for this row."""
+        requirement = self.check.requirement
+        return Result(
+            requirement=requirement.slug,
+            operation=requirement.operation,
+            equations=list(requirement.equations),
+            dtype=self.dtype,
+            device=self.device,
+            status=status,
+            bug_class=requirement.bug_class or None,
+            kind=requirement.kind.value,
+            **fields,  # type: ignore[arg-type]
+        )
+
+
+def plan(checks: Sequence[Check], dtypes: Sequence[str], device: str = "cpu") -> list[Row]:
+    """Every row of a run, in the order in which results are listed."""
+    return [Row(check, dtype, device) for check in checks for dtype in dtypes if dtype in check.dtypes]
+
+
+def run_row(
+    row: Row,
+    target: Target,
+    profile: Profile,
+    seed: str,
+    finished: Mapping[str, Status],
+    *,
+    may_kill: bool = False,
+) -> Result:
+    """Run one row to its Result. Whatever the target does short of ending the process becomes a status.
+
+    finished: statuses of rows already run, by key, to see whether a prerequisite failed.
+    """
+    settled = _settled_by_claims(row, target) or _settled_by_prerequisites(row, finished)
+    if settled is not None:
+        return settled
+    started = time.perf_counter()
+    search = _Search(row, target, profile)
+    try:
+        with isolation.time_limit(profile.timeout_s, may_kill=may_kill):
+            result = search.run(seed)
+    except isolation.RowTimeout:
+        result = row.result(
+            Status.TIMEOUT,
+            examples=search.tally.examples,
+            message=f"stopped after {profile.timeout_s:g} s in example {search.tally.examples}",
+        )
+    return Result(**{**vars(result), "seconds": round(time.perf_counter() - started, 4)})
+
+
+def _settled_by_claims(row: Row, target: Target) -> Result | None:
+    operation, claims = row.check.operation, target.claims
+    if operation in claims.not_provided:
+        return row.result(Status.NOT_PROVIDED, message=claims.not_provided[operation])
+    if target.operation(operation) is None:
+        return row.result(Status.NOT_PROVIDED, message=f"the implementation has no callable {operation!r}")
+    if not claims.promises(operation, row.dtype):
+        return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no {row.dtype} for {operation}")
+    if claims.devices and row.device not in claims.devices:
+        return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no results on {row.device}")
+    return None
+
+
+def _settled_by_prerequisites(row: Row, finished: Mapping[str, Status]) -> Result | None:
+    for slug in row.check.requirement.prerequisites:
+        if finished.get(f"{slug}[{row.dtype}-{row.device}]") in BLOCKING:
+            return row.result(Status.BLOCKED, blocked_by=slug, message=f"rests on {slug}, which does not hold")
+    return None
+
+
+class _StopShrinking(BaseException):
+    """The effort for making the example smaller is spent; the smallest so far stands."""
+
+
+@dataclass
+class _Search:
+    """The search for a violation: counts examples until the first, then keeps the smallest."""
+
+    row: Row
+    target: Target
+    profile: Profile
+    tally: Tally = field(default_factory=Tally)
+    best: tuple[Violation, Trial] | None = None
+    shrinks: int = 0
+
+    def run(self, seed: str) -> Result:
+        torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
+        examples = max(1, round(self.profile.examples * self.row.check.effort))
+        settings = hypothesis.settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            derandomize=False,
+            print_blob=False,
+            report_multiple_bugs=False,
+            verbosity=hypothesis.Verbosity.quiet,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            phases=[hypothesis.Phase.generate] + ([hypothesis.Phase.shrink] if self.profile.shrinks else []),
+        )
+        prop = hypothesis.seed(_number(f"{seed}|{self.row.key}"))(settings(hypothesis.given(st.data())(self._example)))
+        try:
+            prop()
+            if self.row.check.finish is not None:
+                self.row.check.finish(self.tally)
+        except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
+            return self._failed(error)
+        except Exception:
+            return self._broken()
+        return self._held()
+
+    def _example(self, data: st.DataObject) -> None:
+        check = self.row.check
+        trial = Trial(self.target, check.operation, check.positional, self.row.dtype, self.row.device, data)
+        if self.best is None:
+            trial.tally = self.tally
+            self.tally.examples += 1
+        else:
+            self.shrinks += 1
+            if self.shrinks > self.profile.shrinks:
+                raise _StopShrinking
+        try:
+            check.body(trial)
+        except UnsatisfiedAssumption:
+            self.tally.examples -= self.best is None
+            raise
+        except Violation as violation:
+            if self.best is None or _size(trial) <= _size(self.best[1]):
+                self.best = (violation, trial)
+            raise
+        if self.best is None and not any(trial.effective):
+            self.tally.vacuous += 1
+
+    def _held(self) -> Result:
+        share = self.tally.vacuous / max(1, self.tally.examples)
+        convention = self.row.check.convention
+        status, message = Status.PASS, None
+        if share > VACUOUS_SHARE:
+            status, message = Status.VACUOUS, f"{share:.0%} of the examples could not tell right from wrong"
+        elif convention is not None and self.target.claims.deviates(convention):
+            status, message = Status.DEVIATION, f"{convention} = {self.target.claims.convention(convention)!r}, as claimed"
+        return self._result(status, message)
+
+    def _failed(self, error: BaseException) -> Result:
+        if self.best is None and not isinstance(error, Violation):
+            return self._broken()
+        if self.best is None:
+            return self._result(Status.FAIL, str(error))
+        violation, trial = self.best
+        return self._result(Status.FAIL, str(violation), _counterexample(self.row, self.target, violation, trial))
+
+    def _broken(self) -> Result:
+        return self._result(Status.HARNESS_ERROR, traceback.format_exc(limit=-6))
+
+    def _result(self, status: Status, message: str | None, example: Counterexample | None = None) -> Result:
+        return self.row.result(
+            status,
+            examples=self.tally.examples,
+            worst_ratio=self.tally.worst_ratio,
+            vacuous_share=self.tally.vacuous / max(1, self.tally.examples),
+            message=message,
+            counterexample=example,
+        )
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def _size(trial: Trial) -> int:
+    values = [value for call in trial.calls for value in call.arguments.values()]
+    flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+    return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
+
+
+def _counterexample(row: Row, target: Target, violation: Violation, trial: Trial) -> Counterexample:
+    title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
+    lines = violation.lines or ["raise SystemExit(0)"]
+    return Counterexample(
+        arguments={key: describe(value) for call in trial.calls[-1:] for key, value in call.arguments.items()},
+        observed=violation.observed,
+        exact=violation.exact,
+        bound=violation.bound,
+        script=script(title, target.loader, trial.calls, lines),
+    )

@@ -1,0 +1,139 @@
+"""Counterexamples as Python scripts that need nothing of the suite but the numbers it found.
+
+A script loads the target, makes the arguments, repeats the calls and the verdict, and ends with a status other than 0 exactly
+where the violation is reproduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Seed:
+    """Stands for a ``torch.Generator`` in recorded arguments: built afresh, from this seed, at every call."""
+
+    value: int
+
+    def generator(self) -> torch.Generator:
+        """A new generator in the state that this seed gives."""
+        return torch.Generator().manual_seed(self.value)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One call of the target as it was made: enough to make it again.
+
+    name: the variable that holds its result. wrt: the arguments whose gradients are taken, with ``cotangent``.
+    refusal: None for an ordinary call; for bad input, what the message of the refusal must contain (perhaps nothing).
+    """
+
+    name: str
+    operation: str
+    positional: tuple[str, ...]
+    arguments: Mapping[str, Any]
+    wrt: tuple[str, ...] = ()
+    cotangent: torch.Tensor | None = None
+    refusal: str | None = None
+
+
+def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
+    """The whole script as text."""
+    lines = [f'"""{title}"""', "", "from math import inf, nan", "", "import torch", "", loader, ""]
+    names: dict[int, str] = {}
+    for call in calls:
+        lines += _call(call, names)
+    return "\n".join([*lines, *verdict]) + "\n"
+
+
+def _call(call: Recorded, names: dict[int, str]) -> list[str]:
+    lines = []
+    words = {}
+    for key, value in call.arguments.items():
+        words[key] = _argument(f"{key}{call.name.removeprefix('r')}", value, key in call.wrt, names, lines)
+    listed = [words[key] if key in call.positional else f"{key}={words[key]}" for key in call.arguments]
+    made = f"{call.name} = target.{call.operation}({', '.join(listed)})"
+    lines += [made] if call.refusal is None else _refused(made, call.refusal)
+    if call.wrt:
+        lines.append(f"cotangent = {literal(call.cotangent)}")
+        leaves = ", ".join(words[key] for key in call.wrt)
+        lines.append(
+            f"{call.name}_grads = torch.autograd.grad({call.name}, [{leaves}], cotangent, allow_unused=True, "
+            "materialize_grads=True)"
+        )
+        lines += [f"{call.name}_grad_{key} = {call.name}_grads[{i}]" for i, key in enumerate(call.wrt)]
+    return lines
+
+
+def _refused(made: str, named: str) -> list[str]:
+    return [
+        "try:",
+        f"    {made}",
+        "except (ValueError, TypeError) as error:",
+        f"    raise SystemExit(0 if {named!r} in str(error) else f'the refusal does not name {named}: {{error}}')",
+        'raise SystemExit("bad input was accepted")',
+    ]
+
+
+def _argument(name: str, value: Any, leaf: bool, names: dict[int, str], lines: list[str]) -> str:
+    if isinstance(value, torch.Tensor):
+        if leaf or id(value) not in names:
+            lines.append(f"{name} = {literal(value)}{'.requires_grad_()' if leaf else ''}")
+            names[id(value)] = name
+        return names[id(value)]
+    if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+        items = [_argument(f"{name}_{i}", item, leaf, names, lines) for i, item in enumerate(value)]
+        return f"[{', '.join(items)}]"
+    return literal(value)
+
+
+def literal(value: Any) -> str:
+    """Python source of a value: tensors with their dtype and layout, generators by their seed, the rest by ``repr``."""
+    if isinstance(value, Seed):
+        return f"torch.Generator().manual_seed({value.value})"
+    if isinstance(value, torch.Tensor):
+        return _tensor(value.detach().cpu())
+    return repr(value)
+
+
+def _tensor(value: torch.Tensor) -> str:
+    base = tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in zip(value.shape, value.stride(), strict=True))
+    kept = value[base]
+    numbers = kept.double() if kept.is_floating_point() else kept
+    text = f"torch.tensor({numbers.tolist()!r}, dtype={value.dtype})"
+    if value.numel() == 0:
+        text = f"torch.empty({tuple(kept.shape)!r}, dtype={value.dtype})"
+    elif not kept.is_contiguous():
+        text = f"torch.empty_strided({tuple(kept.shape)!r}, {kept.stride()!r}, dtype={value.dtype}).copy_({text})"
+    return text if kept.shape == value.shape else f"{text}.expand({tuple(value.shape)!r})"
+
+
+def describe(value: Any) -> Any:
+    """An argument as plain data for the record."""
+    if isinstance(value, torch.Tensor):
+        values = value.detach().cpu()
+        numbers = values.double() if values.is_floating_point() else values
+        return {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape), "values": numbers.tolist()}
+    if isinstance(value, Seed):
+        return {"generator_seed": value.value}
+    if isinstance(value, list | tuple):
+        return [describe(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def within_bound(expression: str, exact: Any, bound: Any) -> list[str]:
+    """Verdict lines: the expression lies within the bound of the exact values, element by element."""
+    return [
+        f"observed = {expression}",
+        f"exact = torch.tensor({exact!r}, dtype=torch.float64)",
+        f"bound = torch.tensor({bound!r}, dtype=torch.float64)",
+        "observed = observed.detach().cpu().double()",
+        "error = (observed - exact).abs()",
+        "within = (error <= bound) | (observed == exact) | bound.isposinf()",
+        'print("observed", observed, "exact", exact, "error", error, "bound", bound, sep="\\n")',
+        'raise SystemExit("violated" if not within.all() else 0)',
+    ]

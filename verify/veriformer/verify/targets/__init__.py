@@ -1,0 +1,35 @@
+"""Targets that ship with the suite, by the names that the command line takes.
+
+A target is found by name and built only when it is asked for, so that looking at the list imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import partial
+
+_SHIPPED: dict[str, tuple[str, str]] = {
+    "impl": ("veriformer.verify.targets.own", "default"),
+    "impl:reference": ("veriformer.verify.targets.own", "reference"),
+    "impl:tiled": ("veriformer.verify.targets.own", "tiled"),
+    "impl:sdpa": ("veriformer.verify.targets.own", "sdpa"),
+    "torch": ("veriformer.verify.targets.torch_functional", "TARGET"),
+}
+
+
+def names() -> list[str]:
+    """Every shipped name, and the families of names that take an identifier."""
+    return [*_SHIPPED, "mutant:ID", "variant:ID", "sabotage:KIND"]
+
+
+def find(spec: str) -> Callable[[], object] | None:
+    """How to build the shipped target of that name, or None where no such name ships."""
+    if spec in _SHIPPED:
+        module, attribute = _SHIPPED[spec]
+        return lambda: getattr(importlib.import_module(module), attribute)
+    family, _, identifier = spec.partition(":")
+    if identifier and family in ("mutant", "variant", "sabotage"):
+        mutants = importlib.import_module("veriformer.verify.mutants")
+        return partial(mutants.build, family, identifier)
+    return None
