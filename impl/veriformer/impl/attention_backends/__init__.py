@@ -1,0 +1,10 @@
+"""Attention, computed in several ways that all mean the same."""
+
+from veriformer.impl.attention_backends import reference, sdpa, tiled
+from veriformer.impl.attention_backends.arguments import Attention
+
+BACKENDS: dict[str, Attention] = {
+    "reference": reference.attention,
+    "tiled": tiled.attention,
+    "sdpa": sdpa.attention,
+}

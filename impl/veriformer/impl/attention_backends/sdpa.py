@@ -1,0 +1,58 @@
+"""Attention by PyTorch's own kernels, wherever they can express the call."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from veriformer.impl.attention_backends.arguments import Call, backend
+from veriformer.impl.attention_backends.reference import dense
+from veriformer.impl.precision import widen
+
+
+def fused(call: Call) -> Tensor:
+    """`sdpa`: `torch.nn.functional.scaled_dot_product_attention`.
+
+    A bottom-right causal mask of other than square shape, a window and a mask become one boolean `attn_mask`, a bias a
+    floating-point one. The formula of `reference` computes what the kernels cannot express: a soft-cap, dropout from a
+    generator of one's own, no key at all, and keys or values that hold NaN or ∞ where something is hidden.
+    """
+    if call.softcap is not None or call.k.shape[2] == 0 or (call.dropout_p and call.generator) or call.poisoned():
+        return dense(call)
+    q, k, v = (_on_cpu_widened(x) for x in (call.q, call.k, call.v))
+    plain = call.is_causal and call.shift == 0 and call.mask is None and call.bias is None and call.window is None
+    attn_mask, empty = (None, None) if plain else _attn_mask(call, q.dtype)
+    o = scaled_dot_product_attention(
+        q,
+        k,
+        v,
+        attn_mask=attn_mask,
+        is_causal=plain,
+        dropout_p=call.dropout_p,
+        scale=call.scale,
+        enable_gqa=call.group > 1,
+    )
+    return (o if empty is None else o.masked_fill(empty, 0)).to(call.q.dtype)
+
+
+attention = backend(fused)
+
+
+def _on_cpu_widened(x: Tensor) -> Tensor:
+    """On an accelerator the kernels accumulate halves in float32 themselves; on the CPU their backward passes do not."""
+    return widen(x) if x.device.type == "cpu" else x
+
+
+def _attn_mask(call: Call, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
+    """Return what the kernel adds to the scores, and the rows that see nothing.
+
+    Kernels differ in what they make of an empty row, so it is shown everything and set to zero afterwards.
+    """
+    visible, bias = call.visible(), call.bias
+    if visible is None and bias is None:
+        return None, None
+    if bias is None:
+        empty = ~visible.any(-1, keepdim=True)
+        return visible | empty, empty
+    s = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
+    empty = (s == -torch.inf).all(-1, keepdim=True)
+    return s.masked_fill(empty, 0).to(dtype), empty

@@ -1,0 +1,1 @@
+"""Layers that act on each position alone."""

@@ -1,0 +1,1 @@
+"""Between a gradient and a step."""

@@ -1,0 +1,16 @@
+"""The dtype in which sums are formed: halves carry too few digits, and too little range, to accumulate in."""
+
+import torch
+from torch import Tensor
+
+_WIDER = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
+
+
+def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return float32 for the two halves, and `dtype` itself for float32 and float64."""
+    return _WIDER.get(dtype, dtype)
+
+
+def widen(x: Tensor) -> Tensor:
+    """Return `x` in its accumulation dtype; differentiable, and `x` itself where nothing needs to change."""
+    return x.to(accumulation_dtype(x.dtype))
