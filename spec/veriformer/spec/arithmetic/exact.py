@@ -1,79 +1,123 @@
 """Exact arithmetic: mpmath numbers with a precision far beyond any format. The oracle of fp64."""
 
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from mpmath import libmp
 from mpmath.ctx_mp import MPContext
+from numpy.typing import NDArray
 
-from veriformer.spec.arithmetic.vocabulary import Axis, Plain, Raw
+from veriformer.spec.arithmetic.plain import Plain
+from veriformer.spec.arithmetic.vocabulary import Axis, Raw
+
+# Numbers further apart than this are added one by one, since their common scale would be a huge integer.
+_WIDEST_SCALE = 8192
+
+_total: Any = np.add.reduce
+_largest: Any = np.maximum.reduce
 
 
 class Exact(Plain):
     """Evaluate a formula with `precision` bits per operation, on object arrays of mpmath numbers.
 
-    The numbers live in a context of their own: mpmath's global precision is neither read nor changed.
+    The numbers live in a context of their own: mpmath's global precision is neither read nor changed. Sums and
+    products of matrices are rounded once, at the end.
     """
 
     def __init__(self, precision: int = 200) -> None:
         self.precision = precision
+        self.unit_roundoff = 2.0**-precision
         self.context = context = MPContext()
         context.prec = precision
         self._number = context.mpf
-        self._tonumber = np.frompyfunc(self._convert_one, 1, 1)
-        zero, bottom = context.mpf(0), context.mpf("-inf")
-
-        def exact_sum(x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
-            return np.sum(x, axis=axis, keepdims=keepdims, initial=zero)
-
-        def exact_max(x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
-            return np.max(x, axis=axis, keepdims=keepdims, initial=bottom)
-
-        def exact_matmul(a: Raw, b: Raw) -> Any:
-            return np.matmul(a, b) if a.shape[-1] else zero + np.zeros(np.matmul(a, b).shape)
-
-        def exact_divide(a: Any, b: Any) -> Any:
-            if b:
-                return a / b
-            return context.nan if not a or context.isnan(a) else a * context.inf
-
-        def exact_log(a: Any) -> Any:
-            return context.log(a) if a > 0 else (bottom if a == 0 else context.nan)
-
+        self._bottom = context.mpf("-inf")
+        self._convert = np.frompyfunc(self._convert_one, 1, 1)
+        self._tofloat = np.frompyfunc(lambda x: libmp.to_float(x._mpf_, rnd="n"), 1, 1)
+        # A number too small for float64 is not zero, and must not become exact by looking like it.
+        self._magnitude = np.frompyfunc(lambda x: abs(libmp.to_float(x._mpf_)) or (2.0**-1074 if x else 0.0), 1, 1)
         self.functions = {
             "add": np.add,
             "subtract": np.subtract,
             "multiply": np.multiply,
-            "divide": np.frompyfunc(exact_divide, 2, 1),
+            "divide": np.frompyfunc(self._divide_one, 2, 1),
             "negative": np.negative,
             "absolute": np.absolute,
-            "sqrt": np.frompyfunc(context.sqrt, 1, 1),
+            "sqrt": self._defined_from(0, context.sqrt),
             "exp": np.frompyfunc(context.exp, 1, 1),
-            "log": np.frompyfunc(exact_log, 1, 1),
+            "log": self._defined_from(0, lambda x: context.log(x) if x else self._bottom),
             "tanh": np.frompyfunc(context.tanh, 1, 1),
             "erf": np.frompyfunc(context.erf, 1, 1),
             "sin": np.frompyfunc(context.sin, 1, 1),
             "cos": np.frompyfunc(context.cos, 1, 1),
             "maximum": np.maximum,
             "minimum": np.minimum,
-            "matmul": exact_matmul,
-            "sum": exact_sum,
-            "max": exact_max,
+            "matmul": self._matmul,
+            "sum": self._sum,
+            "max": self._max,
         }
 
     def __repr__(self) -> str:
         return f"Exact({self.precision})"
 
+    def convert(self, x: Any) -> Raw:
+        """Numbers as mpmath numbers: floats and integers without error, Fractions rounded to the precision."""
+        return np.asarray(self._convert(np.asarray(x).astype(object)), dtype=object)
+
+    def finish(self, y: Any) -> Raw:
+        """Results as they are."""
+        return np.asarray(y, dtype=object)
+
+    def tofloat(self, value: Raw) -> NDArray[np.float64]:
+        """The numbers as float64, rounded to nearest."""
+        return np.asarray(self._tofloat(value), dtype=np.float64)
+
+    def magnitude(self, value: Raw) -> NDArray[np.float64]:
+        """|value| to within a rounding of float64, positive unless the value is zero."""
+        return np.asarray(self._magnitude(value), dtype=np.float64)
+
     def _convert_one(self, x: Any) -> Any:
-        if type(x) is self._number:
-            return x
-        if hasattr(x, "numerator") and not isinstance(x, int):
-            return self._number(int(x.numerator)) / int(x.denominator)
+        if isinstance(x, Fraction):
+            return self._number(x.numerator) / x.denominator
         return self._number(x)
 
-    def convert(self, x: Any) -> Raw:
-        """Numbers as mpmath numbers: floats and dyadic numbers without error, Fractions rounded to the precision."""
-        if isinstance(x, np.ndarray) and x.dtype != object:
-            x = np.asarray(x, dtype=np.float64).astype(object) if x.dtype.kind == "f" else x.astype(object)
-        elif isinstance(x, np.ndarray) and x.size and type(x.flat[0]) is self._number:
-            return x
-        return np.asarray(self._tonumber(np.asarray(x, dtype=object)), dtype=object)
+    def _divide_one(self, a: Any, b: Any) -> Any:
+        if b:
+            return a / b
+        return a * self.context.inf if a else self.context.nan
+
+    def _defined_from(self, low: int, f: Callable[[Any], Any]) -> Callable[..., Any]:
+        nan = self.context.nan
+        guarded: Callable[..., Any] = np.frompyfunc(lambda x: f(x) if x >= low else nan, 1, 1)
+        return guarded
+
+    def _max(self, x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
+        return _largest(x, axis=axis, keepdims=keepdims, initial=self._bottom)
+
+    def _sum(self, x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
+        scaled = self._scaled(x)
+        if scaled is None:
+            return _total(x, axis=axis, keepdims=keepdims)
+        return self._unscaled(_total(scaled[0], axis=axis, keepdims=keepdims), scaled[1])
+
+    def _matmul(self, a: Raw, b: Raw) -> Any:
+        x, y = self._scaled(a), self._scaled(b)
+        if x is None or y is None:
+            return np.matmul(a, b)
+        return self._unscaled(np.matmul(x[0], y[0]), x[1] + y[1])
+
+    def _scaled(self, x: Raw) -> tuple[Raw, int] | None:
+        """Integers m and one exponent e with x = m · 2^e: ten times as fast to add as mpmath numbers, and exact."""
+        parts = [number._mpf_ for number in x.flat]
+        exponents = [e for _, m, e, _ in parts if m]
+        low = min(exponents, default=0)
+        if max(exponents, default=0) - low > _WIDEST_SCALE or any(e and not m for _, m, e, _ in parts):
+            return None
+        integers = np.empty(x.size, dtype=object)
+        integers[:] = [(-m if sign else m) << (e - low) if m else 0 for sign, m, e, _ in parts]
+        return integers.reshape(x.shape), low
+
+    def _unscaled(self, integers: Any, e: int) -> Any:
+        number = lambda m: self.context.make_mpf(libmp.from_man_exp(m, e, self.precision, "n"))  # noqa: E731
+        return np.frompyfunc(number, 1, 1)(integers)

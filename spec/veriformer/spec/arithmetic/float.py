@@ -1,22 +1,25 @@
 """Float arithmetic: NumPy float64, every result rounded to the format. The plain formula in the same dtype."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from veriformer.spec.arithmetic.formats import FORMATS, Format
-from veriformer.spec.arithmetic.vocabulary import Axis, Plain, Raw
+from veriformer.spec.arithmetic.plain import Plain
+from veriformer.spec.arithmetic.vocabulary import Axis, Raw
 
-_erf = np.frompyfunc(math.erf, 1, 1)
-
-
-def _float_erf(x: Raw) -> Raw:
-    return np.asarray(_erf(x), dtype=np.float64)
+_erf_of_one = np.frompyfunc(math.erf, 1, 1)
+_largest: Any = np.maximum.reduce
 
 
-def _float_max(x: Raw, axis: Axis = None, keepdims: bool = False) -> Raw:
-    return np.asarray(np.max(x, axis=axis, keepdims=keepdims, initial=-np.inf))
+def _erf(x: Raw) -> Raw:
+    return np.asarray(_erf_of_one(x), dtype=np.float64)
+
+
+def _max(x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
+    return _largest(x, axis=axis, keepdims=keepdims, initial=-np.inf)
 
 
 class Float(Plain):
@@ -25,7 +28,7 @@ class Float(Plain):
     Sums and products of matrices accumulate in float64 and are rounded once, as hardware with wide accumulators does.
     """
 
-    functions = {
+    functions: Mapping[str, Callable[..., Any]] = {
         "add": np.add,
         "subtract": np.subtract,
         "multiply": np.multiply,
@@ -36,18 +39,19 @@ class Float(Plain):
         "exp": np.exp,
         "log": np.log,
         "tanh": np.tanh,
-        "erf": _float_erf,
+        "erf": _erf,
         "sin": np.sin,
         "cos": np.cos,
         "maximum": np.maximum,
         "minimum": np.minimum,
         "matmul": np.matmul,
-        "sum": np.sum,
-        "max": _float_max,
+        "sum": np.add.reduce,
+        "max": _max,
     }
 
     def __init__(self, format: Format = FORMATS["fp64"]) -> None:
         self.format = format
+        self.unit_roundoff = format.unit_roundoff
 
     def __repr__(self) -> str:
         return f"Float({self.format.name})"
@@ -55,3 +59,11 @@ class Float(Plain):
     def convert(self, x: Any) -> Raw:
         """Numbers in float64, rounded to the format."""
         return self.format.round(x)
+
+    def finish(self, y: Any) -> Raw:
+        """Results rounded to the format."""
+        return self.format.round(y)
+
+    def magnitude(self, value: Raw) -> Raw:
+        """|value|, or more by a rounding of float64."""
+        return np.absolute(value)

@@ -1,11 +1,14 @@
-"""Symbolic arithmetic: arrays of SymPy expressions, to derive, to prove and to print."""
+"""Symbolic arithmetic: object arrays of SymPy expressions, to derive, to prove and to print."""
 
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic.vocabulary import Axis, Plain, Raw
+from veriformer.spec.arithmetic.plain import Plain
+from veriformer.spec.arithmetic.vocabulary import Axis, Raw
+
+_UNARY = ("sqrt", "exp", "log", "tanh", "erf", "sin", "cos")
 
 
 class Symbolic(Plain):
@@ -16,22 +19,13 @@ class Symbolic(Plain):
     """
 
     def __init__(self, *, free_max: bool = False) -> None:
+        # Imported here so that the package opens without the second that SymPy takes.
         import sympy
 
-        def symbolic_max(x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
-            if free_max:
-                shape = np.sum(np.zeros(x.shape), axis=axis, keepdims=keepdims).shape
-                return np.array([sympy.Dummy("m", real=True) for _ in range(int(np.prod(shape)))], object).reshape(
-                    shape
-                )
-            return np.frompyfunc(sympy.Max, 2, 1).reduce(x, axis=axis, keepdims=keepdims, initial=-sympy.oo)
-
-        def symbolic_sum(x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
-            return np.sum(x, axis=axis, keepdims=keepdims, initial=sympy.Integer(0))
-
-        self._sympify = np.frompyfunc(self._sympify_one, 1, 1)
-        unary = {f: np.frompyfunc(getattr(sympy, f), 1, 1) for f in ("sqrt", "exp", "log", "tanh", "erf", "sin", "cos")}
-        self.functions = unary | {
+        self.free_max = free_max
+        self._sympy = sympy
+        self._convert = np.frompyfunc(self._convert_one, 1, 1)
+        self.functions = {name: np.frompyfunc(getattr(sympy, name), 1, 1) for name in _UNARY} | {
             "add": np.add,
             "subtract": np.subtract,
             "multiply": np.multiply,
@@ -41,23 +35,32 @@ class Symbolic(Plain):
             "maximum": np.frompyfunc(sympy.Max, 2, 1),
             "minimum": np.frompyfunc(sympy.Min, 2, 1),
             "matmul": np.matmul,
-            "sum": symbolic_sum,
-            "max": symbolic_max,
+            "sum": np.add.reduce,
+            "max": self._max,
         }
 
     def __repr__(self) -> str:
-        return "Symbolic()"
+        return "Symbolic(free_max=True)" if self.free_max else "Symbolic()"
 
-    @staticmethod
-    def _sympify_one(x: Any) -> Any:
-        import sympy
+    def convert(self, x: Any) -> Raw:
+        """Numbers and expressions as SymPy expressions: floats become the rational numbers they are."""
+        return np.asarray(self._convert(np.asarray(x, dtype=object)), dtype=object)
 
+    def finish(self, y: Any) -> Raw:
+        """Results as SymPy expressions; NumPy's sum over nothing is a Python 0."""
+        y = np.asarray(y, dtype=object)
+        return y if y.size and isinstance(y.flat[0], self._sympy.Basic) else self.convert(y)
+
+    def _convert_one(self, x: Any) -> Any:
         if isinstance(x, np.generic):
             x = x.item()
         if isinstance(x, float) and np.isfinite(x):
             x = Fraction(x)
-        return sympy.sympify(x)
+        return self._sympy.sympify(x)
 
-    def convert(self, x: Any) -> Raw:
-        """Numbers and expressions as SymPy expressions: floats become the rational numbers they are."""
-        return np.asarray(self._sympify(np.asarray(x, dtype=object)), dtype=object)
+    def _max(self, x: Raw, axis: Axis = None, keepdims: bool = False) -> Any:
+        if not self.free_max:
+            largest: Any = np.frompyfunc(self._sympy.Max, 2, 1)
+            return largest.reduce(x, axis=axis, keepdims=keepdims, initial=-self._sympy.oo)
+        shape = np.asarray(np.sum(np.zeros(x.shape), axis=axis, keepdims=keepdims))
+        return np.frompyfunc(lambda _: self._sympy.Dummy("m", real=True), 1, 1)(shape)

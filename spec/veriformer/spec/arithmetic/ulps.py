@@ -1,20 +1,26 @@
-"""What a correct implementation may lose in one operation beyond the rounding of its result."""
+"""What a correct implementation may lose in one operation, beyond the half ulp of rounding to nearest.
 
-# Unit in the last place is at most 2u of the result. Sources: the CUDA C++ programming guide (appendix on the accuracy
-# of mathematical functions) lists for fp32 expf 1, logf 1, tanhf 1, erff 2, sinf and cosf 2, sqrtf 0 and for fp64
-# exp 1, log 1, tanh 1, erf 2, sin and cos 2; the vector library SLEEF behind PyTorch's CPU kernels states 1.0 for all.
-ULPS: dict[str, float] = {
-    "sqrt": 1.0,
-    "exp": 2.0,
-    "log": 2.0,
-    "tanh": 2.0,
-    "erf": 2.0,
-    "sin": 2.0,
-    "cos": 2.0,
-}
+An ulp of a result y is at most 2 u |y|, and is the smallest subnormal where y is subnormal.
+"""
 
-# exp(x) as exp2(x · log₂e): the constant and the product are rounded, each costing |x| u of the result.
-EXP_ARGUMENT_ROUNDINGS = 2.0
+from collections.abc import Mapping
+from types import MappingProxyType
 
-# x / s as x · (1 / s): the reciprocal, the product, and one for a reciprocal within an ulp.
-DIVISION_ROUNDINGS = 3.0
+# Errors in ulps, at least as large as each of these sources states for fp32 and fp64:
+# - CUDA C++ Programming Guide, appendix "Mathematical Functions", tables of maximum ulp errors: exp, log 1; tanh 1
+#   (fp32) and 2; erf 2; sin, cos 2; sqrt 0;
+# - SLEEF, whose u10 functions PyTorch's CPU kernels call: 1.0 for exp, log, tanh, erf, sin and cos;
+# - PTX ISA: ex2.approx.f32 (behind Triton's exp) and div.full.f32 (behind Triton's division) 2, sqrt.approx.f32 1.
+ULPS: Mapping[str, float] = MappingProxyType(
+    {
+        "sqrt": 1.0,
+        "exp": 2.0,
+        "log": 2.0,
+        "tanh": 2.0,
+        "erf": 2.0,
+        "sin": 2.0,
+        "cos": 2.0,
+        # Also covers x · (1 / s), a rounding each for the reciprocal and the product: (1 + u)² − 1 ≤ 4 u.
+        "divide": 2.0,
+    }
+)

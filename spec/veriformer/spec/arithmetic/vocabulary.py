@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +16,27 @@ Axis = int | tuple[int, ...] | None
 class Array:
     """A value of the arithmetic `xp`: operators are its operations, so that formulas read as they are printed.
 
-    The other operand may be a Python int, float or Fraction, a NumPy number or array, or whatever `xp.asarray` takes.
+    `value` is the NumPy array that carries it. The other operand may be anything that `xp.asarray` takes: a Python
+    int, float or Fraction, a NumPy number or array.
     """
 
     __slots__ = ("value", "xp")
     # NumPy's own operators must leave the right-hand side to us.
     __array_ufunc__ = None
 
-    def __init__(self, xp: Arithmetic, value: Any) -> None:
+    def __init__(self, xp: Arithmetic, value: Raw) -> None:
         self.xp = xp
         self.value = value
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes."""
-        return tuple(self.value.shape)
+        return self.value.shape
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.value.shape)
+        return self.value.ndim
 
     def __add__(self, other: Any) -> Any:
         return self.xp.apply("add", self, other)
@@ -76,43 +78,43 @@ class Array:
         return self.xp.rearrange(lambda part: part[index], self)
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return len(self.value)
 
     def __repr__(self) -> str:
         return f"{self.xp!r}.asarray({self.value!r})"
 
 
-class Arithmetic:
+class Arithmetic(ABC):
     """What a formula may ask of its first argument `xp`.
 
     The vocabulary stands here once. An arithmetic gives it meaning by saying how numbers become arrays (`asarray`),
     what each computing operation does (`apply`, by the operation's name), and which parts of an array move together
     (`rearrange`). Axes, shapes and broadcasting are NumPy's. Masks and indices are NumPy bool and integer arrays,
-    which are known exactly. Entries of −inf are admitted: exp(−inf) is 0.
+    which are known exactly. Entries of −∞ are admitted as exact inputs: exp(−∞) is 0.
     """
 
+    @abstractmethod
     def asarray(self, x: Any) -> Any:
         """Take a number, a nested list or an array of numbers; arrays of this arithmetic pass unchanged."""
-        raise TypeError(f"{type(self).__name__} does not say what its arrays are")
 
+    @abstractmethod
     def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
         """Carry out a computing operation of the vocabulary, given by name."""
-        raise TypeError(f"{type(self).__name__} does not compute")
 
-    def rearrange(self, move: Callable[..., Raw], /, *arrays: Any) -> Any:
+    @abstractmethod
+    def rearrange(self, move: Callable[..., Any], /, *arrays: Any) -> Any:
         """Apply `move`, which only copies and places entries, to every part that the arrays carry."""
-        raise TypeError(f"{type(self).__name__} does not say what its arrays carry")
 
     def sqrt(self, x: Any) -> Any:
-        """√x, of a number that is never negative."""
+        """√x, of a number that no correct implementation makes negative."""
         return self.apply("sqrt", x)
 
     def exp(self, x: Any) -> Any:
-        """e^x, and 0 at −inf."""
+        """e^x, and 0 at −∞."""
         return self.apply("exp", x)
 
     def log(self, x: Any) -> Any:
-        """The natural logarithm, −inf at 0."""
+        """The natural logarithm, −∞ at 0."""
         return self.apply("log", x)
 
     def tanh(self, x: Any) -> Any:
@@ -140,7 +142,7 @@ class Arithmetic:
         return self.apply("minimum", a, b)
 
     def matmul(self, a: Any, b: Any) -> Any:
-        """The matrix product of the last two axes, the axes before them broadcast."""
+        """The matrix product over the last two axes, the axes before them broadcast."""
         return self.apply("matmul", a, b)
 
     def sum(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -148,11 +150,11 @@ class Arithmetic:
         return self.apply("sum", x, axis=axis, keepdims=keepdims)
 
     def max(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-        """The largest entry along one axis, several, or all; −inf over nothing."""
+        """The largest entry along one axis, several, or all; −∞ over nothing."""
         return self.apply("max", x, axis=axis, keepdims=keepdims)
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
-        """`a` where the exactly known `mask` is true and `b` elsewhere; what is not chosen is not looked at."""
+        """`a` where the exactly known `mask` is true, else `b`; what is not chosen is not looked at and may be NaN."""
         m = np.asarray(mask, dtype=bool)
         return self.rearrange(lambda p, q: np.where(m, p, q), a, b)
 
@@ -184,41 +186,3 @@ class Arithmetic:
         """The entries at `indices` along `axis`, after numpy.take_along_axis."""
         i = np.asarray(indices)
         return self.rearrange(lambda p: np.take_along_axis(p, i, axis=axis), x)
-
-
-class Plain(Arithmetic):
-    """An arithmetic whose arrays carry one NumPy array and whose operations are functions of such arrays."""
-
-    functions: dict[str, Callable[..., Any]]
-
-    def convert(self, x: Any) -> Raw:
-        """Turn numbers into the NumPy array that an array of this arithmetic carries."""
-        raise TypeError(f"{type(self).__name__} does not say what it carries")
-
-    def asarray(self, x: Any) -> Array:
-        """Take a number, a nested list or an array of numbers; arrays of this arithmetic pass unchanged."""
-        if isinstance(x, Array):
-            if x.xp is not self:
-                raise TypeError(f"expected an array of {self!r}, got one of {x.xp!r}")
-            return x
-        return Array(self, self.convert(x))
-
-    def apply(self, operation: str, /, *operands: Any, **options: Any) -> Array:
-        """Carry out a computing operation of the vocabulary, given by name."""
-        raw = [x.value if isinstance(x, Array) and x.xp is self else self.asarray(x).value for x in operands]
-        with np.errstate(all="ignore"):
-            return Array(self, self.convert(self.functions[operation](*raw, **options)))
-
-    def rearrange(self, move: Callable[..., Raw], /, *arrays: Any) -> Array:
-        """Apply `move`, which only copies and places entries, to what the arrays carry."""
-        return Array(self, np.asarray(move(*[self.asarray(x).value for x in arrays])))
-
-    def tofloat(self, x: Any) -> NDArray[np.float64]:
-        """The values as float64, rounded to nearest."""
-        return np.asarray(self.asarray(x).value, dtype=np.float64)
-
-
-class Formula(Protocol):
-    """A formula takes the arithmetic first and returns a value of that arithmetic."""
-
-    def __call__(self, xp: Any, /, *args: Any, **options: Any) -> Any: ...

@@ -1,0 +1,174 @@
+"""How each operation carries, and adds to, the error of its operands: the rules of running error analysis.
+
+Notation: v is the oracle's value and e its bound, |x̂ − v| ≤ e for the x̂ of any correct implementation; y is the
+magnitude |v| of the result. An operation f gives x̂ = f(â, b̂)(1 + δ) + ε with |δ| ≤ u and |ε| ≤ η/2, so that with
+D ≥ |f(â, b̂) − f(a, b)| the result has e = D + u (y + D) + η/2. Each rule is a D, and what replaces u and η/2.
+
+Sources: Wilkinson, Rounding Errors in Algebraic Processes (1963); Higham, Accuracy and Stability of Numerical
+Algorithms (2002), sections 3.1 to 3.3; Jeannerod and Rump, Improved Error Bounds for Inner Products in Floating-Point
+Arithmetic (SIAM J. Matrix Anal. Appl. 34, 2013): (n − 1) u Σ|x| bounds a sum of n terms, and n u Σ|a||b| an inner
+product, in any order and for every n; the classical γ_n = n u / (1 − n u) is larger and asks for n u < 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.spec.arithmetic.vocabulary import Axis
+
+Reals = NDArray[np.float64]
+
+# The bounds are themselves computed in float64, from sums of at most a million non-negative numbers.
+INFLATION = 1.0 + 2.0**-30
+_DEFLATION = 1.0 - 2.0**-30
+
+_largest: Any = np.maximum.reduce
+_sum_of: Any = np.add.reduce
+
+
+class Bounded(Protocol):
+    """An operand: |v|, and e."""
+
+    @property
+    def magnitude(self) -> Reals: ...  # noqa: D102
+    @property
+    def error(self) -> Reals: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What an implementation may lose: relatively u, absolutely by underflow, everything beyond `largest`.
+
+    `flush` is what adding loses where subnormal results become zero, else 0. `ulps` holds the errors of functions.
+    """
+
+    u: float
+    underflow: float
+    flush: float
+    largest: float
+    ulps: Mapping[str, float]
+
+
+def _add(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+    e = c.u * y + _grown(c, 1) * (a.error + b.error)
+    return e + c.flush if c.flush else e
+
+
+def _multiply(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+    d = a.magnitude * b.error + a.error * (b.magnitude + b.error)
+    return _underflowing(c, y, c.u * y + _grown(c, 1) * d, 1.0)
+
+
+def _divide(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+    margin = np.maximum((b.magnitude - b.error) * _DEFLATION, 0.0)
+    d = INFLATION * np.where(margin > 0.0, (a.error + y * b.error) / margin, np.inf)
+    # Through the reciprocal, its underflow is multiplied by the numerator.
+    return _underflowing(c, y, d + 2.0 * c.ulps["divide"] * c.u * (y + d), 2.0 + a.magnitude + a.error)
+
+
+def _matmul(c: Machine, y: Reals, a: Any, b: Any) -> Reals:
+    n = a.error.shape[-1]
+    p, q, k = a.magnitude, b.magnitude, _grown(c, n)
+    e: Reals = p @ (n * c.u * q + k * b.error) + a.error @ (k * (q + b.error)) + n * c.underflow
+    if _below(e, min(n * c.u, 1.0) * c.largest):
+        return e
+    return np.where(k * ((p + a.error) @ (q + b.error)) <= c.largest, e, np.inf)
+
+
+def _sum(c: Machine, y: Reals, x: Any, axis: Axis = None, keepdims: bool = False) -> Reals:
+    n = x.error.size // max(y.size, 1)
+    e = _total((n - 1) * c.u * x.magnitude + _grown(c, n) * x.error + c.flush, axis, keepdims)
+    if n == 1 or _below(e, min((n - 1) * c.u, 1.0) * c.largest):
+        return e
+    # A partial sum may overflow although the sum does not.
+    return np.where(_grown(c, n) * _total(x.magnitude + x.error, axis, keepdims) <= c.largest, e, np.inf)
+
+
+def _max(c: Machine, y: Reals, x: Bounded, axis: Axis = None, keepdims: bool = False) -> Reals:
+    return np.asarray(_largest(x.error, axis=axis, keepdims=keepdims, initial=0.0))
+
+
+def _larger(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+    return np.maximum(a.error, b.error)
+
+
+def _same(c: Machine, y: Reals, x: Bounded) -> Reals:
+    return x.error
+
+
+def _exp(c: Machine, y: Reals, x: Bounded) -> Reals:
+    d = y * np.expm1(x.error) * INFLATION
+    # exp(x) as exp2(x · log₂e): the constant and the product are rounded, and shift the argument by (2 + u) u |x|.
+    # An argument beyond the clip gives 0 or overflows; the clip keeps the exact −∞ from becoming 0 · ∞.
+    shift = np.minimum(x.magnitude + x.error, 1e4) * ((2.0 + c.u) * c.u) + 2.0 * c.ulps["exp"] * c.u
+    e = d + np.expm1(shift) * INFLATION * (y + d)
+    return e + 2.0 * c.ulps["exp"] * c.underflow * np.isfinite(x.magnitude)
+
+
+def _log(c: Machine, y: Reals, x: Bounded) -> Reals:
+    margin = np.maximum((x.magnitude - x.error) * _DEFLATION, 0.0)
+    d = INFLATION * np.where(margin > 0.0, x.error / margin, np.inf)
+    return d + 2.0 * c.ulps["log"] * c.u * (y + d)
+
+
+def _sqrt(c: Machine, y: Reals, x: Bounded) -> Reals:
+    # (â − v) / (√â + √v), and never more than √e, which also holds where the argument may be zero.
+    below = np.sqrt(np.maximum(x.magnitude - x.error, 0.0)) * _DEFLATION
+    d = INFLATION * np.where(x.error > 0.0, np.fmin(x.error / (y * _DEFLATION + below), np.sqrt(x.error)), 0.0)
+    return d + 2.0 * c.ulps["sqrt"] * c.u * (y + d)
+
+
+def _sloped(name: str, slope: float) -> Callable[..., Reals]:
+    """A function that stays within [−1, 1] and is nowhere steeper than `slope`."""
+
+    def rule(c: Machine, y: Reals, x: Bounded) -> Reals:
+        d = np.minimum(slope * INFLATION * x.error, 2.0)
+        return _underflowing(c, y, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name])
+
+    return rule
+
+
+def _grown(c: Machine, n: int) -> float:
+    """What n roundings make of an error that an operand brings."""
+    return (1.0 + n * c.u) * INFLATION
+
+
+def _underflowing(c: Machine, y: Reals, e: Reals, times: Reals | float) -> Reals:
+    """Grant underflow, unless the result is an exact zero."""
+    return e + c.underflow * times * np.sign(y + e)
+
+
+def _below(e: Reals, limit: float) -> bool:
+    return bool(np.maximum.reduce(e, axis=None, initial=0.0) <= limit)
+
+
+def _total(x: Reals, axis: Axis, keepdims: bool) -> Reals:
+    return np.asarray(_sum_of(x, axis=axis, keepdims=keepdims))
+
+
+RULES: Mapping[str, Callable[..., Reals]] = {
+    "add": _add,
+    "subtract": _add,
+    "multiply": _multiply,
+    "divide": _divide,
+    "matmul": _matmul,
+    "sum": _sum,
+    "max": _max,
+    "maximum": _larger,
+    "minimum": _larger,
+    "negative": _same,
+    "absolute": _same,
+    "sqrt": _sqrt,
+    "exp": _exp,
+    "log": _log,
+    "tanh": _sloped("tanh", 1.0),
+    "erf": _sloped("erf", 2.0 / math.sqrt(math.pi)),
+    "sin": _sloped("sin", 1.0),
+    "cos": _sloped("cos", 1.0),
+}
