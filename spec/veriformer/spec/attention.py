@@ -114,10 +114,10 @@ def _forward(
 def _used(xp: Any, q: Any, k: Any, v: Any, see: Mask) -> tuple[Any, Any, Any]:
     """Repeat the groups over their heads, and blank what no one sees: hidden rows may hold NaN, and 0 · NaN is NaN."""
     repeats = q.shape[1] // k.shape[1]
-    seen = see.any(axis=-2)[..., None]
+    seen = np.swapaxes(see.any(axis=-2, keepdims=True), -1, -2)
     k = xp.where(seen, xp.repeat(k, repeats, axis=1), 0)
     v = xp.where(seen, xp.repeat(v, repeats, axis=1), 0)
-    return xp.where(see.any(axis=-1)[..., None], q, 0), k, v
+    return xp.where(see.any(axis=-1, keepdims=True), q, 0), k, v
 
 
 def _scaled(xp: Any, s: Any, q: Any, scale: float | None) -> Any:
@@ -137,7 +137,7 @@ def _weights(xp: Any, s: Any, see: Mask) -> Any:
 def _drop(xp: Any, p: Any, keep: Mask | None, dropout_p: float) -> Any:
     if keep is None:
         return p
-    return xp.where(keep, p, 0) / (1 - dropout_p if dropout_p < 1 else 1)
+    return xp.where(keep, p, 0) / (1 if dropout_p == 1 else 1 - xp.asarray(dropout_p))
 
 
 def _ungroup(xp: Any, d: Any, x: Any) -> Any:

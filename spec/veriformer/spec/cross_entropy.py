@@ -31,7 +31,7 @@ def cross_entropy(
     if _is_index(target):
         loss = _index_loss(xp, z, np.where(counted, target, 0), label_smoothing)
     else:
-        loss = -xp.sum(_products(xp, _smooth(target, label_smoothing), _log_softmax(xp, z)), axis=-1)
+        loss = -xp.sum(_products(xp, _smooth(xp, target, label_smoothing), _log_softmax(xp, z)), axis=-1)
     loss = xp.where(counted, loss, 0)
     if reduction == "none":
         return loss
@@ -58,10 +58,10 @@ def cross_entropy_vjp(
     if _is_index(target):
         y = np.where(counted, target, 0)[..., None] == np.arange(z.shape[-1])
         return w * _index_gradient(xp, z, y, label_smoothing), None
-    y = _smooth(target, label_smoothing)
+    y = _smooth(xp, target, label_smoothing)
     log_p = _log_softmax(xp, z)
     d_logits = xp.exp(log_p) * xp.sum(y, axis=-1, keepdims=True) - y
-    return w * d_logits, -(w * (log_p * (1 - label_smoothing)))
+    return w * d_logits, -(w * (log_p * (1 - xp.asarray(label_smoothing))))
 
 
 def _is_index(target: Any) -> bool:
@@ -92,7 +92,8 @@ def _index_loss(xp: Any, z: Any, y: NDArray[np.int_], alpha: float) -> Any:
     log_p = _log_softmax(xp, z)
     hit = -xp.take_along(log_p, y[..., None], -1)
     if alpha:
-        hit = hit * (1 - alpha) - xp.sum(log_p, axis=-1, keepdims=True) * alpha / z.shape[-1]
+        share = xp.asarray(alpha) / z.shape[-1]
+        hit = hit * (1 - xp.asarray(alpha)) - xp.sum(log_p, axis=-1, keepdims=True) * share
     return xp.reshape(hit, y.shape)
 
 
@@ -100,12 +101,12 @@ def _index_gradient(xp: Any, z: Any, y: NDArray[np.bool_], alpha: float) -> Any:
     p = xp.exp(_log_softmax(xp, z))
     if not alpha:
         return xp.where(y, p - 1, p)
-    rest = xp.asarray(alpha) / z.shape[-1]
-    return xp.where(y, p - (rest + (1 - alpha)), p - rest)
+    share = xp.asarray(alpha) / z.shape[-1]
+    return xp.where(y, p - (share + (1 - xp.asarray(alpha))), p - share)
 
 
-def _smooth(y: Any, alpha: float) -> Any:
-    return y * (1 - alpha) + alpha / y.shape[-1] if alpha else y
+def _smooth(xp: Any, y: Any, alpha: float) -> Any:
+    return y * (1 - xp.asarray(alpha)) + xp.asarray(alpha) / y.shape[-1] if alpha else y
 
 
 def _products(xp: Any, y: Any, log_p: Any) -> Any:

@@ -23,10 +23,10 @@ def logsumexp_vjp(xp: Any, z: Any, g: Any, axis: int = -1) -> Any:
     """dz_i = g · e^{z_i} / Σ_j e^{z_j}, with g of the result's shape; zero where every z is −∞."""
     axis %= z.ndim
     if z.shape[axis] == 0:
-        return z
+        return xp.asarray(z)
     _, e, empty = _shifted(xp, z, axis)
     p = e / xp.where(empty, 1, xp.sum(e, axis=axis, keepdims=True))
-    return p * xp.reshape(g, z.shape[:axis] + (1,) + z.shape[axis + 1 :])
+    return p * xp.reshape(g, (*z.shape[:axis], 1, *z.shape[axis + 1 :]))
 
 
 def _shifted(xp: Any, z: Any, axis: int) -> tuple[Any, Any, Any]:

@@ -1,12 +1,20 @@
-"""Softmax (equations 1, 21 and 25)."""
+"""Softmax and its Jacobian (equations 1 and 25)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, real, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.staged import Staged, pairs, symbols
+
 
 def softmax(xp: Any, z: Any, axis: int = -1) -> Any:
-    """p_i = e^{z_i} / Σ_j e^{z_j}, computed as e^{z_i − m} / Σ_j e^{z_j − m} with m = max z.
+    """p_i = e^{z_i} / Σ_j e^{z_j}, computed as e^{z_i − m} / Σ_j e^{z_j − m} with m = max z (equations 1, 21).
 
     z has any shape, its `axis` is not empty; entries may be −∞ as long as one along the axis is finite.
     """
@@ -18,3 +26,198 @@ def softmax_vjp(xp: Any, z: Any, g: Any, axis: int = -1) -> Any:
     """dz = p ⊙ (g − Σ_j p_j g_j): the cotangent g of softmax(z), pulled back through the Jacobian (25)."""
     p = softmax(xp, z, axis)
     return p * (g - xp.sum(p * g, axis=axis, keepdims=True))
+
+
+def weight(i: Any, z: Any = None, shift: Any = 0) -> Any:
+    """p_i as printed, for z + shift of any length n: the expression that proofs for all n start from."""
+    z = vector("z") if z is None else z
+    j = sp.Dummy("j", integer=True)
+    return sp.exp(z[i] + shift) / total(sp.exp(z[j] + shift), j, dimension("n"))
+
+
+def jacobian(i: Any, j: Any) -> Any:
+    """∂p_i / ∂z_j as printed in (25)."""
+    return weight(i) * (delta(i, j) - weight(j))
+
+
+def _sums_to_one() -> Pairs:
+    i = index("i")
+    yield total(weight(i), i, dimension("n")), 1
+
+
+def _shift_invariance() -> Pairs:
+    yield weight(index("i"), shift=real("c")), weight(index("i"))
+
+
+def _between_zero_and_one() -> Pairs:
+    z, (i, j) = vector("z"), index("i j")
+    yield weight(i) * total(sp.exp(z[j] - z[i]), j, dimension("n")), 1
+
+
+def _ratio() -> Pairs:
+    z, (i, j) = vector("z"), index("i j")
+    yield weight(i) / weight(j), sp.exp(z[i] - z[j])
+
+
+def _stable_form() -> Pairs:
+    for n in range(1, 5):
+        xp = Staged()
+        z = xp.symbols("z", n)
+        printed = [sp.exp(e) / sum(map(sp.exp, z.value)) for e in z.value]
+        yield from pairs([xp.in_full(p) for p in softmax(xp, z).value], printed)
+
+
+def _derivative() -> Pairs:
+    i, j = index("i j")
+    yield sp.diff(weight(i), vector("z")[j]), jacobian(i, j)
+
+
+def _rows_sum_to_zero() -> Pairs:
+    i, j = index("i j")
+    n = dimension("n")
+    yield total(jacobian(i, j), j, n), 0
+    yield total(jacobian(i, j), i, n), 0
+
+
+def _semidefinite() -> Pairs:
+    i, j = index("i j")
+    n, g = dimension("n"), vector("g")
+    form = total(total(g[i] * jacobian(i, j) * g[j], i, n), j, n)
+    yield form, total(total(weight(i) * weight(j) * (g[i] - g[j]) ** 2, i, n), j, n) / 2
+
+
+def _pullback() -> Pairs:
+    i, j, k = index("i j k")
+    n, g = dimension("n"), vector("g")
+    yield total(g[i] * jacobian(i, k), i, n), weight(k) * (g[k] - total(weight(j) * g[j], j, n))
+
+
+def _vjp() -> Pairs:
+    for shape, axis in (((1,), 0), ((3,), 0), ((4,), 0), ((2, 3), 0), ((2, 3), 1)):
+        xp = Staged()
+        z, g = xp.symbols("z", *shape), xp.symbols("g", *shape)
+        yield from pairs(softmax_vjp(xp, z, g, axis), xp.gradient(softmax(xp, z, axis), g, z))
+
+
+def _matrix_indices() -> Evidence:
+    a = symbols("s", 2, 2)
+    p = [[sp.exp(a[i, j]) / (sp.exp(a[i, 0]) + sp.exp(a[i, 1])) for j in range(2)] for i in range(2)]
+    zero = dict.fromkeys(a.ravel(), 0)
+    actual = sp.diff(p[0][0], a[1, 0]).subs(zero)
+    return Evidence("S = 0 of size 2 × 2, the derivative of A_11 by S_21", -(p[0][0] * p[0][0]).subs(zero), actual)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"z": rng.normal(size=(int(rng.integers(1, 4)), int(rng.integers(1, 6)))) * 3}
+
+
+_FINITE = (
+    Assumption("every score is a real number", lambda a: bool(np.isfinite(a["z"]).all())),
+    Assumption("there is at least one score", lambda a: a["z"].shape[-1] > 0),
+)
+_SYMBOLS = (
+    Symbol(r"\mathbf{z}", r"\mathbb{R}^n", "scores (logits)", "finite"),
+    Symbol("n", r"\mathbb{N}", "number of scores", "at least 1"),
+)
+
+EQUATIONS = (
+    Equation(
+        slug="softmax",
+        number="1",
+        title="Softmax",
+        statement=r"\text{softmax}(\mathbf{z})_i = \frac{e^{z_i}}{\sum_{j=1}^n e^{z_j}}",
+        sources=(Source("002", "2.2.4", 392), Source("004", "2.1", 109)),
+        symbols=_SYMBOLS,
+        assumptions=_FINITE,
+        sample=_sample,
+        formula=softmax,
+        vjp=softmax_vjp,
+        steps=(
+            Step(
+                slug="sums-to-one",
+                claim=r"The weights sum to one: $\sum_i p_i = 1$, since the denominator is the sum of the numerators.",
+                identity=_sums_to_one,
+            ),
+            Step(
+                slug="between-zero-and-one",
+                claim=r"$p_i \sum_j e^{z_j - z_i} = 1$, a sum of positive terms of which $j = i$ is 1; so $0 < p_i \le 1$.",
+                identity=_between_zero_and_one,
+            ),
+            Step(
+                slug="shift-invariance",
+                claim=r"Adding one number to all scores changes nothing: $p(\mathbf{z} + c) = p(\mathbf{z})$.",
+                identity=_shift_invariance,
+            ),
+            Step(
+                slug="stable-form",
+                claim=r"Hence $e^{z_i - m} / \sum_j e^{z_j - m}$ is the same for every $m$; with $m = \max z$ nothing "
+                "overflows. That is what the formula computes.",
+                identity=_stable_form,
+                scope=Scope.ENUMERATED,
+                scope_detail="n ≤ 4, every m",
+            ),
+            Step(
+                slug="ratio",
+                claim=r"Only differences count, and they count exponentially: $p_i / p_j = e^{z_i - z_j}$.",
+                identity=_ratio,
+            ),
+        ),
+        costs=costs.lazily("softmax"),
+    ),
+    Equation(
+        slug="softmax-jacobian",
+        number="25",
+        title="The Jacobian of softmax",
+        statement=r"\frac{\partial p_i}{\partial z_j} = p_i(\delta_{ij} - p_j)",
+        sources=(Source("002", "5.3", 693),),
+        symbols=(
+            *_SYMBOLS,
+            Symbol(r"\mathbf{p}", r"(0, 1]^n", "softmax of the scores"),
+            Symbol(r"\delta_{ij}", r"\{0, 1\}", "1 where i = j, else 0"),
+        ),
+        assumptions=_FINITE,
+        sample=_sample,
+        formula=softmax,
+        vjp=softmax_vjp,
+        steps=(
+            Step(
+                slug="derivative",
+                claim=r"The quotient rule on (1): $\partial p_i / \partial z_j = p_i (\delta_{ij} - p_j)$.",
+                identity=_derivative,
+            ),
+            Step(
+                slug="rows-sum-to-zero",
+                claim=r"Rows and columns of the Jacobian sum to zero: one weight grows only at the others' expense.",
+                identity=_rows_sum_to_zero,
+            ),
+            Step(
+                slug="semidefinite",
+                claim=r"$\mathbf{g}^T J \mathbf{g} = \frac{1}{2} \sum_{ij} p_i p_j (g_i - g_j)^2 \ge 0$: "
+                "the variance of g under p.",
+                identity=_semidefinite,
+            ),
+            Step(
+                slug="pullback",
+                claim=r"A cotangent is pulled back by $\sum_i g_i J_{ik} = p_k (g_k - \sum_j p_j g_j)$.",
+                identity=_pullback,
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product that is computed is the derivative of the formula that is computed.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="shapes (1), (3), (4) and both axes of (2, 3)",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="softmax-of-a-matrix",
+                kind="wrong",
+                source=Source("004", "3.2", 344),
+                printed=r"\frac{\partial A_{ij}}{\partial S_{mn}} = A_{ij} (\delta_{im} - A_{in})",
+                corrected=r"\frac{\partial A_{ij}}{\partial S_{mn}} = \delta_{im} A_{ij} (\delta_{jn} - A_{in})",
+                counterexample=_matrix_indices,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,73 @@
+"""The specification as plain data, for JSON and for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from veriformer.spec.equation import Equation, Erratum, Step, Symbol
+from veriformer.spec.lazy import sp
+from veriformer.spec.proof import Verdict, prove_all
+
+Verdicts = Mapping[tuple[str, str], Verdict]
+
+
+def document(equations: Sequence[Equation], verdicts: Verdicts | None = None) -> dict[str, Any]:
+    """Everything there is to know of these equations; steps are proved here unless their verdicts are given.
+
+    `verdicts` maps (equation slug, step slug) to a verdict.
+    """
+    if verdicts is None:
+        verdicts = {(e.slug, s.slug): v for e, s, v in prove_all(equations)}
+    return {"schema": "veriformer/spec/1", "equations": [_equation(e, verdicts) for e in equations]}
+
+
+def _equation(e: Equation, verdicts: Verdicts) -> dict[str, Any]:
+    return {
+        "slug": e.slug,
+        "number": e.number,
+        "title": e.title,
+        "statement": e.statement,
+        "sources": [{"document": s.document, "section": s.section, "line": s.line} for s in e.sources],
+        "symbols": [_symbol(s) for s in e.symbols],
+        "assumptions": [a.text for a in e.assumptions],
+        "steps": [_step(s, verdicts[e.slug, s.slug]) for s in e.steps],
+        "errata": [_erratum(x) for x in e.errata],
+        "costs": {name: sp.latex(sp.factor(cost())) for name, cost in e.costs.items()},
+    }
+
+
+def _symbol(s: Symbol) -> dict[str, str]:
+    return {"name": s.name, "space": s.space, "meaning": s.meaning, "assumptions": s.assumptions}
+
+
+def _step(s: Step, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "slug": s.slug,
+        "claim": s.claim,
+        "scope": str(s.scope),
+        "scope_detail": s.scope_detail,
+        "status": verdict.status,
+        "seconds": verdict.seconds,
+        "detail": verdict.detail,
+    }
+
+
+def _erratum(x: Erratum) -> dict[str, Any]:
+    evidence = x.counterexample()
+    return {
+        "slug": x.slug,
+        "kind": x.kind,
+        "source": {"document": x.source.document, "section": x.source.section, "line": x.source.line},
+        "printed": x.printed,
+        "corrected": x.corrected,
+        "evidence": str(evidence),
+        "refutes": evidence.refutes,
+    }
+
+
+def summary(verdicts: Iterable[Verdict]) -> str:
+    """One word for many verdicts: the worst of them."""
+    found = {v.status for v in verdicts}
+    order = ("refuted", "vacuous", "unproved", "confirmed", "proved")
+    return next((status for status in order if status in found), "vacuous")

@@ -1,0 +1,131 @@
+"""The records of the specification: equations, the steps that derive them, and the errata of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+
+class Scope(StrEnum):
+    """How far a derivation step reaches."""
+
+    ALL = "proved for all n"
+    ENUMERATED = "proved by enumeration for small n"
+    NUMERIC = "checked numerically only"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a statement stands: the document's number, its section and the line."""
+
+    document: str
+    section: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.document}, section {self.section}, line {self.line}"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A letter of a statement: its name and space in LaTeX, what it means, what is assumed of it."""
+
+    name: str
+    space: str
+    meaning: str
+    assumptions: str = ""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What a statement needs to be true, in words, and as a predicate over a sample of the equation's arguments."""
+
+    text: str
+    holds: Callable[[Mapping[str, Any]], bool]
+
+
+Pairs = Iterable[tuple[Any, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a derivation: a claim, and the identities of SymPy expressions (left, right) that make it up."""
+
+    slug: str
+    claim: str
+    identity: Callable[[], Pairs]
+    scope: Scope = Scope.ALL
+    scope_detail: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a counterexample found: at this point the statement as printed says one thing, and another is true."""
+
+    point: str
+    claimed: Any
+    actual: Any
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the counterexample still is one."""
+        return bool(self.claimed != self.actual)
+
+    def __str__(self) -> str:
+        return f"{self.point}: the statement gives {self.claimed}, the truth is {self.actual}"
+
+
+ERRATUM_KINDS = ("wrong", "imprecise", "contradictory")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erratum:
+    """A statement of a source that does not hold as printed.
+
+    kind: "wrong" where what is printed is false; "imprecise" where it needs an assumption that is not printed;
+    "contradictory" where two places of the documents cannot both be followed.
+    """
+
+    slug: str
+    kind: str
+    source: Source
+    printed: str
+    corrected: str
+    counterexample: Callable[[], Evidence]
+
+    def __post_init__(self) -> None:
+        if self.kind not in ERRATUM_KINDS:
+            raise ValueError(f"kind: expected one of {', '.join(ERRATUM_KINDS)}, got {self.kind!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Equation:
+    """An equation: what is printed, what its letters mean, the formula that computes it, and why it is true.
+
+    number: the source's number ("24a"), or None where the source gives none.
+    statement: LaTeX, as printed. sample: draws arguments of the statement, by name, on which `assumptions` can be
+    tried. costs: name to a function that gives a SymPy expression.
+    """
+
+    slug: str
+    number: str | None
+    title: str
+    statement: str
+    sources: tuple[Source, ...]
+    symbols: tuple[Symbol, ...]
+    steps: tuple[Step, ...]
+    assumptions: tuple[Assumption, ...] = ()
+    sample: Callable[[np.random.Generator], dict[str, Any]] | None = None
+    formula: Callable[..., Any] | None = None
+    vjp: Callable[..., Any] | None = None
+    costs: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    errata: tuple[Erratum, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The number, or the slug where there is none: what selects this equation."""
+        return self.number or self.slug

@@ -1,0 +1,106 @@
+"""The prover: a step holds if each of its identities does, and a verdict is kept as long as its text stands."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from veriformer.spec import verdicts
+from veriformer.spec.equation import Equation, Scope, Step
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the prover found of a step.
+
+    status: "proved"; "confirmed" (a numerical check that came out right); "refuted" (a point shows that it is false);
+    "unproved" (neither proved nor refuted); "vacuous" (it says nothing: no identity, or only x = x).
+    """
+
+    status: str
+    seconds: float
+    detail: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the step may be relied upon, as far as its scope reaches."""
+        return self.status in ("proved", "confirmed")
+
+
+def prove(step: Step, *, cached: bool = True) -> Verdict:
+    """Prove a step, or look its verdict up: verdicts are keyed by the text of the modules that the step rests on."""
+    known = verdicts.load(step) if cached else None
+    if known is not None:
+        return Verdict(**known)
+    start = time.perf_counter()
+    status, detail = _judge(step)
+    verdict = Verdict(status, round(time.perf_counter() - start, 3), detail)
+    if cached:
+        verdicts.store(step, asdict(verdict))
+    return verdict
+
+
+def _judge(step: Step) -> tuple[str, str]:
+    from veriformer.spec.algebra import disagreement, vanishes
+
+    count, trivial = 0, 0
+    for left, right in step.identity():
+        count += 1
+        if left == right:
+            trivial += 1
+        elif (point := disagreement(left, right)) is not None:
+            return "refuted", f"identity {count}: {point}"
+        elif not vanishes(left - right):
+            return "unproved", f"identity {count}: no proof found of {left} = {right}"[:400]
+    if count == trivial:
+        return "vacuous", "no identity" if count == 0 else "both sides are the same expression"
+    return "confirmed" if step.scope is Scope.NUMERIC else "proved", f"{count} identit{'y' if count == 1 else 'ies'}"
+
+
+def sabotaged(step: Step) -> Iterator[Step]:
+    """False variants of the step, one identity at a time: its right-hand side negated, doubled, or shifted by one.
+
+    A prover that accepts any of them proves nothing.
+    """
+    mutations: dict[str, Callable[[Any], Any]] = {
+        "negated": lambda e: -e,
+        "doubled": lambda e: 2 * e,
+        "shifted": lambda e: e + 1,
+    }
+    for k, (left, right) in enumerate(step.identity()):
+        for name, mutate in mutations.items():
+            if mutate(right) != right:
+                pair = (left, mutate(right))
+                yield replace(step, slug=f"{step.slug}:{k}:{name}", identity=lambda pair=pair: [pair])
+
+
+def prove_all(
+    equations: Sequence[Equation], *, jobs: int | None = None, cached: bool = True
+) -> Iterator[tuple[Equation, Step, Verdict]]:
+    """Prove every step of the equations, in parallel processes (as many as there are cores), yielding as they end."""
+    unknown = []
+    for equation, step in [(e, s) for e in equations for s in e.steps]:
+        if cached and verdicts.load(step) is not None:
+            yield equation, step, prove(step)
+        else:
+            unknown.append((equation, step))
+    jobs = min(jobs or os.cpu_count() or 1, len(unknown))
+    if jobs < 2:
+        yield from ((e, s, prove(s, cached=cached)) for e, s in unknown)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(_prove_named, e.slug, s.slug, cached): (e, s) for e, s in unknown}
+        for future in as_completed(futures):
+            yield (*futures[future], future.result())
+
+
+def _prove_named(equation: str, step: str, cached: bool) -> Verdict:
+    from veriformer.spec.registry import equations
+
+    steps = {(e.slug, s.slug): s for e in equations() for s in e.steps}
+    return prove(steps[equation, step], cached=cached)

@@ -1,0 +1,60 @@
+"""All equations of the specification, in the order of their numbers, and how to select some of them."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from veriformer.spec.equation import Equation
+
+# Each of these modules holds a tuple EQUATIONS.
+_MODULES = ("softmax",)
+
+
+class UnknownEquationError(ValueError):
+    """A selection that matches nothing; the message lists what exists."""
+
+
+@cache
+def equations() -> tuple[Equation, ...]:
+    """Every equation: those with a number in its order, then those without, by slug."""
+    found = [e for name in _MODULES for e in importlib.import_module(f"veriformer.spec.{name}").EQUATIONS]
+    return tuple(sorted(found, key=_order))
+
+
+def select(*selections: str) -> tuple[Equation, ...]:
+    """Equations by number ("24a", or "24" for 24a and 24b), range ("20-23"), slug, or glob over slugs; all for none."""
+    chosen = [e for selection in selections for e in _matching(selection)]
+    return tuple(sorted(set(chosen), key=_order)) if selections else equations()
+
+
+def _order(equation: Equation) -> tuple[int, str, str]:
+    number, letter = _parse(equation.number or "") or (10**6, "")
+    return number, letter, equation.slug
+
+
+def _parse(text: str) -> tuple[int, str] | None:
+    match = re.fullmatch(r"(\d+)([a-z]?)", text)
+    return (int(match[1]), match[2]) if match else None
+
+
+def _matching(selection: str) -> Sequence[Equation]:
+    first, dash, last = selection.partition("-")
+    low, high = _parse(first), _parse(last if dash else first)
+    if low and high:
+        found = [e for e in equations() if e.number and _within(_parse(e.number), low, high)]
+    else:
+        found = [e for e in equations() if fnmatch.fnmatchcase(e.slug, selection)]
+    if not found:
+        raise UnknownEquationError(
+            f"no equation matches {selection!r}; there are {', '.join(e.label for e in equations())}"
+        )
+    return found
+
+
+def _within(number: tuple[int, str] | None, low: tuple[int, str], high: tuple[int, str]) -> bool:
+    """Whether low ≤ number ≤ high, where a bound without a letter means all letters of its number."""
+    return number is not None and low <= number and (number <= high or (number[0] == high[0] and not high[1]))
