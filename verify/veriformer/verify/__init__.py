@@ -1,1 +1,12 @@
-"""Properties that bind any implementation to the specification."""
+"""Properties that bind any implementation to the specification.
+
+>>> from veriformer.verify import check
+>>> check(my_module, only=["softmax"]).to_pandas()
+"""
+
+from veriformer.verify.engine.run import check
+from veriformer.verify.loading import Target, TargetError, load
+from veriformer.verify.results import Result, Results, Status
+from veriformer.verify.user_tests import conformance
+
+__all__ = ["Result", "Results", "Status", "Target", "TargetError", "check", "conformance", "load"]

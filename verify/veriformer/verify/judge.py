@@ -74,13 +74,16 @@ class Reference:
 
 @dataclass
 class Tally:
-    """What the judgements of one row add up to."""
+    """What the judgements of one row add up to.
+
+    squared_errors: by quantity, the mean squared error of the target and of the plain formula, one pair per example.
+    """
 
     examples: int = 0
     vacuous: int = 0
     worst_ratio: float | None = None
     failed: bool = False
-    squared_errors: list[tuple[float, float]] = field(default_factory=list)
+    squared_errors: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def note(self, ratio: float) -> None:
         """Keep the largest ratio seen."""

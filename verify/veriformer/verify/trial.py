@@ -6,6 +6,7 @@ Everything that a trial does to the target is recorded, so that a violation can 
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from veriformer.verify import dtypes
 from veriformer.verify.claims import Claims
 from veriformer.verify.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.loading import Target
-from veriformer.verify.script import Recorded, Seed, within_bound
+from veriformer.verify.script import Recorded, Seed, naming, within_bound
 
 T = TypeVar("T")
 Arguments = Mapping[str, Any]
@@ -139,12 +140,25 @@ class Trial:
         value = self._raw(record.operation, copies)
         if not wrt:
             return Outcome(record.name, value)
-        return Outcome(record.name, value, self._gradients(value, copies, wrt, cotangent))
+        given = None if cotangent is None else fresh(cotangent, False)
+        return Outcome(record.name, value, self._gradients(value, copies, wrt, given))
 
-    def raw(self, arguments: Arguments, copies: Arguments) -> Outcome:
-        """Call the target on the very objects in ``copies``; ``arguments`` is what the record says of them."""
-        record = self._record(arguments, (), None, self.operation)
-        return Outcome(record.name, self._raw(record.operation, copies))
+    def raw(
+        self,
+        arguments: Arguments,
+        copies: Arguments,
+        *,
+        wrt: Sequence[str] = (),
+        cotangent: torch.Tensor | None = None,
+        given: torch.Tensor | None = None,
+    ) -> Outcome:
+        """Call the target on the very objects in ``copies``, and its backward pass on the very tensor ``given``.
+
+        ``arguments`` and ``cotangent`` are what the record says of them.
+        """
+        record = self._record(arguments, tuple(wrt), cotangent, self.operation)
+        value = self._raw(record.operation, copies)
+        return Outcome(record.name, value, self._gradients(value, copies, wrt, given) if wrt else {})
 
     def _record(
         self,
@@ -152,7 +166,7 @@ class Trial:
         wrt: tuple[str, ...],
         cotangent: torch.Tensor | None,
         operation: str,
-        refusal: str | None = None,
+        refusal: tuple[str, ...] | None = None,
     ) -> Recorded:
         name = f"r{len(self.calls)}"
         record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal)
@@ -173,12 +187,12 @@ class Trial:
                 raise Violation(f"raised {type(error).__name__}: {error}") from error
 
     def _gradients(
-        self, value: Any, copies: Arguments, wrt: Sequence[str], cotangent: torch.Tensor | None
+        self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None
     ) -> dict[str, torch.Tensor]:
         if not isinstance(value, torch.Tensor) or not value.requires_grad:
             raise Violation("the result carries no gradient", lines=["raise SystemExit(0)"])
         leaves = [copies[key] for key in wrt]
-        given = torch.ones_like(value) if cotangent is None else fresh(cotangent, False)
+        given = torch.ones_like(value) if given is None else given
         if given.shape != value.shape:
             raise Violation(f"the result has shape {tuple(value.shape)}, expected {tuple(given.shape)}")
         try:
@@ -225,12 +239,13 @@ class Trial:
         if not condition:
             raise Violation(message, lines=[f"raise SystemExit(0 if ({expression}) else {message!r})"])
 
-    def refuses(self, arguments: Arguments, argument: str | None = None) -> None:
+    def refuses(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
         """Raise Violation unless the target refuses the call with ValueError or TypeError.
 
-        With ``argument``, its message must name that argument too.
+        With ``names``, its message must hold one of them, as a word. A call that was refused leaves no record: nothing
+        that is found later rests on it.
         """
-        self._record(arguments, (), None, self.operation, refusal=argument or "")
+        self._record(arguments, (), None, self.operation, refusal=names)
         copies = {key: fresh(value, False) for key, value in arguments.items()}
         self.effective.append(True)
         try:
@@ -238,11 +253,12 @@ class Trial:
         except Violation as raised:
             error = raised.__cause__
             if not isinstance(error, ValueError | TypeError):
-                raise Violation(f"bad input: expected ValueError or TypeError, but it {raised}") from error
-            if argument is not None and argument not in str(error):
-                raise Violation(f"the refusal does not name {argument!r}: {error}") from error
+                raise Violation(f"{what}: expected ValueError or TypeError, but it {raised}") from error
+            if names and not re.search(naming(names), str(error)):
+                raise Violation(f"{what}: the refusal does not name {' or '.join(names)}: {error}") from error
+            self.calls.pop()
             return
-        raise Violation("bad input was accepted")
+        raise Violation(f"{what}: accepted")
 
 
 _ROUNDED: dict[str, Rounded] = {}

@@ -1,0 +1,164 @@
+"""The commands of this room: ``verify`` and ``mutants``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import secrets
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from veriformer.verify import dtypes, results
+from veriformer.verify.check import UnknownSelectionError
+from veriformer.verify.engine.journal import Journal, JournalError
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.probe import probe
+from veriformer.verify.engine.run import run
+from veriformer.verify.loading import TargetError
+from veriformer.verify.profiles import PROFILES
+from veriformer.verify.progress import Live, console, summarise
+
+INTERRUPTED = 130
+
+
+class ListsWords(click.Command):
+    """A command whose repeatable options take several words at once: ``--only a b`` is ``--only a --only b``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Spread the words before click reads them."""
+        repeatable = {word for option in self.params if getattr(option, "multiple", False) for word in option.opts}
+        spread: list[str] = []
+        option, first = None, False
+        for word in args:
+            if word.startswith("-"):
+                option, first = (word if word in repeatable else None), True
+                spread.append(word)
+            elif option and not first:
+                spread += [option, word]
+            else:
+                spread.append(word)
+                first = False
+        return super().parse_args(ctx, spread)
+
+
+def refuse(message: object) -> NoReturn:
+    """End with the status of unusable arguments and a message, without a traceback."""
+    click.echo(f"veriformer: {message}", err=True)
+    raise SystemExit(2)
+
+
+def _dtypes(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(dtypes.canonical(name) for name in names)) or dtypes.NAMES
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _seed(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
+    return str(secrets.randbelow(2**32)) if seed == "random" else seed
+
+
+@click.command(cls=ListsWords)
+@click.argument("target")
+@click.option("--only", multiple=True, metavar="SELECT…", help="Requirements, operations, equation numbers (24a, 20-23) or globs.")
+@click.option("--profile", type=click.Choice(list(PROFILES)), default="default", show_default=True, help="How much work.")
+@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes.")
+@click.option("--seed", default="slug", callback=_seed, metavar="N", help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]")
+@click.option("--dtype", "dtype", multiple=True, callback=_dtypes, metavar="NAME…", help="fp64, fp32, bf16, fp16. [default: all]")
+@click.option("--device", default="cpu", show_default=True, help="PyTorch device that tensors are made on.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write results.json here.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML here.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the conformance report here.")
+@click.option("--resume", type=click.Path(dir_okay=False, path_type=Path), help="Go on with a run that was stopped: its --json file, or the .partial file beside it.")
+def verify(
+    target: str,
+    only: tuple[str, ...],
+    profile: str,
+    jobs: int,
+    seed: str,
+    dtype: tuple[str, ...],
+    device: str,
+    json_file: Path | None,
+    junit: Path | None,
+    html: Path | None,
+    resume: Path | None,
+) -> None:
+    """Hold an implementation against the published mathematics.
+
+    TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing), or a name that ships with the suite: impl,
+    impl:reference, impl:tiled, impl:sdpa, torch, mutant:ID.
+
+    It carries operations under the names of the contract, as many as it likes, and imports nothing of ours.
+
+    \b
+    Examples:
+      veriformer verify mine.py
+      veriformer verify mine.py --only attention --dtype fp32 --profile quick
+      veriformer verify torch --json out/torch.json --html out/torch.html
+
+    \b
+    Exit status: 0 nothing violated, 1 at least one violation, 2 unusable arguments or target,
+    3 the verdict is invalid, 130 interrupted (what was finished is saved; go on with --resume).
+    """
+    plan = Plan(target=target, profile=profile, only=only, dtypes=dtype, device=device, seed=seed)
+    try:
+        rows = plan.rows()
+        described = probe(target, device)
+        journal = _journal(plan, json_file, resume)
+    except (UnknownSelectionError, TargetError, JournalError) as error:
+        refuse(error)
+    for warning in described.warnings:
+        console().print(f"[yellow]warning[/] {warning}")
+    done = len(journal.results())
+    with Live(len(rows) - done, target) as live:
+        found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=live.tell)
+    _save(found, journal, json_file, html, keep=interrupted)
+    summarise(found, console())
+    if interrupted:
+        console().print(f"interrupted: {len(found.results)} of {found.planned} rows are saved; go on with --resume {journal.path}")
+        raise SystemExit(INTERRUPTED)
+    raise SystemExit(found.exit_status)
+
+
+def _journal(plan: Plan, json_file: Path | None, resume: Path | None) -> Journal:
+    if resume is not None:
+        beside = resume.with_name(resume.name + ".partial")
+        journal = Journal(beside if beside.is_file() else resume)
+        journal.resume(plan)
+        return journal
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        journal = Journal(json_file.with_name(json_file.name + ".partial"))
+    else:
+        journal = Journal(Path(tempfile.mkdtemp(prefix="veriformer-")) / "results.json.partial")
+    journal.begin(plan)
+    return journal
+
+
+def _save(found: results.Results, journal: Journal, json_file: Path | None, html: Path | None, *, keep: bool) -> None:
+    if json_file is not None:
+        results.write(found, json_file)
+    if html is not None:
+        _report(found, html)
+    if not keep:
+        journal.path.unlink(missing_ok=True)
+
+
+def _report(found: results.Results, html: Path) -> None:
+    # The reports room rests on this one, so it is reached as any command is: by its entry point.
+    command: Callable[..., Any] = next(
+        iter(importlib.metadata.entry_points(group="veriformer.commands", name="report"))
+    ).load()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "results.json"
+        results.write(found, source)
+        partial(command, standalone_mode=False)([str(source), "--output", folder])
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text((Path(folder) / "index.html").read_text(encoding="utf-8"), encoding="utf-8")
+
+

@@ -1,0 +1,97 @@
+"""The journal of a run: one line per finished row, written as it comes, so that nothing is lost when the run is stopped.
+
+A JSON Lines file. The first line holds the plan; every other one a result. A line cut off by a sudden end is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.results import Result, Status, json_safe
+
+
+class JournalError(ValueError):
+    """The file to resume from is not a journal, or belongs to another run."""
+
+
+class Journal:
+    """An append-only file of results."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: list[dict[str, Any]] = []
+        self._offset = 0
+
+    def begin(self, plan: Plan) -> None:
+        """Start a new journal for a plan."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text("")
+        self._known, self._offset = [], 0
+        self._append({"plan": asdict(plan)})
+
+    def resume(self, plan: Plan) -> None:
+        """Take up the journal of an earlier run. Raises JournalError where it belongs to another plan."""
+        lines = list(self._lines())
+        if not lines or "plan" not in lines[0]:
+            raise JournalError(f"{self.path}: expected the journal of a run that was stopped (its first line holds the plan)")
+        differences = plan.differences(Plan.from_dict(lines[0]["plan"]))
+        if differences:
+            raise JournalError(f"{self.path} belongs to another run: {'; '.join(differences)}. Repeat its arguments, or start anew")
+        self.begin(plan)
+        for line in lines[1:]:
+            if "requirement" in line:  # rows that were only begun did not end their process: the whole run was ended
+                self._append(line)
+
+    def add(self, result: Result) -> None:
+        """Write one finished row."""
+        self._append(json_safe(result.to_dict()))
+
+    def results(self) -> dict[str, Result]:
+        """Every finished row by its key; the latest counts."""
+        rows = [Result.from_dict(line) for line in self._lines() if "requirement" in line]
+        return {row.key: row for row in rows}
+
+    def statuses(self) -> dict[str, Status]:
+        """The status of every finished row by its key."""
+        return {key: row.status for key, row in self.results().items()}
+
+    def start(self, key: str, worker: str, at: float) -> None:
+        """Note that a worker has begun a row, so that one that dies leaves word of what and when."""
+        self._append({"started": key, "worker": worker, "at": at})
+
+    def begun(self) -> dict[str, tuple[str, float]]:
+        """By row: the worker that began it last, and when."""
+        return {line["started"]: (line["worker"], line["at"]) for line in self._lines() if "started" in line}
+
+    def _append(self, line: dict[str, Any]) -> None:
+        # One write to a descriptor opened for appending: several processes may write without mixing their lines.
+        text = json.dumps(line, allow_nan=False) + "\n"
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        if not self.path.is_file():
+            raise JournalError(f"{self.path}: no such file to resume from")
+        with self.path.open("rb") as file:
+            file.seek(self._offset)
+            whole, newline, _ = file.read().rpartition(b"\n")
+        self._offset += len(whole) + len(newline)
+        parsed = (_parse(line) for line in whole.splitlines())
+        self._known += [line for line in parsed if line is not None]
+        return self._known
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = json.loads(line)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None

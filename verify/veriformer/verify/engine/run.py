@@ -1,0 +1,135 @@
+"""A whole run: from a plan to Results, over worker processes or in this one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify import dtypes
+from veriformer.verify.engine import plugin, probe, suite
+from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.loading import wrap
+from veriformer.verify.profiles import PROFILES
+from veriformer.verify.results import Result, Results
+
+
+def _silent(result: Result) -> None:
+    return None
+
+
+def run(
+    plan: Plan,
+    described: probe.Described,
+    journal: Journal,
+    *,
+    jobs: int,
+    junit: Path | None = None,
+    tell: Callable[[Result], None] = _silent,
+) -> tuple[Results, bool]:
+    """Run the pending rows of a plan over worker processes; the journal has been begun or resumed.
+
+    Returns the results so far and whether the run was interrupted.
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    plan = replace(plan, finished=tuple(journal.results()))
+    with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
+        shared = Path(folder) / "plan.json"
+        plan.save(shared)
+        options = [
+            "-pxdist.plugin",
+            "-pveriformer.verify.engine.plugin",
+            f"--numprocesses={jobs}",
+            "--dist=loadgroup",
+            f"--max-worker-restart={len(plan.pending()) + jobs}",
+            f"--veriformer-plan={shared}",
+            f"--veriformer-journal={journal.path}",
+            *([f"--junit-xml={junit}", "-ojunit_suite_name=veriformer"] if junit else []),
+        ]
+        code = _pytest(options, plugin.Controller(plan, journal, tell), Path(folder)) if plan.pending() else 0
+    return _results(plan, described, journal, started, clock), code == pytest.ExitCode.INTERRUPTED
+
+
+def check(
+    implementation: object,
+    *,
+    only: Sequence[str] = (),
+    profile: str = "quick",
+    dtype: Sequence[str] = dtypes.NAMES,
+    device: str = "cpu",
+    seed: str = "slug",
+) -> Results:
+    """Hold an implementation (any object or module that carries operations of the contract) against the specification.
+
+    only: requirements, operations, equation numbers or globs; empty for everything. profile: ``quick``, ``default`` or
+    ``thorough``. dtype: names such as ``fp32``. seed: text; equal seeds give equal runs.
+    Returns Results, with ``.violations``, ``.exit_status``, ``.to_pandas()``.
+
+    Rows run in this very process: a row that hangs is stopped, but an implementation that ends the process ends yours. The command
+    line keeps such a one apart. Raises ValueError for an unknown profile, dtype or selection.
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
+    target = wrap(implementation)
+    names = tuple(dtypes.canonical(name) for name in dtype)
+    plan = Plan(target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed)
+    started, clock = datetime.now(UTC), time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
+        journal = Journal(Path(folder) / "journal")
+        journal.begin(plan)
+        code = _pytest(["-pveriformer.verify.engine.plugin"], plugin.Local(plan, journal, _silent, target), Path(folder))
+        if code == pytest.ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
+        return _results(plan, probe.describe(target, device), journal, started, clock)
+
+
+def _pytest(options: list[str], side: object, folder: Path) -> int:
+    """pytest on the suite's one test function, deaf to configuration and plugins of wherever it is started."""
+    fixed = [
+        str(suite.__file__),
+        "-pno:terminal",
+        "-pno:cacheprovider",
+        "--assert=plain",
+        "--noconftest",
+        f"--rootdir={folder}",
+        f"-c{os.devnull}",
+        "--import-mode=importlib",
+        "-Wignore",
+    ]
+    with _environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="", PYTEST_PLUGINS=""):
+        return int(pytest.main([*fixed, *options], plugins=[side]))
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _results(plan: Plan, described: probe.Described, journal: Journal, started: datetime, clock: float) -> Results:
+    finished = journal.results()
+    rows = plan.rows()
+    return Results(
+        suite=described.suite,
+        implementation=described.implementation,
+        environment=described.environment,
+        profile=plan.profile,
+        seed=plan.seed,
+        started=started.isoformat(timespec="seconds"),
+        duration_s=round(time.perf_counter() - clock, 3),
+        planned=len(rows),
+        results=[finished[row.key] for row in rows if row.key in finished],
+    )

@@ -1,0 +1,63 @@
+"""Where a run took place: what a reader needs to repeat it, and nothing that names the machine."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def suite() -> dict[str, Any]:
+    """The suite's version and, in a checkout, its commit."""
+    return {"version": importlib.metadata.version("veriformer") if _installed() else "0+unknown", "commit": _commit()}
+
+
+def environment(device: str) -> dict[str, Any]:
+    """Interpreter, PyTorch, processor and accelerator, and the flags that change numerical results."""
+    cuda = device.startswith("cuda") and torch.cuda.is_available()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(terse=True),
+        "cpu": _processor(),
+        "device": torch.cuda.get_device_name(device) if cuda else device,
+        "driver": torch.version.cuda if cuda else None,
+        "flags": {
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+            "flush_denormal": False,
+            "num_threads": torch.get_num_threads(),
+        },
+    }
+
+
+@functools.cache
+def _installed() -> bool:
+    try:
+        importlib.metadata.version("veriformer")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+@functools.cache
+def _commit() -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None
+
+
+def _processor() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)

@@ -1,0 +1,119 @@
+"""An operation as data: how to draw arguments for it, what the spec says of them, what it refuses.
+
+Checks that mean the same for every operation (shape, equation, gradient, purity, layout, refusal, …) are written once, as
+functions over this record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.spec.arithmetic import Float, Rounded
+from veriformer.verify import dtypes
+from veriformer.verify.claims import Claims
+from veriformer.verify.judge import Reference
+from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
+
+Formula = Callable[[Any, Mapping[str, Any]], Sequence[Any]]
+"""From the arithmetic and the lifted arguments to the values of every part of the result."""
+
+Vjp = Callable[[Any, Mapping[str, Any], Any], Mapping[str, Any]]
+"""From the arithmetic, the lifted arguments and the cotangent to the gradient by argument."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A call that must be refused. names: arguments of which the message must name one; the culprit, or those that clash."""
+
+    what: str
+    arguments: Arguments
+    names: tuple[str, ...]
+
+
+def _nothing(claims: Claims) -> dict[str, Any]:
+    return {}
+
+
+def _whole(outcome: Outcome, arguments: Arguments) -> list[Observation]:
+    return [outcome.result]
+
+
+def _own_dtype(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
+    return trial.dtype
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """What the families of checks need to know of an operation.
+
+    name: as in the contract. draw: arguments with every option that is admitted; ordinary: the plainest call.
+    formulas, vjps: the spec's first. The others are equal to it over the reals, are computed by other operations, and what
+    rounding may do to them a correct implementation may do too: the bound of a judgement is the largest of theirs.
+    inputs: arguments that have a gradient. reading: claimed conventions as further arguments of the formulas.
+    parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
+    """
+
+    name: str
+    draw: Callable[[Trial], Arguments]
+    ordinary: Callable[[Trial], Arguments]
+    formulas: tuple[Formula, ...]
+    vjps: tuple[Vjp, ...] = ()
+    inputs: tuple[str, ...] = ()
+    refusals: Callable[[Trial], Iterable[Refusal]] | None = None
+    reading: Callable[[Claims], dict[str, Any]] = _nothing
+    parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
+    result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
+
+    def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
+        """The arguments as the formulas take them."""
+        return trial.lift(arguments, xp) | self.reading(trial.claims)
+
+    def differentiable(self, arguments: Arguments) -> tuple[str, ...]:
+        """The arguments of this call that have a gradient."""
+        return tuple(name for name in self.inputs if isinstance(arguments.get(name), torch.Tensor))
+
+    def exact(self, trial: Trial, arguments: Arguments, *, sharp: bool = True) -> list[Reference]:
+        """What every part of the result must be. sharp: the exact oracle for fp64, else float64 with wider bounds."""
+        return self._references(trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, sharp)
+
+    def exact_gradients(
+        self, trial: Trial, arguments: Arguments, cotangent: torch.Tensor, *, sharp: bool = True
+    ) -> dict[str, Reference]:
+        """What the gradient of every differentiable argument must be."""
+        names = self.differentiable(arguments)
+
+        def listed(vjp: Vjp, xp: Any, lifted: Mapping[str, Any]) -> list[Any]:
+            gradients = vjp(xp, lifted, xp.asarray(trial.lift({"g": cotangent}, xp)["g"]))
+            return [gradients[name] for name in names]
+
+        return dict(zip(names, self._references(trial, arguments, listed, self.vjps, sharp), strict=True))
+
+    def _references(
+        self,
+        trial: Trial,
+        arguments: Arguments,
+        evaluate: Callable[[Any, Any, Mapping[str, Any]], list[Any]],
+        forms: Sequence[Any],
+        sharp: bool,
+    ) -> list[Reference]:
+        found: list[Reference] = []
+        for index, form in enumerate(forms):
+            xp = trial.xp if sharp and index == 0 else over_float64(trial.dtype_name)
+            arrays = [xp.judgeable(x) for x in evaluate(form, xp, self.lift(trial, arguments, xp))]
+            if index == 0:
+                found = [Reference(exact, bound) for exact, bound in arrays]
+            else:
+                found = [Reference(r.exact, np.maximum(r.bound, b)) for r, (_, b) in zip(found, arrays, strict=True)]
+        return found
+
+
+@cache
+def over_float64(dtype: str) -> Rounded:
+    """Rounded arithmetic of a dtype over float64: its bounds hold, a few roundoffs wider, also for fp64, and are cheap."""
+    return Rounded(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
