@@ -3,7 +3,7 @@
 import math
 import numbers
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ def refuse(name: str, expected: str, got: object, advice: str, error: type[Excep
     raise error(f"{name}: expected {expected}, got {got}; {advice}")
 
 
-def tensor(name: str, x: Any) -> Tensor:
+def tensor(name: str, x: object) -> Tensor:
     """Return `x` if it is a tensor of one of the dtypes in `FLOATING`; otherwise raise `TypeError`."""
     if not isinstance(x, Tensor):
         refuse(name, "a torch.Tensor", type(x).__name__, "pass a floating-point tensor", TypeError)
@@ -37,59 +37,61 @@ def alike(tensors: Mapping[str, Tensor | None]) -> None:
             refuse(name, f"device {want.device}, where {first} lives", have.device, "move one of the two first")
 
 
-def dimension(name: str, dim: Any, x: Tensor) -> int:
+def dimension(name: str, dim: object, x: Tensor) -> int:
     """Return `dim` if it is an axis of `x`, which has at least one."""
     if x.ndim == 0:
         refuse(name, "an axis of a tensor of rank 1 or more", "a tensor of rank 0", "reshape it to [1] first")
-    dim = integer(name, dim)
-    if not -x.ndim <= dim < x.ndim:
-        refuse(name, f"an axis between {-x.ndim} and {x.ndim - 1}", dim, f"the tensor has shape {tuple(x.shape)}")
-    return dim
+    axis = integer(name, dim)
+    if not -x.ndim <= axis < x.ndim:
+        refuse(name, f"an axis between {-x.ndim} and {x.ndim - 1}", axis, f"the tensor has shape {tuple(x.shape)}")
+    return axis
 
 
-def integer(name: str, value: Any, *, minimum: int | None = None) -> int:
+def integer(name: str, value: object, *, minimum: int | None = None) -> int:
     """Return `value` if it is an integer (NumPy's count, bools do not) not below `minimum`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral | torch.SymInt):
         refuse(name, "an integer", f"{value!r} ({type(value).__name__})", "pass an int", TypeError)
-    if minimum is not None and value < minimum:
-        refuse(name, f"an integer not below {minimum}", value, f"pass {minimum} or more")
-    return value if isinstance(value, torch.SymInt) else int(value)  # type: ignore[return-value]
+    result = int(value)
+    if minimum is not None and result < minimum:
+        refuse(name, f"an integer not below {minimum}", result, f"pass {minimum} or more")
+    return result
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: object) -> float:
     """Return `value` as a float if it is a real number (NumPy's count, bools do not) and not NaN."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         refuse(name, "a real number", f"{value!r} ({type(value).__name__})", "pass a float", TypeError)
-    if math.isnan(value):
+    result = float(value)
+    if math.isnan(result):
         refuse(name, "a real number", "nan", "pass a number that is one")
-    return float(value)
+    return result
 
 
-def finite(name: str, value: Any) -> float:
+def finite(name: str, value: object) -> float:
     """Return `value` as a float if it is a finite number."""
-    value = number(name, value)
-    if math.isinf(value):
-        refuse(name, "a finite number", value, "pass one")
-    return value
+    result = number(name, value)
+    if math.isinf(result):
+        refuse(name, "a finite number", result, "pass one")
+    return result
 
 
-def nonnegative(name: str, value: Any) -> float:
+def nonnegative(name: str, value: object) -> float:
     """Return `value` as a float if it is a number not below zero."""
-    value = number(name, value)
-    if value < 0:
-        refuse(name, "a number not below 0", value, "pass 0 or more")
-    return value
+    result = number(name, value)
+    if result < 0:
+        refuse(name, "a number not below 0", result, "pass 0 or more")
+    return result
 
 
-def probability(name: str, value: Any) -> float:
+def probability(name: str, value: object) -> float:
     """Return `value` as a float if it is a number in [0, 1]."""
-    value = number(name, value)
-    if not 0 <= value <= 1:
-        refuse(name, "a probability in [0, 1]", value, "pass a number between 0 and 1")
-    return value
+    result = number(name, value)
+    if not 0 <= result <= 1:
+        refuse(name, "a probability in [0, 1]", result, "pass a number between 0 and 1")
+    return result
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """Return `value` if it is `True` or `False`."""
     if not isinstance(value, bool):
         refuse(name, "True or False", f"{value!r} ({type(value).__name__})", "pass a bool", TypeError)

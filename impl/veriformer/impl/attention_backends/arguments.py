@@ -1,15 +1,36 @@
-"""The front that every backend of attention stands behind: one signature, one check, one meaning."""
+"""The front that every backend of attention stands behind: one signature, one specification, one check."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.attention_backends.masks import band
+from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.precision import accumulation_dtype
+
+SPECIFICATION = r"""Let every query gather the values of the keys that match it.
+
+    $$O = \mathrm{dropout}(\mathrm{softmax}(S))\, V, \quad
+      S = c \tanh\big(\mathrm{scale}\, Q K^\top / c\big) + \mathrm{bias}, \quad S_{ij} = -\infty \text{ where hidden}$$
+
+    In this order: scale (by default $1/\sqrt{d_k}$), soft-cap, bias, mask, softmax, dropout, values. `mask` is bool,
+    True where attention is allowed. `is_causal` aligns at the bottom right: query `i` sees key `j` if
+    `j ≤ i + n_k − n_q`, and with `window=w` only if also `j > i + n_k − n_q − w`. Query head `h` reads key head
+    `h // (H // G)`. Dropped weights are not renormalised; `generator` draws them (None is PyTorch's global one), and
+    only when `training`.
+
+    A query that sees nothing (all hidden, all biases −∞, or no key) gives a zero row with zero gradient. Keys and
+    values that a query cannot see may hold NaN or ∞: neither its result nor its gradient changes. That takes a look at
+    the values, which a compiler, `vmap` and meta tensors do not allow: there it is not promised.
+
+    Shapes: `q [B, H, n_q, d_k]`, `k [B, G, n_k, d_k]`, `v [B, G, n_k, d_v]` → `[B, H, n_q, d_v]`; `mask` and `bias`
+    align to the right with `[B, H, n_q, n_k]`, rank 2 to 4, each axis full or 1. Dtypes: float64, float32, bfloat16,
+    float16, the same for q, k and v; halves are accumulated in float32, and `bias` is converted to the dtype of the
+    scores. Gradients go to q, k, v and bias. Raises `ValueError` or `TypeError`, naming the argument, for anything
+    else, such as a `window` without `is_causal`, `softcap ≤ 0` or a probability outside [0, 1]. Equations 20–24a, 46.
+    """
 
 
 class Attention(Protocol):
@@ -30,55 +51,13 @@ class Attention(Protocol):
         dropout_p: float = 0.0,
         training: bool = False,
         generator: torch.Generator | None = None,
-    ) -> Tensor: ...
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of attention whose arguments have been checked.
-
-    `mask` and `bias` have rank 4, each axis full or 1; `bias` has the accumulation dtype; `scale` is a number; `dropout_p` is 0 unless training;
-    `is_causal` is False where it would hide nothing.
-    """
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    mask: Tensor | None
-    bias: Tensor | None
-    is_causal: bool
-    window: int | None
-    scale: float
-    softcap: float | None
-    dropout_p: float
-    generator: torch.Generator | None
-
-    @property
-    def shift(self) -> int:
-        """How far a query's position is ahead of its index, with the last query at the last key."""
-        return self.k.shape[2] - self.q.shape[2]
-
-    @property
-    def group(self) -> int:
-        """How many query heads read each key head."""
-        return self.q.shape[1] // self.k.shape[1]
-
-    def visible(self) -> Tensor | None:
-        """Return which query sees which key, bool, broadcastable to `[B, H, n_q, n_k]`; None means all of them."""
-        if not self.is_causal:
-            return self.mask
-        seen = band((0, self.q.shape[2]), (0, self.k.shape[2]), self.shift, self.window, self.q.device)
-        return seen if self.mask is None else seen & self.mask
-
-    def poisoned(self) -> bool:
-        """Tell whether hidden keys or values might hold NaN or ∞, which a product with a zero weight does not remove."""
-        if self.mask is None and not self.is_causal:
-            return False
-        return any(checks.readable(x) and not bool(x.detach().isfinite().all()) for x in (self.k, self.v))
+    ) -> Tensor:
+        """Attend."""
+        ...
 
 
 def backend(compute: Callable[[Call], Tensor]) -> Attention:
-    """Put the common front before a backend, whose docstring says how it computes what the front specifies."""
+    """Put the front before a backend, whose docstring tells how it computes what `SPECIFICATION` says."""
 
     def attention(
         q: Tensor,
@@ -95,113 +74,105 @@ def backend(compute: Callable[[Call], Tensor]) -> Attention:
         training: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        B, H, n_q, _ = _check_tensors(q, k, v)
-        shape = (B, H, n_q, k.shape[2])
-        p = checks.probability("dropout_p", dropout_p)
-        if generator is not None and not isinstance(generator, torch.Generator):
-            checks.refuse("generator", "a torch.Generator or None", type(generator).__name__, "make one", TypeError)
-        causal, window = _check_causal(is_causal, window, shape)
+        shape = _check_tensors(q, k, v)
         call = Call(
-            q, k, v, _check_mask(mask, q, shape), _check_bias(bias, q, shape), causal, window,
-            q.shape[3] ** -0.5 if scale is None else checks.finite("scale", scale), _check_softcap(softcap),
-            p if checks.flag("training", training) else 0.0, generator,
-        )  # fmt: skip
+            q,
+            k,
+            v,
+            _check_mask(mask, q, shape),
+            _check_bias(bias, q, shape),
+            _check_causal(is_causal, window, shape),
+            window,
+            q.shape[3] ** -0.5 if scale is None else checks.finite("scale", scale),
+            _check_softcap(softcap),
+            _check_dropout(dropout_p, training, generator),
+            generator,
+        )
         return compute(call)
 
-    attention.__doc__ = f"{SPECIFICATION}\n\n{compute.__doc__}"
+    attention.__doc__ = f"{SPECIFICATION}\n    {compute.__doc__}"
     attention.__module__ = compute.__module__
     return attention
 
 
-SPECIFICATION = r"""Let every query gather the values of the keys that match it.
-
-    $$O = \mathrm{dropout}(\mathrm{softmax}(S))\, V, \quad
-      S = c \tanh\big(\mathrm{scale}\, Q K^\top / c\big) + \mathrm{bias}, \quad S_{ij} = -\infty \text{ where hidden}$$
-
-    In this order: scale (by default $1/\sqrt{d_k}$), soft-cap, bias, mask, softmax, dropout, values. `mask` is bool, True
-    where attention is allowed. `is_causal` aligns at the bottom right: query `i` sees key `j` if `j ≤ i + n_k − n_q`, and
-    with `window=w` only if also `j > i + n_k − n_q − w`. Query head `h` reads key head `h // (H // G)`. Dropped weights
-    are not renormalised; `generator` draws them (None is PyTorch's global one), and only when `training`.
-
-    A query that sees nothing (all hidden, all biases −∞, or no key) gives a zero row with zero gradient. Keys and values
-    that a query cannot see may hold NaN or ∞: neither its result nor its gradient changes. (That takes a look at the
-    values, which a compiler, `vmap` and meta tensors do not allow.)
-
-    Shapes: `q [B, H, n_q, d_k]`, `k [B, G, n_k, d_k]`, `v [B, G, n_k, d_v]` → `[B, H, n_q, d_v]`; `mask` and `bias` align
-    to the right with `[B, H, n_q, n_k]`, rank 2 to 4, each axis full or 1. Dtypes: float64, float32, bfloat16, float16,
-    the same for q, k and v; halves are accumulated in float32, and `bias` is converted to the dtype of the scores.
-    Gradients go to q, k, v and bias. Raises `ValueError` or `TypeError`, naming the argument, for anything else;
-    among it a `window` without `is_causal`, `softcap ≤ 0`, and probabilities outside [0, 1]. Equations 20–24a and 46."""
+Shape = tuple[int, int, int, int]
 
 
-def _check_tensors(q: Any, k: Any, v: Any) -> torch.Size:
+def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> Shape:
+    """Return `(B, H, n_q, n_k)`."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if checks.tensor(name, x).ndim != 4:
-            checks.refuse(
-                name, "rank 4, [batch, heads, length, width]", f"shape {tuple(x.shape)}", "add the missing axes"
-            )
+            checks.refuse(name, "rank 4, [batch, heads, length, width]", f"shape {tuple(x.shape)}", "reshape it")
     checks.alike({"q": q, "k": k, "v": v})
-    (B, H, _, d_k), G = q.shape, k.shape[1]
+    (B, H, n_q, d_k), (_, G, n_k, _) = q.shape, k.shape
     if d_k == 0:
-        checks.refuse("q", "a width d_k of 1 or more", f"shape {tuple(q.shape)}", "queries without width match nothing")
+        checks.refuse("q", "a width d_k of 1 or more", f"shape {tuple(q.shape)}", "give the queries some coordinates")
     if G == 0 or H % G:
         checks.refuse("k", f"a number of heads that divides the {H} of q", G, "repeat or drop key heads")
-    _same("k", k, "batch size", 0, "q", B)
-    _same("k", k, "width d_k", 3, "q", d_k)
-    for axis, meaning in enumerate(("batch size", "number of heads", "length n_k")):
-        _same("v", v, meaning, axis, "k", k.shape[axis])
-    return q.shape
+    _check_size("k", k, 0, "batch size", B, "q")
+    _check_size("k", k, 3, "width d_k", d_k, "q")
+    _check_size("v", v, 0, "batch size", B, "q")
+    _check_size("v", v, 1, "number of heads", G, "k")
+    _check_size("v", v, 2, "length n_k", n_k, "k")
+    return B, H, n_q, n_k
 
 
-def _same(name: str, x: Tensor, meaning: str, axis: int, other: str, size: int) -> None:
+def _check_size(name: str, x: Tensor, axis: int, meaning: str, size: int, other: str) -> None:
     if x.shape[axis] != size:
         got = f"{x.shape[axis]} (shape {tuple(x.shape)})"
         checks.refuse(
-            name, f"{meaning} {size}, as {other} has", got, "nothing is broadcast here; expand it if you mean it"
+            name, f"{meaning} {size}, as {other} has", got, "nothing is broadcast here, so expand it yourself"
         )
 
 
-def _check_causal(is_causal: bool, window: int | None, shape: tuple[int, ...]) -> tuple[bool, int | None]:
-    checks.flag("is_causal", is_causal)
-    if window is None:
-        return is_causal and shape[2] > 1, None
-    checks.integer("window", window, minimum=1)
-    if not is_causal:
-        checks.refuse(
-            "window", "is_causal=True beside it", f"window={window} alone", "a window counts back from a causal edge"
-        )
-    return shape[2] > 1 or window < shape[3], window
-
-
-def _check_softcap(softcap: float | None) -> float | None:
-    if softcap is not None and checks.finite("softcap", softcap) <= 0:
-        checks.refuse("softcap", "a number above 0", softcap, "pass None for no cap")
-    return softcap if softcap is None else float(softcap)
-
-
-def _check_mask(mask: Any, q: Tensor, shape: tuple[int, ...]) -> Tensor | None:
+def _check_mask(mask: object, q: Tensor, shape: Shape) -> Tensor | None:
     if mask is None:
         return None
     if not isinstance(mask, Tensor):
         checks.refuse("mask", "a bool tensor or None", type(mask).__name__, "use torch.tensor(mask)", TypeError)
     if mask.dtype != torch.bool:
-        checks.refuse(
-            "mask", "dtype bool, True where attention is allowed", mask.dtype, "use mask.bool(), or bias", TypeError
-        )
+        checks.refuse("mask", "dtype bool, True where visible", mask.dtype, "convert it, or pass it as bias", TypeError)
     return _rank_four("mask", mask, q, shape)
 
 
-def _check_bias(bias: Any, q: Tensor, shape: tuple[int, ...]) -> Tensor | None:
+def _check_bias(bias: object, q: Tensor, shape: Shape) -> Tensor | None:
     if bias is None:
         return None
     return _rank_four("bias", checks.tensor("bias", bias), q, shape).to(accumulation_dtype(q.dtype))
 
 
-def _rank_four(name: str, x: Tensor, q: Tensor, shape: tuple[int, ...]) -> Tensor:
-    fits = 2 <= x.ndim <= 4 and all(have in (1, full) for have, full in zip(x.shape[::-1], shape[::-1], strict=False))
-    if not fits:
+def _rank_four(name: str, x: Tensor, q: Tensor, shape: Shape) -> Tensor:
+    fits = all(have in (1, full) for have, full in zip(x.shape[::-1], shape[::-1], strict=False))
+    if not (2 <= x.ndim <= 4 and fits):
         expected = f"rank 2 to 4, each axis 1 or that of [B, H, n_q, n_k] = {list(shape)}, aligned to the right"
         checks.refuse(name, expected, f"shape {tuple(x.shape)}", "insert axes of size 1 where it is to be repeated")
     if x.device != q.device:
         checks.refuse(name, f"device {q.device}, where q lives", x.device, "move one of the two first")
     return x[(None,) * (4 - x.ndim)]
+
+
+def _check_causal(is_causal: bool, window: int | None, shape: Shape) -> bool:
+    """Return whether causality hides anything: a single query, the last, sees every key that its window holds."""
+    checks.flag("is_causal", is_causal)
+    _, _, n_q, n_k = shape
+    if window is None:
+        return is_causal and n_q > 1
+    if not is_causal:
+        checks.refuse(
+            "window", "is_causal=True beside it", f"window={window} alone", "a window ends at the causal edge"
+        )
+    return n_q > 1 or checks.integer("window", window, minimum=1) < n_k
+
+
+def _check_softcap(softcap: float | None) -> float | None:
+    if softcap is not None and checks.finite("softcap", softcap) <= 0:
+        checks.refuse("softcap", "a number above 0", softcap, "pass None for no cap")
+    return softcap
+
+
+def _check_dropout(dropout_p: float, training: bool, generator: object) -> float:
+    """Return the probability with which weights are dropped in this call."""
+    p = checks.probability("dropout_p", dropout_p)
+    if generator is not None and not isinstance(generator, torch.Generator):
+        checks.refuse("generator", "a torch.Generator or None", type(generator).__name__, "make one", TypeError)
+    return p if checks.flag("training", training) else 0.0

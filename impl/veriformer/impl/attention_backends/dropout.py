@@ -18,7 +18,7 @@ def survivor_scale(p: float) -> float:
 
 @dataclass(frozen=True)
 class Replay:
-    """A generator's state before the forward pass, so that the backward pass draws the same masks without storing any."""
+    """A generator's state before forward, from which backward draws the same masks again instead of storing them."""
 
     device: torch.device
     state: Tensor | None

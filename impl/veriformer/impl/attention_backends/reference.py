@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor
 
-from veriformer.impl.attention_backends.arguments import Call, backend
+from veriformer.impl.attention_backends.arguments import backend
+from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.dropout import keep_mask, survivor_scale
 from veriformer.impl.attention_backends.exclusion import VisibleScores, VisibleSum
+from veriformer.impl.derivatives import apply
 from veriformer.impl.precision import widen
 
 
@@ -15,9 +17,7 @@ def dense(call: Call) -> Tensor:
     k, v = (x.repeat_interleave(call.group, dim=1) for x in (k, v))  # [B, H, n_k, ·]
     visible, poisoned = _visible(call), call.poisoned()
 
-    s = (VisibleScores.apply(q, k, visible) if poisoned else q @ k.mT) * call.scale  # [B, H, n_q, n_k]
-    if visible is not None:
-        s = s.masked_fill(~visible, 0)  # the soft-cap's slope at a hidden NaN would be NaN
+    s = (apply(VisibleScores, q, k, visible) if poisoned else q @ k.mT) * call.scale  # [B, H, n_q, n_k]
     if call.softcap is not None:
         s = call.softcap * (s / call.softcap).tanh()
     if call.bias is not None:
@@ -26,7 +26,7 @@ def dense(call: Call) -> Tensor:
     if call.dropout_p > 0:
         keep = keep_mask(tuple(s.shape), call.dropout_p, call.generator, s.device)
         p = p.masked_fill(~keep, 0) * survivor_scale(call.dropout_p)
-    o = VisibleSum.apply(p, v, visible) if poisoned else p @ v  # [B, H, n_q, d_v]
+    o = apply(VisibleSum, p, v, visible) if poisoned else p @ v  # [B, H, n_q, d_v]
     return o.to(call.q.dtype)
 
 

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from veriformer.impl.attention_backends.arguments import Call, backend
+from veriformer.impl.attention_backends.arguments import backend
+from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.reference import dense
 from veriformer.impl.precision import widen
 
@@ -38,7 +39,7 @@ attention = backend(fused)
 
 
 def _on_cpu_widened(x: Tensor) -> Tensor:
-    """On an accelerator the kernels accumulate halves in float32 themselves; on the CPU their backward passes do not."""
+    """On an accelerator the kernels accumulate halves in float32; on the CPU not in every one of their passes."""
     return widen(x) if x.device.type == "cpu" else x
 
 
@@ -48,9 +49,9 @@ def _attn_mask(call: Call, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | 
     Kernels differ in what they make of an empty row, so it is shown everything and set to zero afterwards.
     """
     visible, bias = call.visible(), call.bias
-    if visible is None and bias is None:
-        return None, None
     if bias is None:
+        if visible is None:
+            return None, None
         empty = ~visible.any(-1, keepdim=True)
         return visible | empty, empty
     s = bias if visible is None else bias.masked_fill(~visible, -torch.inf)

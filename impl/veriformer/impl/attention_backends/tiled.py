@@ -7,62 +7,58 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from veriformer.impl.attention_backends.arguments import Call, backend
-from veriformer.impl.attention_backends.dropout import Replay, keep_mask, survivor_scale
-from veriformer.impl.attention_backends.exclusion import weigh
-from veriformer.impl.attention_backends.tiles import Tile, cut
+from veriformer.impl.attention_backends.arguments import backend
+from veriformer.impl.attention_backends.call import Call
+from veriformer.impl.attention_backends.dropout import Replay, survivor_scale
+from veriformer.impl.attention_backends.tiles import Tile
+from veriformer.impl.attention_backends.workspace import Plan, Workspace
+from veriformer.impl.derivatives import apply
 from veriformer.impl.precision import widen
 
 
 def tiled(call: Call) -> Tensor:
-    """`tiled`: FlashAttention, forward and backward, in plain PyTorch."""
-    o = _Tiled.apply(widen(call.q), widen(call.k), widen(call.v), call.bias, call.mask, Plan.of(call))
-    return o.to(call.q.dtype)  # type: ignore[no-any-return]
+    r"""`tiled`: FlashAttention (Dao et al., 2022, 2023) in plain PyTorch, with O(n) extra memory.
+
+    No pass holds more than two tiles of scores. Forward keeps, for each query, the running maximum $m$, the sum
+    $l = \sum_j e^{s_j - m}$ and the weighted sum of values, and rescales them when the maximum grows. Tiles in which no
+    query sees a key are skipped. Backward forms $P = e^{S - m} / l$ again, tile by tile, and with
+    $D_i = \sum_c g_{ic}\, o_{ic}$ takes
+
+    $$\partial V = \tilde P^\top G, \quad \partial S = P \odot (\widetilde{G V^\top} - D), \quad
+      \partial Q = \mathrm{scale}\, \partial S\, K, \quad \partial K = \mathrm{scale}\, \partial S^\top Q$$
+
+    where the tilde is dropout, whose masks are drawn again from the generator's earlier state. The log-sum-exp is saved
+    as its two parts: $m + \log l$ would round off the digits of $\log l$ when scores are large.
+    """
+    q, k, v = widen(call.q), widen(call.k), widen(call.v)
+    o = apply(_Tiled, q, k, v, call.bias, call.mask, Plan.of(call), call.generator)
+    return o.to(call.q.dtype)
 
 
 attention = backend(tiled)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """All that the two passes must agree on, apart from tensors."""
-
-    row_blocks: list[list[Tile]]
-    scale: float
-    softcap: float | None
-    dropout_p: float
-    generator: torch.Generator | None
-    poisoned: bool
-
-    @classmethod
-    def of(cls, call: Call) -> "Plan":
-        """Cut a call into tiles."""
-        return cls(
-            cut(call, *_block_sizes(call)), call.scale, call.softcap, call.dropout_p, call.generator, call.poisoned()
-        )
-
-
-def _block_sizes(call: Call) -> tuple[int, int]:
-    return 64, 512
-
-
 class _Tiled(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, plan: Plan
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        bias: Tensor | None,
+        mask: Tensor | None,
+        plan: Plan,
+        generator: torch.Generator | None,
     ) -> Tensor:
         ctx.plan = plan
-        ctx.replay = Replay.of(plan.generator, q.device) if plan.dropout_p > 0 else None
-        work = _Scores(plan, q, k, bias, mask, plan.generator)
+        ctx.replay = Replay.of(generator, q.device) if plan.dropout_p > 0 else None
+        work = Workspace(plan, q, k, bias, mask, generator)
         o = q.new_zeros(*q.shape[:3], v.shape[3])
-        m, l = q.new_full((*q.shape[:3], 1), -torch.inf), q.new_zeros(*q.shape[:3], 1)
+        m = q.new_full((*q.shape[:3], 1), torch.inf)  # e^(s − ∞) = 0 is what backward needs where nothing is seen
+        l = torch.ones_like(m)
         for tiles in plan.row_blocks:
-            for tile in tiles:
-                _absorb(work, tile, v, tile.of_rows(o), tile.of_rows(m), tile.of_rows(l))
-        empty = l == 0
-        l.masked_fill_(empty, 1)
-        m.masked_fill_(empty, torch.inf)  # in the backward pass exp(s − ∞) = 0
-        o /= l
+            for whole, block in zip((o, m, l), _attend(work, tiles, q, k, v), strict=True):
+                tiles[0].of_rows(whole).copy_(work.by_head(block, tiles[0]))
         ctx.save_for_backward(q, k, v, bias, mask, o, m, l)
         return o
 
@@ -70,110 +66,89 @@ class _Tiled(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, bias, mask, o, m, l = ctx.saved_tensors
-        plan: Plan = ctx.plan
-        work = _Scores(plan, q, k, bias, mask, None if ctx.replay is None else ctx.replay.generator())
-        g = g / l
-        D = (g * o).sum(-1, keepdim=True)
-        dq, dk, dv = (torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
-        dbias = torch.zeros_like(bias) if bias is not None and ctx.needs_input_grad[3] else None
-        for tiles in plan.row_blocks:
+        work = Workspace(ctx.plan, q, k, bias, mask, ctx.replay and ctx.replay.generator())
+        grads = _Gradients(_zeros(q), _zeros(k), _zeros(v), _zeros(bias) if ctx.needs_input_grad[3] else None)
+        for tiles in ctx.plan.row_blocks:
+            queries = _Queries.of(work, tiles[0], q, o, m, l, g)
             for tile in tiles:
-                p, slope, hidden = work.tile(tile)
-                p = p.sub_(tile.of_rows(m)).exp_()
-                g_i, v_j = work.rows(g, tile), work.cols(v, tile)
-                dp = torch.bmm(g_i, v_j.mT).view_as(p)
-                kept = p
-                if plan.dropout_p > 0:
-                    keep = work.keep(p)
-                    kept = p * keep
-                    dp = dp * keep
-                if hidden is not None:
-                    kept = kept.masked_fill(hidden, 0)
-                work.cols(dv, tile).baddbmm_(work.flat(kept).mT, g_i)
-                ds = p.mul_(dp.sub_(tile.of_rows(D)))
-                if hidden is not None:
-                    ds.masked_fill_(hidden, 0)
-                if dbias is not None:
-                    part = tile.of(dbias)
-                    part += ds.sum_to_size(part.shape)
-                if slope is not None:
-                    ds.mul_(slope)
-                    if hidden is not None:
-                        ds.masked_fill_(hidden, 0)
-                work.cols(dk, tile).baddbmm_(work.flat(ds).mT, work.q_i(tile))
-                k_j = work.cols(k, tile)
-                if plan.poisoned and hidden is not None:
-                    step = weigh(work.flat(ds), k_j, work.flat(~hidden.expand(ds.shape)))
-                else:
-                    step = torch.bmm(work.flat(ds), k_j)
-                tile.of_rows(dq).add_(step.view(*ds.shape[:3], -1), alpha=plan.scale)
-        return dq, dk, dv, dbias, None, None
+                _backpropagate(work, tile, queries, k, v, grads)
+            dq_i = queries.dq.mul_(ctx.plan.scale)
+            tiles[0].of_rows(grads.q).copy_(work.by_head(dq_i, tiles[0]))
+        return grads.q, grads.k, grads.v, grads.bias, None, None, None
 
 
-def _absorb(work: "_Scores", tile: Tile, v: Tensor, o: Tensor, m: Tensor, l: Tensor) -> None:
-    """Take one tile into the running (maximum, sum, weighted sum) of its queries: the online softmax."""
-    s, _, hidden = work.tile(tile)
-    m_new = torch.maximum(m, s.amax(-1, keepdim=True))
-    m_ref = m_new.masked_fill(m_new == -torch.inf, 0)  # nothing seen yet: −∞ − (−∞) would be NaN
-    p = s.sub_(m_ref).exp_()
-    decay = (m - m_ref).exp_()
-    if hidden is not None:
-        p.masked_fill_(hidden, 0)
-    l.mul_(decay).add_(p.sum(-1, keepdim=True))
+def _attend(work: Workspace, tiles: list[Tile], q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return output, maximum and sum for one block of queries: the online softmax over its tiles."""
+    q_i = work.rows(q, tiles[0]) * work.plan.scale  # [B·G, R·rows, d_k]
+    o = q_i.new_zeros(*q_i.shape[:2], v.shape[3])
+    m = q_i.new_full((*q_i.shape[:2], 1), -torch.inf)
+    l = torch.zeros_like(m)
+    for tile in tiles:
+        scores = work.scores(q_i, work.cols(k, tile), tile)
+        m_new = torch.maximum(m, scores.s.amax(-1, keepdim=True))
+        pivot = m_new.masked_fill(m_new == -torch.inf, 0)  # while nothing is seen, −∞ − (−∞) would be NaN
+        p = scores.s.sub_(pivot).exp_()
+        decay = (m - pivot).exp_()
+        l.mul_(decay).add_(p.sum(-1, keepdim=True))
+        if work.plan.dropout_p > 0:
+            p.mul_(work.keep(p))
+        work.add_weighed(o.mul_(decay), p, work.cols(v, tile), scores.hidden, tile)
+        m = m_new
+    empty = l == 0
+    l.masked_fill_(empty, 1)
+    return o.mul_(survivor_scale(work.plan.dropout_p)).div_(l), m.masked_fill_(empty, torch.inf), l
+
+
+@dataclass(frozen=True)
+class _Queries:
+    """What backward needs of one block of queries, and their gradient so far, each `[B·G, R·rows, ·]`."""
+
+    q: Tensor
+    m: Tensor
+    g: Tensor
+    D: Tensor
+    dq: Tensor
+
+    @classmethod
+    def of(cls, work: Workspace, tile: Tile, q: Tensor, o: Tensor, m: Tensor, l: Tensor, g: Tensor) -> "_Queries":
+        """Gather them; dividing `g` by `l` here spares dividing every tile of weights."""
+        q_i = work.rows(q, tile) * work.plan.scale
+        g_i = work.rows(g, tile) / work.rows(l, tile)
+        D = (g_i * work.rows(o, tile)).sum(-1, keepdim=True)
+        g_i = g_i * survivor_scale(work.plan.dropout_p)
+        return cls(q_i, work.rows(m, tile), g_i, D, torch.zeros_like(q_i))
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    bias: Tensor | None
+
+
+def _backpropagate(work: Workspace, tile: Tile, queries: _Queries, k: Tensor, v: Tensor, grads: _Gradients) -> None:
+    """Add what one tile contributes to every gradient."""
+    k_j = work.cols(k, tile)
+    scores = work.scores(queries.q, k_j, tile)
+    hidden = scores.hidden
+    p = work.clear(scores.s.sub_(queries.m).exp_(), hidden, tile)
+    dp = work.product("dp", queries.g, work.cols(v, tile))
+    kept = p
     if work.plan.dropout_p > 0:
-        p.mul_(work.keep(p))
-    v_j = work.cols(v, tile)
-    if work.plan.poisoned and hidden is not None:
-        step = weigh(work.flat(p), v_j, work.flat(~hidden.expand(p.shape)))
-    else:
-        step = torch.bmm(work.flat(p), v_j)
-    o.mul_(decay).add_(step.view(o.shape))
-    m.copy_(m_new)
+        keep = work.keep(p)
+        dp.mul_(keep)
+        kept = p * keep
+    work.cols(grads.v, tile).baddbmm_(kept.mT, queries.g)
+    ds = work.clear(dp.sub_(queries.D).mul_(p), hidden, tile)
+    if grads.bias is not None:
+        dbias = tile.of(grads.bias)
+        dbias.add_(work.by_head(ds, tile).sum_to_size(dbias.shape))
+    if scores.slope is not None:
+        ds.mul_(scores.slope)
+    work.cols(grads.k, tile).baddbmm_(ds.mT, queries.q)
+    work.add_weighed(queries.dq, ds, k_j, hidden, tile)
 
 
-class _Scores:
-    def __init__(
-        self,
-        plan: Plan,
-        q: Tensor,
-        k: Tensor,
-        bias: Tensor | None,
-        mask: Tensor | None,
-        generator: torch.Generator | None,
-    ) -> None:
-        self.plan, self.bias, self.mask, self.generator = plan, bias, mask, generator
-        self.q, self.k = q * plan.scale, k
-        self.B, self.H, self.G = q.shape[0], q.shape[1], k.shape[1]
-
-    def rows(self, x: Tensor, tile: Tile) -> Tensor:
-        x = tile.of_rows(x)
-        return x.reshape(self.B * self.G, (self.H // self.G) * x.shape[2], x.shape[3])
-
-    def q_i(self, tile):
-        return self.rows(self.q, tile)
-
-    def cols(self, x: Tensor, tile: Tile) -> Tensor:
-        x = tile.of_cols(x)
-        return x.reshape(self.B * self.G, *x.shape[2:])
-
-    def flat(self, x: Tensor) -> Tensor:
-        return x.reshape(self.B * self.G, -1, x.shape[3])
-
-    def tile(self, tile: Tile):
-        q_i, k_j = self.rows(self.q, tile), self.cols(self.k, tile)
-        s = torch.bmm(q_i, k_j.mT).view(self.B, self.H, tile.rows[1] - tile.rows[0], -1)
-        slope = None
-        hidden = tile.hidden(self.mask, s.device)
-        if self.plan.softcap is not None:
-            t = s.div_(self.plan.softcap).tanh_()
-            slope = 1 - t.square()
-            s = t * self.plan.softcap
-        if self.bias is not None:
-            s.add_(tile.of(self.bias))
-        if hidden is not None:
-            s.masked_fill_(hidden, -torch.inf)
-        return s, slope, hidden
-
-    def keep(self, p):
-        keep = keep_mask(tuple(p.shape), self.plan.dropout_p, self.generator, p.device)
-        return keep.to(p.dtype).mul_(survivor_scale(self.plan.dropout_p))
+def _zeros(x: Tensor) -> Tensor:
+    return torch.zeros(x.shape, dtype=x.dtype, device=x.device)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.attention_backends.arguments import Call
+from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.masks import band
 
 
@@ -20,6 +20,16 @@ class Tile:
     rows: tuple[int, int]
     cols: tuple[int, int]
     edge: tuple[int, int | None] | None
+
+    @property
+    def height(self) -> int:
+        """How many queries there are."""
+        return self.rows[1] - self.rows[0]
+
+    @property
+    def width(self) -> int:
+        """How many keys there are."""
+        return self.cols[1] - self.cols[0]
 
     def of_rows(self, x: Tensor) -> Tensor:
         """Return this tile's rows of `x [..., n_q | 1, ·]`."""
@@ -44,13 +54,13 @@ class Tile:
         return None if seen is None else ~seen
 
 
-def cut(call: Call, block_q: int, block_k: int) -> list[list[Tile]]:
-    """Return, for each block of queries, the tiles in which at least one of them may see a key."""
+def cut(call: Call, side: int) -> list[list[Tile]]:
+    """Return the tiles in which a query may see a key, block of queries by block of queries, none of them empty."""
     row_blocks = []
-    for rows in _blocks(call.q.shape[2], block_q):
-        tiles = (_tile(call, rows, cols) for cols in _blocks(call.k.shape[2], block_k))
+    for rows in _blocks(call.q.shape[2], side):
+        tiles = (_tile(call, rows, cols) for cols in _blocks(call.k.shape[2], side))
         row_blocks.append([tile for tile in tiles if tile is not None and _any_visible(call.mask, tile)])
-    return row_blocks
+    return [tiles for tiles in row_blocks if tiles]
 
 
 def _blocks(n: int, size: int) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from veriformer.impl import checks
+from veriformer.impl.derivatives import apply
 from veriformer.impl.layers.normalizing import check_vectors, over_rows
 from veriformer.impl.precision import widen
 
@@ -28,7 +28,7 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
     """
     check_vectors(x, eps, weight=weight, bias=bias)
     wide = (None if w is None else widen(w) for w in (weight, bias))
-    return _LayerNorm.apply(widen(x), *wide, float(eps)).to(x.dtype)  # type: ignore[no-any-return]
+    return apply(_LayerNorm, widen(x), *wide, float(eps)).to(x.dtype)
 
 
 class _LayerNorm(torch.autograd.Function):

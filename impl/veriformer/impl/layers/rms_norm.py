@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from veriformer.impl.derivatives import apply
 from veriformer.impl.layers.normalizing import check_vectors, over_rows
 from veriformer.impl.precision import widen
 
@@ -16,8 +17,8 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> T
     $$y = \gamma \odot \hat x, \quad \hat x = x \Big/ \sqrt{\tfrac1d \textstyle\sum_i x_i^2 + \epsilon}$$
 
     With $a = \gamma \odot g$ the gradient is
-    $\partial x = (a - \hat x\, \overline{a \hat x}) \big/ \sqrt{\tfrac1d \sum_i x_i^2 + \epsilon}$, the bar being a mean
-    over the vector, and $\partial\gamma = \sum g \odot \hat x$ over all vectors.
+    $\partial x = (a - \hat x\, \overline{a \hat x}) \big/ \sqrt{\tfrac1d \sum_i x_i^2 + \epsilon}$, the bar being a
+    mean over the vector, and $\partial\gamma = \sum g \odot \hat x$ over all vectors.
 
     Shapes: `x [..., d]`, `weight [d]` → `[..., d]`. Dtypes: float64, float32, bfloat16, float16, both the same; halves
     are computed in float32, the product with `weight` included. Raises `ValueError` for `d = 0`, shapes that do not
@@ -25,7 +26,7 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> T
     """
     check_vectors(x, eps, weight=weight)
     wide = None if weight is None else widen(weight)
-    return _RMSNorm.apply(widen(x), wide, float(eps)).to(x.dtype)  # type: ignore[no-any-return]
+    return apply(_RMSNorm, widen(x), wide, float(eps)).to(x.dtype)
 
 
 class _RMSNorm(torch.autograd.Function):

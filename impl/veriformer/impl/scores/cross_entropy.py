@@ -1,7 +1,5 @@
 """Cross-entropy: how surprised the logits are by the targets."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -25,8 +23,8 @@ def cross_entropy(
 
     with $t$ the one-hot target, or the probabilities given. The gradient is $p \sum_c q_c - q$, so $p - y$ for a class.
 
-    Shapes: `logits [..., V]`; `target [...]` int64 classes, or `[..., V]` floating-point probabilities, whose rows need
-    not sum to 1. Targets have no gradient. `reduction` is `"none"` (the shape of `[...]`, 0 at ignored targets), `"sum"`,
+    Shapes: `logits [..., V]`; `target [...]` int64 classes, or `[..., V]` floating-point probabilities, whose rows
+    need not sum to 1. Targets have no gradient. `reduction` is `"none"` (shape `[...]`, 0 at ignored targets), `"sum"`,
     or `"mean"` over the targets that are not ignored; with none of those the loss and its gradient are 0.
     `ignore_index` may be any integer, also a valid class, and plays no part for probabilities. A logit of −∞
     contributes nothing where its target has probability 0, and makes the loss infinite elsewhere.
@@ -118,6 +116,6 @@ def _check_probabilities(logits: Tensor, target: Tensor) -> None:
         checks.refuse("target", "probabilities in [0, 1]", "values outside", "normalise the target first")
 
 
-def _may_refuse(x: Any) -> bool:
+def _may_refuse(x: Tensor) -> bool:
     """Looking at values on an accelerator would make the host wait for it at every step."""
     return checks.readable(x) and x.device.type == "cpu"

@@ -1,0 +1,58 @@
+"""A call of attention after its arguments have been checked: what every backend computes from."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from veriformer.impl import checks
+from veriformer.impl.attention_backends.masks import band
+from veriformer.impl.precision import accumulation_dtype
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of attention, in one form.
+
+    `mask` and `bias` have rank 4, each axis full or 1, and `bias` has the accumulation dtype; `dropout_p` is 0 unless
+    training; `is_causal` is False where it would hide nothing.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    mask: Tensor | None
+    bias: Tensor | None
+    is_causal: bool
+    window: int | None
+    scale: float
+    softcap: float | None
+    dropout_p: float
+    generator: torch.Generator | None
+
+    @property
+    def shift(self) -> int:
+        """How far a query's position is ahead of its index, with the last query at the last key."""
+        return self.k.shape[2] - self.q.shape[2]
+
+    @property
+    def group(self) -> int:
+        """How many query heads read each key head."""
+        return self.q.shape[1] // self.k.shape[1]
+
+    def visible(self) -> Tensor | None:
+        """Return which query sees which key, bool, broadcastable to `[B, H, n_q, n_k]`; None means all of them."""
+        if not self.is_causal:
+            return self.mask
+        seen = band((0, self.q.shape[2]), (0, self.k.shape[2]), self.shift, self.window, self.q.device)
+        return seen if self.mask is None else seen & self.mask
+
+    def poisoned(self) -> bool:
+        """Tell whether hidden keys or values may be NaN, ∞, or so large that a product with them is.
+
+        A weight of zero does not remove those from a sum. `ordinary` is the square root of the largest number.
+        """
+        if self.mask is None and not self.is_causal:
+            return False
+        ordinary = torch.finfo(accumulation_dtype(self.k.dtype)).max ** 0.5
+        return any(checks.readable(x) and not bool((x.detach().abs() < ordinary).all()) for x in (self.k, self.v))
