@@ -157,11 +157,11 @@ def _check_causal(is_causal: bool, window: int | None, shape: Shape) -> bool:
     _, _, n_q, n_k = shape
     if window is None:
         return is_causal and n_q > 1
+    checks.integer("window", window, minimum=1)
     if not is_causal:
-        checks.refuse(
-            "window", "is_causal=True beside it", f"window={window} alone", "a window ends at the causal edge"
-        )
-    return n_q > 1 or checks.integer("window", window, minimum=1) < n_k
+        advice = "a window ends at the causal edge"
+        checks.refuse("window", "is_causal=True beside it", f"window={window} alone", advice)
+    return n_q > 1 or window < n_k
 
 
 def _check_softcap(softcap: float | None) -> float | None:
