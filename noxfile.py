@@ -1,0 +1,88 @@
+"""Every way the project is checked, one session each. ``nox -l`` lists them; results go to ``out/``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "imports", "tests", "conformance"]
+
+OUT = Path("out")
+TARGETS = ("impl:reference", "impl:tiled", "impl:sdpa", "torch")
+ROOTS = ("spec", "impl", "verify", "bench", "reports")
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the project in place, at the versions that were tested."""
+    pyproject = nox.project.load_toml("pyproject.toml")
+    session.install("-c", "constraints.txt", "-e", ".", *nox.project.dependency_groups(pyproject, *groups))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, and the rules that forbid what the design forbids."""
+    install(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("pytest", "-q", "verify/tests/test_tolerances_are_theorems.py")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy strict over all five roots."""
+    install(session, "types")
+    session.run("mypy")
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """The arrows between the rooms point one way."""
+    install(session, "imports")
+    session.run("lint-imports")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Every room's own tests, in parallel."""
+    install(session, "imports", "lint")
+    session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs)
+
+
+@nox.session
+def spec(session: nox.Session) -> None:
+    """Prove the specification from scratch."""
+    install(session)
+    session.run("veriformer", "spec", "--no-cache", "--json", str(OUT / "spec.json"), *session.posargs)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Proofs, the shipped targets, exact counts, and one page that shows them: out/index.html and out/results.json."""
+    install(session)
+    profile = session.posargs or ["--profile", "quick"]
+    session.run("veriformer", "spec", "--json", str(OUT / "spec.json"), silent=True)
+    session.run("veriformer", "bench", "counts", "--json", str(OUT / "benchmarks.json"))
+    files = [OUT / "runs" / f"{target.replace(':', '-')}.json" for target in TARGETS]
+    for target, file in zip(TARGETS, files, strict=True):
+        # A violation (1) does not stop the others: the report, whose exit status counts them all, comes last.
+        session.run("veriformer", "verify", target, *profile, "--json", str(file), success_codes=[0, 1])
+    matrix = ["--mutants", str(OUT / "mutants.json")] if (OUT / "mutants.json").is_file() else []
+    extra = ["--spec", str(OUT / "spec.json"), "--benchmarks", str(OUT / "benchmarks.json"), *matrix]
+    session.run("veriformer", "report", *map(str, files), *extra, "--output", str(OUT))
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """The kill matrix: every known bug against every requirement that could see it."""
+    install(session)
+    session.run("veriformer", "mutants", "--json", str(OUT / "mutants.json"), *session.posargs)
+
+
+@nox.session
+def counts(session: nox.Session) -> None:
+    """Exact operation and memory counts against the symbolic cost."""
+    install(session)
+    session.run("veriformer", "bench", "counts", "--json", str(OUT / "benchmarks.json"), *session.posargs)

@@ -1,0 +1,49 @@
+"""Implementations that are wrong on purpose, or right in an unusual way: they measure what the suite catches.
+
+- a **mutant** repeats one bug of public transformer code on the operations concerned (``MUTANTS``);
+- a **variant** is correct and must not be accused (``VARIANTS``);
+- a **sabotage adapter** computes nothing and must fail whatever it claims (``SABOTAGES``).
+
+``build("mutant", "GQA-01")`` gives the implementation; the command line takes ``mutant:GQA-01`` as a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from veriformer.verify.mutants.alternatives import VARIANTS
+from veriformer.verify.mutants.faults import KERNELS
+from veriformer.verify.mutants.records import Mutant, Sabotage, Variant, known_bugs
+from veriformer.verify.mutants.sabotage import SABOTAGES
+
+MUTANTS: tuple[Mutant, ...] = tuple(
+    Mutant(
+        identifier=bug["id"],
+        title=bug["title"],
+        link=bug["link"],
+        area=bug["area"],
+        kernels=KERNELS[bug["id"]],
+        dtypes=tuple(bug.get("dtypes", ("fp32", "fp64"))),
+    )
+    for bug in known_bugs()
+    if "operations" in bug
+)
+
+_FAMILIES: Mapping[str, Mapping[str, Mutant | Variant | Sabotage]] = {
+    "mutant": {mutant.identifier: mutant for mutant in MUTANTS},
+    "variant": {variant.identifier: variant for variant in VARIANTS},
+    "sabotage": {sabotage.identifier: sabotage for sabotage in SABOTAGES},
+}
+
+
+def build(family: str, identifier: str) -> object:
+    """The implementation of that name. Raises LookupError that lists what exists for a family or identifier that does not."""
+    if family not in _FAMILIES:
+        raise LookupError(f"family {family!r}: expected one of {', '.join(_FAMILIES)}")
+    members = _FAMILIES[family]
+    if identifier not in members:
+        raise LookupError(f"{family} {identifier!r}: expected one of {', '.join(members)}")
+    return members[identifier].build()
+
+
+__all__ = ["MUTANTS", "SABOTAGES", "VARIANTS", "Mutant", "Sabotage", "Variant", "build"]

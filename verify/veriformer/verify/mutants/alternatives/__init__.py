@@ -1,0 +1,8 @@
+"""Correct implementations that go another way than the bases do, to measure false alarms."""
+
+from __future__ import annotations
+
+from veriformer.verify.mutants.alternatives import attention, layers, scores
+from veriformer.verify.mutants.records import Variant
+
+VARIANTS: tuple[Variant, ...] = (*scores.VARIANTS, *layers.VARIANTS, *attention.VARIANTS)

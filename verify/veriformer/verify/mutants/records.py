@@ -1,0 +1,86 @@
+"""The records: a mutant, a variant, a sabotage adapter; each builds an implementation when asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from veriformer.verify.targets.front import Kernel, dress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """A correct implementation with one fault that public code once had.
+
+    identifier, title, link, area: of the bug, as ``known_bugs.json`` has them.
+    kernels: the operations that carry the fault, and no others.
+    dtypes: the formats in which the fault shows.
+    """
+
+    identifier: str
+    title: str
+    link: str
+    area: str
+    kernels: Mapping[str, Kernel]
+    dtypes: tuple[str, ...]
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that carry the fault."""
+        return tuple(self.kernels)
+
+    def build(self) -> object:
+        """The implementation: the faulty operations behind the contract's argument checks."""
+        return dress(**self.kernels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A correct implementation that goes another way, which the suite must not accuse.
+
+    title: what it does otherwise. link: where it was once reported as a bug, if it was.
+    claims: conventions in which it differs from the contract, and says so.
+    """
+
+    identifier: str
+    title: str
+    kernels: Mapping[str, Kernel]
+    link: str | None = None
+    claims: Mapping[str, Any] | None = None
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations it provides."""
+        return tuple(self.kernels)
+
+    def build(self) -> object:
+        """The implementation, with its claims."""
+        return dress(self.claims, **self.kernels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sabotage:
+    """An adapter that computes nothing, under every operation's name.
+
+    exempt: requirements of a kind that it claims and yet keeps to, each with the reason.
+    """
+
+    identifier: str
+    title: str
+    make: Callable[[], object]
+    exempt: Mapping[str, str]
+
+    def build(self) -> object:
+        """The adapter."""
+        return self.make()
+
+
+@cache
+def known_bugs() -> tuple[Mapping[str, Any], ...]:
+    """The public bugs that concern these operations: each with its operations, or with the reason why none can repeat it."""
+    text = resources.files("veriformer.verify.mutants").joinpath("known_bugs.json").read_text(encoding="utf-8")
+    return tuple(json.loads(text))

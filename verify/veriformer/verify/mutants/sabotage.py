@@ -1,0 +1,107 @@
+"""Adapters that compute nothing: zeros, a constant, NaN, their own first argument, garbage.
+
+Each provides every operation with the shape, the dtype and the gradient of the right result, as far as its kind has them. A
+suite that lets one of them through a check of a formula has checked nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.spec.requirement import Kind
+from veriformer.verify.check import Check
+from veriformer.verify.mutants.base.attention import Attention, causal
+from veriformer.verify.mutants.base.layers import Clip, LayerNorm, RmsNorm
+from veriformer.verify.mutants.base.scores import CrossEntropy, LogSumExp, Perplexity, Softmax
+from veriformer.verify.mutants.records import Sabotage
+from veriformer.verify.targets.front import dress
+
+Fill = Callable[[Tensor], Tensor]
+
+CLAIMED_KINDS = (Kind.EQUATION, Kind.GRADIENT, Kind.LAW, Kind.NUMERICS)
+"""What an adapter claims, and so must fail. Contract checks (purity, layout, shapes), refusals and conventions are not claimed:
+an adapter that returns zeros of the right shape is pure, indifferent to layout and bound by no convention."""
+
+_RIGHT = dress(
+    softmax=Softmax(),
+    logsumexp=LogSumExp(),
+    cross_entropy=CrossEntropy(),
+    perplexity=Perplexity(),
+    layer_norm=LayerNorm(),
+    rms_norm=RmsNorm(),
+    clip_grad_norm=Clip(),
+    causal_mask=causal,
+    attention=Attention(),
+)
+
+
+class _Replaced(torch.autograd.Function):
+    """Something in the place of a result, and of the gradient for every tensor that it was computed from."""
+
+    @staticmethod
+    def forward(ctx: Any, fill: Fill, right: Tensor, *sources: Tensor) -> Tensor:
+        ctx.fill = fill
+        ctx.save_for_backward(*sources)
+        return fill(right)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        return None, None, *[ctx.fill(x) if x.is_floating_point() else None for x in ctx.saved_tensors]
+
+
+def _filled(operation: Callable[..., Any], fill: Fill) -> Callable[..., Any]:
+    def replaced(*arguments: Any, **options: Any) -> Any:
+        with torch.no_grad():
+            right = operation(*arguments, **options)
+        sources = [x for x in (*arguments, *options.values()) if isinstance(x, Tensor)]
+        if isinstance(right, Tensor):
+            return _Replaced.apply(fill, right, *sources)  # type: ignore[no-untyped-call]
+        return [fill(x) for x in right[0]], fill(right[1])
+
+    return replaced
+
+
+def _everywhere(fill: Fill) -> Callable[[], object]:
+    return lambda: SimpleNamespace(**{name: _filled(operation, fill) for name, operation in vars(_RIGHT).items()})
+
+
+def _nan(x: Tensor) -> Tensor:
+    return torch.full_like(x, math.nan, dtype=x.dtype if x.is_floating_point() else torch.float32)
+
+
+def _garbage(x: Tensor) -> Tensor:
+    return (
+        torch.rand(x.shape, dtype=torch.float64).sub(0.5 if x.is_floating_point() else 0).round(decimals=3).to(x.dtype)
+    )
+
+
+def _first_argument(first: Any, *arguments: Any, **options: Any) -> Any:
+    return first
+
+
+def _sabotage(
+    identifier: str, title: str, make: Callable[[], object], exempt: dict[str, str] | None = None
+) -> Sabotage:
+    return Sabotage(identifier=identifier, title=title, make=make, exempt=exempt or {})
+
+
+SABOTAGES: tuple[Sabotage, ...] = (
+    _sabotage("zeros", "zeros everywhere", _everywhere(torch.zeros_like)),
+    _sabotage("constant", "ones everywhere", _everywhere(torch.ones_like)),
+    _sabotage("nan", "NaN everywhere", _everywhere(_nan)),
+    _sabotage(
+        "identity", "its first argument", lambda: SimpleNamespace(**dict.fromkeys(vars(_RIGHT), _first_argument))
+    ),
+    _sabotage("garbage", "numbers drawn at random", _everywhere(_garbage)),
+)
+
+
+def must_fail(sabotage: Sabotage, check: Check) -> bool:
+    """Whether this check belongs to what the adapter claims: its kind is claimed, and no reason exempts it."""
+    return check.requirement.kind in CLAIMED_KINDS and check.requirement.slug not in sabotage.exempt

@@ -1,0 +1,160 @@
+"""Cross entropy and perplexity as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.perplexity import perplexity, perplexity_vjp
+from veriformer.verify.operation import Operation, Refusal
+from veriformer.verify.strategies import leading_shapes, sizes, values
+from veriformer.verify.trial import Arguments, Trial
+
+IGNORE_INDEX = -100
+"""The contract's default."""
+
+
+def _options(a: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in a.items() if key not in ("logits", "target")}
+
+
+def _cross_entropy(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [cross_entropy(xp, a["logits"], a["target"], **_options(a))]
+
+
+def _cross_entropy_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"logits": cross_entropy_vjp(xp, a["logits"], a["target"], g, **_options(a))[0]}
+
+
+def _perplexity(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [perplexity(xp, a["logits"], a["target"], **_options(a))]
+
+
+def _perplexity_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"logits": perplexity_vjp(xp, a["logits"], a["target"], g, **_options(a))}
+
+
+def classes(rng: np.random.Generator, shape: tuple[int, ...], vocabulary: int) -> np.ndarray:
+    """Class indices of this shape."""
+    return rng.integers(0, vocabulary, shape)
+
+
+def with_ignored(rng: np.random.Generator, target: np.ndarray, ignore_index: int) -> np.ndarray:
+    """The same targets with some ignored, at least one of them not, if any can be counted."""
+    ignored = rng.random(target.shape) < rng.choice([0.0, 0.4])
+    hidden = np.where(ignored, ignore_index, target)
+    return hidden if (hidden != ignore_index).any() else target
+
+
+def ids(target: np.ndarray) -> torch.Tensor:
+    """Targets as the contract takes them: int64."""
+    return torch.as_tensor(np.asarray(target, dtype=np.int64))
+
+
+def _drawn_logits(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
+    vocabulary = trial.draw(st.sampled_from([1, 2, 3, 5, 7, 131]))
+    lead = trial.draw(leading_shapes(2 if vocabulary > 100 else 3, 3))
+    kind = trial.draw(values())
+    return kind.rng, kind.array(*lead, vocabulary)
+
+
+def _ignore_index(trial: Trial, vocabulary: int) -> dict[str, int]:
+    """The default left out, the default given, a class, and numbers that are none."""
+    chosen = trial.draw(st.sampled_from([None, IGNORE_INDEX, 0, vocabulary - 1, -1, vocabulary + 3]))
+    return {} if chosen is None else {"ignore_index": chosen}
+
+
+def _counted_target(rng: np.random.Generator, lead: tuple[int, ...], vocabulary: int, ignore_index: int) -> np.ndarray:
+    target = with_ignored(rng, classes(rng, lead, vocabulary), ignore_index)
+    if vocabulary > 1 and not (target != ignore_index).any():
+        target = np.where(target == ignore_index, (ignore_index + 1) % vocabulary, target)
+    return target
+
+
+def draw_perplexity(trial: Trial) -> Arguments:
+    """Logits and class targets, some of them ignored, at least one counted."""
+    rng, logits = _drawn_logits(trial)
+    vocabulary = logits.shape[-1]
+    options = _ignore_index(trial, vocabulary)
+    target = _counted_target(rng, logits.shape[:-1], vocabulary, options.get("ignore_index", IGNORE_INDEX))
+    trial.assume(bool((target != options.get("ignore_index", IGNORE_INDEX)).any()))
+    return {"logits": trial.tensor(logits), "target": ids(target), **options}
+
+
+def draw_cross_entropy(trial: Trial) -> Arguments:
+    """Logits with class targets, some ignored, or with probabilities; smoothing and reduction given or left out."""
+    options: dict[str, Any] = {}
+    smoothing = trial.draw(st.sampled_from([None, 0.0, 0.1, 0.375, 1.0]))
+    reduction = trial.draw(st.sampled_from([None, "none", "sum", "mean"]))
+    options |= {} if smoothing is None else {"label_smoothing": smoothing}
+    options |= {} if reduction is None else {"reduction": reduction}
+    if trial.draw(st.integers(0, 3)) < 3:
+        return {**draw_perplexity(trial), **options}
+    rng, logits = _drawn_logits(trial)
+    return {"logits": trial.tensor(logits), "target": trial.tensor(probabilities(rng, logits.shape)), **options}
+
+
+def probabilities(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows of entries in [0, 1], some of them zero; the rows need not sum to 1."""
+    t = rng.random(shape) * (rng.random(shape) < 0.8)
+    return t / max(1.0, float(t.sum(-1).max())) if rng.random() < 0.5 else t
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    lead = trial.draw(leading_shapes())
+    vocabulary = trial.draw(sizes(2))
+    kind = trial.draw(values(("gaussian",)))
+    return {"logits": trial.tensor(kind.array(*lead, vocabulary)), "target": ids(classes(kind.rng, lead, vocabulary))}
+
+
+def _bad_targets(trial: Trial) -> Iterator[Refusal]:
+    n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(2))
+    kind = trial.draw(values(("gaussian",)))
+    logits = trial.tensor(kind.array(n, vocabulary))
+    target = classes(kind.rng, (n,), vocabulary)
+    last = np.arange(n) == n - 1
+    yield Refusal("no logits", {"logits": None, "target": ids(target)}, ("logits",))
+    yield Refusal("no target", {"logits": logits, "target": None}, ("target",))
+    yield Refusal("a class too high", {"logits": logits, "target": ids(np.where(last, vocabulary, target))}, ("target",))
+    yield Refusal("a negative class", {"logits": logits, "target": ids(np.where(last, -1, target))}, ("target",))
+    yield Refusal("too few targets", {"logits": logits, "target": ids(target[1:])}, ("target", "logits"))
+    yield Refusal("too many axes", {"logits": logits, "target": ids(target[:, None])}, ("target", "logits"))
+    yield Refusal("no classes", {"logits": logits[:, :0], "target": ids(target)}, ("logits", "target"))
+
+
+def _bad_cross_entropy(trial: Trial) -> Iterator[Refusal]:
+    yield from _bad_targets(trial)
+    good = _ordinary(trial)
+    given = {"logits": trial.tensor([[0.5, -1.0, 2.0]])}
+    yield Refusal("smoothing below 0", {**good, "label_smoothing": -0.1}, ("label_smoothing",))
+    yield Refusal("smoothing above 1", {**good, "label_smoothing": 1.1}, ("label_smoothing",))
+    yield Refusal("an unknown reduction", {**good, "reduction": "average"}, ("reduction",))
+    yield Refusal("a probability below 0", {**given, "target": trial.tensor([[-0.5, 0.5, 1.0]])}, ("target",))
+    yield Refusal("a probability above 1", {**given, "target": trial.tensor([[1.5, 0.0, 0.0]])}, ("target",))
+    yield Refusal("too few probabilities", {**given, "target": trial.tensor([[0.5, 0.5]])}, ("target", "logits"))
+
+
+CROSS_ENTROPY = Operation(
+    name="cross_entropy",
+    draw=draw_cross_entropy,
+    ordinary=_ordinary,
+    formulas=(_cross_entropy,),
+    vjps=(_cross_entropy_vjp,),
+    inputs=("logits",),
+    refusals=_bad_cross_entropy,
+)
+
+PERPLEXITY = Operation(
+    name="perplexity",
+    draw=draw_perplexity,
+    ordinary=_ordinary,
+    formulas=(_perplexity,),
+    vjps=(_perplexity_vjp,),
+    inputs=("logits",),
+    refusals=_bad_targets,
+)

@@ -1,0 +1,112 @@
+"""Softmax and log-sum-exp as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+
+from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
+from veriformer.spec.softmax import softmax, softmax_vjp
+from veriformer.verify.operation import Operation, Refusal
+from veriformer.verify.strategies import axis_of, sizes, values
+from veriformer.verify.trial import Arguments, Trial
+
+
+def _axis(a: Mapping[str, Any]) -> int:
+    return int(a.get("dim", -1))
+
+
+def _log_total(xp: Any, z: Any, axis: int) -> Any:
+    """log Σ e^z with the axis kept."""
+    m = xp.max(z, axis=axis, keepdims=True)
+    return m + xp.log(xp.sum(xp.exp(z - m), axis=axis, keepdims=True))
+
+
+def _softmax(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [softmax(xp, a["z"], _axis(a))]
+
+
+def _softmax_by_log(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """e^{z − log Σ e^z}, the form of log-softmax and of recomputation from a saved log-sum-exp."""
+    return [xp.exp(a["z"] - _log_total(xp, a["z"], _axis(a)))]
+
+
+def _softmax_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"z": softmax_vjp(xp, a["z"], g, _axis(a))}
+
+
+def _softmax_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    p = _softmax_by_log(xp, a)[0]
+    return {"z": p * (g - xp.sum(p * g, axis=_axis(a), keepdims=True))}
+
+
+def _logsumexp(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [logsumexp(xp, a["z"], _axis(a))]
+
+
+def _logsumexp_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"z": logsumexp_vjp(xp, a["z"], g, _axis(a))}
+
+
+def _logsumexp_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    axis = _axis(a) % a["z"].ndim
+    shape = a["z"].shape
+    return {"z": _softmax_by_log(xp, a)[0] * xp.reshape(g, (*shape[:axis], 1, *shape[axis + 1 :]))}
+
+
+def draw_scores(trial: Trial) -> Arguments:
+    """Scores of rank 1 to 4, structured along an axis of which at least one entry is finite."""
+    shape = trial.draw(st.lists(sizes(), min_size=1, max_size=4))
+    axis = trial.draw(axis_of(len(shape)))
+    kind = trial.draw(values())
+    x = kind.array(*[n for i, n in enumerate(shape) if i != axis % len(shape)], shape[axis])
+    if trial.draw(st.integers(0, 3)) == 3:
+        x = _hide_some(kind.rng, x)
+    return {"z": trial.tensor(np.moveaxis(x, -1, axis)), "dim": axis}
+
+
+def _hide_some(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    hidden = rng.random(x.shape) < 0.4
+    np.put_along_axis(hidden, rng.integers(0, x.shape[-1], (*x.shape[:-1], 1)), False, -1)
+    return np.where(hidden, -np.inf, x)
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    shape = trial.draw(st.lists(sizes(), min_size=1, max_size=3))
+    return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
+
+
+def _bad_axis(trial: Trial) -> Iterator[Refusal]:
+    z = _ordinary(trial)["z"]
+    yield Refusal("no tensor", {"z": None}, ("z",))
+    yield Refusal("an axis too high", {"z": z, "dim": z.ndim}, ("dim",))
+    yield Refusal("an axis too low", {"z": z, "dim": -z.ndim - 1}, ("dim",))
+
+
+def _bad_softmax(trial: Trial) -> Iterator[Refusal]:
+    yield from _bad_axis(trial)
+    yield Refusal("an empty axis", {"z": trial.tensor(np.zeros((trial.draw(sizes()), 0)))}, ("z", "dim"))
+
+
+SOFTMAX = Operation(
+    name="softmax",
+    draw=draw_scores,
+    ordinary=_ordinary,
+    formulas=(_softmax, _softmax_by_log),
+    vjps=(_softmax_vjp, _softmax_vjp_by_log),
+    inputs=("z",),
+    refusals=_bad_softmax,
+)
+
+LOGSUMEXP = Operation(
+    name="logsumexp",
+    draw=draw_scores,
+    ordinary=_ordinary,
+    formulas=(_logsumexp,),
+    vjps=(_logsumexp_vjp, _logsumexp_vjp_by_log),
+    inputs=("z",),
+    refusals=_bad_axis,
+)

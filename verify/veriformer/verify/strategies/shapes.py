@@ -1,0 +1,22 @@
+"""Sizes: small, seldom square, often 1, so that no axis can be taken for another."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+
+_LARGEST = 7
+
+
+def sizes(smallest: int = 1, largest: int = _LARGEST) -> st.SearchStrategy[int]:
+    """One size; it shrinks to the smallest."""
+    return st.integers(smallest, largest)
+
+
+def leading_shapes(largest_rank: int = 3, largest: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
+    """The axes before the ones that an operation is about: none to three of them; shrinks to none."""
+    return st.lists(sizes(1, largest), max_size=largest_rank).map(tuple)
+
+
+def axis_of(rank: int) -> st.SearchStrategy[int]:
+    """An axis of an array of this rank, counted from either end; shrinks to the last."""
+    return st.sampled_from([*range(-1, -rank - 1, -1), *range(rank)])

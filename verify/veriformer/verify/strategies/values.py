@@ -1,0 +1,111 @@
+"""Values with structure: what Gaussian data never shows is drawn on purpose.
+
+Hypothesis draws a kind and a seed; NumPy makes the array from the seed. Kinds come in the order in which they shrink, the
+simplest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Shape = tuple[int, ...]
+
+
+def _integers(rng: np.random.Generator, shape: Shape) -> Array:
+    return rng.integers(-2, 3, shape).astype(np.float64)
+
+
+def _gaussian(rng: np.random.Generator, shape: Shape) -> Array:
+    return rng.standard_normal(shape)
+
+
+def _ties(rng: np.random.Generator, shape: Shape) -> Array:
+    return rng.choice(rng.standard_normal(2), shape)
+
+
+def _one_signed(rng: np.random.Generator, shape: Shape) -> Array:
+    return rng.choice([-1.0, 1.0]) * (0.1 + np.abs(rng.standard_normal(shape)))
+
+
+def _offset(rng: np.random.Generator, shape: Shape) -> Array:
+    """A mean far from zero beside the spread, along the last axis."""
+    return rng.standard_normal(shape) + 6.0 * rng.standard_normal((*shape[:-1], 1))
+
+
+def _peaked(rng: np.random.Generator, shape: Shape) -> Array:
+    """One entry that stands out along the last axis."""
+    x = rng.standard_normal(shape)
+    if x.size:
+        place = rng.integers(0, shape[-1], (*shape[:-1], 1))
+        np.put_along_axis(x, place, rng.choice([-6.0, 6.0], place.shape), -1)
+    return x
+
+
+def _spread(rng: np.random.Generator, shape: Shape) -> Array:
+    """Magnitudes over four decades."""
+    return rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(-3.0, 1.0, shape)
+
+
+def _duplicates(rng: np.random.Generator, shape: Shape) -> Array:
+    """Rows that are copies of one another, and entries that are copies within a row."""
+    x = rng.standard_normal(shape)
+    if x.size and len(shape) > 1:
+        x = np.take(x, rng.integers(0, shape[-2], shape[-2]), axis=-2)
+    return np.take(x, rng.integers(0, shape[-1], shape[-1]), axis=-1) if x.size and rng.random() < 0.3 else x
+
+
+def _sparse(rng: np.random.Generator, shape: Shape) -> Array:
+    return rng.standard_normal(shape) * (rng.random(shape) < 0.5)
+
+
+def _small(rng: np.random.Generator, shape: Shape) -> Array:
+    return 1e-2 * rng.standard_normal(shape)
+
+
+_MAKERS: dict[str, Callable[[np.random.Generator, Shape], Array]] = {
+    "integers": _integers,
+    "gaussian": _gaussian,
+    "ties": _ties,
+    "one-signed": _one_signed,
+    "offset": _offset,
+    "peaked": _peaked,
+    "spread": _spread,
+    "duplicates": _duplicates,
+    "sparse": _sparse,
+    "small": _small,
+}
+KINDS: tuple[str, ...] = tuple(_MAKERS)
+"""The kinds of values, in the order in which they shrink."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """A recipe for arrays: a kind and a seed. The same recipe and shape give the same array."""
+
+    kind: str
+    seed: int
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A generator of its own for whatever else belongs to the same draw."""
+        return np.random.default_rng([self.seed, 1])
+
+    def array(self, *shape: int) -> Array:
+        """Float64 values of this shape."""
+        return _MAKERS[self.kind](np.random.default_rng(self.seed), shape)
+
+
+def seeds() -> st.SearchStrategy[int]:
+    """A seed for NumPy; shrinks to 0."""
+    return st.integers(0, 2**32 - 1)
+
+
+def values(kinds: Sequence[str] = KINDS) -> st.SearchStrategy[Values]:
+    """A recipe of one of these kinds, the first the simplest."""
+    return st.builds(Values, st.sampled_from(list(kinds)), seeds())
