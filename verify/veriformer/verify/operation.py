@@ -1,7 +1,7 @@
 """An operation as data: how to draw arguments for it, what the spec says of them, what it refuses.
 
-Checks that mean the same for every operation (shape, equation, gradient, purity, layout, refusal, …) are written once, as
-functions over this record.
+Checks that mean the same for every operation (shape, equation, gradient, purity, layout, refusal, …) are written once,
+as functions over this record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Vjp = Callable[[Any, Mapping[str, Any], Any], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Refusal:
-    """A call that must be refused. names: arguments of which the message must name one; the culprit, or those that clash."""
+    """A call that must be refused. names: the culprit, or the arguments that clash; the message must name one."""
 
     what: str
     arguments: Arguments
@@ -53,8 +53,8 @@ class Operation:
     """What the families of checks need to know of an operation.
 
     name: as in the contract. draw: arguments with every option that is admitted; ordinary: the plainest call.
-    formulas, vjps: the spec's first. The others are equal to it over the reals, are computed by other operations, and what
-    rounding may do to them a correct implementation may do too: the bound of a judgement is the largest of theirs.
+    formulas, vjps: the spec's first. The others are equal to it over the reals and computed otherwise; what rounding may do
+    to them a correct implementation may do too: the bound of a judgement is the largest of theirs.
     inputs: arguments that have a gradient. reading: claimed conventions as further arguments of the formulas.
     parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
     """
@@ -80,7 +80,9 @@ class Operation:
 
     def exact(self, trial: Trial, arguments: Arguments, *, sharp: bool = True) -> list[Reference]:
         """What every part of the result must be. sharp: the exact oracle for fp64, else float64 with wider bounds."""
-        return self._references(trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, sharp)
+        return self._references(
+            trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, sharp
+        )
 
     def exact_gradients(
         self, trial: Trial, arguments: Arguments, cotangent: torch.Tensor, *, sharp: bool = True
@@ -115,5 +117,5 @@ class Operation:
 
 @cache
 def over_float64(dtype: str) -> Rounded:
-    """Rounded arithmetic of a dtype over float64: its bounds hold, a few roundoffs wider, also for fp64, and are cheap."""
+    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
     return Rounded(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())

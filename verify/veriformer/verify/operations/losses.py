@@ -120,7 +120,9 @@ def _bad_targets(trial: Trial) -> Iterator[Refusal]:
     last = np.arange(n) == n - 1
     yield Refusal("no logits", {"logits": None, "target": ids(target)}, ("logits",))
     yield Refusal("no target", {"logits": logits, "target": None}, ("target",))
-    yield Refusal("a class too high", {"logits": logits, "target": ids(np.where(last, vocabulary, target))}, ("target",))
+    yield Refusal(
+        "a class too high", {"logits": logits, "target": ids(np.where(last, vocabulary, target))}, ("target",)
+    )
     yield Refusal("a negative class", {"logits": logits, "target": ids(np.where(last, -1, target))}, ("target",))
     yield Refusal("too few targets", {"logits": logits, "target": ids(target[1:])}, ("target", "logits"))
     yield Refusal("too many axes", {"logits": logits, "target": ids(target[:, None])}, ("target", "logits"))

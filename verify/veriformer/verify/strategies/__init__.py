@@ -1,4 +1,4 @@
-"""What the checks draw: sizes that tell axes apart, values that tell formulas apart, layouts that tell strides apart."""
+"""What the checks draw: sizes that tell axes apart, values that tell formulas apart, strides."""
 
 from veriformer.verify.strategies.layouts import Layout, layouts
 from veriformer.verify.strategies.shapes import axis_of, leading_shapes, sizes

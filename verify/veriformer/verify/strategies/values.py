@@ -1,7 +1,7 @@
 """Values with structure: what Gaussian data never shows is drawn on purpose.
 
-Hypothesis draws a kind and a seed; NumPy makes the array from the seed. Kinds come in the order in which they shrink, the
-simplest first.
+Hypothesis draws a kind and a seed; NumPy makes the array from the seed. Kinds come in the order in which they shrink,
+the simplest first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _ties(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def _one_signed(rng: np.random.Generator, shape: Shape) -> Array:
-    return rng.choice([-1.0, 1.0]) * (0.1 + np.abs(rng.standard_normal(shape)))
+    x: Array = rng.choice([-1.0, 1.0]) * (0.1 + np.abs(rng.standard_normal(shape)))
+    return x
 
 
 def _offset(rng: np.random.Generator, shape: Shape) -> Array:

@@ -1,0 +1,157 @@
+"""Requirements that read the same for every operation: their statement is written once."""
+
+from __future__ import annotations
+
+from veriformer.spec.requirement import Kind, Requirement
+
+
+def contract(operation: str, equations: tuple[str, ...] = ()) -> Requirement:
+    """The plainest call gives what the contract promises in form."""
+    return Requirement(
+        slug=f"{operation}.contract",
+        operation=operation,
+        statement="An ordinary call returns a result of the promised shape, in its input's dtype and on its device.",
+        float_form="The same; no number is judged.",
+        kind=Kind.CONTRACT,
+        equations=equations,
+        bug_class="wrong form",
+    )
+
+
+def equation(
+    operation: str, equations: tuple[str, ...], statement: str, precedents: tuple[str, ...] = ()
+) -> Requirement:
+    """The result is that of the printed formula, over all options."""
+    return Requirement(
+        slug=f"{operation}.equation",
+        operation=operation,
+        statement=statement,
+        float_form=(
+            "Element by element $|\\hat y - y| \\le b$, where $b$ is the running error bound of the same formula in the "
+            "dtype's roundoff, sums in any order, or of an algebraically equal form if that is larger."
+        ),
+        kind=Kind.EQUATION,
+        equations=equations,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="wrong formula",
+        precedents=precedents,
+    )
+
+
+def gradient(
+    operation: str, equations: tuple[str, ...], statement: str, precedents: tuple[str, ...] = ()
+) -> Requirement:
+    """The gradient of every floating argument is the proved vector-Jacobian product."""
+    return Requirement(
+        slug=f"{operation}.gradient",
+        operation=operation,
+        statement=statement,
+        float_form=(
+            "For any cotangent, of any strides, and any choice of arguments that ask for a gradient, each gradient lies "
+            "within the running error bound of the proved vector-Jacobian product."
+        ),
+        kind=Kind.GRADIENT,
+        equations=equations,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="wrong gradient",
+        precedents=precedents,
+    )
+
+
+def purity(operation: str) -> Requirement:
+    """No argument is modified."""
+    return Requirement(
+        slug=f"{operation}.purity",
+        operation=operation,
+        statement="The operation changes none of its arguments, and a second call gives the same value again.",
+        float_form=(
+            "Arguments are the same bit for bit after the forward pass and after the backward pass, as is the cotangent; "
+            "the second call on the same tensors lies within the bound of the formula."
+        ),
+        kind=Kind.CONTRACT,
+        prerequisites=(f"{operation}.contract", f"{operation}.equation"),
+        bug_class="modified argument",
+        precedents=("https://github.com/linkedin/Liger-Kernel/issues/272",),
+    )
+
+
+def layout(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
+    """Strides do not matter."""
+    return Requirement(
+        slug=f"{operation}.layout",
+        operation=operation,
+        statement="The value depends on the numbers in the arguments, not on where they lie in memory.",
+        float_form="Transposed, sliced and expanded (stride 0) arguments and cotangents give the value within its bound.",
+        kind=Kind.CONTRACT,
+        prerequisites=(f"{operation}.contract", f"{operation}.equation"),
+        bug_class="assumed memory layout",
+        precedents=precedents,
+    )
+
+
+def batch(operation: str, statement: str, precedents: tuple[str, ...] = ()) -> Requirement:
+    """Slices that do not depend on one another can be computed alone."""
+    return Requirement(
+        slug=f"{operation}.batch",
+        operation=operation,
+        statement=statement,
+        float_form="A slice computed alone and the slice of the whole differ by at most the sum of both bounds.",
+        kind=Kind.LAW,
+        prerequisites=(f"{operation}.contract", f"{operation}.equation"),
+        bug_class="mixed batch elements",
+        precedents=precedents,
+    )
+
+
+def sensitivity(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
+    """No argument is dead."""
+    return Requirement(
+        slug=f"{operation}.sensitivity",
+        operation=operation,
+        statement="An argument or option that changes the value of the formula changes the result.",
+        float_form="Where two calls that differ in one argument have values apart by more than both bounds, results differ.",
+        kind=Kind.LAW,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="ignored argument",
+        precedents=precedents,
+    )
+
+
+def accuracy(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
+    """In half precision the result is as good as the plain formula makes it."""
+    return Requirement(
+        slug=f"{operation}.accuracy",
+        operation=operation,
+        statement="The result is that of the formula.",
+        float_form=(
+            "Over the whole row, the root mean square error of the result, and of each gradient, is at most a stated "
+            "multiple of that of the plain formula whose every operation is rounded to the same dtype and whose sums are wide."
+        ),
+        kind=Kind.NUMERICS,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="lost precision",
+        precedents=precedents,
+    )
+
+
+def refusals(operation: str, statement: str) -> tuple[Requirement, Requirement]:
+    """Bad input is refused; and, lesser, the message says which argument was bad."""
+    refused = Requirement(
+        slug=f"{operation}.refusal",
+        operation=operation,
+        statement=statement,
+        float_form="The same: ValueError or TypeError.",
+        kind=Kind.REFUSAL,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="accepted bad input",
+    )
+    named = Requirement(
+        slug=f"{operation}.refusal_names_argument",
+        operation=operation,
+        statement="The message of a refusal names the argument that was bad.",
+        float_form="The same; where two arguments clash, either name will do.",
+        kind=Kind.REFUSAL,
+        prerequisites=(f"{operation}.contract", refused.slug),
+        bug_class="unhelpful refusal",
+    )
+    return refused, named

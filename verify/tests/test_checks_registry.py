@@ -1,0 +1,50 @@
+"""The requirements and the checks are the same list."""
+
+from __future__ import annotations
+
+import pytest
+
+from veriformer.spec.requirement import Requirement
+from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.verify.check import POSITIONAL
+from veriformer.verify.checks import ALL
+from veriformer.verify.operations import OPERATIONS
+
+
+def test_every_requirement_has_a_check_and_every_check_a_requirement() -> None:
+    assert [check.requirement for check in ALL] == list(REQUIREMENTS)
+
+
+def test_slugs_are_unique() -> None:
+    slugs = [r.slug for r in REQUIREMENTS]
+    assert len(slugs) == len(set(slugs))
+
+
+def test_prerequisites_exist_and_come_first() -> None:
+    seen: set[str] = set()
+    for r in REQUIREMENTS:
+        assert seen.issuperset(r.prerequisites), r.slug
+        seen.add(r.slug)
+
+
+def test_all_but_the_contract_rest_on_the_contract() -> None:
+    for r in REQUIREMENTS:
+        first = f"{r.operation}.contract"
+        assert r.slug == first or first in r.prerequisites, r.slug
+
+
+def test_every_operation_of_the_contract_has_a_record() -> None:
+    assert {operation.name for operation in OPERATIONS} == set(POSITIONAL)
+
+
+def test_a_slug_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(KeyError, match="softmax.nothing"):
+        requirement("softmax.nothing")
+
+
+@pytest.mark.parametrize("r", REQUIREMENTS, ids=lambda r: r.slug)
+def test_a_requirement_says_what_it_demands_and_what_breaking_it_means(r: Requirement) -> None:
+    assert r.statement.endswith(".")
+    assert r.float_form
+    assert r.bug_class
+    assert all(link.startswith("https://") for link in r.precedents)
