@@ -37,7 +37,7 @@ _FAMILIES: Mapping[str, Mapping[str, Mutant | Variant | Sabotage]] = {
 
 
 def build(family: str, identifier: str) -> object:
-    """The implementation of that name. Raises LookupError that lists what exists for a family or identifier that does not."""
+    """The implementation of that name. Raises LookupError, with a list of what exists, for one that does not."""
     if family not in _FAMILIES:
         raise LookupError(f"family {family!r}: expected one of {', '.join(_FAMILIES)}")
     members = _FAMILIES[family]

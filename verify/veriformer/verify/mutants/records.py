@@ -81,6 +81,6 @@ class Sabotage:
 
 @cache
 def known_bugs() -> tuple[Mapping[str, Any], ...]:
-    """The public bugs that concern these operations: each with its operations, or with the reason why none can repeat it."""
+    """The public bugs that concern these operations, each with the operations that repeat it or why none can."""
     text = resources.files("veriformer.verify.mutants").joinpath("known_bugs.json").read_text(encoding="utf-8")
     return tuple(json.loads(text))

@@ -1,7 +1,7 @@
 """Adapters that compute nothing: zeros, a constant, NaN, their own first argument, garbage.
 
-Each provides every operation with the shape, the dtype and the gradient of the right result, as far as its kind has them. A
-suite that lets one of them through a check of a formula has checked nothing.
+Each provides every operation with the shape, the dtype and the gradient of the right result, as far as its kind has
+them. A suite that lets one of them through a check of a formula has checked nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from veriformer.verify.targets.front import dress
 Fill = Callable[[Tensor], Tensor]
 
 CLAIMED_KINDS = (Kind.EQUATION, Kind.GRADIENT, Kind.LAW, Kind.NUMERICS)
-"""What an adapter claims, and so must fail. Contract checks (purity, layout, shapes), refusals and conventions are not claimed:
-an adapter that returns zeros of the right shape is pure, indifferent to layout and bound by no convention."""
+"""What an adapter claims, and so must fail. It claims no contract checks (purity, layout, shapes), refusals or
+conventions: zeros of the right shape are pure, indifferent to layout and bound by no convention."""
 
 _RIGHT = dress(
     softmax=Softmax(),
@@ -51,7 +51,7 @@ class _Replaced(torch.autograd.Function):
         return fill(right)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         return None, None, *[ctx.fill(x) if x.is_floating_point() else None for x in ctx.saved_tensors]
 
 

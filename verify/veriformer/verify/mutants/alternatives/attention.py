@@ -114,7 +114,7 @@ class _SplitKeys(Flash):
 
 
 def _first_bias_taken_off(o: AttentionOptions, full: Full) -> Tensor | None:
-    """Each row of the bias less its first entry: a bias that falls by a constant per step, read along another diagonal."""
+    """Each row of the bias less its first entry, as when a slope is read along another diagonal."""
     bias = given_bias(o, full)
     if bias is None or bias.shape[-1] < 2 or not o.is_causal:
         return bias

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,7 +21,7 @@ def _rsqrt(moment: Tensor, eps: float, d: int) -> Tensor:
 def _welford(x: Tensor, mean: Tensor) -> Tensor:
     """The sum of squares about a mean that is carried along, one feature at a time."""
     m, squares = torch.zeros_like(x[..., :1]), torch.zeros_like(x[..., :1])
-    for count, feature in enumerate(x.split(1, -1), start=1):
+    for count, feature in enumerate(torch.split(x, 1, -1), start=1):
         old = feature - m
         m = m + old / count
         squares = squares + old * (feature - m)
@@ -31,8 +33,8 @@ def _one_pass(x: Tensor, mean: Tensor) -> Tensor:
 
 
 def _widest_layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    wide = [None if t is None else t.double() for t in (x, weight, bias)]
-    return LayerNorm()(*wide, eps).to(x.dtype)  # type: ignore[arg-type]
+    gain, shift = (None if t is None else t.double() for t in (weight, bias))
+    return LayerNorm()(x.double(), gain, shift, eps).to(x.dtype)
 
 
 def _library_rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
@@ -42,7 +44,7 @@ def _library_rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
 def _by_length(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """√d x / √(Σ x² + d ε)."""
     wide, d = widen(x), x.shape[-1]
-    y = wide * d**0.5 / (wide.square().sum(-1, keepdim=True) + d * eps).sqrt()
+    y = wide * math.sqrt(d) / (wide.square().sum(-1, keepdim=True) + d * eps).sqrt()
     return (y if weight is None else y * widen(weight)).to(x.dtype)
 
 

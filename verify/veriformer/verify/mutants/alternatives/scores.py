@@ -77,7 +77,7 @@ def _in_chunks(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, 
     """A few tokens at a time, so that no more than their logits are live."""
     if target.is_floating_point() or not target.numel():
         return CrossEntropy()(logits, target, ignore_index, alpha, reduction)
-    rows = logits.reshape(-1, logits.shape[-1]).split(_CHUNK), target.reshape(-1).split(_CHUNK)
+    rows = torch.split(logits.reshape(-1, logits.shape[-1]), _CHUNK), torch.split(target.reshape(-1), _CHUNK)
     parts = [CrossEntropy().tokens(z, y, ignore_index, alpha) for z, y in zip(*rows, strict=True)]
     loss, counted = (torch.cat(part).reshape(target.shape) for part in zip(*parts, strict=True))
     return reduced(loss, counted, reduction).to(logits.dtype)

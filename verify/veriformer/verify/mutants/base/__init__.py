@@ -1,1 +1,1 @@
-"""Small correct implementations in plain PyTorch, cut into stages, so that one stage can be exchanged for a faulty one."""
+"""Small correct implementations in plain PyTorch, in stages, so that one stage can be exchanged for a faulty one."""

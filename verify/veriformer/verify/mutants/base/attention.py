@@ -1,6 +1,6 @@
 """Attention as the formula is printed, by stages: heads, scale, cap, bias, visibility, softmax, dropout, values.
 
-Wherever a product meets a key or a value that its query must not see, that one is replaced by zero first: 0 · NaN is NaN.
+A key or value that its query must not see is replaced by zero before it meets a product: 0 · NaN is NaN.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,10 +35,8 @@ class Problem(NamedTuple):
     dtype: torch.dtype
 
 
-class Core(Protocol):
-    """Computes the output [B, H, n_q, d_v] of a problem."""
-
-    def __call__(self, problem: Problem) -> Tensor: ...
+Core = Callable[[Problem], Tensor]
+"""Computes the output [B, H, n_q, d_v] of a problem."""
 
 
 def repeated(x: Tensor, H: int) -> Tensor:
@@ -48,7 +46,7 @@ def repeated(x: Tensor, H: int) -> Tensor:
 
 def inverse_root_width(q: Tensor, o: AttentionOptions) -> float:
     """The scale given, or 1 / √d_k."""
-    return q.shape[-1] ** -0.5 if o.scale is None else o.scale
+    return 1 / math.sqrt(q.shape[-1]) if o.scale is None else o.scale
 
 
 def causal(n_q: int, n_k: int, window: int | None = None) -> Tensor:

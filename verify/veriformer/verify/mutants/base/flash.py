@@ -37,7 +37,7 @@ class Scored(NamedTuple):
     """One block: scores (−∞ where hidden), the derivative of the cap, the weights that dropout spares, who is seen."""
 
     s: Tensor
-    slope: Tensor | float
+    slope: Tensor
     keep: Tensor | None
     see: Tensor
 
@@ -75,7 +75,7 @@ class Flash:
     def scored(self, t: Problem, keep: Tensor | None, j: Block) -> Scored:
         """The scores of one block, capped, biased and masked."""
         see, c = t.see[..., j], t.options.softcap
-        s, slope = dot(t.q, t.k[..., j, :], see) * t.scale, 1.0
+        s, slope = dot(t.q, t.k[..., j, :], see) * t.scale, torch.ones(())
         if c is not None:
             tanh = torch.tanh(s / c)
             s, slope = c * tanh, 1 - tanh.square()
@@ -144,7 +144,7 @@ class _Function(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, bias, out, m, lse = ctx.saved_tensors
         t, keep, core = ctx.rest
         t = t._replace(q=q, k=k, v=v, bias=bias)

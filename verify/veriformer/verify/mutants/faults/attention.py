@@ -12,11 +12,11 @@ from veriformer.verify.targets.front import AttentionOptions, Kernel
 
 
 def _model_width(q: Tensor, o: AttentionOptions) -> float:
-    return (q.shape[1] * q.shape[-1]) ** -0.5 if o.scale is None else o.scale
+    return 1 / math.sqrt(q.shape[1] * q.shape[-1]) if o.scale is None else o.scale
 
 
 def _always_root(q: Tensor, o: AttentionOptions) -> float:
-    return float(q.shape[-1]) ** -0.5
+    return 1 / math.sqrt(q.shape[-1])
 
 
 def _wrong_product(s: Tensor, c: float | None) -> Tensor:

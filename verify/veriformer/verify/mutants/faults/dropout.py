@@ -29,7 +29,7 @@ class _FreshMask(torch.autograd.Function):
         return dropped(p, draw_keep(p.shape, o), o.dropout_p)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
         return dropped(g, draw_keep(g.shape, ctx.options), ctx.options.dropout_p), None
 
 

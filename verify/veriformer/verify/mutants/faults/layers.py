@@ -34,7 +34,7 @@ class _BiasSummedOverAll(torch.autograd.Function):
         return y + bias
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
         return g, g.sum().expand(g.shape[-1])
 
 
@@ -44,7 +44,7 @@ class _BiasAveraged(torch.autograd.Function):
         return y + bias
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
         rows = g.flatten(0, -2) if g.ndim > 1 else g[None]
         return g, rows.sum(0) / max(1, rows.shape[0])
 
@@ -71,7 +71,7 @@ class _NarrowWeightGradient(torch.autograd.Function):
         return y * widen(weight)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
         y, weight = ctx.saved_tensors
         total = torch.zeros_like(weight)
         for row in (g * y).reshape(-1, weight.numel()).to(weight.dtype):

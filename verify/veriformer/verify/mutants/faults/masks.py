@@ -108,7 +108,7 @@ def _two_planes(t: Problem) -> Tensor:
     """What causality hides and what the mask hides are two planes of the lowest number, added in the inputs' dtype."""
     lowest = torch.finfo(t.dtype).min
     mask = torch.ones_like(t.see) if t.options.mask is None else t.options.mask
-    order = visible(replace(t.options, mask=None), t.see.shape)
+    order = visible(replace(t.options, mask=None), (*t.q.shape[:3], t.k.shape[2]))
     planes = [torch.zeros(t.see.shape, dtype=t.dtype).masked_fill(~seen, lowest) for seen in (mask, order)]
     s = cap(dot(t.q, t.k, t.see) * t.scale, t.options.softcap) + (planes[0] + planes[1])
     s = s if t.bias is None else s + t.bias.masked_fill(~t.see & mask & order, lowest)

@@ -55,7 +55,7 @@ class _FirstCotangent(torch.autograd.Function):
         return loss.clone()
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, g: Tensor) -> Tensor:
         return g.flatten()[:1].expand(g.numel()).reshape(g.shape)
 
 
@@ -108,7 +108,7 @@ _WINDOW = 3
 
 
 def _mean_of_window_means(loss: Tensor, counted: Tensor) -> Tensor:
-    windows = zip(loss.flatten().split(_WINDOW), counted.flatten().split(_WINDOW), strict=True)
+    windows = zip(torch.split(loss.flatten(), _WINDOW), torch.split(counted.flatten(), _WINDOW), strict=True)
     means = [token_mean(*window) for window in windows if window[1].any()]
     return torch.stack(means).mean() if means else token_mean(loss, counted)
 
@@ -118,7 +118,7 @@ def _boundaries_unscored(loss: Tensor, counted: Tensor) -> Tensor:
         (torch.arange(counted.numel()) % _WINDOW != 0) | (torch.arange(counted.numel()) < _WINDOW)
     )
     total = loss.sum() * 0
-    for window, some, weight in zip(*(x.flatten().split(_WINDOW) for x in (loss, scored, counted)), strict=True):
+    for window, some, weight in zip(*(torch.split(x.flatten(), _WINDOW) for x in (loss, scored, counted)), strict=True):
         total = total + token_mean(window.masked_fill(~some, 0), some) * weight.sum()
     return total / counted.sum().clamp(min=1)
 

@@ -1,0 +1,136 @@
+"""PyTorch under the contract's names: ``torch.nn.functional``, ``torch.nn.utils`` and what the two can express.
+
+The front checks the arguments first: PyTorch refuses with RuntimeError where the contract wants ValueError or
+TypeError. Everything else is one call of PyTorch, but for three that no single function computes: perplexity is the
+exponential of its cross entropy, the bottom-right causal mask is a triangle, and attention under a soft cap, which
+``scaled_dot_product_attention`` does not take, gives it the capped scores as queries and the identity as keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from veriformer.verify.targets.front import AttentionOptions, dress
+
+CLAIMS = {
+    "conventions": {
+        # clip_grad_norm_: clip_coef = max_norm / (total_norm + 1e-6)
+        "clip_grad_norm.denominator": "norm+1e-6",
+        # CrossEntropyLoss, "mean": a sum over the weights of targets that are not ignored, 0 / 0 without any
+        "cross_entropy.no_target": "nan",
+    },
+}
+
+
+def _softmax(z: Tensor, dim: int) -> Tensor:
+    return F.softmax(z, dim)
+
+
+def _logsumexp(z: Tensor, dim: int) -> Tensor:
+    return torch.logsumexp(z, dim)
+
+
+def _cross_entropy(logits: Tensor, target: Tensor, ignore_index: int, label_smoothing: float, reduction: str) -> Tensor:
+    """PyTorch wants the classes on axis 1 and one row axis, and probabilities in the dtype of the logits."""
+    rows = logits.reshape(-1, logits.shape[-1])
+    if target.is_floating_point():
+        y = target.to(logits.dtype).reshape(rows.shape)
+        loss = F.cross_entropy(rows, y, reduction=reduction, label_smoothing=label_smoothing)
+    else:
+        y = target.reshape(-1)
+        loss = F.cross_entropy(rows, y, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+    return loss.reshape(logits.shape[:-1]) if reduction == "none" else loss
+
+
+def _perplexity(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    return _cross_entropy(logits, target, ignore_index, 0.0, "mean").exp()
+
+
+def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+
+
+def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    return F.rms_norm(x, x.shape[-1:], weight, eps)
+
+
+def _clip_grad_norm(grads: list[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
+    """PyTorch clips the ``grad`` of parameters in place: here, of parameters made for the purpose."""
+    parameters = [torch.nn.Parameter(torch.empty_like(g)) for g in grads]
+    for parameter, g in zip(parameters, grads, strict=True):
+        parameter.grad = g.detach().clone()
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    return [parameter.grad for parameter in parameters if parameter.grad is not None], norm
+
+
+def _causal_mask(n_q: int, n_k: int, window: int | None) -> Tensor:
+    """PyTorch's ``is_causal`` is aligned to the top left; this triangle is what it calls ``causal_lower_right``."""
+    seen = torch.ones(n_q, n_k, dtype=torch.bool).tril(n_k - n_q)
+    return seen if window is None else seen.triu(n_k - n_q - window + 1)
+
+
+def _attention(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
+    rate = o.dropout_p if o.training else 0.0
+    square = q.shape[2] == k.shape[2]
+    causal = o.is_causal and square and o.window is None and o.mask is None and o.bias is None
+    mask = None if causal else _attn_mask(q, k, o)
+    q, k, scale = (q, k, o.scale) if o.softcap is None else (*_capped_scores(q, k, o, o.softcap), 1.0)
+    with _seeded(o.generator if rate else None):
+        return F.scaled_dot_product_attention(
+            q, k, v, mask, rate, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+        )
+
+
+def _attn_mask(q: Tensor, k: Tensor, o: AttentionOptions) -> Tensor | None:
+    """Who sees whom as one bool mask, or as −∞ in the bias."""
+    see = o.mask
+    if o.is_causal:
+        order = _causal_mask(q.shape[2], k.shape[2], o.window).to(q.device)
+        see = order if see is None else see & order
+    if o.bias is None:
+        return see
+    bias = o.bias.to(q.dtype)
+    return bias if see is None else torch.where(see, bias, -torch.inf)
+
+
+def _capped_scores(q: Tensor, k: Tensor, o: AttentionOptions, c: float) -> tuple[Tensor, Tensor]:
+    """Queries and keys whose products are the capped scores: the scores themselves, and the identity."""
+    scale = 1 / math.sqrt(q.shape[-1]) if o.scale is None else o.scale
+    s = q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).mT * scale
+    n_k = k.shape[2]
+    identity = torch.eye(n_k, dtype=q.dtype, device=q.device).expand(*k.shape[:3], n_k)
+    return c * torch.tanh(s / c), identity
+
+
+@contextlib.contextmanager
+def _seeded(generator: torch.Generator | None) -> Iterator[None]:
+    """PyTorch's attention draws from the global generator: seed that one from the generator given, and put it back."""
+    if generator is None:
+        yield
+        return
+    with torch.random.fork_rng():
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        yield
+
+
+TARGET = dress(
+    CLAIMS,
+    softmax=_softmax,
+    logsumexp=_logsumexp,
+    cross_entropy=_cross_entropy,
+    perplexity=_perplexity,
+    layer_norm=_layer_norm,
+    rms_norm=_rms_norm,
+    clip_grad_norm=_clip_grad_norm,
+    causal_mask=_causal_mask,
+    attention=_attention,
+)
+"""The implementation; its version is PyTorch's."""
+
+TARGET.__name__ = "torch"
