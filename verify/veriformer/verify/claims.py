@@ -96,10 +96,9 @@ def _dtypes(value: object) -> dict[str, tuple[str, ...]]:
     per_operation = value if isinstance(value, Mapping) else {"*": value}
     claimed = {}
     for operation, names in per_operation.items():
-        if names is None:
-            continue
         known = [_dtype(name) for name in _strings(names, f"dtypes.{operation}")]
-        claimed[str(operation)] = tuple(name for name in known if name)
+        if any(known):
+            claimed[str(operation)] = tuple(name for name in known if name)
     return claimed
 
 

@@ -7,13 +7,14 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from veriformer.verify import dtypes, results
+from veriformer.verify import dtypes, results, waivers
 from veriformer.verify.check import UnknownSelectionError
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
@@ -70,7 +71,9 @@ def _seed(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes.")
 @click.option("--seed", default="slug", callback=_seed, metavar="N", help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]")
 @click.option("--dtype", "dtype", multiple=True, callback=_dtypes, metavar="NAME…", help="fp64, fp32, bf16, fp16. [default: all]")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time a row may take. [default: the profile's]")
 @click.option("--device", default="cpu", show_default=True, help="PyTorch device that tensors are made on.")
+@click.option("--waivers", "waiver_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file of known failures.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write results.json here.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML here.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the conformance report here.")
@@ -82,7 +85,9 @@ def verify(
     jobs: int,
     seed: str,
     dtype: tuple[str, ...],
+    timeout: float | None,
     device: str,
+    waiver_file: Path | None,
     json_file: Path | None,
     junit: Path | None,
     html: Path | None,
@@ -105,18 +110,20 @@ def verify(
     Exit status: 0 nothing violated, 1 at least one violation, 2 unusable arguments or target,
     3 the verdict is invalid, 130 interrupted (what was finished is saved; go on with --resume).
     """
-    plan = Plan(target=target, profile=profile, only=only, dtypes=dtype, device=device, seed=seed)
+    plan = Plan(target=target, profile=profile, only=only, dtypes=dtype, device=device, seed=seed, timeout_s=timeout)
     try:
         rows = plan.rows()
+        waived = waivers.read(waiver_file, rows) if waiver_file else []
         described = probe(target, device)
         journal = _journal(plan, json_file, resume)
-    except (UnknownSelectionError, TargetError, JournalError) as error:
+    except (UnknownSelectionError, TargetError, JournalError, waivers.WaiverError) as error:
         refuse(error)
     for warning in described.warnings:
         console().print(f"[yellow]warning[/] {warning}")
     done = len(journal.results())
     with Live(len(rows) - done, target) as live:
         found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=live.tell)
+    found.results = waivers.apply(found.results, waived, date.today())
     _save(found, journal, json_file, html, keep=interrupted)
     summarise(found, console())
     if interrupted:

@@ -38,7 +38,10 @@ class Journal:
         """Take up the journal of an earlier run. Raises JournalError where it belongs to another plan."""
         lines = list(self._lines())
         if not lines or "plan" not in lines[0]:
-            raise JournalError(f"{self.path}: expected the journal of a run that was stopped (its first line holds the plan)")
+            raise JournalError(
+                f"{self.path}: expected the journal of a run that was stopped (FILE.partial, beside the --json FILE of that "
+                "run); a run that ended leaves none"
+            )
         differences = plan.differences(Plan.from_dict(lines[0]["plan"]))
         if differences:
             raise JournalError(f"{self.path} belongs to another run: {'; '.join(differences)}. Repeat its arguments, or start anew")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from veriformer.verify import dtypes
 from veriformer.verify.check import select
+from veriformer.verify.profiles import PROFILES, Profile
 from veriformer.verify.row import Row, plan
 
 
@@ -17,7 +18,7 @@ class Plan:
     """One run. Two runs with equal plans give equal results, timings aside.
 
     target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into every row's seed.
-    finished: keys of the rows that an earlier, interrupted run has already done.
+    timeout_s: seconds a row may take, None for the profile's own. finished: keys of the rows that an earlier, interrupted run has already done.
     """
 
     target: str
@@ -26,7 +27,14 @@ class Plan:
     dtypes: tuple[str, ...] = dtypes.NAMES
     device: str = "cpu"
     seed: str = "slug"
+    timeout_s: float | None = None
     finished: tuple[str, ...] = ()
+
+    @property
+    def effort(self) -> Profile:
+        """The profile, with this plan's own time limit per row if it has one."""
+        profile = PROFILES[self.profile]
+        return profile if self.timeout_s is None else replace(profile, timeout_s=self.timeout_s)
 
     def pending(self) -> list[Row]:
         """The rows that are still to run: all but those finished before this process was started."""

@@ -20,7 +20,6 @@ from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.scheduling import RowScheduling
 from veriformer.verify.loading import Target, load
-from veriformer.verify.profiles import PROFILES
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.row import Row, run_row
 
@@ -47,7 +46,7 @@ class _Collects:
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.plan = plan
         self.journal = journal
-        self.profile = PROFILES[plan.profile]
+        self.profile = plan.effort
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One item per row that is to run."""

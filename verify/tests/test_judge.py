@@ -1,0 +1,73 @@
+"""The judge raises on anything outside the bound, and knows a reference that cannot tell right from wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from veriformer.verify.judge import HarnessError, Reference, Tally, Violation, judge, ratios
+
+NAN, INF = float("nan"), float("inf")
+
+
+def reference(exact: object, bound: object, **options: object) -> Reference:
+    return Reference(np.array(exact, dtype=float), np.array(bound, dtype=float), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("observed", "exact", "bound", "ratio"),
+    [
+        (1.0, 1.0, 0.0, 0.0),
+        (1.5, 1.0, 1.0, 0.5),
+        (1.5, 1.0, 0.25, 2.0),
+        (1.5, 1.0, 0.0, INF),
+        (NAN, 1.0, 1.0, INF),
+        (INF, 1.0, 1.0, INF),
+        (NAN, 1.0, INF, 0.0),
+        (-INF, -INF, 0.0, 0.0),
+        (3.0, -INF, 0.0, INF),
+        (INF, -INF, 0.0, INF),
+    ],
+)
+def test_ratio(observed: float, exact: float, bound: float, ratio: float) -> None:
+    assert ratios(np.array([observed]), reference([exact], [bound]))[0] == ratio
+
+
+def test_a_violation_is_raised_and_names_the_worst_element() -> None:
+    tally = Tally()
+    with pytest.raises(Violation, match=r"gradient\[0, 1\]: observed 3, exact 2, off by 1, bound 0.5 \(ratio 2\)"):
+        judge(np.array([[1.0, 3.0]]), reference([[1, 2]], [[0.5, 0.5]]), tally, what="gradient", lines=[])
+    assert tally.worst_ratio == 2
+
+
+def test_the_largest_ratio_is_kept() -> None:
+    tally = Tally()
+    for value in (1.1, 1.4, 1.2):
+        judge(np.array([value]), reference([1], [0.5]), tally, what="result", lines=[])
+    assert tally.worst_ratio == abs(1.4 - 1) / 0.5
+
+
+@pytest.mark.parametrize(
+    ("made", "effective"),
+    [
+        (reference([1, 2], [0.1, 0.1]), True),
+        (reference([], []), False),
+        (reference([2, 2], [0.1, 0.1]), False),
+        (reference([2, 2], [0.1, 0.1], constant=True), True),
+        (reference([1, 2], [3, 3]), False),
+        (reference([1, 2], [INF, INF]), False),
+        (reference([0, 0], [1e-9, 1e-9], scale=1.0, constant=True), True),
+        (reference(3, 0.1), True),
+    ],
+)
+def test_what_counts_as_exercised(made: Reference, effective: bool) -> None:
+    assert made.effective is effective
+
+
+def test_a_broken_reference_is_our_error_not_the_targets() -> None:
+    with pytest.raises(HarnessError, match="NaN"):
+        reference([NAN], [1])
+    with pytest.raises(HarnessError, match="shape"):
+        reference([1, 2], [1])
+    with pytest.raises(HarnessError, match="shape"):
+        judge(np.zeros(3), reference([1, 2], [1, 1]), Tally(), what="result", lines=[])
