@@ -65,6 +65,8 @@ class _Field:
             return self._logarithm(e.args[0])
         if e.is_Pow:
             return self._power(e.base, e.exp)
+        if isinstance(e, (sp.Min, sp.Max)):
+            return self._extreme(e)
         return self._generator("atom", e, e)
 
     def is_zero(self, e: Any) -> bool:
@@ -112,6 +114,15 @@ class _Field:
         if exponent.is_Rational and exponent.q == 2:
             return reduce(sp.Mul, map(self._root, sp.Mul.make_args(_root_of(self.lower(base)))), 1) ** exponent.p
         return self._exponential(sp.expand(exponent * sp.log(base)))
+
+    def _extreme(self, e: Any) -> Any:
+        """The least (or the largest) argument where the signs of all differences to it are known."""
+        sign = 1 if isinstance(e, sp.Min) else -1
+        arguments = [sp.factor(sp.together(self.lower(a))) for a in e.args]
+        for a in arguments:
+            if all(sp.factor(sp.together(sign * (b - a))).is_nonnegative for b in arguments):
+                return a
+        return self._generator("extreme", e.func(*arguments), e)
 
     def _root(self, e: Any) -> Any:
         if not (e.is_Pow and e.exp.is_Rational and not e.exp.is_Integer and not e.base.is_Rational):

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from veriformer.spec.masks import visible
+from veriformer.spec.masks import Mask, masked_softmax, visible
 from veriformer.spec.points import equals, sum_to_shape
-
-Mask = NDArray[np.bool_]
 
 
 def attention(
@@ -107,7 +104,7 @@ def _forward(
     s = _scaled(xp, xp.matmul(q, xp.swapaxes(k, -1, -2)), q, scale)
     tanh = None if softcap is None else xp.tanh(s / softcap)
     s = s if tanh is None else tanh * softcap
-    p = _weights(xp, s if bias is None else s + bias, see)
+    p = masked_softmax(xp, s if bias is None else s + bias, see)
     return _Trace(q, k, v, tanh, p, _drop(xp, p, keep, dropout_p))
 
 
@@ -122,16 +119,6 @@ def _used(xp: Any, q: Any, k: Any, v: Any, see: Mask) -> tuple[Any, Any, Any]:
 
 def _scaled(xp: Any, s: Any, q: Any, scale: float | None) -> Any:
     return s / xp.sqrt(xp.asarray(q.shape[-1])) if scale is None else s * scale
-
-
-def _weights(xp: Any, s: Any, see: Mask) -> Any:
-    """Softmax over the visible keys of each row; a row without any is zero."""
-    if s.shape[-1] == 0:
-        return s
-    some = see.any(axis=-1, keepdims=True)
-    m = xp.where(some, xp.max(xp.where(see, s, -math.inf), axis=-1, keepdims=True), 0)
-    e = xp.where(see, xp.exp(xp.where(see, s - m, 0)), 0)
-    return e / xp.where(some, xp.sum(e, axis=-1, keepdims=True), 1)
 
 
 def _drop(xp: Any, p: Any, keep: Mask | None, dropout_p: float) -> Any:

@@ -6,7 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, total, vector
+from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
+from veriformer.spec.staged import Staged, pairs
 
 
 def clip_grad_norm(xp: Any, grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
@@ -15,7 +22,7 @@ def clip_grad_norm(xp: Any, grads: Sequence[Any], max_norm: float) -> tuple[list
     max_norm c ≥ 0 may be 0 (zeros) or ∞ (the identity); an empty list has norm 0.
     """
     norm = global_norm(xp, grads)
-    if math.isinf(max_norm):
+    if max_norm == math.inf:
         return list(grads), norm
     nothing = equals(norm, 0)
     # min(1, ·) instead of a comparison: at ‖g‖ ≈ c rounding may take either side, and the bound must grant both.
@@ -32,3 +39,149 @@ def global_norm(xp: Any, grads: Sequence[Any]) -> Any:
     s = xp.max(abs(g), axis=0)
     s = xp.where(equals(s, 0), 1, s)
     return s * xp.sqrt(xp.sum((g / s) * (g / s), axis=0))
+
+
+def _squared_norm(g: Any) -> Any:
+    i = sp.Dummy("i", integer=True)
+    return total(g[i] ** 2, i, dimension("n"))
+
+
+def _norm_afterwards() -> Pairs:
+    # Two cases, each with the slack t ≥ 0 between ‖g‖ and c written out.
+    size, t = positive("N t")
+    for norm, c in ((size, size + t), (size + t, size)):
+        yield sp.Min(1, c / norm) * norm, sp.Min(norm, c)
+
+
+def _same_direction() -> Pairs:
+    g, i, n, c = vector("g"), index("i"), dimension("n"), positive("c")
+    factor = c / sp.sqrt(_squared_norm(g))
+    yield total((factor * g[i]) ** 2, i, n), c**2
+
+
+def _identity_inside() -> Pairs:
+    size, t, x = positive("N t x")
+    yield sp.Min(1, (size + t) / size) * x, x
+
+
+def _projection() -> Pairs:
+    g, h, i, n, c = vector("g"), vector("h"), index("i"), dimension("n"), positive("c")
+    norm = sp.sqrt(_squared_norm(g))
+    nearest = c / norm * g[i]
+    inner = total(g[i] * h[i], i, n)
+    yield total((g[i] - nearest) * (h[i] - nearest), i, n), (1 - c / norm) * (inner - c * norm)
+
+
+def _cauchy_schwarz() -> Pairs:
+    g, h, (i, j), n = vector("g"), vector("h"), index("i j"), dimension("n")
+    gap = total(total((g[i] * h[j] - g[j] * h[i]) ** 2, i, n), j, n) / 2
+    yield _squared_norm(g) * _squared_norm(h) - total(g[i] * h[i], i, n) ** 2, gap
+
+
+def _anchored(e: Any) -> Any:
+    """The expression with its remembered maximum s, which stands for any positive number."""
+    return e.xreplace({s: positive("s") for s in e.free_symbols if isinstance(s, sp.Dummy)})
+
+
+def _stable_norm() -> Pairs:
+    for shapes in (((1,),), ((2, 2),), ((2,), (1, 3))):
+        xp = Staged()
+        grads = [xp.symbols(f"g{k}", *shape) for k, shape in enumerate(shapes)]
+        printed = sp.sqrt(sum(e**2 for g in grads for e in g.value.ravel()))
+        yield _anchored(global_norm(xp, grads).value[()]), printed
+
+
+def _formula() -> Pairs:
+    xp, c = Staged(), positive("c")
+    g = xp.symbols("g", 3)
+    (clipped,), _ = clip_grad_norm(xp, [g], c)
+    printed = [e * sp.Min(1, c / sp.sqrt(sum(x**2 for x in g.value))) for e in g.value]
+    yield from pairs([_anchored(e) for e in clipped.value], printed)
+
+
+def _zero_gradient() -> Evidence:
+    return Evidence("g = (0, 0) and c = 1, the first entry", sp.S.One / sp.S.Zero * 0, 0)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"grads": [rng.normal(size=(2, 3)), rng.normal(size=4)], "max_norm": float(rng.uniform(0.1, 6))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="clipping",
+        number="11",
+        title="Clipping by the global norm",
+        statement=r"\tilde{g} = \min\left(1, \frac{c}{\|\mathbf{g}\|_2}\right) \mathbf{g}",
+        sources=(Source("000", "9.4", 199), Source("001", "9.4", 247)),
+        symbols=(
+            Symbol(r"\mathbf{g}", r"\mathbb{R}^n", "all gradients together, as one vector", "not zero"),
+            Symbol("c", r"[0, \infty]", "the largest norm allowed"),
+        ),
+        assumptions=(
+            Assumption("the gradient is not zero", lambda a: any(bool(g.any()) for g in a["grads"])),
+            Assumption("the largest norm is not negative", lambda a: a["max_norm"] >= 0),
+        ),
+        sample=_sample,
+        formula=clip_grad_norm,
+        steps=(
+            Step(
+                slug="norm-afterwards",
+                claim=r"$\|\tilde{g}\| = \min(\|\mathbf{g}\|, c) \le c$, whichever of the two is larger.",
+                identity=_norm_afterwards,
+            ),
+            Step(
+                slug="identity-inside",
+                claim=r"Where $\|\mathbf{g}\| \le c$ the factor is one: every entry stays as it is.",
+                identity=_identity_inside,
+            ),
+            Step(
+                slug="same-direction",
+                claim=r"Outside, one positive factor multiplies every entry, so that the direction is kept, and "
+                r"$\|\tilde{g}\|^2 = c^2$.",
+                identity=_same_direction,
+            ),
+            Step(
+                slug="projection",
+                claim=r"For every h, $\langle \mathbf{g} - \tilde{g}, \mathbf{h} - \tilde{g} \rangle = "
+                r"(1 - c / \|\mathbf{g}\|)(\langle \mathbf{g}, \mathbf{h} \rangle - c \|\mathbf{g}\|)$.",
+                identity=_projection,
+            ),
+            Step(
+                slug="cauchy-schwarz",
+                claim=r"$\|\mathbf{g}\|^2 \|\mathbf{h}\|^2 - \langle \mathbf{g}, \mathbf{h} \rangle^2$ is half a sum "
+                r"of "
+                r"squares; so the product above is $\le 0$ for $\|\mathbf{h}\| \le c$, which says that $\tilde{g}$ is "
+                "the point of the ball nearest to g.",
+                identity=_cauchy_schwarz,
+            ),
+            Step(
+                slug="stable-norm",
+                claim=r"$s \sqrt{\sum (g / s)^2} = \|\mathbf{g}\|$ for every $s > 0$; with $s = \max |g|$ no square "
+                "overflows.",
+                identity=_stable_norm,
+                scope=Scope.ENUMERATED,
+                scope_detail="1, 4 and 5 entries in one or two arrays",
+            ),
+            Step(
+                slug="formula",
+                claim="What is computed is the statement with that norm.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="n = 3",
+            ),
+        ),
+        costs=costs.lazily("clip_grad_norm"),
+        errata=(
+            Erratum(
+                slug="clipping-nothing",
+                kind="imprecise",
+                source=Source("000", "9.4", 199),
+                printed=r"\tilde{g} = \min\left(1, \frac{c}{\|\mathbf{g}\|_2}\right) \mathbf{g}",
+                corrected=r"\tilde{g} = \mathbf{g} \text{ where } \|\mathbf{g}\|_2 \le c, "
+                r"\text{ else } \frac{c}{\|\mathbf{g}\|_2} \mathbf{g}",
+                counterexample=_zero_gradient,
+            ),
+        ),
+    ),
+)

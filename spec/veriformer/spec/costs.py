@@ -55,10 +55,19 @@ def causal_block_pairs() -> Any:
     return n_q * (n_q + t) / 2
 
 
+def score_flops() -> Any:
+    """Q Kᵀ: 2 B H n_q n_k d_k."""
+    return 2 * _pairs() * symbol("d_k")
+
+
+def value_flops() -> Any:
+    """P V: 2 B H n_q n_k d_v."""
+    return 2 * _pairs() * symbol("d_v")
+
+
 def attention_flops() -> Any:
     """Scores and output: 2 B H n_q n_k (d_k + d_v)."""
-    d_k, d_v = _sizes("d_k d_v")
-    return 2 * _pairs() * (d_k + d_v)
+    return sp.factor(score_flops() + value_flops())
 
 
 def attention_backward_flops() -> Any:
@@ -140,6 +149,20 @@ def attention() -> dict[str, Any]:
         "peak extra bytes, tiled": tiled_attention_peak(),
         "parameters": sp.S.Zero,
     }
+
+
+ATTENTION = (
+    "FLOPs",
+    "backward FLOPs",
+    "backward FLOPs, tiled",
+    "FLOPs, causal and tiled",
+    "other operations",
+    "bytes at least",
+    "bytes as printed",
+    "peak extra bytes",
+    "peak extra bytes, tiled",
+    "parameters",
+)
 
 
 # Passes over each element, in the stable form: what the formulas of this package do.

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
+from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
+from veriformer.spec.softmax import weight
+from veriformer.spec.staged import Staged, pairs
 
 
 def cross_entropy(
@@ -113,3 +119,178 @@ def _products(xp: Any, y: Any, log_p: Any) -> Any:
     """y log p with 0 · log 0 = 0, the limit that the statement as printed leaves out."""
     void = equals(log_p, -math.inf) & equals(y, 0)
     return xp.where(void, 0, y * xp.where(void, 0, log_p))
+
+
+def _loss(y: Any) -> Any:
+    j = sp.Dummy("j", integer=True)
+    return -total(y(j) * sp.log(weight(j)), j, dimension("n"))
+
+
+def _general_gradient() -> Pairs:
+    y, (j, k) = vector("y"), index("j k")
+    yield sp.diff(_loss(lambda i: y[i]), vector("z")[k]), weight(k) * total(y[j], j, dimension("n")) - y[k]
+
+
+def _clean_gradient() -> Pairs:
+    k, t = index("k t")
+    yield sp.diff(_loss(lambda i: delta(i, t)), vector("z")[k]), weight(k) - delta(k, t)
+
+
+def _one_hot() -> Pairs:
+    z, (j, t) = vector("z"), index("j t")
+    yield _loss(lambda i: delta(i, t)), sp.log(total(sp.exp(z[j]), j, dimension("n"))) - z[t]
+
+
+def _gradient_sums_to_zero() -> Pairs:
+    y, (j, k), n = vector("y"), index("j k"), dimension("n")
+    yield total(weight(k) * total(y[j], j, n) - y[k], k, n), 0
+
+
+def _smoothed() -> Pairs:
+    (k, t), n, a = index("k t"), dimension("n"), positive("alpha")
+    loss = _loss(lambda i: (1 - a) * delta(i, t) + a / n)
+    yield sp.diff(loss, vector("z")[k]), weight(k) - ((1 - a) * delta(k, t) + a / n)
+
+
+def _stable_form() -> Pairs:
+    for n in range(1, 4):
+        xp = Staged()
+        z, y = xp.symbols("z", 1, n), xp.symbols("y", 1, n)
+        log_p = [sp.log(sp.exp(e) / sum(map(sp.exp, z.value[0]))) for e in z.value[0]]
+        yield xp.in_full(cross_entropy(xp, z, np.array([n - 1])).value[()]), -log_p[n - 1]
+        printed = -sum(a * b for a, b in zip(y.value[0], log_p, strict=True))
+        yield xp.in_full(cross_entropy(xp, z, y).value[()]), printed
+
+
+def _vjp() -> Pairs:
+    for alpha in (0, real("alpha")):
+        for reduction in ("mean", "sum", "none"):
+            xp = Staged()
+            z, y = xp.symbols("z", 3, 3), xp.symbols("y", 3, 3)
+            g = xp.symbols("g", *((3,) if reduction == "none" else ()))
+            options: dict[str, Any] = {"label_smoothing": alpha, "reduction": reduction}
+            for target in (np.array([2, -100, 0]), y):
+                loss = cross_entropy(xp, z, target, **options)
+                dz, dy = cross_entropy_vjp(xp, z, target, g, **options)
+                yield from pairs(dz, xp.gradient(loss, g, z))
+                if dy is not None:
+                    yield from pairs(dy, xp.gradient(loss, g, y))
+
+
+def _two_labels() -> Evidence:
+    z = sp.symbols("z_1 z_2", real=True)
+    loss = -sum(sp.log(sp.exp(e) / (sp.exp(z[0]) + sp.exp(z[1]))) for e in z)
+    actual = sp.simplify(sp.diff(loss, z[0]).subs({z[0]: sp.log(3), z[1]: 0}))
+    return Evidence("two labels y = (1, 1) and p = (3/4, 1/4), the first entry", sp.Rational(3, 4) - 1, actual)
+
+
+def _impossible_class() -> Evidence:
+    return Evidence("y = (1, 0) and p = (1, 0)", -(1 * math.log(1) + 0 * -math.inf), 0.0)
+
+
+def _called_an_average() -> Evidence:
+    printed = sp.log(2)
+    return Evidence("V = 2, p = (1/2, 1/2), y = (1, 0), called an average over the vocabulary", printed / 2, printed)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n = int(rng.integers(2, 6))
+    return {"logits": rng.normal(size=(2, n)) * 3, "target": rng.dirichlet(np.ones(n), size=2)}
+
+
+EQUATIONS = (
+    Equation(
+        slug="cross-entropy",
+        number="2",
+        title="Cross entropy",
+        statement=r"\mathcal{L} = -\sum_{i=1}^n y_i \log p_i",
+        sources=(Source("002", "2.2.4", 403), Source("004", "2.2", 135)),
+        symbols=(
+            Symbol(r"\mathbf{p}", r"[0, 1]^n", "predicted probabilities, softmax of the logits z"),
+            Symbol(r"\mathbf{y}", r"[0, 1]^n", "true probabilities", "sum to one; one-hot for a class index"),
+        ),
+        assumptions=(
+            Assumption("the logits are real numbers", lambda a: bool(np.isfinite(a["logits"]).all())),
+            Assumption("no true probability is negative", lambda a: bool((a["target"] >= 0).all())),
+            Assumption(
+                "the true probabilities sum to one",
+                lambda a: bool((abs(a["target"].sum(-1) - 1) <= a["target"].shape[-1] * 2.0**-52).all()),
+            ),
+        ),
+        sample=_sample,
+        formula=cross_entropy,
+        vjp=cross_entropy_vjp,
+        steps=(
+            Step(
+                slug="general-gradient",
+                claim=r"Through softmax: $\partial \mathcal{L} / \partial z_k = p_k \sum_j y_j - y_k$, whatever y.",
+                identity=_general_gradient,
+            ),
+            Step(
+                slug="clean-gradient",
+                claim=r"For a class index t the sum is one: $\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}$.",
+                identity=_clean_gradient,
+            ),
+            Step(
+                slug="gradient-sums-to-zero",
+                claim="The gradient's entries sum to zero: the loss does not change when all logits move together.",
+                identity=_gradient_sums_to_zero,
+            ),
+            Step(
+                slug="one-hot",
+                claim=r"For a class index t: $\mathcal{L} = \log \sum_j e^{z_j} - z_t$.",
+                identity=_one_hot,
+            ),
+            Step(
+                slug="smoothed",
+                claim=r"Smoothed targets $(1 - \alpha) \delta_{it} + \alpha / n$ sum to one too, and the gradient is p "
+                "less the smoothed target.",
+                identity=_smoothed,
+            ),
+            Step(
+                slug="stable-form",
+                claim=r"The formula, $-\sum_i y_i ((z_i - m) - \log \sum_j e^{z_j - m})$, is the statement for every "
+                r"m.",
+                identity=_stable_form,
+                scope=Scope.ENUMERATED,
+                scope_detail="n ≤ 3, every m, class indices and probabilities",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative, with ignored targets, smoothing, "
+                "probabilities and every reduction.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="3 rows of n = 3",
+            ),
+        ),
+        costs=costs.lazily("cross_entropy"),
+        errata=(
+            Erratum(
+                slug="clean-gradient-needs-a-distribution",
+                kind="imprecise",
+                source=Source("002", "2.2.4", 416),
+                printed=r"\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}",
+                corrected=r"\nabla_{\mathbf{z}} \mathcal{L} = \mathbf{p} \sum_i y_i - \mathbf{y}, "
+                r"\text{ which is } \mathbf{p} - \mathbf{y} \text{ where } \sum_i y_i = 1",
+                counterexample=_two_labels,
+            ),
+            Erratum(
+                slug="zero-times-log-zero",
+                kind="imprecise",
+                source=Source("002", "2.2.4", 403),
+                printed=r"\mathcal{L} = -\sum_{i=1}^n y_i \log p_i",
+                corrected=r"\mathcal{L} = -\sum_{i : y_i > 0} y_i \log p_i",
+                counterexample=_impossible_class,
+            ),
+            Erratum(
+                slug="sum-not-average",
+                kind="imprecise",
+                source=Source("004", "2.2", 131),
+                printed=r"\text{the average loss over all vocabulary entries is } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
+                corrected=r"\text{the loss of one position is the sum } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
+                counterexample=_called_an_average,
+            ),
+        ),
+    ),
+)

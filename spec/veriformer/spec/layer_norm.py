@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
+from veriformer.spec.lazy import sp
 from veriformer.spec.points import sum_to_shape
+from veriformer.spec.staged import Staged, pairs
 
 
 def layer_norm(xp: Any, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
@@ -36,3 +44,231 @@ def _normalised(xp: Any, x: Any, eps: float) -> tuple[Any, Any]:
     centred = x - _mean(xp, x)
     r = 1 / xp.sqrt(_mean(xp, centred * centred) + eps)
     return centred * r, r
+
+
+def _average(f: Callable[[Any], Any]) -> Any:
+    j, d = sp.Dummy("j", integer=True), dimension("d")
+    return total(f(j), j, d) / d
+
+
+def _x(i: Any) -> Any:
+    return vector("x")[i]
+
+
+def _variance(x: Callable[[Any], Any] = _x) -> Any:
+    mean = _average(x)
+    return _average(lambda i: (x(i) - mean) ** 2)
+
+
+def _x_hat(i: Any, x: Callable[[Any], Any] = _x, eps: Any = None) -> Any:
+    eps = positive("epsilon") if eps is None else eps
+    return (x(i) - _average(x)) / sp.sqrt(_variance(x) + eps)
+
+
+def _mean_zero() -> Pairs:
+    yield _average(_x_hat), 0
+
+
+def _unit_variance() -> Pairs:
+    yield _average(lambda i: _x_hat(i) ** 2), _variance() / (_variance() + positive("epsilon"))
+
+
+def _two_forms_of_the_variance() -> Pairs:
+    yield _variance(), _average(lambda i: _x(i) ** 2) - _average(_x) ** 2
+
+
+def _shift_invariance() -> Pairs:
+    i, c = index("i"), real("c")
+    yield _x_hat(i, lambda k: _x(k) + c), _x_hat(i)
+
+
+def _scale_invariance() -> Pairs:
+    i, a, eps = index("i"), positive("a"), positive("epsilon")
+    yield _x_hat(i, lambda k: a * _x(k), a**2 * eps), _x_hat(i)
+
+
+def _jacobian() -> Pairs:
+    i, k = index("i k")
+    r = 1 / sp.sqrt(_variance() + positive("epsilon"))
+    d = dimension("d")
+    yield sp.diff(_x_hat(i), _x(k)), r * (delta(i, k) - 1 / d - _x_hat(i) * _x_hat(k) / d)
+
+
+def _pullback() -> Pairs:
+    (i, k), d, h = index("i k"), dimension("d"), vector("h")
+    r = 1 / sp.sqrt(_variance() + positive("epsilon"))
+    jacobian = r * (delta(i, k) - 1 / d - _x_hat(i) * _x_hat(k) / d)
+    printed = r * (h[k] - _average(lambda j: h[j]) - _x_hat(k) * _average(lambda j: h[j] * _x_hat(j)))
+    yield total(h[i] * jacobian, i, d), printed
+    yield total(printed, k, d), 0
+
+
+def _formula() -> Pairs:
+    for d in range(1, 5):
+        xp, eps = Staged(), positive("epsilon")
+        x, w, b = xp.symbols("x", d), xp.symbols("w", d), xp.symbols("b", d)
+        mu = sum(x.value) / d
+        root = sp.sqrt(sum(e**2 for e in x.value) / d - mu**2 + eps)
+        printed = [c * (e - mu) / root + f for e, c, f in zip(x.value, w.value, b.value, strict=True)]
+        yield from pairs(layer_norm(xp, x, w, b, eps=eps), printed)
+
+
+def _vjp() -> Pairs:
+    for rows, d in ((1, 1), (1, 4), (2, 3)):
+        xp, eps = Staged(), positive("epsilon")
+        x, w, b, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("b", d), xp.symbols("g", rows, d)
+        y = layer_norm(xp, x, w, b, eps=eps)
+        for argument, gradient in zip((x, w, b), layer_norm_vjp(xp, x, w, b, g, eps=eps), strict=True):
+            yield from pairs(gradient, xp.gradient(y, g, argument))
+
+
+def _small_spread() -> Evidence:
+    x_hat = sp.Rational(1, 1000) / sp.sqrt(sp.Rational(1, 10**6) + sp.Rational(1, 10**5))
+    return Evidence("x = (0.001, -0.001) and ε = 1e-5, the variance of the result", 1, x_hat**2)
+
+
+def _per_feature() -> Evidence:
+    xp, x = Staged(), np.array([[0, 2], [4, 6]])
+    per_feature, per_token = (layer_norm(xp, xp.asarray(a), eps=0).value for a in (x.T, x))
+    return Evidence("X = ((0, 2), (4, 6)) and ε = 0, the first row", tuple(per_feature.T[0]), tuple(per_token[0]))
+
+
+def _missing_factor() -> Evidence:
+    x, eps = sp.symbols("x_1:4", real=True), sp.Rational(1, 10)
+    xp = Staged()
+    x_hat = layer_norm(xp, xp.asarray(list(x)), eps=eps).value
+    at = dict(zip(x, (0, 1, 3), strict=True))
+    r = 1 / sp.sqrt(sp.Rational(14, 9) + eps)
+    # The loss x̂_1 has the cotangent (1, 0, 0); entries two and three are compared as a ratio, for "∝" hides a factor.
+    printed = [r * (0 - sp.Rational(1, 3) - x_hat[k] * x_hat[0]).subs(at) for k in (1, 2)]
+    actual = [sp.diff(x_hat[0], x[k]).subs(at) for k in (1, 2)]
+    return Evidence(
+        "x = (0, 1, 3), ε = 0.1 and the loss x̂_1, the ratio of the gradient's last two entries",
+        sp.nsimplify(sp.simplify(printed[1] / printed[0])),
+        sp.nsimplify(sp.simplify(actual[1] / actual[0])),
+    )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    d = int(rng.integers(2, 6))
+    return {"x": rng.normal(size=(2, d)) + 10, "weight": rng.normal(size=d), "bias": rng.normal(size=d), "eps": 1e-5}
+
+
+EQUATIONS = (
+    Equation(
+        slug="layer-norm",
+        number="19",
+        title="Layer normalisation",
+        statement=r"\text{LayerNorm}(\mathbf{x}) = \gamma \odot \frac{\mathbf{x} - \mu}{\sqrt{\sigma^2 + \epsilon}} "
+        r"+ \beta",
+        sources=(Source("002", "3.3", 474), Source("004", "1.2", 69)),
+        symbols=(
+            Symbol(r"\mathbf{x}", r"\mathbb{R}^d", "the features of one token"),
+            Symbol(r"\mu", r"\mathbb{R}", "their mean"),
+            Symbol(r"\sigma^2", r"\mathbb{R}_{\ge 0}", "their variance, divided by d"),
+            Symbol(r"\gamma, \beta", r"\mathbb{R}^d", "learned scale and shift"),
+            Symbol(r"\epsilon", r"\mathbb{R}_{\ge 0}", "a small number", "positive where the features are all equal"),
+        ),
+        assumptions=(
+            Assumption("ε is not negative", lambda a: a["eps"] >= 0),
+            Assumption(
+                "ε is positive, or no row is constant", lambda a: a["eps"] > 0 or bool((np.ptp(a["x"], -1) > 0).all())
+            ),
+        ),
+        sample=_sample,
+        formula=layer_norm,
+        vjp=layer_norm_vjp,
+        steps=(
+            Step(
+                slug="mean-zero",
+                claim=r"The normalised features $\hat{x}_i = (x_i - \mu) / \sqrt{\sigma^2 + \epsilon}$ have mean 0.",
+                identity=_mean_zero,
+            ),
+            Step(
+                slug="variance",
+                claim=r"Their variance is $\sigma^2 / (\sigma^2 + \epsilon)$: 1 for $\epsilon = 0$, less otherwise.",
+                identity=_unit_variance,
+            ),
+            Step(
+                slug="two-forms-of-the-variance",
+                claim=r"$\frac{1}{d} \sum (x_i - \mu)^2 = \frac{1}{d} \sum x_i^2 - \mu^2$ over the reals. In floats "
+                r"the "
+                "right-hand side cancels where the mean is large; the formula uses the left.",
+                identity=_two_forms_of_the_variance,
+            ),
+            Step(
+                slug="shift-invariance",
+                claim=r"Adding one number to all features changes nothing.",
+                identity=_shift_invariance,
+            ),
+            Step(
+                slug="scale-invariance",
+                claim=r"Scaling all features by $a > 0$ and $\epsilon$ by $a^2$ changes nothing; for $\epsilon = 0$ "
+                r"the norm does "
+                "not see the scale at all.",
+                identity=_scale_invariance,
+            ),
+            Step(
+                slug="jacobian",
+                claim=r"$\partial \hat{x}_i / \partial x_k = (\delta_{ik} - \frac{1}{d} - \frac{1}{d} \hat{x}_i "
+                r"\hat{x}_k) "
+                r"/ \sqrt{\sigma^2 + \epsilon}$.",
+                identity=_jacobian,
+            ),
+            Step(
+                slug="pullback",
+                claim=r"With $h = g \odot \gamma$: $dx = (h - \overline{h} - \hat{x} \, \overline{h \odot \hat{x}}) "
+                r"/ \sqrt{\sigma^2 + \epsilon}$, where bars are means; its entries sum to zero.",
+                identity=_pullback,
+            ),
+            Step(
+                slug="formula",
+                claim="What is computed is the statement.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="d ≤ 4",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative in x, scale and shift.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="shapes (1, 1), (1, 4) and (2, 3)",
+            ),
+        ),
+        costs=costs.lazily("layer_norm"),
+        errata=(
+            Erratum(
+                slug="unit-variance",
+                kind="imprecise",
+                source=Source("002", "3.3", 493),
+                printed=r"\text{Make all the numbers have zero average and unit variance}",
+                corrected=r"\text{zero average and variance } \frac{\sigma^2}{\sigma^2 + \epsilon}",
+                counterexample=_small_spread,
+            ),
+            Erratum(
+                slug="statistics-per-feature",
+                kind="wrong",
+                source=Source("004", "1.2", 74),
+                printed=r"\mu \text{ and } \sigma^2 \text{ are the mean and variance per feature}",
+                corrected=r"\mu \text{ and } \sigma^2 \text{ are the mean and variance over the features, per token}",
+                counterexample=_per_feature,
+            ),
+            Erratum(
+                slug="gradient-without-mean",
+                kind="wrong",
+                source=Source("004", "3.3", 374),
+                printed=r"\frac{\partial \mathcal{L}}{\partial x_i} \propto \frac{1}{\sqrt{\sigma^2 + \epsilon}} "
+                r"\left[ "
+                r"\frac{\partial \mathcal{L}}{\partial \hat{x}_i} - \frac{1}{d} \sum_j \frac{\partial \mathcal{L}}"
+                r"{\partial \hat{x}_j} - \hat{x}_i \sum_j \frac{\partial \mathcal{L}}{\partial \hat{x}_j} \hat{x}_j "
+                r"\right]",
+                corrected=r"\frac{\partial \mathcal{L}}{\partial x_i} = \frac{1}{\sqrt{\sigma^2 + \epsilon}} \left[ "
+                r"\frac{\partial \mathcal{L}}{\partial \hat{x}_i} - \frac{1}{d} \sum_j \frac{\partial \mathcal{L}}"
+                r"{\partial \hat{x}_j} - \frac{1}{d} \hat{x}_i \sum_j \frac{\partial \mathcal{L}}{\partial \hat{x}_j} "
+                r"\hat{x}_j \right]",
+                counterexample=_missing_factor,
+            ),
+        ),
+    ),
+)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, real, total, vector
+from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
+from veriformer.spec.softmax import weight
+from veriformer.spec.staged import Staged, entries, pairs
 
 
 def logsumexp(xp: Any, z: Any, axis: int = -1) -> Any:
@@ -34,3 +42,122 @@ def _shifted(xp: Any, z: Any, axis: int) -> tuple[Any, Any, Any]:
     empty = equals(m, -math.inf)
     c = xp.where(empty, 0, m)
     return c, xp.exp(z - c), empty
+
+
+def _lse(shift: Any = 0) -> Any:
+    j = sp.Dummy("j", integer=True)
+    return sp.log(total(sp.exp(vector("z")[j] + shift), j, dimension("n")))
+
+
+def _identity() -> Pairs:
+    c = real("c")
+    yield _lse(), c + _lse(-c)
+
+
+def _translation() -> Pairs:
+    c = real("c")
+    yield _lse(c), _lse() + c
+
+
+def _gradient() -> Pairs:
+    k = index("k")
+    yield sp.diff(_lse(), vector("z")[k]), weight(k)
+
+
+def _log_weight() -> Pairs:
+    k = index("k")
+    yield sp.exp(vector("z")[k] - _lse()), weight(k)
+
+
+def _parts() -> Pairs:
+    z, j, n = vector("z"), index("j"), dimension("n")
+    yield sp.log(sp.exp(_lse()) + sp.exp(z[n + 1])), sp.log(total(sp.exp(z[j]), j, n + 1))
+
+
+def _formula() -> Pairs:
+    for n in range(1, 5):
+        xp = Staged()
+        z = xp.symbols("z", n)
+        yield xp.in_full(logsumexp(xp, z).value[()]), sp.log(sum(map(sp.exp, z.value)))
+
+
+def _vjp() -> Pairs:
+    for axis in (0, 1):
+        xp = Staged()
+        z, g = xp.symbols("z", 2, 3), xp.symbols("g", (3, 2)[axis])
+        lines = np.moveaxis(z.value, axis, -1)
+        scalar = sum(h * sp.log(sum(map(sp.exp, line))) for h, line in zip(g.value, lines, strict=True))
+        pulled = [xp.in_full(e) for e in entries(logsumexp_vjp(xp, z, g, axis))]
+        yield from pairs(pulled, [sp.diff(scalar, e) for e in entries(z)])
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"z": rng.normal(size=(2, int(rng.integers(1, 6)))) * 100}
+
+
+EQUATIONS = (
+    Equation(
+        slug="logsumexp",
+        number="12",
+        title="The log-sum-exp trick",
+        statement=r"\log\left(\sum_{i=1}^n e^{x_i}\right) = c + \log\left(\sum_{i=1}^n e^{x_i - c}\right)",
+        sources=(Source("000", "9.5", 234), Source("001", "9.5", 286)),
+        symbols=(
+            Symbol(r"\mathbf{x}", r"\mathbb{R}^n", "scores", "finite"),
+            Symbol("c", r"\mathbb{R}", "any number; the largest score prevents overflow"),
+        ),
+        assumptions=(
+            Assumption("there is at least one score", lambda a: a["z"].shape[-1] > 0),
+            Assumption("every score is a real number", lambda a: bool(np.isfinite(a["z"]).all())),
+        ),
+        sample=_sample,
+        formula=logsumexp,
+        vjp=logsumexp_vjp,
+        steps=(
+            Step(
+                slug="identity",
+                claim=r"$\sum_i e^{x_i} = e^c \sum_i e^{x_i - c}$, and the logarithm of $e^c$ is c: true for every "
+                r"c. With "
+                r"$c = \max x$ every term is in $(0, 1]$ and one is 1, so the sum is between 1 and n.",
+                identity=_identity,
+            ),
+            Step(
+                slug="translation",
+                claim="Adding a number to all scores adds it to the result.",
+                identity=_translation,
+            ),
+            Step(
+                slug="gradient",
+                claim=r"Its gradient is softmax: $\partial / \partial x_k = p_k$.",
+                identity=_gradient,
+            ),
+            Step(
+                slug="log-weight",
+                claim=r"$p_k = e^{x_k - \mathrm{lse}(\mathbf{x})}$: whoever keeps the log-sum-exp can recompute the "
+                r"weights.",
+                identity=_log_weight,
+            ),
+            Step(
+                slug="parts",
+                claim=r"One more score: $\mathrm{lse}(x_1, \dots, x_{n+1}) = \log(e^{\mathrm{lse}(x_1, \dots, x_n)} + "
+                r"e^{x_{n+1}})$, so it can be accumulated.",
+                identity=_parts,
+            ),
+            Step(
+                slug="formula",
+                claim="What is computed is the left-hand side, whatever number stands for the maximum.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="n ≤ 4, every c",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the statement's derivative.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="both axes of (2, 3)",
+            ),
+        ),
+        costs=costs.lazily("logsumexp"),
+    ),
+)

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec import costs
+from veriformer.spec.arithmetic import Float
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, real, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.softmax import softmax_vjp
+from veriformer.spec.staged import Staged, pairs
 
-def causal_mask(n_q: int, n_k: int, *, window: int | None = None, alignment: str = "bottom-right") -> NDArray[np.bool_]:
+Mask = NDArray[np.bool_]
+
+
+def causal_mask(n_q: int, n_k: int, *, window: int | None = None, alignment: str = "bottom-right") -> Mask:
     """Boolean [n_q, n_k], True where query i may see key j: j ≤ i + n_k − n_q, and j > i + n_k − n_q − window.
 
     The last query sees the last key ("bottom-right"); "top-left" drops the offset n_k − n_q.
@@ -22,13 +37,261 @@ def visible(
     n_q: int,
     n_k: int,
     *,
-    mask: NDArray[np.bool_] | None = None,
+    mask: Mask | None = None,
     is_causal: bool = False,
     window: int | None = None,
     alignment: str = "bottom-right",
-) -> NDArray[np.bool_]:
+) -> Mask:
     """The pairs that mask, causality and window all admit; rank 2 to 4, aligned right with [B, H, n_q, n_k]."""
     if window is not None and not is_causal:
         raise ValueError("window: expected is_causal=True with it, got is_causal=False")
     seen = causal_mask(n_q, n_k, window=window, alignment=alignment) if is_causal else np.ones((n_q, n_k), dtype=bool)
     return seen if mask is None else seen & mask
+
+
+def masked_softmax(xp: Any, s: Any, see: Mask) -> Any:
+    """Softmax over the visible keys of each row; hidden keys weigh 0, and a row that sees nothing is 0 throughout.
+
+    s [..., n_q, n_k] may hold anything where `see`, of the same shape, is False.
+    """
+    if s.shape[-1] == 0:
+        return s
+    some = see.any(axis=-1, keepdims=True)
+    m = xp.where(some, xp.max(xp.where(see, s, -math.inf), axis=-1, keepdims=True), 0)
+    e = xp.where(see, xp.exp(xp.where(see, s - m, 0)), 0)
+    return e / xp.where(some, xp.sum(e, axis=-1, keepdims=True), 1)
+
+
+def masked_softmax_vjp(xp: Any, s: Any, see: Mask, g: Any) -> Any:
+    """ds = p ⊙ (g − Σ p ⊙ g): zero at hidden keys, and on rows that see nothing."""
+    p = masked_softmax(xp, s, see)
+    return p * (g - xp.sum(p * g, axis=-1, keepdims=True))
+
+
+def _sums() -> tuple[Any, Any]:
+    """Σ e^s over visible keys (b = 1) and over hidden ones (b = 0), for any number of keys."""
+    s, b, j, n = vector("s"), vector("b"), sp.Dummy("j", integer=True), dimension("n")
+    return total(b[j] * sp.exp(s[j]), j, n), total((1 - b[j]) * sp.exp(s[j]), j, n)
+
+
+def _limit() -> Pairs:
+    s, b, i, w = vector("s"), vector("b"), index("i"), positive("w")
+    seen, hidden = _sums()
+    added = sp.exp(s[i]) * (b[i] + (1 - b[i]) * w) / (seen + w * hidden)
+    masked = sp.exp(s[i]) * b[i] / seen
+    yield added - masked, w * sp.exp(s[i]) * ((1 - b[i]) * seen - b[i] * hidden) / (seen * (seen + w * hidden))
+
+
+def _sums_to_one() -> Pairs:
+    s, b, i = vector("s"), vector("b"), index("i")
+    yield total(b[i] * sp.exp(s[i]) / _sums()[0], i, dimension("n")), 1
+
+
+def _visible_only() -> Pairs:
+    for n in range(1, 4):
+        for see in product((False, True), repeat=n):
+            xp = Staged()
+            s = xp.symbols("s", n)
+            seen = sum(sp.exp(e) for e, v in zip(s.value, see, strict=True) if v)
+            printed = [sp.exp(e) / seen if v else sp.S.Zero for e, v in zip(s.value, see, strict=True)]
+            yield from pairs([xp.in_full(p) for p in masked_softmax(xp, s, np.array(see)).value], printed)
+
+
+def _causal_sizes() -> Iterator[tuple[int, int]]:
+    return ((n_q, n_k) for n_q in range(1, 4) for n_k in range(n_q, 4))
+
+
+def _causality() -> Pairs:
+    for n_q, n_k in _causal_sizes():
+        xp = Staged()
+        s = xp.symbols("s", n_q, n_k)
+        p = masked_softmax(xp, s, causal_mask(n_q, n_k)).value
+        for i in range(n_q):
+            past = s.value[i, : i + 1 + n_k - n_q]
+            printed = [sp.exp(e) / sum(map(sp.exp, past)) for e in past]
+            yield from pairs([xp.in_full(e) for e in p[i, : len(past)]], printed)
+            yield from pairs(p[i, len(past) :], [0] * (n_k - len(past)))
+
+
+def _visible_pairs() -> Pairs:
+    i, n_q, n_k = index("i"), costs.symbol("n_q"), costs.symbol("n_k")
+    yield total(i + n_k - n_q, i, n_q), costs.causal_pairs()
+    n, w = costs.symbol("n"), costs.symbol("w")
+    # A window of w on n ≥ w positions: the first w rows see 1 … w keys, the other n − w rows see w.
+    yield total(i, i, w) + (n - w) * w, n * w - w * (w - 1) / 2
+
+
+def _vjp() -> Pairs:
+    for see in ([[True, False, True], [False, False, False]], [[True, True, True], [True, False, False]]):
+        xp = Staged()
+        s, g = xp.symbols("s", 2, 3), xp.symbols("g", 2, 3)
+        p = masked_softmax(xp, s, np.array(see))
+        yield from pairs(masked_softmax_vjp(xp, s, np.array(see), g), xp.gradient(p, g, s))
+
+
+def _all_hidden() -> Evidence:
+    s = [real("s") - 10**9] * 2
+    claimed = sp.simplify(sp.exp(s[0]) / (sp.exp(s[0]) + sp.exp(s[1])))
+    xp = Staged()
+    actual = masked_softmax(xp, xp.asarray([real("s")] * 2), np.zeros(2, dtype=bool)).value[0]
+    return Evidence("two keys of equal score, both hidden by adding -1e9: the weight of the first", claimed, actual)
+
+
+def _no_nan_to_prevent() -> Evidence:
+    xp = Float()
+    gradient = softmax_vjp(xp, xp.asarray([0.5, -math.inf]), xp.asarray([1.0, 2.0])).value
+    nan = bool(np.isnan(gradient).any())
+    return Evidence("scores (0.5, -∞) and cotangent (1, 2) in fp64: is the gradient NaN somewhere", True, nan)
+
+
+def _bias_under_the_root() -> Evidence:
+    s, bias, d_k = 2, 3, 4
+    return Evidence(
+        "d_k = 4, a score q·k = 2 and a finite bias M = 3, such as ALiBi's or a learned one",
+        sp.Rational(s + bias) / sp.sqrt(d_k),
+        s / sp.sqrt(d_k) + bias,
+    )
+
+
+def _not_square() -> Evidence:
+    printed = sum(j <= 0 for j in range(3))
+    return Evidence("one new query (i = 0) over three keys: keys it sees", printed, int(causal_mask(1, 3).sum()))
+
+
+def _two_equations_24() -> Evidence:
+    d_k = 4
+    masked = Staged()
+    weights = masked_softmax(masked, masked.asarray([[0, 0]]), np.ones((1, 2), dtype=bool)).value[0, 0]
+    return Evidence('"(24)" at d_k = 4, σ = 1, zero scores', masked.in_full(weights), sp.Integer(d_k))
+
+
+def _mask_of_ones() -> Evidence:
+    lower = np.tril(np.ones((2, 2)))
+    returned = np.where(lower == 0, -math.inf, lower)
+    return Evidence("n = 2, the pair i = j = 0, by line 946 and by the code of line 659", 0, int(returned[0, 0]))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n_q, n_k = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    return {"s": rng.normal(size=(n_q, n_k)), "see": rng.random((n_q, n_k)) < 0.8}
+
+
+EQUATIONS = (
+    Equation(
+        slug="masked-attention",
+        number="24a",
+        title="Masked attention",
+        statement=r"P = \text{softmax}\left(\frac{QK^T + M}{\sqrt{d_k}}\right)",
+        sources=(Source("002", "5.4", 661), Source("003", "9, Multi-Head Attention Mathematical Formulation", 945)),
+        symbols=(
+            Symbol("M", r"\{0, -\infty\}^{n_q \times n_k}", "the mask: −∞ hides a key from a query"),
+            Symbol(r"\mathbf{b}", r"\{0, 1\}^n", "one row of the mask as visibility: 1 where M = 0"),
+            Symbol("w", r"\mathbb{R}_{>0}", "the factor that a finite mask value leaves, e to the value over the root"),
+        ),
+        assumptions=(
+            Assumption("visible scores are real numbers", lambda a: bool(np.isfinite(a["s"][a["see"]]).all())),
+            Assumption("the mask has a row per query and a column per key", lambda a: a["s"].shape == a["see"].shape),
+        ),
+        sample=_sample,
+        formula=masked_softmax,
+        vjp=masked_softmax_vjp,
+        steps=(
+            Step(
+                slug="limit",
+                claim=r"Adding a number to the hidden scores multiplies their exponentials by w. The weights then "
+                r"differ "
+                r"from those over visible keys alone by exactly $w$ times a bounded term, so they agree as $w \to 0$, "
+                "that is for −∞: provided that something is visible.",
+                identity=_limit,
+            ),
+            Step(
+                slug="sums-to-one",
+                claim="The weights of the visible keys sum to one.",
+                identity=_sums_to_one,
+            ),
+            Step(
+                slug="visible-only",
+                claim="The formula is softmax over the visible keys, 0 at hidden ones, and 0 throughout a row that "
+                "sees "
+                "nothing (there the statement is 0/0; zero is this project's convention).",
+                identity=_visible_only,
+                scope=Scope.ENUMERATED,
+                scope_detail="every mask of n ≤ 3 keys",
+            ),
+            Step(
+                slug="causality",
+                claim=r"Under the causal mask, query i is softmax over its first $i + 1 + n_k - n_q$ keys as if the "
+                r"rest "
+                "did not exist.",
+                identity=_causality,
+                scope=Scope.ENUMERATED,
+                scope_detail="n_q ≤ n_k ≤ 3",
+            ),
+            Step(
+                slug="visible-pairs",
+                claim=r"A causal mask leaves $n_q n_k - n_q (n_q - 1) / 2$ pairs, about half; with a window of w "
+                r"they are "
+                r"$n w - w (w - 1) / 2$, linear in n.",
+                identity=_visible_pairs,
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative: nothing flows to hidden keys.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 rows of 3 keys under four masks, one of them empty",
+            ),
+        ),
+        costs={"visible pairs": costs.causal_pairs, "pairs in visible blocks": costs.causal_block_pairs},
+        errata=(
+            Erratum(
+                slug="large-negative-numbers",
+                kind="wrong",
+                source=Source("002", "5.4", 666),
+                printed=r"\text{Instead of } -\infty \text{, use large negative values (e.g., } -10^9 \text{)}",
+                corrected=r"\text{hide with } -\infty \text{ and give rows without a visible key the value 0}",
+                counterexample=_all_hidden,
+            ),
+            Erratum(
+                slug="no-nan-to-prevent",
+                kind="imprecise",
+                source=Source("002", "5.4", 666),
+                printed=r"\text{to prevent NaN gradients}",
+                corrected=r"-\infty \text{ gives NaN only in rows that see nothing, which a causal mask never has}",
+                counterexample=_no_nan_to_prevent,
+            ),
+            Erratum(
+                slug="bias-under-the-root",
+                kind="imprecise",
+                source=Source("002", "5.4", 661),
+                printed=r"\frac{QK^T + M}{\sqrt{d_k}}",
+                corrected=r"\frac{QK^T}{\sqrt{d_k}} + M \text{, the same for } M_{ij} \in \{0, -\infty\} \text{ only}",
+                counterexample=_bias_under_the_root,
+            ),
+            Erratum(
+                slug="causal-mask-of-a-rectangle",
+                kind="imprecise",
+                source=Source("002", "5.4", 664),
+                printed=r"M_{ij} = -\infty \text{ if } i < j",
+                corrected=r"M_{ij} = -\infty \text{ if } j > i + n_k - n_q",
+                counterexample=_not_square,
+            ),
+            Erratum(
+                slug="two-equations-24",
+                kind="contradictory",
+                source=Source("002", "5.2", 678),
+                printed=r"\text{(24) is printed twice, in sections 5.4 and 5.2}",
+                corrected=r"\text{24a is the masked softmax, 24b the variance of the scores}",
+                counterexample=_two_equations_24,
+            ),
+            Erratum(
+                slug="mask-of-ones",
+                kind="contradictory",
+                source=Source("003", "8, Decoder-Only: GPT Family", 659),
+                printed=r"\text{mask} = \text{tril(ones)}; \quad \text{mask.masked\_fill(mask == 0, -inf)}",
+                corrected=r"\text{mask}_{ij} = 0 \text{ if } j \le i \text{, else } -\infty \text{, as in line 946}",
+                counterexample=_mask_of_ones,
+            ),
+        ),
+    ),
+)

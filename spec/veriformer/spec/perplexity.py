@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from veriformer.spec import costs
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.staged import Staged, entries, pairs
 
 
 def perplexity(xp: Any, logits: Any, target: Any, *, ignore_index: int = -100) -> Any:
@@ -19,3 +26,89 @@ def perplexity_vjp(xp: Any, logits: Any, target: Any, g: Any, *, ignore_index: i
     """d logits = g · PPL · (p − y) / T at every counted position."""
     ppl = perplexity(xp, logits, target, ignore_index=ignore_index)
     return cross_entropy_vjp(xp, logits, target, g * ppl, ignore_index=ignore_index)[0]
+
+
+def _uniform() -> Pairs:
+    t, n, size = index("t"), dimension("T"), dimension("V")
+    yield sp.exp(-total(sp.log(1 / size), t, n) / n), size
+
+
+def _windows() -> Pairs:
+    x, t, n = vector("x"), index("t"), dimension("T")
+    shorter, longer = total(x[t], t, n), total(x[t], t, n + 1)
+    yield longer / (n + 1), (n * (shorter / n) + 1 * x[n + 1]) / (n + 1)
+
+
+def _formula() -> Pairs:
+    for rows in range(1, 4):
+        xp = Staged()
+        z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
+        probabilities = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, target, strict=True)]
+        yield xp.in_full(perplexity(xp, z, target).value[()]) ** rows, 1 / sp.Mul(*probabilities)
+
+
+def _vjp() -> Pairs:
+    for target in (np.array([1]), np.array([0, -100, 1])):
+        xp = Staged()
+        z, g = xp.symbols("z", len(target), 2), xp.symbols("g")
+        counted = [(row, k) for row, k in zip(z.value, target, strict=True) if k >= 0]
+        loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in counted) / len(counted)
+        pulled = [xp.in_full(e) for e in entries(perplexity_vjp(xp, z, target, g))]
+        yield from pairs(pulled, [g.value[()] * sp.diff(sp.exp(loss), e) for e in entries(z)])
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    shape = (2, int(rng.integers(1, 5)))
+    return {"logits": rng.normal(size=(*shape, 5)), "target": rng.integers(0, 5, size=shape)}
+
+
+EQUATIONS = (
+    Equation(
+        slug="perplexity",
+        number="41",
+        title="Perplexity",
+        statement=r"\mathrm{PPL} = \exp\left(-\frac{1}{T} \sum_{t=1}^{T} \log P\left(x_t \mid x_{<t}\right) \right)",
+        sources=(Source("002", "8.2", 989), Source("004", "2.5", 211)),
+        symbols=(
+            Symbol("T", r"\mathbb{N}", "number of scored tokens", "at least 1"),
+            Symbol("x_t", r"\{0, \dots, V-1\}", "the token at position t"),
+        ),
+        assumptions=(
+            Assumption("at least one token is scored", lambda a: a["target"].size > 0),
+            Assumption("every logit is a real number", lambda a: bool(np.isfinite(a["logits"]).all())),
+        ),
+        sample=_sample,
+        formula=perplexity,
+        vjp=perplexity_vjp,
+        steps=(
+            Step(
+                slug="uniform",
+                claim="Who spreads the probability evenly over V tokens has perplexity V, for a text of any length.",
+                identity=_uniform,
+            ),
+            Step(
+                slug="windows",
+                claim=r"$\log \mathrm{PPL}$ of a longer text is the mean of its parts' weighted by their lengths "
+                r"(here n "
+                "tokens and one more): averaging windows without the weights is another number.",
+                identity=_windows,
+            ),
+            Step(
+                slug="formula",
+                claim=r"What is computed is the inverse of the geometric mean of the probabilities: "
+                r"$\mathrm{PPL}^T = 1 / \prod_t P(x_t \mid x_{<t})$.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="T ≤ 3, V = 2",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the statement's derivative; ignored tokens get none.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="1 and 3 tokens, V = 2",
+            ),
+        ),
+        costs=costs.lazily("perplexity"),
+    ),
+)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from veriformer.spec import verdicts
-from veriformer.spec.equation import Equation, Scope, Step
+from veriformer.spec.equation import Equation, Pairs, Scope, Step
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,11 @@ def _judge(step: Step) -> tuple[str, str]:
 def sabotaged(step: Step) -> Iterator[Step]:
     """False variants of the step, one identity at a time: its right-hand side negated, doubled, or shifted by one.
 
-    A prover that accepts any of them proves nothing.
+    A mutation that changes nothing (of a zero in disguise) is left out. A prover that accepts any of the rest proves
+    nothing.
     """
+    from veriformer.spec.algebra import vanishes
+
     mutations: dict[str, Callable[[Any], Any]] = {
         "negated": lambda e: -e,
         "doubled": lambda e: 2 * e,
@@ -74,9 +77,12 @@ def sabotaged(step: Step) -> Iterator[Step]:
     }
     for k, (left, right) in enumerate(step.identity()):
         for name, mutate in mutations.items():
-            if mutate(right) != right:
-                pair = (left, mutate(right))
-                yield replace(step, slug=f"{step.slug}:{k}:{name}", identity=lambda pair=pair: [pair])
+            if not vanishes(mutate(right) - right):
+                yield replace(step, slug=f"{step.slug}:{k}:{name}", identity=_only(left, mutate(right)))
+
+
+def _only(left: Any, right: Any) -> Callable[[], Pairs]:
+    return lambda: [(left, right)]
 
 
 def prove_all(

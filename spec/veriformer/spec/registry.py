@@ -11,7 +11,21 @@ from functools import cache
 from veriformer.spec.equation import Equation
 
 # Each of these modules holds a tuple EQUATIONS.
-_MODULES = ("softmax",)
+_MODULES = (
+    "softmax",
+    "cross_entropy",
+    "clipping",
+    "logsumexp",
+    "layer_norm",
+    "rms_norm",
+    "similarity",
+    "scaled_attention",
+    "masks",
+    "score_variance",
+    "attention_gradients",
+    "online_softmax",
+    "perplexity",
+)
 
 
 class UnknownEquationError(ValueError):

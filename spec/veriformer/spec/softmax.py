@@ -140,7 +140,8 @@ EQUATIONS = (
             ),
             Step(
                 slug="between-zero-and-one",
-                claim=r"$p_i \sum_j e^{z_j - z_i} = 1$, a sum of positive terms of which $j = i$ is 1; so $0 < p_i \le 1$.",
+                claim=r"$p_i \sum_j e^{z_j - z_i} = 1$, a sum of positive terms, of which $j = i$ is 1: so $0 < p_i "
+                r"\le 1$.",
                 identity=_between_zero_and_one,
             ),
             Step(

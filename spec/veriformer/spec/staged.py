@@ -6,7 +6,7 @@ generators. One `simplify` of the whole would not get there; comparing rational 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,11 @@ class Staged(Symbolic):
         self._exponentials: dict[Any, Any] = {}
         self._maxima: dict[Any, Any] = {}
         largest = self.functions["max"]
-        self.functions["exp"] = np.frompyfunc(self._exp, 1, 1)
-        self.functions["max"] = lambda x, **options: self._maxima.setdefault(_key(x, options), largest(x, **options))
+
+        def remembered_max(x: Any, **options: Any) -> Any:
+            return self._maxima.setdefault(_key(x, options), largest(x, **options))
+
+        self.functions = {**self.functions, "exp": np.frompyfunc(self._exp, 1, 1), "max": remembered_max}
 
     def _exp(self, argument: Any) -> Any:
         """A generator for e^argument; what is the logarithm of something leaves the exponent."""
@@ -83,9 +86,3 @@ def pairs(left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
 
 def _key(x: Any, options: dict[str, Any]) -> tuple[Any, ...]:
     return (tuple(np.ravel(x)), np.shape(x), tuple(sorted(options.items())))
-
-
-def flatten(groups: Iterable[Sequence[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
-    """All pairs of all groups."""
-    for group in groups:
-        yield from group

@@ -42,6 +42,8 @@ def _monomial(term: Any, i: Any, first: Any, last: Any) -> Any:
         if i in delta.args and sp.Mul.make_args(term).count(delta):
             j = delta.args[1] if delta.args[0] == i else delta.args[0]
             return (term / delta).subs(i, j)
+    if term.is_polynomial(i) and not term.atoms(sp.Indexed, sp.Function, sp.Sum):
+        return sp.summation(term, (i, first, last))
     inner = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.Sum)]
     if len(inner) == 1:
         nested = inner[0]

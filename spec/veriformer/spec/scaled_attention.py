@@ -1,0 +1,228 @@
+"""Scaled dot-product attention as a whole (equation 23)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.attention import attention, attention_vjp
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, real, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.staged import Staged, pairs
+
+
+def _scores(j: Any, query: Any = None) -> Any:
+    c, d = sp.Dummy("c", integer=True), dimension("d")
+    q = query or (lambda c: vector("q")[c])
+    return total(q(c) * vector("k")[j, c], c, d) / sp.sqrt(d)
+
+
+def _output(query: Any = None, extra: Any = None) -> Any:
+    """One row of the output, over any number of keys of any width; `extra` is one more key's (score, value)."""
+    j, n = sp.Dummy("j", integer=True), dimension("n")
+    e = sp.exp(_scores(j, query))
+    top, bottom = total(e * vector("v")[j], j, n), total(e, j, n)
+    return top / bottom if extra is None else (top + sp.exp(extra[0]) * extra[1]) / (bottom + sp.exp(extra[0]))
+
+
+def _printed(q: Any, k: Any, v: Any) -> Any:
+    """The statement, read as it stands: softmax(Q Kᵀ / √d_k) V, row by row."""
+    s = q @ k.T / sp.sqrt(q.shape[-1])
+    e = np.frompyfunc(sp.exp, 1, 1)(s)
+    return (e / e.sum(axis=-1, keepdims=True)) @ v
+
+
+def _formula() -> Pairs:
+    for n_q, n_k, d_k, d_v in ((1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)):
+        xp = Staged()
+        q, k, v = xp.symbols("q", 1, 1, n_q, d_k), xp.symbols("k", 1, 1, n_k, d_k), xp.symbols("v", 1, 1, n_k, d_v)
+        printed = _printed(q.value[0, 0], k.value[0, 0], v.value[0, 0])
+        yield from pairs([xp.in_full(o) for o in attention(xp, q, k, v).value.ravel()], printed.ravel())
+
+
+def _grouped_heads() -> Pairs:
+    xp = Staged()
+    q, k, v = xp.symbols("q", 1, 4, 1, 1), xp.symbols("k", 1, 2, 2, 1), xp.symbols("v", 1, 2, 2, 1)
+    o = attention(xp, q, k, v).value[0]
+    for h in range(4):
+        printed = _printed(q.value[0, h], k.value[0, h // 2], v.value[0, h // 2])
+        yield from pairs([xp.in_full(e) for e in o[h].ravel()], printed.ravel())
+
+
+def _order_of_keys() -> Pairs:
+    for order in ([1, 2, 0], [2, 1, 0]):
+        xp = Staged()
+        q, k, v = xp.symbols("q", 1, 1, 2, 1), xp.symbols("k", 1, 1, 3, 1), xp.symbols("v", 1, 1, 3, 1)
+        moved = attention(xp, q, xp.asarray(k.value[:, :, order]), xp.asarray(v.value[:, :, order]))
+        yield from pairs(
+            [xp.in_full(e) for e in moved.value.ravel()], _printed(q.value[0, 0], k.value[0, 0], v.value[0, 0])
+        )
+
+
+def _repeated_key() -> Pairs:
+    j, n = sp.Dummy("j", integer=True), dimension("n")
+    e = sp.exp(_scores(j))
+    twice = total(2 * e * vector("v")[j], j, n) / total(2 * e, j, n)
+    yield twice, _output()
+
+
+def _average_key() -> Pairs:
+    # A key whose value is the output already does not move it, however similar it is.
+    yield _output(extra=(real("s"), _output())), _output()
+
+
+def _options() -> Pairs:
+    cap, scale, bias = real("c"), real("r"), real("b_1 b_2")
+    xp = Staged()
+    q, k, v = xp.symbols("q", 1, 1, 1, 1), xp.symbols("k", 1, 1, 2, 1), xp.symbols("v", 1, 1, 2, 1)
+    keep, p = np.array([True, False]), real("p")
+    o = attention(xp, q, k, v, bias=xp.asarray(list(bias)), scale=scale, softcap=cap, keep=keep, dropout_p=p)
+    scores = [
+        cap * sp.tanh(q.value[0, 0, 0, 0] * e * scale / cap) + b for e, b in zip(k.value.ravel(), bias, strict=True)
+    ]
+    kept = sp.exp(scores[0]) / (sp.exp(scores[0]) + sp.exp(scores[1])) / (1 - p)
+    yield xp.in_full(o.value.ravel()[0]), kept * v.value.ravel()[0]
+
+
+_Q, _K, _V = ((1, 0, 1), (0, 1, 1)), ((1, 1, 0), (1, 0, 1)), ((2, 0, 1), (1, 1, 0))
+
+
+def _worked() -> tuple[Any, Any]:
+    q, k, v = (np.array([[sp.Integer(e) for e in row] for row in m], dtype=object) for m in (_Q, _K, _V))
+    return _printed(q, k, np.array([[sp.S.One, 0], [0, sp.S.One]], dtype=object)), _printed(q, k, v)
+
+
+def _thousandths(x: Any) -> str:
+    """Rounded to three places, half up, from forty exact digits."""
+    return f"{int(sp.floor(sp.N(x, 40) * 1000 + sp.Rational(1, 2))) / 1000:.3f}"
+
+
+def _worked_weights() -> Evidence:
+    return Evidence("A of the worked example, first row", ("0.359", "0.641"), tuple(map(_thousandths, _worked()[0][0])))
+
+
+def _worked_output() -> Evidence:
+    claimed = ("1.359", "0.641", "0.359")
+    return Evidence("O of the worked example, first row", claimed, tuple(map(_thousandths, _worked()[1][0])))
+
+
+def _worked_gradient() -> Evidence:
+    g = np.array([[1, 0, 1], [0, 1, 0]])
+    actual = _worked()[0].T @ g
+    return Evidence(
+        "the gradient of V of the worked example, first column",
+        ("0.359", "0.641"),
+        tuple(map(_thousandths, actual[:, 0])),
+    )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n_q, n_k, d_k, d_v = rng.integers(1, 5, size=4)
+    shapes = {"q": (2, 4, n_q, d_k), "k": (2, 2, n_k, d_k), "v": (2, 2, n_k, d_v)}
+    return {name: rng.normal(size=shape) for name, shape in shapes.items()}
+
+
+EQUATIONS = (
+    Equation(
+        slug="attention",
+        number="23",
+        title="Scaled dot-product attention",
+        statement=r"\text{Attention}(Q, K, V) = \text{softmax}\left(\frac{QK^T}{\sqrt{d_k}}\right)V",
+        sources=(
+            Source("002", "5.1", 637),
+            Source("003", "3, Self-Attention: The Core Mechanism", 88),
+            Source("004", "1", 28),
+        ),
+        symbols=(
+            Symbol("Q", r"\mathbb{R}^{n_q \times d_k}", "queries, one row each"),
+            Symbol("K", r"\mathbb{R}^{n_k \times d_k}", "keys"),
+            Symbol("V", r"\mathbb{R}^{n_k \times d_v}", "values"),
+        ),
+        assumptions=(
+            Assumption("queries and keys have one width", lambda a: a["q"].shape[-1] == a["k"].shape[-1]),
+            Assumption(
+                "there are as many values as keys, at least one", lambda a: a["k"].shape[2] == a["v"].shape[2] > 0
+            ),
+            Assumption("the key heads divide the query heads", lambda a: a["q"].shape[1] % a["k"].shape[1] == 0),
+        ),
+        sample=_sample,
+        formula=attention,
+        vjp=attention_vjp,
+        steps=(
+            Step(
+                slug="formula",
+                claim="What is computed is the statement, row by row equations 20 to 22 with the scores over the root.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n_q, n_k, d_k, d_v) of (1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)",
+            ),
+            Step(
+                slug="order-of-keys",
+                claim="Keys and values have no order: moving them together changes nothing, so position must come from "
+                "elsewhere.",
+                identity=_order_of_keys,
+                scope=Scope.ENUMERATED,
+                scope_detail="3 keys, a rotation and a reflection (which generate all orders)",
+            ),
+            Step(
+                slug="repeated-keys",
+                claim="Showing every key and value twice changes nothing.",
+                identity=_repeated_key,
+            ),
+            Step(
+                slug="average-key",
+                claim="One more key whose value is the output already leaves the output as it is, however similar it "
+                "is.",
+                identity=_average_key,
+            ),
+            Step(
+                slug="grouped-heads",
+                claim=r"With G key heads for H query heads, head h is attention with key head $\lfloor h G / H "
+                r"\rfloor$.",
+                identity=_grouped_heads,
+                scope=Scope.ENUMERATED,
+                scope_detail="H = 4, G = 2",
+            ),
+            Step(
+                slug="options",
+                claim="Scale, soft cap, bias, softmax and dropout act in this order, and dropped weights are not "
+                "shared out.",
+                identity=_options,
+                scope=Scope.ENUMERATED,
+                scope_detail="one query, two keys",
+            ),
+        ),
+        costs=costs.lazily("attention", costs.ATTENTION),
+        errata=(
+            Erratum(
+                slug="worked-weights",
+                kind="wrong",
+                source=Source("002", "9.1", 1029),
+                printed=r"A = \begin{bmatrix} 0.359 & 0.641 \\ 0.500 & 0.500 \end{bmatrix}",
+                corrected=r"A = \begin{bmatrix} 0.360 & 0.640 \\ 0.500 & 0.500 \end{bmatrix}",
+                counterexample=_worked_weights,
+            ),
+            Erratum(
+                slug="worked-output",
+                kind="wrong",
+                source=Source("002", "9.1", 1036),
+                printed=r"O = \begin{bmatrix} 1.359 & 0.641 & 0.359 \\ 1.500 & 0.500 & 0.500 \end{bmatrix}",
+                corrected=r"O = \begin{bmatrix} 1.360 & 0.640 & 0.360 \\ 1.500 & 0.500 & 0.500 \end{bmatrix}",
+                counterexample=_worked_output,
+            ),
+            Erratum(
+                slug="worked-gradient",
+                kind="wrong",
+                source=Source("002", "9.2", 1050),
+                printed=r"\frac{\partial \mathcal{L}}{\partial V} = "
+                r"\begin{bmatrix} 0.359 & 0.500 & 0.359 \\ 0.641 & 0.500 & 0.641 \end{bmatrix}",
+                corrected=r"\frac{\partial \mathcal{L}}{\partial V} = "
+                r"\begin{bmatrix} 0.360 & 0.500 & 0.360 \\ 0.640 & 0.500 & 0.640 \end{bmatrix}",
+                counterexample=_worked_gradient,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,271 @@
+"""From similarity to attention, for one query (equations 20, 21 and 22)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.softmax import softmax, softmax_vjp, weight
+from veriformer.spec.staged import Staged, entries
+
+
+def similarity(xp: Any, q: Any, k: Any) -> Any:
+    """s_ij = q_i · k_j for rows q [..., n_q, d] and k [..., n_k, d] (equation 20): the matrix Q Kᵀ."""
+    return xp.matmul(q, xp.swapaxes(k, -1, -2))
+
+
+def similarity_vjp(xp: Any, q: Any, k: Any, g: Any) -> tuple[Any, Any]:
+    """dQ = g K and dK = gᵀ Q."""
+    return xp.matmul(g, k), xp.matmul(xp.swapaxes(g, -1, -2), q)
+
+
+def aggregate(xp: Any, weights: Any, v: Any) -> Any:
+    """o_i = Σ_j α_ij v_j for weights [..., n_q, n_k] and values [..., n_k, d_v] (equation 22)."""
+    return xp.matmul(weights, v)
+
+
+def aggregate_vjp(xp: Any, weights: Any, v: Any, g: Any) -> tuple[Any, Any]:
+    """dα = g vᵀ and dv = αᵀ g."""
+    return xp.matmul(g, xp.swapaxes(v, -1, -2)), xp.matmul(xp.swapaxes(weights, -1, -2), g)
+
+
+def _dot(a: Any, b: Any) -> Any:
+    c = sp.Dummy("c", integer=True)
+    return total(a(c) * b(c), c, dimension("d"))
+
+
+def _entry(i: Any) -> Any:
+    """q · k_i for a query and keys of any width d."""
+    return _dot(lambda c: vector("q")[c], lambda c: vector("k")[i, c])
+
+
+def _attention_weight(i: Any) -> Any:
+    j = sp.Dummy("j", integer=True)
+    return sp.exp(_entry(i)) / total(sp.exp(_entry(j)), j, dimension("n"))
+
+
+def _output(shift: Any = 0) -> Any:
+    j = sp.Dummy("j", integer=True)
+    return total(weight(j) * (vector("v")[j] + shift), j, dimension("n"))
+
+
+def _distance() -> Pairs:
+    q, k = vector("q"), vector("k")
+    squared = _dot(lambda c: q[c] - k[c], lambda c: q[c] - k[c])
+    norms = _dot(lambda c: q[c], lambda c: q[c]) + _dot(lambda c: k[c], lambda c: k[c])
+    yield _dot(lambda c: q[c], lambda c: k[c]), (norms - squared) / 2
+
+
+def _score_gradient() -> Pairs:
+    q, k, (r, j, s, e) = vector("q"), vector("k"), index("r j s e")
+    score = _dot(lambda c: q[r, c], lambda c: k[j, c])
+    yield sp.diff(score, q[s, e]), delta(r, s) * k[j, e]
+    yield sp.diff(score, k[s, e]), delta(j, s) * q[r, e]
+
+
+def _inner(a: Any, b: Any) -> Any:
+    return sum(x * y for x, y in zip(entries(a), entries(b), strict=True))
+
+
+def _scores_adjoint() -> Pairs:
+    xp = Staged()
+    q, k, g = xp.symbols("q", 2, 2), xp.symbols("k", 3, 2), xp.symbols("g", 2, 3)
+    dq, dk = similarity_vjp(xp, q, k, g)
+    yield _inner(g, similarity(xp, q, k)), _inner(dq, q)
+    yield _inner(g, similarity(xp, q, k)), _inner(dk, k)
+
+
+def _weights_sum_to_one() -> Pairs:
+    i = index("i")
+    yield total(_attention_weight(i), i, dimension("n")), 1
+
+
+def _equal_scores() -> Pairs:
+    c, j, n = sp.Symbol("c", real=True), index("j"), dimension("n")
+    yield sp.exp(c) / total(sp.exp(c), j, n), 1 / n
+
+
+def _moved_keys() -> Pairs:
+    shift = _dot(lambda c: vector("q")[c], lambda c: vector("u")[c])
+    yield weight(index("i"), shift=shift), weight(index("i"))
+
+
+def _query_gradient() -> Pairs:
+    q, k, (i, j, e) = vector("q"), vector("k"), index("i j e")
+    mean_key = total(_attention_weight(j) * k[j, e], j, dimension("n"))
+    yield sp.diff(_attention_weight(i), q[e]), _attention_weight(i) * (k[i, e] - mean_key)
+
+
+def _average() -> Pairs:
+    yield _output(sp.Symbol("u", real=True)), _output() + sp.Symbol("u", real=True)
+
+
+def _output_gradient() -> Pairs:
+    k = index("k")
+    yield sp.diff(_output(), vector("z")[k]), weight(k) * (vector("v")[k] - _output())
+
+
+def _aggregate_adjoint() -> Pairs:
+    xp = Staged()
+    weights, v, g = xp.symbols("a", 2, 3), xp.symbols("v", 3, 2), xp.symbols("g", 2, 2)
+    d_weights, dv = aggregate_vjp(xp, weights, v, g)
+    yield _inner(g, aggregate(xp, weights, v)), _inner(d_weights, weights)
+    yield _inner(g, aggregate(xp, weights, v)), _inner(dv, v)
+
+
+def _rows_or_columns() -> Evidence:
+    q, k = np.ones((1, 3)), np.ones((1, 3))
+    return Evidence("q and k rows of width 3: the shape of the product", (q.T @ k).shape, (q @ k.T).shape)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n, d = rng.integers(1, 5, size=2)
+    return {"q": rng.normal(size=(2, d)), "k": rng.normal(size=(n, d)), "v": rng.normal(size=(n, 3))}
+
+
+def _sample_weights(rng: np.random.Generator) -> dict[str, Any]:
+    return {"z": rng.normal(size=(2, int(rng.integers(1, 6))))}
+
+
+def _sample_values(rng: np.random.Generator) -> dict[str, Any]:
+    n = int(rng.integers(1, 5))
+    return {"weights": rng.dirichlet(np.ones(n), size=2), "v": rng.normal(size=(n, 3))}
+
+
+_ADJOINT = "The vector-Jacobian products are the adjoints of the formula, which is linear in each argument."
+
+EQUATIONS = (
+    Equation(
+        slug="similarity",
+        number="20",
+        title="Similarity of a query to keys",
+        statement=r"s_i = \mathbf{q}^T \mathbf{k}_i",
+        sources=(Source("002", "5.1", 608),),
+        symbols=(
+            Symbol(r"\mathbf{q}", r"\mathbb{R}^d", "a query"),
+            Symbol(r"\mathbf{k}_i", r"\mathbb{R}^d", "the key of position i"),
+        ),
+        assumptions=(Assumption("query and keys have one width", lambda a: a["q"].shape[-1] == a["k"].shape[-1]),),
+        sample=lambda rng: {name: x for name, x in _sample(rng).items() if name != "v"},
+        formula=similarity,
+        vjp=similarity_vjp,
+        steps=(
+            Step(
+                slug="distance",
+                claim=r"$\mathbf{q} \cdot \mathbf{k} = \frac{1}{2} (\|\mathbf{q}\|^2 + \|\mathbf{k}\|^2 - "
+                r"\|\mathbf{q} - \mathbf{k}\|^2)$: among keys of one length the most similar is the nearest.",
+                identity=_distance,
+            ),
+            Step(
+                slug="gradient",
+                claim="The gradient of a score is the key for the query, and the query for the key.",
+                identity=_score_gradient,
+            ),
+            Step(
+                slug="vjp",
+                claim=_ADJOINT,
+                identity=_scores_adjoint,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 queries, 3 keys, d = 2",
+            ),
+        ),
+        costs={"FLOPs": costs.score_flops},
+        errata=(
+            Erratum(
+                slug="rows-or-columns",
+                kind="contradictory",
+                source=Source("002", "5.1", 608),
+                printed=r"s_i = \mathbf{q}^T \mathbf{k}_i",
+                corrected=r"s_i = \mathbf{q} \mathbf{k}_i^T \text{, for vectors are rows (line 14), as in } QK^T",
+                counterexample=_rows_or_columns,
+            ),
+        ),
+    ),
+    Equation(
+        slug="attention-weights",
+        number="21",
+        title="Attention weights",
+        statement=r"\alpha_i = \frac{e^{s_i}}{\sum_{j=1}^n e^{s_j}}",
+        sources=(Source("002", "5.1", 613),),
+        symbols=(
+            Symbol("s_i", r"\mathbb{R}", "similarity of the query to key i", "finite"),
+            Symbol(r"\alpha_i", r"(0, 1]", "the weight of key i"),
+        ),
+        assumptions=(Assumption("every score is a real number", lambda a: bool(np.isfinite(a["z"]).all())),),
+        sample=_sample_weights,
+        formula=softmax,
+        vjp=softmax_vjp,
+        steps=(
+            Step(
+                slug="sums-to-one",
+                claim=r"$\sum_i \alpha_i = 1$, for any number of keys of any width.",
+                identity=_weights_sum_to_one,
+            ),
+            Step(
+                slug="equal-scores",
+                claim=r"Equal scores give equal weights $1 / n$.",
+                identity=_equal_scores,
+            ),
+            Step(
+                slug="moved-keys",
+                claim=r"Adding one vector u to all keys adds $\mathbf{q} \cdot \mathbf{u}$ to all scores, and so "
+                r"changes no "
+                "weight.",
+                identity=_moved_keys,
+            ),
+            Step(
+                slug="query-gradient",
+                claim=r"$\partial \alpha_i / \partial \mathbf{q} = \alpha_i (\mathbf{k}_i - \sum_j \alpha_j "
+                r"\mathbf{k}_j)$: the "
+                "query is pulled to a key by how far the key is from the mean key.",
+                identity=_query_gradient,
+            ),
+        ),
+        costs=costs.lazily("softmax"),
+    ),
+    Equation(
+        slug="weighted-values",
+        number="22",
+        title="Weighted values",
+        statement=r"\mathbf{o} = \sum_{i=1}^n \alpha_i \mathbf{v}_i",
+        sources=(Source("002", "5.1", 630),),
+        symbols=(
+            Symbol(r"\alpha_i", r"(0, 1]", "attention weights", "sum to one"),
+            Symbol(r"\mathbf{v}_i", r"\mathbb{R}^{d_v}", "the value of position i"),
+        ),
+        assumptions=(
+            Assumption("there is a weight for every value", lambda a: a["weights"].shape[-1] == a["v"].shape[0]),
+            Assumption("no weight is negative", lambda a: bool((a["weights"] >= 0).all())),
+        ),
+        sample=_sample_values,
+        formula=aggregate,
+        vjp=aggregate_vjp,
+        steps=(
+            Step(
+                slug="average",
+                claim=r"The output is an average: adding u to every value adds u to it, since the weights sum to one.",
+                identity=_average,
+            ),
+            Step(
+                slug="score-gradient",
+                claim=r"$\partial \mathbf{o} / \partial s_k = \alpha_k (\mathbf{v}_k - \mathbf{o})$: raising a score "
+                r"moves "
+                "the output towards that value.",
+                identity=_output_gradient,
+            ),
+            Step(
+                slug="vjp",
+                claim=_ADJOINT,
+                identity=_aggregate_adjoint,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 queries, 3 keys, d_v = 2",
+            ),
+        ),
+        costs={"FLOPs": costs.value_flops},
+    ),
+)
