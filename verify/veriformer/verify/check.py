@@ -106,9 +106,10 @@ def _matching(word: str, everything: Sequence[Check]) -> list[Check]:
 def _equation_numbers(word: str) -> set[str]:
     if not word[:1].isdigit():
         return set()
-    from veriformer.spec.registry import select as select_equations  # the registry needs SymPy; few calls need the registry
+    from veriformer.spec.registry import UnknownEquationError  # the registry is slow to import and seldom needed
+    from veriformer.spec.registry import select as select_equations
 
     try:
         return {equation.number for equation in select_equations(word) if equation.number}
-    except LookupError:
+    except UnknownEquationError:
         return set()

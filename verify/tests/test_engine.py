@@ -1,0 +1,214 @@
+"""Whatever a target does costs its own rows and no other, and a run that is stopped goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from veriformer.verify.check import checks
+from veriformer.verify.engine.journal import Journal, JournalError
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.results import Result, Status, validate
+
+HERE = Path(__file__).parent
+HOSTILE = str(HERE / "hostile.py")
+ROOTS = [str(HERE.parents[1] / room) for room in ("spec", "impl", "verify", "bench", "reports")]
+GOOD = f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom hostile import softmax\n"
+SLOW = GOOD.replace("softmax", "softmax as fast") + "import time\ndef softmax(z, dim=-1):\n    time.sleep(0.005)\n    return fast(z, dim)\n"
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "veriformer.verify", *map(str, words)]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([*ROOTS, os.environ.get("PYTHONPATH", "")])}
+
+
+def verify(*words: object, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*words), env=environment(), capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def statuses(file: Path) -> Mapping[str, set[str]]:
+    found = defaultdict(set)
+    for row in json.loads(file.read_text())["results"]:
+        found[row["operation"]].add(row["status"])
+    return found
+
+
+def test_every_kind_of_misbehaviour_costs_its_own_rows(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    done = verify(HOSTILE, "--profile", "quick", "--dtype", "fp32", "--timeout", 4, "--jobs", 2, "--json", file)
+    document = json.loads(file.read_text())
+    validate(document)
+    found = statuses(file)
+    assert document["planned"] == document["run"] == len(Plan(target="", dtypes=("fp32",)).rows())
+    assert done.returncode == 1, done.stderr
+    assert found["softmax"] == {"pass"}, [r for r in document["results"] if r["operation"] == "softmax"]
+    assert found["logsumexp"] == {"timeout", "blocked"}
+    assert found["cross_entropy"] == {"crash", "blocked"}
+    assert found["attention"] == {"timeout", "blocked"}
+    assert found["perplexity"] == {"fail", "blocked"}
+    assert found["rms_norm"] == {"fail", "blocked"}
+    assert found["causal_mask"] == {"fail", "blocked"}
+    assert "fail" in found["layer_norm"]
+    purity = next(r for r in document["results"] if r["requirement"] == "clip_grad_norm.purity")
+    assert purity["status"] == "fail"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "word"),
+    [
+        ("raise RuntimeError('no luck')", 2, "no luck"),
+        ("import os; os._exit(0)", 2, "ended its process"),
+        ("import sys; sys.exit(3)", 2, "SystemExit"),
+        ("x = 1", 0, "not-provided"),
+        (GOOD + "CLAIMS = {'dtype': ['fp32']}", 0, "unknown key"),
+    ],
+)
+def test_what_loading_may_meet(tmp_path: Path, source: str, status: int, word: str) -> None:
+    (tmp_path / "mine.py").write_text(source)
+    done = verify(tmp_path / "mine.py", "--profile", "quick", "--only", "softmax", "--dtype", "fp32", "--jobs", 1)
+    assert done.returncode == status, done.stderr
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["nowhere.py"], "no such file"),
+        (["no.such.module"], "impl:reference"),
+        (["impl", "--only", "sofmax"], "sofmax"),
+        (["impl", "--dtype", "fp12"], "fp12"),
+        (["impl", "--profile", "slow"], "quick"),
+        (["mutant:XX-99"], "GQA-01"),
+    ],
+)
+def test_unusable_arguments_are_named(words: list[str], named: str) -> None:
+    done = verify(*words)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def timeless(file: Path) -> dict[str, Any]:
+    document = json.loads(file.read_text())
+    for key in ("started", "duration_s"):
+        del document[key]
+    for row in document["results"]:
+        del row["seconds"]
+    return document
+
+
+def test_killed_in_the_middle_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    words = [tmp_path / "slow.py", "--profile", "quick", "--only", "softmax", "--jobs", 2, "--json"]
+    whole, cut = tmp_path / "whole.json", tmp_path / "cut.json"
+    assert verify(*words, whole).returncode == 0
+    journal = tmp_path / "cut.json.partial"
+    process = subprocess.Popen(
+        command(*words, cut), env=environment(), stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    wait_for(lambda: journal.is_file() and journal.read_text().count('"requirement"') >= 3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = journal.read_text().count('"requirement"')
+    assert 3 <= before < json.loads(whole.read_text())["planned"]
+    assert not cut.exists()
+    assert verify(*words, cut, "--resume", cut).returncode == 0
+    assert timeless(cut) == timeless(whole)
+    assert not journal.exists()
+
+
+def test_interrupted_saves_what_was_finished(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.replace("0.005", "0.05"))
+    file = tmp_path / "cut.json"
+    words = [tmp_path / "slow.py", "--profile", "quick", "--only", "softmax", "--jobs", 2, "--json", file]
+    process = subprocess.Popen(
+        command(*words), env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    journal = tmp_path / "cut.json.partial"
+    wait_for(lambda: journal.is_file() and journal.read_text().count('"requirement"') >= 2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    document = json.loads(file.read_text())
+    assert process.returncode == 130, told
+    assert 2 <= document["run"] < document["planned"]
+    assert "--resume" in told
+    assert journal.is_file()
+
+
+def wait_for(condition: Any, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "the run never came so far"
+        time.sleep(0.02)
+
+
+def test_equal_seeds_give_equal_runs_and_another_seed_another(tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text(GOOD)
+    files = {}
+    for name, seed in (("a", "7"), ("b", "7"), ("c", "8")):
+        files[name] = tmp_path / f"{name}.json"
+        verify(tmp_path / "good.py", "--profile", "quick", "--only", "softmax", "--dtype", "fp32", "--seed", seed, "--json", files[name])
+    a, b, c = (timeless(files[name]) for name in "abc")
+    assert a == b
+    assert [r["worst_ratio"] for r in a["results"]] != [r["worst_ratio"] for r in c["results"]]
+
+
+# The journal
+
+
+def row(requirement: str = "softmax.equation") -> Result:
+    return Result(requirement=requirement, operation="softmax", equations=["1"], dtype="fp32", device="cpu", status=Status.PASS)
+
+
+def test_a_line_cut_off_by_a_sudden_end_is_ignored(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    journal.begin(Plan(target="t"))
+    journal.add(row())
+    with journal.path.open("a") as file:
+        file.write('{"requirement": "softmax.simp')
+    assert list(Journal(journal.path).results()) == ["softmax.equation[fp32-cpu]"]
+
+
+def test_a_row_that_was_only_begun_is_run_again_after_resuming(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    journal.begin(Plan(target="t"))
+    journal.start("softmax.equation[fp32-cpu]", "gw0", 1.0)
+    again = Journal(journal.path)
+    again.resume(Plan(target="t"))
+    assert again.begun() == {}
+
+
+def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j")
+    journal.begin(Plan(target="t", seed="1"))
+    with pytest.raises(JournalError, match="seed: '1' there, '2' here"):
+        Journal(journal.path).resume(Plan(target="t", seed="2"))
+    with pytest.raises(JournalError, match="no such file"):
+        Journal(tmp_path / "nothing").resume(Plan(target="t"))
+    (tmp_path / "other").write_text("{}\n")
+    with pytest.raises(JournalError, match="journal"):
+        Journal(tmp_path / "other").resume(Plan(target="t"))
+
+
+def test_prerequisites_stand_before_what_rests_on_them() -> None:
+    seen: set[str] = set()
+    for check in checks():
+        assert set(check.requirement.prerequisites) <= seen
+        seen.add(check.requirement.slug)
