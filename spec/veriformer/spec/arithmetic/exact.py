@@ -14,6 +14,10 @@ from veriformer.spec.arithmetic.vocabulary import Axis, Raw
 
 # Numbers further apart than this are added one by one, since their common scale would be a huge integer.
 _WIDEST_SCALE = 8192
+# e^x leaves every format long before this, and its exponent must remain a number of reasonable size.
+_LARGEST_EXPONENT = 2.0**20
+# The angle's digits after the point are all that counts; beyond this, finding them takes long and no format holds it.
+_LARGEST_ANGLE = 2**1100
 
 _total: Any = np.add.reduce
 _largest: Any = np.maximum.reduce
@@ -35,8 +39,7 @@ class Exact(Plain):
         self._bottom = context.mpf("-inf")
         self._convert = np.frompyfunc(self._convert_one, 1, 1)
         self._tofloat = np.frompyfunc(lambda x: libmp.to_float(x._mpf_, rnd="n"), 1, 1)
-        # A number too small for float64 is not zero, and must not become exact by looking like it.
-        self._magnitude = np.frompyfunc(lambda x: abs(libmp.to_float(x._mpf_)) or (2.0**-1074 if x else 0.0), 1, 1)
+        self._magnitude = np.frompyfunc(self._magnitude_of_one, 1, 1)
         self.functions = {
             "add": np.add,
             "subtract": np.subtract,
@@ -45,12 +48,12 @@ class Exact(Plain):
             "negative": np.negative,
             "absolute": np.absolute,
             "sqrt": self._defined_from(0, context.sqrt),
-            "exp": np.frompyfunc(context.exp, 1, 1),
+            "exp": np.frompyfunc(self._exp_one, 1, 1),
             "log": self._defined_from(0, lambda x: context.log(x) if x else self._bottom),
             "tanh": np.frompyfunc(context.tanh, 1, 1),
             "erf": np.frompyfunc(context.erf, 1, 1),
-            "sin": np.frompyfunc(context.sin, 1, 1),
-            "cos": np.frompyfunc(context.cos, 1, 1),
+            "sin": self._periodic(context.sin),
+            "cos": self._periodic(context.cos),
             "maximum": np.maximum,
             "minimum": np.minimum,
             "matmul": self._matmul,
@@ -71,10 +74,11 @@ class Exact(Plain):
 
     def tofloat(self, value: Raw) -> NDArray[np.float64]:
         """The numbers as float64, rounded to nearest."""
-        return np.asarray(self._tofloat(value), dtype=np.float64)
+        with np.errstate(all="ignore"):
+            return np.asarray(self._tofloat(value), dtype=np.float64)
 
     def magnitude(self, value: Raw) -> NDArray[np.float64]:
-        """|value| to within a rounding of float64, positive unless the value is zero."""
+        """|value| to within a rounding of float64, but never less where float64 is subnormal."""
         return np.asarray(self._magnitude(value), dtype=np.float64)
 
     def _convert_one(self, x: Any) -> Any:
@@ -82,10 +86,29 @@ class Exact(Plain):
             return self._number(x.numerator) / x.denominator
         return self._number(x)
 
+    def _magnitude_of_one(self, x: Any) -> float:
+        m: float = abs(libmp.to_float(x._mpf_))
+        if m > 2.0**-1000 or not x:
+            return m
+        # Not zero, and must not become exact by looking like it.
+        return m + 2.0**-1074
+
     def _divide_one(self, a: Any, b: Any) -> Any:
         if b:
             return a / b
         return a * self.context.inf if a else self.context.nan
+
+    def _exp_one(self, x: Any) -> Any:
+        if abs(x) <= _LARGEST_EXPONENT or self.context.isnan(x):
+            return self.context.exp(x)
+        if x > 0:
+            return self.context.inf
+        return self.context.exp(-_LARGEST_EXPONENT) if x > self._bottom else self.context.zero
+
+    def _periodic(self, f: Callable[[Any], Any]) -> Callable[..., Any]:
+        nan = self.context.nan
+        bounded: Callable[..., Any] = np.frompyfunc(lambda x: f(x) if abs(x) <= _LARGEST_ANGLE else nan, 1, 1)
+        return bounded
 
     def _defined_from(self, low: int, f: Callable[[Any], Any]) -> Callable[..., Any]:
         nan = self.context.nan

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

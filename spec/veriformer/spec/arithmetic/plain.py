@@ -36,7 +36,8 @@ class Plain(Arithmetic):
     def asarray(self, x: Any) -> Array:
         """Take a number, a nested list or an array of numbers; arrays of this arithmetic pass unchanged."""
         if not isinstance(x, Array):
-            return Array(self, self.convert(x))
+            with np.errstate(all="ignore"):
+                return Array(self, self.convert(x))
         if x.xp is not self:
             raise TypeError(f"expected numbers or an array of {self!r}, got an array of {x.xp!r}")
         return x

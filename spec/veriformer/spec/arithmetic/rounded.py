@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -13,11 +12,8 @@ from veriformer.spec.arithmetic.exact import Exact
 from veriformer.spec.arithmetic.float import Float
 from veriformer.spec.arithmetic.formats import FORMATS, Format
 from veriformer.spec.arithmetic.rules import INFLATION, RULES, Machine, Reals
-from veriformer.spec.arithmetic.ulps import ULPS
+from veriformer.spec.arithmetic.ulps import ERF_ABSOLUTE, ULPS
 from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Raw
-
-# The oracle's functions are good to two of its ulps.
-_ORACLE_ROUNDINGS = 4.0
 
 
 class RoundedArray(Array):
@@ -63,10 +59,12 @@ class Rounded(Arithmetic):
         # In fp64 itself the errors underflow too, so that half a subnormal becomes four.
         underflow = max(format.smallest_subnormal * 0.5 * INFLATION, 4.0 * 2.0**-1074)
         self.machine = Machine(
-            u=(format.unit_roundoff + _ORACLE_ROUNDINGS * self.oracle.unit_roundoff) * INFLATION,
+            # The oracle is one more implementation: |x̂ − v| contains the errors of both.
+            u=(format.unit_roundoff + self.oracle.unit_roundoff) * INFLATION,
             underflow=format.smallest_normal if flush else underflow,
             flush=format.smallest_normal if flush else 0.0,
             largest=max(format.max, FORMATS["fp32"].max),
+            erf_absolute=ERF_ABSOLUTE if format.precision <= 24 else 0.0,
             ulps=ulps,
         )
         self._constant = lru_cache(maxsize=256, typed=True)(self._read)
@@ -85,28 +83,20 @@ class Rounded(Arithmetic):
         return x
 
     def _read(self, x: Any) -> RoundedArray:
-        value = self.oracle.convert(x)
-        magnitude = self.oracle.magnitude(value)
         with np.errstate(all="ignore"):
+            value = self.oracle.convert(x)
+            magnitude = self.oracle.magnitude(value)
             lost = self.machine.u * magnitude + self.machine.underflow
-            error = np.where(self._holds(x, value), 0.0, np.where(np.isnan(lost), np.inf, lost))
+            lost = np.where(magnitude <= self.machine.largest, lost, np.inf)
+            error = np.where(self._holds(x, value), 0.0, lost)
             if self.machine.flush:
                 error = np.where(magnitude < self.format.smallest_normal, np.maximum(error, magnitude), error)
         return RoundedArray(self, value, error, magnitude)
 
     def _holds(self, x: Any, value: Raw) -> Any:
-        numbers = np.asarray(x)
-        if numbers.dtype.kind == "f" and self.format.precision == 53:
-            return ~np.isnan(numbers)
-        if numbers.dtype == object:
-            held = [
-                Fraction(n) == Fraction(float(r)) for n, r in zip(numbers.flat, self._nearest(value).flat, strict=True)
-            ]
-            return np.reshape(held, value.shape)
-        return self._nearest(value) == numbers
-
-    def _nearest(self, value: Raw) -> Reals:
-        return self.format.round(self.oracle.tofloat(value))
+        if self.format.precision == 53 and np.asarray(x).dtype.kind == "f":
+            return ~np.isnan(x)
+        return np.asarray(self.format.round(self.oracle.tofloat(value)) == value, dtype=bool)
 
     def rearrange(self, move: Callable[..., Any], /, *arrays: Any) -> RoundedArray:
         """Apply `move`, which only copies and places entries, to values, errors and magnitudes alike."""

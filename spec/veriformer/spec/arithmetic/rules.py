@@ -45,13 +45,15 @@ class Bounded(Protocol):
 class Machine:
     """What an implementation may lose: relatively u, absolutely by underflow, everything beyond `largest`.
 
-    `flush` is what adding loses where subnormal results become zero, else 0. `ulps` holds the errors of functions.
+    `flush` is what adding loses where subnormal results become zero, else 0. `ulps` holds the relative errors of the
+    functions, and `erf_absolute` the absolute error of one.
     """
 
     u: float
     underflow: float
     flush: float
     largest: float
+    erf_absolute: float
     ulps: Mapping[str, float]
 
 
@@ -66,8 +68,8 @@ def _multiply(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
 
 
 def _divide(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
-    margin = np.maximum((b.magnitude - b.error) * _DEFLATION, 0.0)
-    d = INFLATION * np.where(margin > 0.0, (a.error + y * b.error) / margin, np.inf)
+    least = _least(b)
+    d = INFLATION * np.where(least > 0.0, a.error / least + y * (b.error / least), np.inf)
     # Through the reciprocal, its underflow is multiplied by the numerator.
     return _underflowing(c, y, d + 2.0 * c.ulps["divide"] * c.u * (y + d), 2.0 + a.magnitude + a.error)
 
@@ -75,8 +77,8 @@ def _divide(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
 def _matmul(c: Machine, y: Reals, a: Any, b: Any) -> Reals:
     n = a.error.shape[-1]
     p, q, k = a.magnitude, b.magnitude, _grown(c, n)
-    e: Reals = p @ (n * c.u * q + k * b.error) + a.error @ (k * (q + b.error)) + n * c.underflow
-    if _below(e, min(n * c.u, 1.0) * c.largest):
+    e: Reals = p @ (n * c.u * q + k * b.error) + a.error @ (k * (q + b.error)) + n * (c.underflow + c.flush)
+    if _below(e, _safely(c, n * c.u)):
         return e
     return np.where(k * ((p + a.error) @ (q + b.error)) <= c.largest, e, np.inf)
 
@@ -84,7 +86,7 @@ def _matmul(c: Machine, y: Reals, a: Any, b: Any) -> Reals:
 def _sum(c: Machine, y: Reals, x: Any, axis: Axis = None, keepdims: bool = False) -> Reals:
     n = x.error.size // max(y.size, 1)
     e = _total((n - 1) * c.u * x.magnitude + _grown(c, n) * x.error + c.flush, axis, keepdims)
-    if n == 1 or _below(e, min((n - 1) * c.u, 1.0) * c.largest):
+    if n <= 1 or _below(e, _safely(c, (n - 1) * c.u)):
         return e
     # A partial sum may overflow although the sum does not.
     return np.where(_grown(c, n) * _total(x.magnitude + x.error, axis, keepdims) <= c.largest, e, np.inf)
@@ -112,26 +114,35 @@ def _exp(c: Machine, y: Reals, x: Bounded) -> Reals:
 
 
 def _log(c: Machine, y: Reals, x: Bounded) -> Reals:
-    margin = np.maximum((x.magnitude - x.error) * _DEFLATION, 0.0)
-    d = INFLATION * np.where(margin > 0.0, x.error / margin, np.inf)
+    least = _least(x)
+    d = INFLATION * np.where(least > 0.0, x.error / least, np.inf)
     return d + 2.0 * c.ulps["log"] * c.u * (y + d)
 
 
 def _sqrt(c: Machine, y: Reals, x: Bounded) -> Reals:
     # (â − v) / (√â + √v), and never more than √e, which also holds where the argument may be zero.
-    below = np.sqrt(np.maximum(x.magnitude - x.error, 0.0)) * _DEFLATION
-    d = INFLATION * np.where(x.error > 0.0, np.fmin(x.error / (y * _DEFLATION + below), np.sqrt(x.error)), 0.0)
+    d = x.error / (y * _DEFLATION + np.sqrt(_least(x)))
+    d = INFLATION * np.where(x.error > 0.0, np.fmin(d, np.sqrt(x.error)), 0.0)
     return d + 2.0 * c.ulps["sqrt"] * c.u * (y + d)
 
 
 def _sloped(name: str, slope: float) -> Callable[..., Reals]:
-    """A function that stays within [−1, 1] and is nowhere steeper than `slope`."""
+    """A function that is nowhere steeper than `slope`."""
 
     def rule(c: Machine, y: Reals, x: Bounded) -> Reals:
-        d = np.minimum(slope * INFLATION * x.error, 2.0)
+        d = slope * INFLATION * x.error
         return _underflowing(c, y, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name])
 
     return rule
+
+
+def _erf(c: Machine, y: Reals, x: Bounded) -> Reals:
+    return _sloped("erf", 2.0 / math.sqrt(math.pi))(c, y, x) + c.erf_absolute
+
+
+def _least(x: Bounded) -> Reals:
+    """The smallest magnitude that x̂ can have; a magnitude below fp64's normal numbers is good to one subnormal."""
+    return np.maximum((x.magnitude - x.error) * _DEFLATION - 2.0**-1073, 0.0)
 
 
 def _grown(c: Machine, n: int) -> float:
@@ -142,6 +153,11 @@ def _grown(c: Machine, n: int) -> float:
 def _underflowing(c: Machine, y: Reals, e: Reals, times: Reals | float) -> Reals:
     """Grant underflow, unless the result is an exact zero."""
     return e + c.underflow * times * np.sign(y + e)
+
+
+def _safely(c: Machine, nu: float) -> float:
+    """An error of a sum up to which its terms' magnitudes, of which it is at least n u, cannot overflow."""
+    return min(nu, 1.0) / (1.0 + nu + 2.0 * c.u) * c.largest * _DEFLATION
 
 
 def _below(e: Reals, limit: float) -> bool:
@@ -168,7 +184,7 @@ RULES: Mapping[str, Callable[..., Reals]] = {
     "exp": _exp,
     "log": _log,
     "tanh": _sloped("tanh", 1.0),
-    "erf": _sloped("erf", 2.0 / math.sqrt(math.pi)),
+    "erf": _erf,
     "sin": _sloped("sin", 1.0),
     "cos": _sloped("cos", 1.0),
 }
