@@ -56,7 +56,7 @@ def log_softmax(z: Tensor) -> Tensor:
 
 def smoothed(y: Tensor, V: int, alpha: float, ignore_index: int) -> Tensor:
     """Equation 48: (1 − α) one-hot + α / V, in float64."""
-    return torch.nn.functional.one_hot(y, V) * (1 - alpha) + torch.full((V,), alpha / V, dtype=torch.float64)
+    return torch.nn.functional.one_hot(y, V).double() * (1 - alpha) + torch.full((V,), alpha / V, dtype=torch.float64)
 
 
 def reduced(loss: Tensor, counted: Tensor, reduction: str) -> Tensor:

@@ -81,7 +81,7 @@ def _ignored_in_uniform_part(logits: Tensor, target: Tensor, ignore_index: int, 
 
 
 def _mass_of_one(y: Tensor, V: int, alpha: float, ignore_index: int) -> Tensor:
-    return torch.nn.functional.one_hot(y, V) * (1 - alpha) + torch.full((V,), 1 / V, dtype=torch.float64)
+    return torch.nn.functional.one_hot(y, V).double() * (1 - alpha) + torch.full((V,), 1 / V, dtype=torch.float64)
 
 
 def _inverted_ignore(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:

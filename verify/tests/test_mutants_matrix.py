@@ -1,0 +1,89 @@
+"""The kill matrix: its cells, what follows from them, and its document."""
+
+from dataclasses import replace
+
+import pytest
+
+from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, cells, family, kill_matrix, validate
+
+MUTANT = {mutant.identifier: mutant for mutant in MUTANTS}
+VARIANT = {variant.identifier: variant for variant in VARIANTS}
+SHORT = replace(MATRIX_PROFILE, examples=4)
+
+
+def cell(member, requirement="softmax.equation", *, killed=False, examples=3, status=None):
+    return Cell(
+        family=family(member),
+        member=member.identifier,
+        requirement=requirement,
+        operation="softmax",
+        kind="equation",
+        dtype="fp32",
+        status=status or ("fail" if killed else "pass"),
+        killed=killed,
+        examples=examples,
+        seconds=0.1,
+    )
+
+
+def matrix(*found):
+    return KillMatrix(MATRIX_PROFILE, "s", found)
+
+
+def test_the_first_killer_needed_the_fewest_examples():
+    mutant = MUTANT["SM-02"]
+    late, early = cell(mutant, "softmax.range", killed=True, examples=7), cell(mutant, killed=True, examples=2)
+    found = matrix(cell(mutant, "softmax.batch", examples=1), late, early)
+    assert found.first_killer(mutant) == early
+    assert found.survivors == []
+    assert found.kills("requirement") == {"softmax.equation": 1, "softmax.range": 1}
+    assert found.kills("kind") == {"equation": 1}
+
+
+def test_survivors_false_alarms_escapes_and_errors_are_named():
+    mutant, variant, sabotage = MUTANT["SM-02"], VARIANT["softmax-exp2"], SABOTAGES[0]
+    accused, escaped = cell(variant, killed=True), cell(sabotage)
+    broken = cell(mutant, status="harness-error")
+    found = matrix(broken, accused, escaped)
+    assert found.survivors == [mutant]
+    assert found.false_alarms == [accused]
+    assert found.escapes == [escaped]
+    assert found.errors == [broken]
+    summary = found.to_dict()["summary"]
+    assert (summary["survivors"], summary["false_alarms"], summary["escapes"]) == (["SM-02"], 1, 1)
+    validate(found.to_dict())
+
+
+def test_every_pair_of_mutant_and_requirement_is_run_and_a_survivor_in_more_dtypes():
+    from veriformer.verify.check import checks
+
+    found = cells(MUTANT["KV-01"], SHORT, "slug")
+    wanted = {c.requirement.slug for c in checks() if c.operation in ("causal_mask", "attention")}
+    assert {cell.requirement for cell in found} == wanted
+    unaffected = cells(VARIANT["causal-mask-tril"], SHORT, "slug")
+    assert {cell.dtype for cell in unaffected} == {"fp64", "fp32", "bf16", "fp16"}
+
+
+def test_a_run_gives_a_valid_document_that_names_its_members():
+    found = kill_matrix([MUTANT["CLIP-03"], VARIANT["clip-norm-of-norms"]], SHORT, "slug")
+    document = found.to_dict()
+    validate(document)
+    assert [m["id"] for m in document["mutants"]] == ["CLIP-03"]
+    assert document["mutants"][0]["first_killer"]["requirement"].startswith("clip_grad_norm.")
+    assert document["summary"]["false_alarms"] == 0
+    assert document["summary"]["mutants"] == document["summary"]["killed"] == 1
+
+
+def test_a_document_that_breaks_the_schema_is_refused_with_the_place():
+    document = matrix(cell(MUTANT["SM-02"])).to_dict()
+    document["mutants"][0]["killed"] = "no"
+    with pytest.raises(ValueError, match=r"mutants: mutants/0/killed"):
+        validate(document)
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: sabotage.identifier)
+def test_a_sabotage_adapter_fails_everything_it_claims(sabotage):
+    found = cells(sabotage, MATRIX_PROFILE, "slug")
+    assert len(found) > 20
+    assert [cell.requirement for cell in found if not cell.killed] == []

@@ -1,0 +1,215 @@
+"""The kill matrix: every mutant against every requirement of its operations, and what correct variants are accused of.
+
+``cells`` runs one member and is the unit of parallel work; ``KillMatrix`` puts the cells of any number of members
+together, in whatever order they come. Every row stands for itself: nothing is blocked by a prerequisite that fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from veriformer.verify import dtypes
+from veriformer.verify.check import Check, checks
+from veriformer.verify.loading import load
+from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant, Sabotage, Variant
+from veriformer.verify.mutants.records import known_bugs
+from veriformer.verify.mutants.sabotage import must_fail
+from veriformer.verify.profiles import PROFILES, Profile
+from veriformer.verify.results import VIOLATIONS, Status
+from veriformer.verify.row import Row, run_row
+
+SCHEMA_NAME = "veriformer/mutants/1"
+MATRIX_PROFILE = replace(PROFILES["quick"], shrinks=0)
+"""The quick profile without shrinking: how a mutant dies is of interest here, not its smallest counterexample."""
+
+Member = Mutant | Variant | Sabotage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One requirement on one member.
+
+    killed: the requirement was violated. examples: how many were run, up to the one that killed.
+    """
+
+    family: str
+    member: str
+    requirement: str
+    operation: str
+    kind: str
+    dtype: str
+    status: str
+    killed: bool
+    examples: int
+    seconds: float
+
+
+def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug") -> list[Cell]:
+    """Run the requirements of one member's operations.
+
+    Of a mutant, each is run in one dtype, the first of the mutant's own that the check is for; if all of them let it
+    live, its other dtypes follow. A variant is run in every dtype, a sabotage adapter in one, on what it claims.
+    """
+    if isinstance(member, Variant):
+        return _run(member, [(c, d) for c in _concerning(member) for d in c.dtypes], profile, seed)
+    if isinstance(member, Sabotage):
+        claimed = [check for check in checks() if must_fail(member, check)]
+        return _run(member, [(check, _preferred(check, dtypes.NAMES)[0]) for check in claimed], profile, seed)
+    wanted = {check.requirement.slug: _preferred(check, member.dtypes) for check in _concerning(member)}
+    found: list[Cell] = []
+    for round_ in range(len(member.dtypes)):
+        rows = [(c, wanted[c.requirement.slug][round_ : round_ + 1]) for c in _concerning(member)]
+        found += _run(member, [(check, names[0]) for check, names in rows if names], profile, seed)
+        if any(cell.killed for cell in found):
+            break
+    return found
+
+
+def family(member: Member) -> str:
+    """The word in front of the colon: mutant, variant or sabotage."""
+    return type(member).__name__.lower()
+
+
+def _concerning(member: Mutant | Variant) -> list[Check]:
+    return [check for check in checks() if check.operation in member.operations]
+
+
+def _preferred(check: Check, wanted: Sequence[str]) -> list[str]:
+    return [dtype for dtype in wanted if dtype in check.dtypes] or list(check.dtypes[:1])
+
+
+def _run(member: Member, rows: Iterable[tuple[Check, str]], profile: Profile, seed: str) -> list[Cell]:
+    target = load(f"{family(member)}:{member.identifier}")
+    found = []
+    for check, dtype in rows:
+        result = run_row(Row(check, dtype), target, profile, seed, {})
+        found.append(
+            Cell(
+                family=family(member),
+                member=member.identifier,
+                requirement=check.requirement.slug,
+                operation=check.operation,
+                kind=check.requirement.kind.value,
+                dtype=dtype,
+                status=result.status.value,
+                killed=result.status in VIOLATIONS,
+                examples=result.examples,
+                seconds=result.seconds,
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class KillMatrix:
+    """The cells of a run, and what follows from them."""
+
+    profile: Profile
+    seed: str
+    cells: tuple[Cell, ...]
+
+    def of(self, member: Member) -> list[Cell]:
+        """The cells of one member."""
+        return [cell for cell in self.cells if (cell.family, cell.member) == (family(member), member.identifier)]
+
+    def first_killer(self, mutant: Mutant) -> Cell | None:
+        """The cell that needed the fewest examples, the first of them in the suite's order; None for a survivor."""
+        return min((cell for cell in self.of(mutant) if cell.killed), key=lambda cell: cell.examples, default=None)
+
+    @property
+    def mutants(self) -> list[Mutant]:
+        """The mutants that were run."""
+        return [mutant for mutant in MUTANTS if self.of(mutant)]
+
+    @property
+    def survivors(self) -> list[Mutant]:
+        """The mutants that nothing killed."""
+        return [mutant for mutant in self.mutants if self.first_killer(mutant) is None]
+
+    @property
+    def false_alarms(self) -> list[Cell]:
+        """Where a correct variant was accused."""
+        return [cell for cell in self.cells if cell.family == "variant" and cell.killed]
+
+    @property
+    def escapes(self) -> list[Cell]:
+        """Where a sabotage adapter kept to a requirement that it should have failed."""
+        return [cell for cell in self.cells if cell.family == "sabotage" and not cell.killed]
+
+    @property
+    def errors(self) -> list[Cell]:
+        """Where the suite itself went wrong, so that the verdict is invalid."""
+        return [cell for cell in self.cells if cell.status == Status.HARNESS_ERROR]
+
+    def kills(self, by: str) -> dict[str, int]:
+        """How many mutants are killed, by a field of the cells such as ``requirement``, ``kind`` or ``dtype``."""
+        killed = {(getattr(cell, by), cell.member) for cell in self.cells if cell.family == "mutant" and cell.killed}
+        return dict(sorted(Counter(name for name, _ in killed).items()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole document, valid against ``schema/mutants-1.json``."""
+        return {
+            "schema": SCHEMA_NAME,
+            "profile": {"name": self.profile.name, "examples": self.profile.examples},
+            "seed": self.seed,
+            "summary": {
+                "mutants": len(self.mutants),
+                "killed": len(self.mutants) - len(self.survivors),
+                "survivors": [mutant.identifier for mutant in self.survivors],
+                "variants": len({cell.member for cell in self.cells if cell.family == "variant"}),
+                "false_alarms": len(self.false_alarms),
+                "sabotages": len({cell.member for cell in self.cells if cell.family == "sabotage"}),
+                "escapes": len(self.escapes),
+                "kills_by_requirement": self.kills("requirement"),
+                "kills_by_kind": self.kills("kind"),
+            },
+            "mutants": [self._mutant(mutant) for mutant in self.mutants],
+            "variants": [
+                _named(v) | {"operations": list(v.operations), "link": v.link} for v in VARIANTS if self.of(v)
+            ],
+            "sabotages": [_named(s) | {"exempt": dict(s.exempt)} for s in SABOTAGES if self.of(s)],
+            "not_expressible": [dict(bug) for bug in known_bugs() if "reason" in bug],
+            "cells": [asdict(cell) for cell in self.cells],
+        }
+
+    def _mutant(self, mutant: Mutant) -> dict[str, Any]:
+        killer = self.first_killer(mutant)
+        words = {"link": mutant.link, "area": mutant.area, "operations": list(mutant.operations)}
+        first = None if killer is None else {k: getattr(killer, k) for k in ("requirement", "dtype", "examples")}
+        return _named(mutant) | words | {"killed": killer is not None, "first_killer": first}
+
+
+def _named(member: Member) -> dict[str, Any]:
+    return {"id": member.identifier, "title": member.title}
+
+
+def kill_matrix(
+    members: Iterable[Member] = (*MUTANTS, *VARIANTS, *SABOTAGES),
+    profile: Profile = MATRIX_PROFILE,
+    seed: str = "slug",
+) -> KillMatrix:
+    """Run members one after another."""
+    return KillMatrix(profile, seed, tuple(cell for member in members for cell in cells(member, profile, seed)))
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the document."""
+    text = resources.files("veriformer.verify").joinpath("schema/mutants-1.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def validate(document: Mapping[str, Any]) -> None:
+    """Raise ValueError that names the first place where the document breaks the schema."""
+    import jsonschema
+
+    first = next(jsonschema.Draft202012Validator(schema()).iter_errors(document), None)
+    if first is not None:
+        raise ValueError(f"mutants: {'/'.join(map(str, first.path)) or 'the document'}: {first.message}")
