@@ -41,8 +41,8 @@ def equations() -> tuple[Equation, ...]:
 
 def select(*selections: str) -> tuple[Equation, ...]:
     """Equations by number ("24a", or "24" for 24a and 24b), range ("20-23"), slug, or glob over slugs; all for none."""
-    chosen = [e for selection in selections for e in _matching(selection)]
-    return tuple(sorted(set(chosen), key=_order)) if selections else equations()
+    chosen = {e.slug: e for selection in selections for e in _matching(selection)}
+    return tuple(sorted(chosen.values(), key=_order)) if selections else equations()
 
 
 def _order(equation: Equation) -> tuple[int, str, str]:

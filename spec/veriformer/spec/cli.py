@@ -1,0 +1,103 @@
+"""The door of the command line, and the command of this room: ``veriformer spec``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+import click
+
+from veriformer.spec.registry import UnknownEquationError, select
+
+_INTERRUPTED = 130
+
+
+class Rooms(click.Group):
+    """A group of the commands that the installed rooms register as entry points, each loaded when it is called."""
+
+    def _entries(self) -> dict[str, EntryPoint]:
+        return {e.name: e for e in entry_points(group="veriformer.commands")}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all registered commands."""
+        return sorted({*super().list_commands(ctx), *self._entries()})
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Load a command. A room that is registered but cannot be imported says so, and costs no other room."""
+        entry = self._entries().get(name)
+        if name in self.commands or entry is None:
+            return super().get_command(ctx, name)
+        try:
+            command: click.Command = entry.load()
+        except ImportError as error:
+            return click.Command(name, callback=_absent(name, error), help=f"Not available here: {error}.")
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; where there is none of that name, show what there is."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            click.echo(ctx.get_help(), err=True)
+        return super().resolve_command(ctx, args)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run, with 130 as the exit status of an interrupted run, and 2 of unusable arguments."""
+        try:
+            status = super().main(*args, **{**extra, "standalone_mode": False})
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.Abort:
+            click.echo("interrupted", err=True)
+            sys.exit(_INTERRUPTED)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _absent(name: str, error: ImportError) -> Any:
+    def refuse() -> None:
+        raise click.UsageError(f"{name!r} is not available in this installation: {error}")
+
+    return refuse
+
+
+@click.group(cls=Rooms, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Does this code compute the published Transformer mathematics, at the published cost?"""
+
+
+@main.command()
+@click.argument("selections", metavar="[SELECT]...", nargs=-1)
+@click.option("--json", "json_file", metavar="FILE", help="Write everything as JSON; - for standard output.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes that prove in parallel. [default: one per core]")
+@click.option("--no-cache", is_flag=True, help="Prove again what has been proved before.")
+def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, no_cache: bool) -> int:
+    """Equations with their derivations, verdicts and errata.
+
+    SELECT is a number (24a; 24 for 24a and 24b), a range (20-23), a slug or a glob (*attention*). Without any, all
+    equations are listed; with some, each derivation is shown step by step. The exit status is 1 if a step fails.
+    """
+    from veriformer.spec import show
+    from veriformer.spec.document import document
+
+    try:
+        equations = select(*selections)
+    except UnknownEquationError as error:
+        raise click.UsageError(str(error)) from error
+    verdicts = show.with_progress(equations, jobs=jobs, cached=not no_cache)
+    if json_file is not None:
+        text = json.dumps(document(equations, verdicts), indent=1, ensure_ascii=False)
+        click.echo(text) if json_file == "-" else _write(Path(json_file), text)
+    if json_file != "-":
+        show.listing(equations, verdicts, in_full=bool(selections))
+    sound = all(v.holds for v in verdicts.values()) and all(x.counterexample().refutes for e in equations for x in e.errata)
+    return 0 if sound else 1
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"--json: cannot write {file}: {error.strerror}") from error
