@@ -1,0 +1,62 @@
+"""What several tests of this room need: attentions of their own, whose cost is known, and one record."""
+
+import pytest
+import torch
+
+from veriformer.bench.document import Claim, Count, Expression, Verdict, Witness
+
+
+@pytest.fixture
+def attention():
+    """Attention as printed."""
+    return dense
+
+
+@pytest.fixture
+def blockwise():
+    """Makes an attention in blocks of a size, which skips those that a causal mask hides. Only its cost is right."""
+    return in_blocks
+
+
+@pytest.fixture
+def record():
+    """A count that refutes."""
+    return COUNT
+
+
+def dense(q, k, v, *, is_causal=False):
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+    s = q @ k.mT / q.shape[-1] ** 0.5
+    if is_causal:
+        s = s.masked_fill(~torch.ones(s.shape[-2:], dtype=torch.bool).tril(), -torch.inf)
+    return s.softmax(-1) @ v
+
+
+def in_blocks(block):
+    def attention(q, k, v, *, is_causal=False):
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+        rows = []
+        for i, q_i in enumerate(q.split(block, dim=2)):
+            seen = slice(0, (i + 1) * block) if is_causal else slice(None)
+            rows.append((q_i @ k[:, :, seen].mT) @ v[:, :, seen])
+        return torch.cat(rows, dim=2)
+
+    return attention
+
+
+COUNT = Count(
+    target="mine",
+    operation="attention",
+    case="all lengths",
+    passes="forward",
+    quantity="FLOPs",
+    grid={"n": {"nodes": [1, 2], "beyond": 3}},
+    fixed={"G": 2, "n_q": "n"},
+    points=3,
+    measured=Expression(text="2*n", latex="2 n"),
+    claim=Claim(kind="equal", text="3*n", latex="3 n"),
+    verdict=Verdict.REFUTED,
+    reason=None,
+    witness=Witness(point={"n": 1}, counted=2, claimed=3),
+    seconds=0.25,
+)

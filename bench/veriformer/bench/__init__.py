@@ -1,0 +1,1 @@
+"""What an implementation costs, against what the specification predicts."""

@@ -1,0 +1,52 @@
+"""What the specification says that each way of computing attention costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from veriformer.spec import costs
+
+Cost = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The specification's costs of one way to compute attention, as SymPy expressions; None where it holds none.
+
+    Those named causal have n_q = n_k. peak: extra bytes, of which the growth with n is claimed.
+    """
+
+    forward: Cost
+    backward: Cost
+    causal_forward: Cost
+    causal_backward: Cost
+    peak: Cost
+
+    def flops(self, *, causal: bool, backward: bool) -> Any:
+        """FLOPs of the forward pass, or of both passes."""
+        forward, back = (self.causal_forward, self.causal_backward) if causal else (self.forward, self.backward)
+        return forward() + back() if backward else forward()
+
+
+def _in_visited_blocks(cost: Cost) -> Cost:
+    """The same work on those pairs alone that lie in blocks which a causal mask does not hide as a whole."""
+    return lambda: cost() / (costs.symbol("n_q") * costs.symbol("n_k")) * costs.causal_block_pairs()
+
+
+AS_PRINTED = Costs(
+    forward=costs.attention_flops,
+    backward=costs.attention_backward_flops,
+    causal_forward=costs.attention_flops,
+    causal_backward=costs.attention_backward_flops,
+    peak=costs.reference_attention_peak,
+)
+
+IN_BLOCKS = Costs(
+    forward=costs.attention_flops,
+    backward=costs.tiled_backward_flops,
+    causal_forward=costs.tiled_causal_flops,
+    causal_backward=_in_visited_blocks(costs.tiled_backward_flops),
+    peak=costs.tiled_attention_peak,
+)

@@ -1,0 +1,72 @@
+"""The command of this room: ``bench``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from veriformer.bench.document import Benchmarks
+    from veriformer.bench.targets import Target
+
+
+@click.group()
+def bench() -> None:
+    """What an implementation costs, against what the specification predicts."""
+
+
+@bench.command()
+@click.argument("targets", nargs=-1, metavar="[TARGET]…")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write benchmarks.json here."
+)
+def counts(targets: tuple[str, ...], json_file: Path | None) -> None:
+    """Count FLOPs and peak memory exactly, without a clock, and compare them with the symbolic cost.
+
+    TARGET is impl:reference, impl:tiled or impl:sdpa; all of them where none is named.
+
+    Each quantity is counted on a grid of shapes. The polynomial through the counts is the only one of its degrees, so
+    where it is the specification's, the two are equal at every shape.
+
+    \b
+    Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments.
+    """
+    from veriformer.bench import document
+    from veriformer.bench.targets import NAMES, UnknownTargetError, find
+
+    try:
+        chosen = [find(name) for name in dict.fromkeys(targets or NAMES)]
+    except UnknownTargetError as error:
+        _refuse(error)
+    found = _count(chosen)
+    if json_file is not None:
+        try:
+            document.write(found, json_file)
+        except OSError as error:
+            _refuse(f"--json: expected a file that can be written: {error}")
+    raise SystemExit(found.exit_status)
+
+
+def _count(targets: list[Target]) -> Benchmarks:
+    from veriformer.bench.counts import count
+    from veriformer.bench.document import Benchmarks
+    from veriformer.bench.environment import environment, suite
+    from veriformer.bench.showing import Show
+
+    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    with Show(sys.stdout, sys.stderr) as show:
+        found = [show.tell(one) for target in targets for one in show.watch(target.name, count(target))]
+        show.summarise(found)
+    duration = round(time.perf_counter() - clock, 3)
+    return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, counts=found)
+
+
+def _refuse(message: object) -> NoReturn:
+    """End with the status of unusable arguments and a message, without a traceback."""
+    click.echo(f"veriformer: {message}", err=True)
+    raise SystemExit(2)

@@ -1,0 +1,165 @@
+"""Exact counts on grids of shapes, as polynomials, against the specification's.
+
+A count is no measurement: it is the same everywhere and always. The polynomial through all counts of a grid is the only
+one of the degrees that the grid can tell apart: agreement there is equality, and one count that differs refutes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import sympy
+
+from veriformer.bench.calls import Attention, Shape
+from veriformer.bench.cases import RECTANGULAR, SQUARE, Case, causal
+from veriformer.bench.document import Claim, Count, Expression, Verdict, Witness
+from veriformer.bench.flops import NotCountable, count_flops
+from veriformer.bench.memory import count_peak_bytes
+from veriformer.bench.polynomials import Point, Polynomial
+from veriformer.bench.targets import Target
+from veriformer.spec.costs import symbol
+
+FLOPS, PEAK = "FLOPs", "peak extra bytes"
+_COUNTERS: dict[str, Callable[..., int]] = {FLOPS: count_flops, PEAK: count_peak_bytes}
+_BLOCK = 128
+"""Where no blocks are skipped, lengths of the causal case are multiples of this."""
+
+
+def count(target: Target) -> Iterator[Count]:
+    """Every count of a target as it is finished: FLOPs at all lengths and causal, and peak memory."""
+    for series in _series(target):
+        yield series.count()
+
+
+def _series(target: Target) -> list[Series]:
+    kinds = [(RECTANGULAR, FLOPS), (causal(_block(target)), FLOPS), (SQUARE, PEAK)]
+    return [Series(target, case, quantity, backward) for case, quantity in kinds for backward in (False, True)]
+
+
+def _block(target: Target) -> int:
+    """The block size that causal lengths are multiples of; what cannot be counted is said when it is counted."""
+    try:
+        return block_size(target.attention) if target.skips_blocks else _BLOCK
+    except NotCountable:
+        return _BLOCK
+
+
+def block_size(attention: Attention) -> int:
+    """T, read off one count: of n × n pairs under a causal mask, blocks of T × T leave n (n + T) / 2.
+
+    Whether it is so at every length, a grid must show. Raises NotCountable where no block size explains the count.
+    """
+    n = 1024
+    shape = Shape(B=1, H=1, G=1, n_q=n, n_k=n, d_k=1, d_v=1, options={"is_causal": True})
+    flops = count_flops(attention, shape, backward=False)
+    block = flops // (2 * n) - n  # 2 (d_k + d_v) = 4 FLOPs a pair
+    if flops % (2 * n) or block < 1 or n % block:
+        raise NotCountable(f"{flops} FLOPs at n = {n} under a causal mask are not those of square blocks")
+    return block
+
+
+Counted = list[tuple[dict[str, int], int]]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One quantity of one family of calls of a target."""
+
+    target: Target
+    case: Case
+    quantity: str
+    backward: bool
+
+    def count(self) -> Count:
+        """Count it at every point, and judge what the specification predicts."""
+        started = time.perf_counter()
+        try:
+            found = self._judge([(point, self._at(point)) for point in self._points()])
+        except NotCountable as error:
+            found = self._record(verdict=Verdict.NOT_COUNTABLE, reason=str(error))
+        return replace(found, seconds=round(time.perf_counter() - started, 3))
+
+    def _points(self) -> list[dict[str, int]]:
+        return self.case.grid.points() + self.case.grid.held_out()
+
+    def _at(self, point: Point) -> int:
+        return _COUNTERS[self.quantity](self.target.attention, self.case.shape(point), backward=self.backward)
+
+    def _judge(self, counted: Counted) -> Count:
+        grid = self.case.grid
+        through = grid.interpolate([value for _, value in counted[: len(grid.points())]])
+        measured = through if all(through(point) == value for point, value in counted) else None
+        judge = self._equality if self.quantity == FLOPS else self._growth
+        shown = None if measured is None else expression(measured.expression(symbol))
+        return replace(self._record(**judge(measured, counted)), points=len(counted), measured=shown)
+
+    def _equality(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
+        """Whether the predicted FLOPs are those counted, as polynomials; a count that differs bears witness."""
+        claim = self._predicted()
+        wrong = [(point, value) for point, value in counted if _at(claim, point) != value]
+        if wrong:
+            point, value = min(wrong, key=lambda pair: pair[1])
+            witness = Witness(point=point, counted=value, claimed=_plain(_at(claim, point)))
+            return {"verdict": Verdict.REFUTED, "witness": witness}
+        if measured is None:
+            return {"verdict": Verdict.INCONCLUSIVE, "reason": _NOT_ONE_POLYNOMIAL}
+        return {"verdict": Verdict.CONFIRMED}
+
+    def _growth(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
+        """Whether the peak grows with n as predicted: by degree."""
+        if measured is None:
+            return {"verdict": Verdict.INCONCLUSIVE, "reason": _NOT_ONE_POLYNOMIAL}
+        predicted, found = _degree(self._predicted()), measured.degree("n")
+        if predicted == found:
+            return {"verdict": Verdict.CONFIRMED}
+        return {"verdict": Verdict.REFUTED, "reason": f"of degree {found} in n, where degree {predicted} is predicted"}
+
+    def _predicted(self) -> sympy.Expr:
+        """The specification's cost in the letters of the grid."""
+        costs, case = self.target.costs, self.case
+        cost = costs.peak() if self.quantity == PEAK else costs.flops(causal=case.is_causal, backward=self.backward)
+        return sympy.factor(cost.subs({symbol(name): _number_or_letter(value) for name, value in case.known.items()}))
+
+    def _record(self, **found: Any) -> Count:
+        predicted = self._predicted()
+        text = asdict(expression(predicted))
+        growth = self.quantity == PEAK
+        claim = Claim(kind="growth", degree=_degree(predicted), **text) if growth else Claim(kind="equal", **text)
+        return Count(
+            target=self.target.name,
+            operation="attention",
+            case=self.case.name,
+            passes="forward and backward" if self.backward else "forward",
+            quantity=self.quantity,
+            grid={axis.name: {"nodes": list(axis.nodes), "beyond": axis.beyond} for axis in self.case.grid.axes},
+            fixed=self.case.known,
+            claim=claim,
+            **{"points": 0, "measured": None, "reason": None, "witness": None, "seconds": 0.0, **found},
+        )
+
+
+_NOT_ONE_POLYNOMIAL = "the counts off the grid do not lie on the polynomial through those on it"
+
+
+def expression(formula: sympy.Expr) -> Expression:
+    """A SymPy expression as text and LaTeX."""
+    return Expression(text=str(formula), latex=sympy.latex(formula))
+
+
+def _number_or_letter(value: int | str) -> Any:
+    return symbol(value) if isinstance(value, str) else value
+
+
+def _at(formula: sympy.Expr, point: Point) -> sympy.Expr:
+    return formula.subs({symbol(name): value for name, value in point.items()})
+
+
+def _degree(formula: sympy.Expr) -> int:
+    return int(sympy.Poly(formula, symbol("n")).degree())
+
+
+def _plain(value: sympy.Expr) -> int | str:
+    return int(value) if value.is_Integer else str(value)

@@ -1,0 +1,153 @@
+"""``benchmarks.json``: records, reading and writing.
+
+The schema itself ships as ``schema/benchmarks-1.json``; whatever is read or written is validated against it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+SCHEMA_NAME = "veriformer/benchmarks/1"
+
+
+class Verdict(StrEnum):
+    """What became of a prediction."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+    NOT_COUNTABLE = "not countable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expression:
+    """A formula as text and as LaTeX."""
+
+    text: str
+    latex: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What the specification predicts: this very polynomial (kind "equal"), or one of this degree in n ("growth")."""
+
+    kind: str
+    text: str
+    latex: str
+    degree: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """A call at which the count is another than predicted."""
+
+    point: dict[str, int]
+    counted: int
+    claimed: int | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """One quantity of one target, counted on a grid of shapes, and the verdict on what the specification predicts."""
+
+    target: str
+    operation: str
+    case: str
+    passes: str
+    quantity: str
+    grid: dict[str, dict[str, Any]]
+    fixed: dict[str, int | str]
+    points: int
+    measured: Expression | None
+    claim: Claim | None
+    verdict: Verdict
+    reason: str | None
+    witness: Witness | None
+    seconds: float
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Count:
+        """The record of one entry of ``counts``."""
+        known = {**entry, "verdict": Verdict(entry["verdict"])}
+        for key, kind in (("measured", Expression), ("claim", Claim), ("witness", Witness)):
+            known[key] = kind(**entry[key]) if entry[key] else None
+        return cls(**known)
+
+
+@dataclass(kw_only=True)
+class Benchmarks:
+    """One run of the benchmarks."""
+
+    suite: dict[str, Any]
+    environment: dict[str, Any]
+    started: str
+    duration_s: float
+    counts: list[Count] = field(default_factory=list)
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many counts ended in each verdict."""
+        found = Counter(count.verdict.value for count in self.counts)
+        return {verdict.value: found[verdict.value] for verdict in Verdict if found[verdict.value]}
+
+    @property
+    def exit_status(self) -> int:
+        """1 where a count refutes the specification's cost, else 0."""
+        return int(any(count.verdict is Verdict.REFUTED for count in self.counts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole of ``benchmarks.json``."""
+        return {"schema": SCHEMA_NAME, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Benchmarks:
+        """Read a document, after validating it. Raises ValueError that says where it breaks the schema."""
+        validate(document)
+        names = ("suite", "environment", "started", "duration_s")
+        return cls(**{name: document[name] for name in names}, counts=[Count.from_dict(c) for c in document["counts"]])
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON Schema of ``benchmarks.json``."""
+    text = resources.files("veriformer.bench").joinpath("schema/benchmarks-1.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def validate(document: Mapping[str, Any]) -> None:
+    """Raise ValueError that names the first place where the document breaks the schema."""
+    errors = jsonschema.Draft202012Validator(schema()).iter_errors(document)
+    first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
+    if first is not None:
+        place = "/".join(map(str, first.path)) or "the document"
+        raise ValueError(f"benchmarks: {place}: {first.message}")
+
+
+def write(benchmarks: Benchmarks, path: Path) -> None:
+    """Write ``benchmarks.json`` in one step, so that a reader never meets half a file."""
+    document = benchmarks.to_dict()
+    validate(document)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    half.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    half.replace(path)
+
+
+def read(path: Path) -> Benchmarks:
+    """Read and validate ``benchmarks.json``. Raises ValueError naming the file for anything else."""
+    try:
+        return Benchmarks.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: expected a benchmarks file ({SCHEMA_NAME}): {error}") from error
