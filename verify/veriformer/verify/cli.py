@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import secrets
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from rich.console import Console
 
 from veriformer.verify import dtypes, results, waivers
 from veriformer.verify.check import UnknownSelectionError
@@ -25,6 +28,7 @@ from veriformer.verify.profiles import PROFILES
 from veriformer.verify.progress import Live, console, summarise
 
 INTERRUPTED = 130
+INTERRUPT_CODE = 2  # pytest's own
 
 
 class ListsWords(click.Command):
@@ -130,6 +134,51 @@ def verify(
         console().print(f"interrupted: {len(found.results)} of {found.planned} rows are saved; go on with --resume {journal.path}")
         raise SystemExit(INTERRUPTED)
     raise SystemExit(found.exit_status)
+
+
+@click.command()
+@click.argument("select", nargs=-1)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the whole matrix here.")
+@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes.")
+@click.option("--seed", default="slug", callback=_seed, metavar="N", help="Any word; 'random' draws one and prints it.")
+def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: str) -> None:
+    """Measure the suite by what it catches.
+
+    Runs every known bug as a mutant, every correct variant, and the sabotage adapters against the requirements of their operations, and
+    prints who kills whom, after how many examples, who survives, and any false alarm.
+
+    SELECT is an identifier (GQA-01), a family (mutant, variant, sabotage), an operation or a glob; everything by default.
+
+    \b
+    Exit status: 0 every mutant killed, no variant accused, every sabotage caught; 1 otherwise;
+    2 nothing matches SELECT; 3 the suite itself made an error.
+    """
+    from veriformer.verify.engine.killing import EVERYONE, kill_matrix  # builds every mutant, which verify needs none of
+    from veriformer.verify.mutants import matrix as matrices
+    from veriformer.verify.mutants.shown import LiveMatrix, show
+
+    names = [name for name, member in EVERYONE.items() if _chosen(name, getattr(member, "operations", ()), select)]
+    if not names:
+        refuse(f"mutants: nothing matches {' '.join(select)!r}; there are {', '.join(EVERYONE)}")
+    with LiveMatrix(len(names), console()) as live:
+        matrix, code = kill_matrix(names, jobs=jobs, seed=seed, tell=live.tell)
+    if json_file is not None:
+        document = matrix.to_dict()
+        matrices.validate(document)
+        results.write_json(document, json_file)
+    show(matrix, Console(highlight=False, width=None if sys.stdout.isatty() else 200))
+    if code == INTERRUPT_CODE:
+        raise SystemExit(INTERRUPTED)
+    complete = {f"{cell.family}:{cell.member}" for cell in matrix.cells} == set(names)
+    if matrix.errors or not complete:
+        raise SystemExit(3)
+    raise SystemExit(1 if matrix.survivors or matrix.false_alarms or matrix.escapes else 0)
+
+
+def _chosen(name: str, operations: Sequence[str], select: Sequence[str]) -> bool:
+    family, _, identifier = name.partition(":")
+    words = (name, family, identifier, *operations)
+    return not select or any(fnmatchcase(word, wanted) for wanted in select for word in words)
 
 
 def _journal(plan: Plan, json_file: Path | None, resume: Path | None) -> Journal:

@@ -190,9 +190,14 @@ def validate(document: Mapping[str, Any]) -> None:
 
 
 def write(results: Results, path: Path) -> None:
-    """Write ``results.json`` in one step, so that a reader never meets half a file."""
+    """Write ``results.json``, so that a reader never meets half a file."""
     document = json_safe(results.to_dict())
     validate(document)
+    write_json(document, path)
+
+
+def write_json(document: Mapping[str, Any], path: Path) -> None:
+    """Write a JSON document in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}.{os.getpid()}")
     half.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")

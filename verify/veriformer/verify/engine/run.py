@@ -54,7 +54,7 @@ def run(
             f"--veriformer-journal={journal.path}",
             *([f"--junit-xml={junit}", "-ojunit_suite_name=veriformer"] if junit else []),
         ]
-        code = _pytest(options, plugin.Controller(plan, journal, tell), Path(folder)) if plan.pending() else 0
+        code = run_pytest(options, plugin.Controller(plan, journal, tell), Path(folder)) if plan.pending() else 0
     return _results(plan, described, journal, started, clock), code == pytest.ExitCode.INTERRUPTED
 
 
@@ -85,13 +85,13 @@ def check(
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
-        code = _pytest(["-pveriformer.verify.engine.plugin"], plugin.Local(plan, journal, _silent, target), Path(folder))
+        code = run_pytest(["-pveriformer.verify.engine.plugin"], plugin.Local(plan, journal, _silent, target), Path(folder))
         if code == pytest.ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
         return _results(plan, probe.describe(target, device), journal, started, clock)
 
 
-def _pytest(options: list[str], side: object, folder: Path) -> int:
+def run_pytest(options: list[str], side: object, folder: Path) -> int:
     """pytest on the suite's one test function, deaf to configuration and plugins of wherever it is started."""
     fixed = [
         str(suite.__file__),

@@ -1,0 +1,93 @@
+"""The kill matrix over worker processes: pytest-xdist spreads mutants, variants and sabotage adapters, one item each."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from veriformer.verify.engine.run import run_pytest
+from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, Member, cells, family
+
+_CELLS = pytest.StashKey[list[Cell]]()
+EVERYONE: dict[str, Member] = {f"{family(m)}:{m.identifier}": m for m in (*MUTANTS, *VARIANTS, *SABOTAGES)}
+"""Every member of the matrix by its name, such as ``mutant:GQA-01``."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The file that says whom to run."""
+    parser.addoption("--veriformer-members", help="file with the names of the members and the seed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In a worker process: one thread, and the members to run."""
+    if hasattr(config, "workerinput"):
+        torch.set_num_threads(1)
+        wanted = json.loads(Path(config.option.veriformer_members).read_text())
+        config.pluginmanager.register(_Worker(**wanted), "veriformer-members")
+
+
+class _Collects:
+    def __init__(self, names: Sequence[str], seed: str) -> None:
+        self.names = names
+        self.seed = seed
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """One item per member."""
+        metafunc.parametrize("row", [pytest.param(self.caller(name), id=name) for name in self.names])
+
+    def caller(self, name: str) -> Callable[[pytest.Item], None]:
+        """What the test function calls; nothing, where only collecting."""
+        return lambda item: None
+
+
+class _Worker(_Collects):
+    def caller(self, name: str) -> Callable[[pytest.Item], None]:
+        """Run one member and leave its cells for the report."""
+
+        def call(item: pytest.Item) -> None:
+            item.stash[_CELLS] = cells(EVERYONE[name], MATRIX_PROFILE, self.seed)
+
+        return call
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Send the cells along with the report, as text, since it crosses processes."""
+        report = yield
+        if report.when == "call":
+            report.veriformer = json.dumps([asdict(cell) for cell in item.stash.get(_CELLS, [])])
+        return report
+
+
+class _Controller(_Collects):
+    def __init__(self, names: Sequence[str], seed: str, tell: Callable[[str, list[Cell]], None]) -> None:
+        super().__init__(names, seed)
+        self.tell = tell
+        self.cells: dict[str, list[Cell]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the cells of a member that has been run."""
+        if report.when == "call" and hasattr(report, "veriformer"):
+            name = report.nodeid.partition("[")[2].removesuffix("]")
+            self.cells[name] = [Cell(**cell) for cell in json.loads(report.veriformer)]
+            self.tell(name, self.cells[name])
+
+
+def kill_matrix(
+    names: Sequence[str], *, jobs: int, seed: str, tell: Callable[[str, list[Cell]], None]
+) -> tuple[KillMatrix, int]:
+    """Run members by name over worker processes. Returns the matrix and pytest's exit status."""
+    side = _Controller(names, seed, tell)
+    with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
+        wanted = Path(folder) / "members.json"
+        wanted.write_text(json.dumps({"names": list(names), "seed": seed}))
+        options = ["-pxdist.plugin", f"-p{__name__}", f"--numprocesses={jobs}", f"--veriformer-members={wanted}"]
+        code = run_pytest(options, side, Path(folder))
+    found = [cell for name in names for cell in side.cells.get(name, [])]
+    return KillMatrix(MATRIX_PROFILE, seed, tuple(found)), code

@@ -1,0 +1,97 @@
+"""The kill matrix as a person reads it in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from veriformer.verify.mutants import Mutant
+from veriformer.verify.mutants.matrix import Cell, KillMatrix
+
+
+class LiveMatrix:
+    """Progress over the members: a bar on a terminal, a line for every tenth member elsewhere."""
+
+    def __init__(self, total: int, console: Console) -> None:
+        self.console = console
+        self.total = total
+        self.done = 0
+        columns = (TextColumn("kill matrix"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> LiveMatrix:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def tell(self, name: str, cells: Sequence[Cell]) -> None:
+        """Count a member that has been run."""
+        self.done += 1
+        self._bar.update(self._task, completed=self.done, description=name)
+        if not self.console.is_terminal and (self.done % 10 == 0 or self.done == self.total):
+            self.console.print(f"kill matrix: {self.done}/{self.total}")
+
+
+def show(matrix: KillMatrix, out: Console) -> None:
+    """Who kills whom after how many examples; then survivors, false alarms and escapes, each by name."""
+    if matrix.mutants:
+        out.print(_kills(matrix))
+        out.print(_by_requirement(matrix))
+    for title, rows in (
+        ("SURVIVORS", [f"{mutant.identifier}  {mutant.title}" for mutant in matrix.survivors]),
+        ("FALSE ALARMS", [_place(cell) for cell in matrix.false_alarms]),
+        ("ESCAPED SABOTAGE", [_place(cell) for cell in matrix.escapes]),
+        ("HARNESS ERRORS", [_place(cell) for cell in matrix.errors]),
+    ):
+        if rows:
+            out.print(f"\n[bold red]{title}[/]")
+            out.print("\n".join(rows), markup=False)
+    out.print("\n" + sentence(matrix))
+
+
+def sentence(matrix: KillMatrix) -> str:
+    """The matrix in one sentence."""
+    summary = matrix.to_dict()["summary"]
+    killers = [killer for mutant in matrix.mutants if (killer := matrix.first_killer(mutant)) is not None]
+    examples = sorted(killer.examples for killer in killers)
+    median = f", median {examples[len(examples) // 2]} examples to the first kill" if examples else ""
+    return (
+        f"{summary['killed']} of {summary['mutants']} mutants killed{median}; "
+        f"{summary['false_alarms']} false alarms over {summary['variants']} correct variants; "
+        f"{summary['escapes']} escapes of {summary['sabotages']} sabotage adapters (seed {matrix.seed})"
+    )
+
+
+def _kills(matrix: KillMatrix) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title="killed by (examples to the kill)", title_justify="left")
+    for column in ("mutant", "fault", "killed by"):
+        table.add_column(column, overflow="fold")
+    for mutant in matrix.mutants:
+        table.add_row(mutant.identifier, mutant.title, _killers(matrix, mutant))
+    return table
+
+
+def _killers(matrix: KillMatrix, mutant: Mutant) -> str:
+    killed = sorted((cell for cell in matrix.of(mutant) if cell.killed), key=lambda cell: cell.examples)
+    words = [f"{cell.requirement} {cell.dtype} ({cell.examples})" for cell in killed]
+    return ", ".join(words) or "[bold red]survives[/]"
+
+
+def _by_requirement(matrix: KillMatrix) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("requirement")
+    table.add_column("mutants killed", justify="right")
+    for requirement, count in sorted(matrix.kills("requirement").items(), key=lambda item: (-item[1], item[0])):
+        table.add_row(requirement, str(count))
+    return table
+
+
+def _place(cell: Cell) -> str:
+    return f"{cell.family}:{cell.member}  {cell.requirement}[{cell.dtype}]  {cell.status}"
