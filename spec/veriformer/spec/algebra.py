@@ -158,7 +158,7 @@ def disagreement(left: Any, right: Any) -> str | None:
     left, right = sp.sympify(left), sp.sympify(right)
     for seed in range(2):
         small = _integers(left.free_symbols | right.free_symbols, seed)
-        sides = [_written_out(side, small) for side in (left, right)]
+        sides = [_written_out(side.subs(small)) for side in (left, right)]
         values = {a: _value(a, seed) for side in sides for a in side.atoms(sp.Indexed) | side.free_symbols}
         a, b = (side.xreplace(values).evalf(30) for side in sides)
         if not (a.is_number and b.is_number):
@@ -168,9 +168,13 @@ def disagreement(left: Any, right: Any) -> str | None:
     return None
 
 
-def _written_out(e: Any, small: dict[Any, Any]) -> Any:
-    e = e.subs(small)
-    return e.doit() if e.has(sp.Sum, sp.Product) else e
+def _written_out(e: Any) -> Any:
+    """The expression with every sum of known length written term by term."""
+    if isinstance(e, sp.Sum):
+        *inner, (i, first, last) = e.limits
+        term = e.func(e.function, *inner) if inner else e.function
+        return sp.Add(*(_written_out(term.subs(i, k)) for k in range(first, last + 1)))
+    return e.func(*map(_written_out, e.args)) if e.has(sp.Sum) else e
 
 
 def _integers(symbols: set[Any], seed: int) -> dict[Any, Any]:

@@ -36,7 +36,9 @@ class Rooms(click.Group):
             return click.Command(name, callback=_absent(name, error), help=f"Not available here: {error}.")
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; where there is none of that name, show what there is."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             click.echo(ctx.get_help(), err=True)
@@ -91,7 +93,9 @@ def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, n
         click.echo(text) if json_file == "-" else _write(Path(json_file), text)
     if json_file != "-":
         show.listing(equations, verdicts, in_full=bool(selections))
-    sound = all(v.holds for v in verdicts.values()) and all(x.counterexample().refutes for e in equations for x in e.errata)
+    sound = all(v.holds for v in verdicts.values()) and all(
+        x.counterexample().refutes for e in equations for x in e.errata
+    )
     return 0 if sound else 1
 
 

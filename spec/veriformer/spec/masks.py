@@ -288,7 +288,7 @@ EQUATIONS = (
                 slug="mask-of-ones",
                 kind="contradictory",
                 source=Source("003", "8, Decoder-Only: GPT Family", 659),
-                printed=r"\text{mask}_{ij} = 1 \text{ if } j \le i \text{, else } -\infty \text{ (what the code returns)}",
+                printed=r"\text{mask}_{ij} = 1 \text{ if } j \le i \text{, else } -\infty \text{ (as returned)}",
                 corrected=r"\text{mask}_{ij} = 0 \text{ if } j \le i \text{, else } -\infty \text{, as in line 946}",
                 counterexample=_mask_of_ones,
             ),

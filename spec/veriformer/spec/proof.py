@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -34,15 +35,20 @@ class Verdict:
 
 def prove(step: Step, *, cached: bool = True) -> Verdict:
     """Prove a step, or look its verdict up: verdicts are keyed by the text of the modules that the step rests on."""
-    known = verdicts.load(step) if cached else None
-    if known is not None:
-        return Verdict(**known)
+    if cached and (known := _known(step)) is not None:
+        return known
     start = time.perf_counter()
     status, detail = _judge(step)
     verdict = Verdict(status, round(time.perf_counter() - start, 3), detail)
     if cached:
         verdicts.store(step, asdict(verdict))
     return verdict
+
+
+def _known(step: Step) -> Verdict | None:
+    with suppress(TypeError):  # a record of other fields is no verdict
+        return Verdict(**(verdicts.load(step) or {}))
+    return None
 
 
 def _judge(step: Step) -> tuple[str, str]:
@@ -65,20 +71,16 @@ def _judge(step: Step) -> tuple[str, str]:
 def sabotaged(step: Step) -> Iterator[Step]:
     """False variants of the step, one identity at a time: its right-hand side negated, doubled, or shifted by one.
 
-    A mutation that changes nothing (of a zero in disguise) is left out. A prover that accepts any of the rest proves
-    nothing.
+    Zero is neither negated nor doubled, in disguise or not. A prover that accepts any of these proves nothing.
     """
-    from veriformer.spec.algebra import vanishes
+    from veriformer.spec.algebra import disagreement
 
-    mutations: dict[str, Callable[[Any], Any]] = {
-        "negated": lambda e: -e,
-        "doubled": lambda e: 2 * e,
-        "shifted": lambda e: e + 1,
-    }
     for k, (left, right) in enumerate(step.identity()):
-        for name, mutate in mutations.items():
-            if not vanishes(mutate(right) - right):
-                yield replace(step, slug=f"{step.slug}:{k}:{name}", identity=_only(left, mutate(right)))
+        variants = {"shifted": right + 1}
+        if disagreement(right, 0) is not None:
+            variants |= {"negated": -right, "doubled": 2 * right}
+        for name, mutated in variants.items():
+            yield replace(step, slug=f"{step.slug}:{k}:{name}", identity=_only(left, mutated))
 
 
 def _only(left: Any, right: Any) -> Callable[[], Pairs]:
@@ -91,8 +93,8 @@ def prove_all(
     """Prove every step of the equations, in parallel processes (as many as there are cores), yielding as they end."""
     unknown = []
     for equation, step in [(e, s) for e in equations for s in e.steps]:
-        if cached and verdicts.load(step) is not None:
-            yield equation, step, prove(step)
+        if cached and (known := _known(step)) is not None:
+            yield equation, step, known
         else:
             unknown.append((equation, step))
     jobs = min(jobs or os.cpu_count() or 1, len(unknown))
