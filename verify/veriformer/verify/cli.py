@@ -28,7 +28,6 @@ from veriformer.verify.profiles import PROFILES
 from veriformer.verify.progress import Live, console, summarise
 
 INTERRUPTED = 130
-INTERRUPT_CODE = 2  # pytest's own
 
 
 class ListsWords(click.Command):
@@ -161,13 +160,13 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
     if not names:
         refuse(f"mutants: nothing matches {' '.join(select)!r}; there are {', '.join(EVERYONE)}")
     with LiveMatrix(len(names), console()) as live:
-        matrix, code = kill_matrix(names, jobs=jobs, seed=seed, tell=live.tell)
+        matrix, interrupted = kill_matrix(names, jobs=jobs, seed=seed, tell=live.tell)
     if json_file is not None:
         document = matrix.to_dict()
         matrices.validate(document)
         results.write_json(document, json_file)
     show(matrix, Console(highlight=False, width=None if sys.stdout.isatty() else 200))
-    if code == INTERRUPT_CODE:
+    if interrupted:
         raise SystemExit(INTERRUPTED)
     complete = {f"{cell.family}:{cell.member}" for cell in matrix.cells} == set(names)
     if matrix.errors or not complete:

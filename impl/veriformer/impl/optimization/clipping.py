@@ -1,7 +1,7 @@
 """Clipping: a gradient that is too long keeps its direction and loses its length."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from torch import Tensor
 from veriformer.impl import checks
 
 
-def clip_grad_norm(grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
+def clip_grad_norm(grads: Iterable[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
     r"""Shorten a list of gradients together, to norm `max_norm` at most.
 
     $$\tilde g = g \cdot \min\big(1, c / \lVert g \rVert\big), \quad \lVert g \rVert^2 = \sum_t \lVert g_t \rVert^2$$
@@ -23,8 +23,8 @@ def clip_grad_norm(grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tenso
     floating-point tensor (`None` among them), `ValueError` if `max_norm` is negative or NaN. Equation 11.
     """
     c = checks.nonnegative("max_norm", max_norm)
-    if isinstance(grads, Tensor):
-        checks.refuse("grads", "a list of tensors", "one tensor", "put it into a list", TypeError)
+    if isinstance(grads, Tensor) or not isinstance(grads, Iterable):
+        checks.refuse("grads", "a list of tensors", type(grads).__name__, "put tensors into a list", TypeError)
     grads = [checks.tensor(f"grads[{index}]", g) for index, g in enumerate(grads)]
     if not grads:
         return [], torch.zeros(())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from veriformer.verify.engine.plugin import HearsInterruption
 from veriformer.verify.engine.run import run_pytest
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, Member, cells, family
@@ -65,7 +66,7 @@ class _Worker(_Collects):
         return report
 
 
-class _Controller(_Collects):
+class _Controller(_Collects, HearsInterruption):
     def __init__(self, names: Sequence[str], seed: str, tell: Callable[[str, list[Cell]], None]) -> None:
         super().__init__(names, seed)
         self.tell = tell
@@ -81,13 +82,13 @@ class _Controller(_Collects):
 
 def kill_matrix(
     names: Sequence[str], *, jobs: int, seed: str, tell: Callable[[str, list[Cell]], None]
-) -> tuple[KillMatrix, int]:
-    """Run members by name over worker processes. Returns the matrix and pytest's exit status."""
+) -> tuple[KillMatrix, bool]:
+    """Run members by name over worker processes. Returns the matrix and whether the run was interrupted."""
     side = _Controller(names, seed, tell)
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         wanted = Path(folder) / "members.json"
         wanted.write_text(json.dumps({"names": list(names), "seed": seed}))
         options = ["-pxdist.plugin", f"-p{__name__}", f"--numprocesses={jobs}", f"--veriformer-members={wanted}"]
-        code = run_pytest(options, side, Path(folder))
+        run_pytest(options, side, Path(folder))
     found = [cell for name in names for cell in side.cells.get(name, [])]
-    return KillMatrix(MATRIX_PROFILE, seed, tuple(found)), code
+    return KillMatrix(MATRIX_PROFILE, seed, tuple(found)), side.interrupted

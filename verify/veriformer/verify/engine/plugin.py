@@ -57,7 +57,17 @@ class _Collects:
         return lambda item: None
 
 
-class Controller(_Collects):
+class HearsInterruption:
+    """Tells an interruption by the user from pytest's own, which has the same exit status."""
+
+    interrupted = False
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note that it was the user."""
+        self.interrupted = not excinfo.errisinstance(pytest.Session.Interrupted)
+
+
+class Controller(_Collects, HearsInterruption):
     """The process that was started: it tells of every finished row, and speaks for workers that can no longer."""
 
     def __init__(self, plan: Plan, journal: Journal, tell: Callable[[Result], None]) -> None:

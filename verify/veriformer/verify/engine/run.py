@@ -54,8 +54,10 @@ def run(
             f"--veriformer-journal={journal.path}",
             *([f"--junit-xml={junit}", "-ojunit_suite_name=veriformer"] if junit else []),
         ]
-        code = run_pytest(options, plugin.Controller(plan, journal, tell), Path(folder)) if plan.pending() else 0
-    return _results(plan, described, journal, started, clock), code == pytest.ExitCode.INTERRUPTED
+        side = plugin.Controller(plan, journal, tell)
+        if plan.pending():
+            run_pytest(options, side, Path(folder))
+    return _results(plan, described, journal, started, clock), side.interrupted
 
 
 def check(
@@ -85,8 +87,10 @@ def check(
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
-        code = run_pytest(["-pveriformer.verify.engine.plugin"], plugin.Local(plan, journal, _silent, target), Path(folder))
-        if code == pytest.ExitCode.INTERRUPTED:
+        side = plugin.Local(plan, journal, _silent, target)
+        if plan.pending():
+            run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
+        if side.interrupted:
             raise KeyboardInterrupt
         return _results(plan, probe.describe(target, device), journal, started, clock)
 

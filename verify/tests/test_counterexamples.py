@@ -1,0 +1,102 @@
+"""Scripts of counterexamples reproduce what was found on the target, and find nothing on a correct one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify import load
+from veriformer.verify.check import select
+from veriformer.verify.profiles import PROFILES
+from veriformer.verify.results import Result, Status
+from veriformer.verify.row import plan, run_row
+
+FEW = replace(PROFILES["quick"], shrinks=60)
+HOSTILE = str(Path(__file__).parent / "hostile.py")
+
+
+@cache
+def failures(target: str, operation: str, dtype: str) -> tuple[Result, ...]:
+    # Accuracy is a statistic over all examples of a row: no single call shows it, so it has no script.
+    checks = [check for check in select([operation]) if check.finish is None]
+    rows = [run_row(row, load(target), FEW, "slug", {}) for row in plan(checks, [dtype])]
+    return tuple(row for row in rows if row.status is Status.FAIL)
+
+
+def end_of(script: str) -> object:
+    """The exit status of a script, or what it raised."""
+    try:
+        exec(compile(script, "counterexample", "exec"), {"__name__": "__main__"})
+    except SystemExit as end:
+        return end.code
+    except Exception as error:
+        return repr(error)
+    return 0
+
+
+MUTANTS = [
+    ("mutant:CE-02", "cross_entropy", "fp32"),
+    ("mutant:LN-02", "layer_norm", "fp32"),
+    ("mutant:GQA-01", "attention", "fp32"),
+    ("mutant:KV-01", "attention", "fp32"),
+    ("mutant:KV-01", "causal_mask", "fp32"),
+    ("mutant:FA-05", "attention", "fp32"),
+    ("mutant:CLIP-03", "clip_grad_norm", "fp64"),
+    ("sabotage:nan", "perplexity", "fp32"),
+    ("sabotage:zeros", "logsumexp", "bf16"),
+    (HOSTILE, "rms_norm", "fp32"),
+    (HOSTILE, "causal_mask", "fp32"),
+    (HOSTILE, "clip_grad_norm", "fp32"),
+]
+
+
+@pytest.mark.parametrize(("target", "operation", "dtype"), MUTANTS)
+def test_every_script_reproduces(
+    target: str, operation: str, dtype: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = failures(target, operation, dtype)
+    assert found
+    for row in found:
+        assert row.counterexample is not None, row.key
+        assert row.counterexample.script is not None, row.key
+        assert end_of(row.counterexample.script) not in (0, None), f"{row.key}\n{row.counterexample.script}"
+
+
+@pytest.mark.parametrize(("target", "operation", "dtype"), [case for case in MUTANTS if ":" in case[0] and "/" not in case[0]])
+def test_no_script_accuses_a_correct_target(
+    target: str, operation: str, dtype: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for row in failures(target, operation, dtype):
+        assert row.counterexample is not None
+        script = str(row.counterexample.script)
+        corrected = script.replace(f"load({target!r})", "load('impl:reference')")
+        assert corrected != script
+        assert end_of(corrected) in (0, None), f"{row.key}\n{corrected}"
+
+
+def test_a_script_stands_on_its_own(tmp_path: Path) -> None:
+    """A target in a file: the script imports PyTorch and that file, and nothing of the suite."""
+    (row, *_) = failures(HOSTILE, "rms_norm", "fp32")
+    assert row.counterexample is not None
+    script = tmp_path / "counterexample.py"
+    script.write_text(str(row.counterexample.script))
+    assert "veriformer" not in script.read_text().replace(HOSTILE, "").replace(str(Path(HOSTILE).parent), "")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
+def test_counterexamples_are_small() -> None:
+    (row,) = (r for r in failures("mutant:LN-02", "layer_norm", "fp32") if r.requirement == "layer_norm.equation")
+    assert row.counterexample is not None
+    shape = row.counterexample.arguments["x"]["shape"]
+    size = 1
+    for n in shape:
+        size *= n
+    assert size <= 6
+
+

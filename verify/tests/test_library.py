@@ -1,0 +1,117 @@
+"""The suite as a library: ``check`` and ``conformance``, from a user's own code and tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from veriformer.verify import Results, check, load
+from veriformer.verify.results import Status, json_safe, read, validate, write
+
+hostile: Any = load(str(Path(__file__).parent / "hostile.py")).implementation
+ROOTS = [str(Path(__file__).parents[2] / room) for room in ("spec", "impl", "verify", "bench", "reports")]
+
+
+def test_a_correct_object_passes() -> None:
+    results = check(SimpleNamespace(softmax=hostile.softmax), only=["softmax"], dtype=["fp32"])
+    assert results.exit_status == 0
+    assert set(results.summary) == {"pass"}
+    assert len(results.results) == results.planned > 3
+
+
+def test_a_wrong_object_fails_with_its_equations() -> None:
+    wrong = SimpleNamespace(softmax=lambda z, dim=-1: torch.softmax(2 * hostile.softmax(z, dim), dim))
+    results = check(wrong, only=["softmax.equation"], dtype=["fp64"])
+    assert results.exit_status == 1
+    (row,) = results.violations
+    assert row.requirement == "softmax.equation"
+    assert "1" in row.equations
+    assert row.counterexample is not None
+
+
+def test_claims_are_heard() -> None:
+    claimed = SimpleNamespace(softmax=hostile.softmax, CLAIMS={"dtypes": ["fp64"], "not_provided": {"rms_norm": "later"}})
+    results = check(claimed, only=["softmax.contract", "rms_norm.contract"], dtype=["fp32", "fp64"])
+    assert [row.status for row in results.results] == [
+        Status.NOT_APPLICABLE,
+        Status.PASS,
+        Status.NOT_PROVIDED,
+        Status.NOT_PROVIDED,
+    ]
+
+
+def test_results_survive_writing_and_reading(tmp_path: Path) -> None:
+    wrong = SimpleNamespace(softmax=lambda z, dim=-1: z * float("nan"))
+    results = check(wrong, only=["softmax.equation"], dtype=["fp32"])
+    write(results, tmp_path / "results.json")
+    again = read(tmp_path / "results.json")
+    assert json_safe(again.to_dict()) == json_safe(results.to_dict())
+    frame = again.to_pandas()
+    assert list(frame["status"]) == [row.status for row in results.results]
+
+
+def test_a_broken_document_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text('{"schema": "veriformer/results/2"}')
+    with pytest.raises(ValueError, match=r"broken\.json"):
+        read(tmp_path / "broken.json")
+    document = check(SimpleNamespace(), only=["softmax.contract"]).to_dict()
+    validate(json_safe(document))
+    document["results"][0]["status"] = "green"
+    with pytest.raises(ValueError, match="results/0/status"):
+        validate(json_safe(document))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [({"profile": "slow"}, "quick"), ({"dtype": ["fp12"]}, "fp12"), ({"only": ["sofmax"]}, "sofmax")],
+)
+def test_unusable_arguments_are_named(arguments: dict[str, object], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        check(SimpleNamespace(), **arguments)  # type: ignore[arg-type]
+
+
+def test_a_run_with_a_missing_row_is_invalid() -> None:
+    results = check(SimpleNamespace(), only=["softmax.contract"], dtype=["fp32", "fp64"])
+    assert (results.exit_status, results.valid) == (0, True)
+    cut = Results(**{**vars(results), "results": results.results[:1]})
+    assert (cut.exit_status, cut.valid) == (3, False)
+
+
+USER_TEST = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import hostile
+import bench, reports
+from types import SimpleNamespace
+from veriformer.verify import conformance
+
+@conformance(SimpleNamespace(softmax=hostile.softmax, rms_norm=hostile.rms_norm), only=["softmax", "rms_norm.contract"], dtype=["fp32"])
+def test_conformance(row):
+    row()
+
+def test_own_folders():
+    assert bench.mine and reports.mine
+"""
+
+
+def test_a_test_file_in_a_repository_with_its_own_bench_and_reports(tmp_path: Path) -> None:
+    for folder in ("bench", "reports"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text("mine = True\n")
+    (tmp_path / "test_mine.py").write_text(USER_TEST)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(ROOTS)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 1, done.stdout
+    assert "1 failed" in done.stdout
+    assert "rms_norm.contract[fp32-cpu] fail" in done.stdout
+    assert "passed" in done.stdout
