@@ -168,8 +168,11 @@ def test_both_oracles_agree_within_the_bound(data, program):
 def test_symbols_evaluate_to_the_exact_value(data, program):
     arrays = [np.round(x[:1, :2] * 4) / 4 for x in data.draw(inputs(FORMATS["fp64"], wide=False))]
     exact, bounded = Exact(), run(ROUNDED["fp64"], program, arrays)
+    # SymPy refuses to compare what is undefined: stop before the first such step.
+    undefined = [i for i, x in enumerate(bounded) if not np.isfinite(x.error).all()]
+    program = program[: undefined[0] - len(arrays)] if undefined else program
+    bounded = bounded[: len(program) + len(arrays)]
     for symbols, x, bound in zip(run(Symbolic(), program, arrays), run(exact, program, arrays), bounded, strict=True):
         for s, v, e in zip(symbols.value.flat, x.value.flat, bound.error.flat, strict=True):
-            if np.isfinite(e):
-                # What 53 bits may lose by e, 200 bits may lose by 2^−147 e: 2^−140 leaves room for 60 digits.
-                assert abs(exact.context.mpf(str(s.evalf(60))) - v) <= e * 2.0**-140
+            # Where 53 bits may lose e, 200 bits may lose 2^−147 e: 2^−140 leaves room for 60 digits.
+            assert abs(exact.context.mpf(str(s.evalf(60))) - v) <= e * 2.0**-140

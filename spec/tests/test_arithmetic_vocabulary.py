@@ -108,6 +108,11 @@ def test_exp_of_minus_infinity_is_zero(xp):
     assert floats(y / xp.sum(y)).tolist() == [1.0, 0.0]
 
 
+@every_arithmetic
+def test_the_logarithm_of_zero_is_minus_infinity(xp):
+    assert floats(xp.maximum(xp.log(xp.asarray([0.0, 1.0])), -3)).tolist() == [-3, 0]
+
+
 @pytest.mark.parametrize("xp", [ARITHMETICS["exact"], ARITHMETICS["float"], ARITHMETICS["rounded-fp32"]], ids=repr)
 def test_poles_are_infinite_and_nonsense_is_nan(xp):
     with np.errstate(invalid="ignore"):

@@ -8,7 +8,7 @@ import numpy as np
 from veriformer.spec.arithmetic.plain import Plain
 from veriformer.spec.arithmetic.vocabulary import Axis, Raw
 
-_UNARY = ("sqrt", "exp", "log", "tanh", "erf", "sin", "cos")
+_UNARY = ("sqrt", "exp", "tanh", "erf", "sin", "cos")
 
 
 class Symbolic(Plain):
@@ -26,6 +26,7 @@ class Symbolic(Plain):
         self._sympy = sympy
         self._convert = np.frompyfunc(self._convert_one, 1, 1)
         self.functions = {name: np.frompyfunc(getattr(sympy, name), 1, 1) for name in _UNARY} | {
+            "log": np.frompyfunc(lambda x: sympy.log(x) if x != 0 else -sympy.oo, 1, 1),
             "add": np.add,
             "subtract": np.subtract,
             "multiply": np.multiply,
