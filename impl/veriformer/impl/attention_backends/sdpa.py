@@ -17,7 +17,7 @@ def fused(call: Call) -> Tensor:
     floating-point one. The formula of `reference` computes what the kernels cannot express: a soft-cap, dropout from a
     generator of one's own, no key at all, and keys or values that hold NaN or ∞ where something is hidden.
     """
-    if call.softcap is not None or call.k.shape[2] == 0 or (call.dropout_p and call.generator) or call.poisoned():
+    if not _expressible(call):
         return dense(call)
     q, k, v = (_on_cpu_widened(x) for x in (call.q, call.k, call.v))
     plain = call.is_causal and call.shift == 0 and call.mask is None and call.bias is None and call.window is None
@@ -36,6 +36,11 @@ def fused(call: Call) -> Tensor:
 
 
 attention = backend(fused)
+
+
+def _expressible(call: Call) -> bool:
+    own_dropout = call.dropout_p > 0 and call.generator is not None
+    return call.softcap is None and call.k.shape[2] > 0 and not own_dropout and not call.poisoned()
 
 
 def _on_cpu_widened(x: Tensor) -> Tensor:

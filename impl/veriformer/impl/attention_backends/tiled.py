@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from veriformer.impl.attention_backends.arguments import backend
+from veriformer.impl.attention_backends.arguments import Attention, backend
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.dropout import Replay, survivor_scale
 from veriformer.impl.attention_backends.tiles import Tile
-from veriformer.impl.attention_backends.workspace import Plan, Workspace
+from veriformer.impl.attention_backends.workspace import Plan, Workspace, add_product
 from veriformer.impl.derivatives import apply
 from veriformer.impl.precision import widen
 
 
-def tiled(call: Call) -> Tensor:
+def tiled(call: Call, side: int | None = None) -> Tensor:
     r"""`tiled`: FlashAttention (Dao et al., 2022, 2023) in plain PyTorch, with O(n) extra memory.
 
     No pass holds more than two tiles of scores. Forward keeps, for each query, the running maximum $m$, the sum
@@ -31,11 +31,21 @@ def tiled(call: Call) -> Tensor:
     as its two parts: $m + \log l$ would round off the digits of $\log l$ when scores are large.
     """
     q, k, v = widen(call.q), widen(call.k), widen(call.v)
-    o = apply(_Tiled, q, k, v, call.bias, call.mask, Plan.of(call), call.generator)
+    o = apply(_Tiled, q, k, v, call.bias, call.mask, Plan.of(call, side), call.generator)
     return o.to(call.q.dtype)
 
 
 attention = backend(tiled)
+
+
+def attention_in_tiles(side: int) -> Attention:
+    """Return `tiled` with tiles of at most `side × side`, for tests, and for shapes that the default serves badly."""
+
+    def compute(call: Call) -> Tensor:
+        return tiled(call, side)
+
+    compute.__doc__, compute.__module__ = tiled.__doc__, tiled.__module__
+    return backend(compute)
 
 
 class _Tiled(torch.autograd.Function):
@@ -95,7 +105,9 @@ def _attend(work: Workspace, tiles: list[Tile], q: Tensor, k: Tensor, v: Tensor)
         work.add_weighed(o.mul_(decay), p, work.cols(v, tile), scores.hidden, tile)
         m = m_new
     empty = l == 0
-    l.masked_fill_(empty, 1)
+    l.masked_fill_(
+        ~(l > 0), 1
+    )  # where NaN, too: backward divides by it, and NaN would spread to keys this row cannot see
     return o.mul_(survivor_scale(work.plan.dropout_p)).div_(l), m.masked_fill_(empty, torch.inf), l
 
 
@@ -139,14 +151,14 @@ def _backpropagate(work: Workspace, tile: Tile, queries: _Queries, k: Tensor, v:
         keep = work.keep(p)
         dp.mul_(keep)
         kept = p * keep
-    work.cols(grads.v, tile).baddbmm_(kept.mT, queries.g)
+    add_product(work.cols(grads.v, tile), kept.mT, queries.g)
     ds = work.clear(dp.sub_(queries.D).mul_(p), hidden, tile)
     if grads.bias is not None:
         dbias = tile.of(grads.bias)
         dbias.add_(work.by_head(ds, tile).sum_to_size(dbias.shape))
     if scores.slope is not None:
         ds.mul_(scores.slope)
-    work.cols(grads.k, tile).baddbmm_(ds.mT, queries.q)
+    add_product(work.cols(grads.k, tile), ds.mT, queries.q)
     work.add_weighed(queries.dq, ds, k_j, hidden, tile)
 
 

@@ -23,14 +23,16 @@ class Plan:
     poisoned: bool
 
     @classmethod
-    def of(cls, call: Call) -> "Plan":
-        """Cut a call into tiles.
-
-        Large ones make fast products; small ones stay in the cache, and waste less where the causal edge cuts through.
-        """
-        heads = call.q.shape[0] * call.q.shape[1]
-        side = 128 if call.is_causal or heads > 16 else 256
+    def of(cls, call: Call, side: int | None) -> "Plan":
+        """Cut a call into tiles."""
+        side = side or _side(call)
         return cls(cut(call, side), side, call.scale, call.softcap, call.dropout_p, call.poisoned())
+
+
+def _side(call: Call) -> int:
+    """Large tiles make fast products; small ones stay in the cache, and waste less where the causal edge cuts them."""
+    heads = call.q.shape[0] * call.q.shape[1]
+    return 128 if call.is_causal or heads > 16 else 256
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class Scores:
     s: Tensor
     hidden: Tensor | None
     slope: Tensor | None
+
+
+def add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add `a @ b` to `total`, in place."""
+    torch.baddbmm(total, a, b, out=total)
 
 
 class Workspace:
@@ -111,4 +118,4 @@ class Workspace:
             visible = ~hidden.expand(self.B, self.H, tile.height, tile.width)
             total.add_(weigh(weights, rows, visible.reshape(weights.shape)))
         else:
-            total.baddbmm_(weights, rows)
+            add_product(total, weights, rows)
