@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from veriformer.verify.check import checks
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, cells, family, kill_matrix, validate
 
@@ -55,14 +56,13 @@ def test_survivors_false_alarms_escapes_and_errors_are_named():
     validate(found.to_dict())
 
 
-def test_every_pair_of_mutant_and_requirement_is_run_and_a_survivor_in_more_dtypes():
-    from veriformer.verify.check import checks
-
+def test_every_pair_of_member_and_requirement_is_run():
     found = cells(MUTANT["KV-01"], SHORT, "slug")
     wanted = {c.requirement.slug for c in checks() if c.operation in ("causal_mask", "attention")}
     assert {cell.requirement for cell in found} == wanted
-    unaffected = cells(VARIANT["causal-mask-tril"], SHORT, "slug")
-    assert {cell.dtype for cell in unaffected} == {"fp64", "fp32", "bf16", "fp16"}
+    unharmed = cells(VARIANT["causal-mask-tril"], SHORT, "slug")
+    assert {cell.requirement for cell in unharmed} == {slug for slug in wanted if slug.startswith("causal_mask.")}
+    assert len({cell.dtype for cell in unharmed}) > 1
 
 
 def test_a_run_gives_a_valid_document_that_names_its_members():

@@ -54,10 +54,13 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
     """Run the requirements of one member's operations.
 
     Of a mutant, each is run in one dtype, the first of the mutant's own that the check is for; if all of them let it
-    live, its other dtypes follow. A variant is run in every dtype, a sabotage adapter in one, on what it claims.
+    live, its other dtypes follow. A variant is run on each in one dtype, in turn, so that the family sees all of them;
+    a sabotage adapter in one, on what it claims.
     """
     if isinstance(member, Variant):
-        return _run(member, [(c, d) for c in _concerning(member) for d in c.dtypes], profile, seed)
+        turn = VARIANTS.index(member)
+        rows = [(c, c.dtypes[(turn + i) % len(c.dtypes)]) for i, c in enumerate(_concerning(member))]
+        return _run(member, rows, profile, seed)
     if isinstance(member, Sabotage):
         claimed = [check for check in checks() if must_fail(member, check)]
         return _run(member, [(check, _preferred(check, dtypes.NAMES)[0]) for check in claimed], profile, seed)

@@ -159,8 +159,8 @@ def _clip_grad_norm(kernel: Kernel) -> Kernel:
 
     def clip_grad_norm(grads: Sequence[Tensor], max_norm: float) -> Any:
         max_norm = checks.nonnegative("max_norm", max_norm)
-        if isinstance(grads, Tensor):
-            checks.refuse("grads", "a list of tensors", "one tensor", "put it into a list", TypeError)
+        if not isinstance(grads, list | tuple):
+            checks.refuse("grads", "a list of tensors", type(grads).__name__, "put them into a list", TypeError)
         return kernel([checks.tensor(f"grads[{i}]", g) for i, g in enumerate(grads)], max_norm)
 
     return clip_grad_norm

@@ -19,6 +19,9 @@ from torch import Tensor
 from veriformer.verify.targets.front import AttentionOptions, dress
 
 CLAIMS = {
+    # The norm is formed and returned in the dtype of the gradients (pytorch/pytorch#194033): of halves it is a half,
+    # where the contract has fp32.
+    "dtypes": {"clip_grad_norm": ["fp64", "fp32"]},
     "conventions": {
         # clip_grad_norm_: clip_coef = max_norm / (total_norm + 1e-6)
         "clip_grad_norm.denominator": "norm+1e-6",

@@ -118,13 +118,13 @@ def _first_bias_taken_off(o: AttentionOptions, full: Full) -> Tensor | None:
     bias = given_bias(o, full)
     if bias is None or bias.shape[-1] < 2 or not o.is_causal:
         return bias
-    return bias - finite(bias[..., :1])
+    return bias - finite(bias[..., :1].detach())
 
 
 def _last_bias_taken_off(o: AttentionOptions, full: Full) -> Tensor | None:
     """At a decoding step the bias is counted from one position further on, which shifts all of its row."""
     bias = given_bias(o, full)
-    return bias if bias is None or full[2] != 1 or bias.shape[-1] < 2 else bias - finite(bias[..., -1:])
+    return bias if bias is None or full[2] != 1 or bias.shape[-1] < 2 else bias - finite(bias[..., -1:].detach())
 
 
 def _no_mask_needed(o: AttentionOptions, full: Full) -> Tensor:
