@@ -1,18 +1,15 @@
 """Calls of attention to test with: every option, alone and together, at shapes that are not square, round or equal."""
 
+import pytest
 import torch
 
+from tests.derived_bounds import random
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.tiled import attention_in_tiles
 
 ATTENTIONS = {**BACKENDS, "tiled by 7": attention_in_tiles(7)}
-DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTIONS)
 B, H, G, N_Q, N_K, D_K, D_V = 2, 6, 3, 13, 19, 5, 4
-
-
-def random(*shape, dtype=torch.float64, seed=0):
-    generator = torch.Generator().manual_seed(seed + sum(shape))
-    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
 def tensors(dtype=torch.float64, n_q=N_Q, n_k=N_K):

@@ -7,26 +7,7 @@ its weight off by a factor of at most e^2δ.
 
 import torch
 
-U = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
-
-
-def gamma(n, u):
-    return n * u / (1 - n * u)
-
-
-def judge(got, exact, bound):
-    """Refuse any element that is further from the exact one than its bound, and comparisons that show nothing."""
-    assert got.shape == exact.shape
-    assert exact.numel() > 0
-    assert bool(exact.isfinite().all())
-    assert bool(got.isfinite().all())
-    excess = (got.double() - exact).abs() / bound
-    assert float(excess.max()) <= 1, f"error {float(excess.max()):.3g} times the bound"
-
-
-def after_rounding(exact, bound, dtype):
-    """Widen bounds by the rounding of a result to its dtype, and by underflow."""
-    return bound + U[dtype] * (exact.abs() + bound) + torch.finfo(dtype).tiny
+from tests.derived_bounds import after_rounding, gamma, working_roundoff
 
 
 def visible_pairs(n_q, n_k, mask=None, is_causal=False, window=None):
@@ -46,8 +27,7 @@ def oracle(q, k, v, g, *, bias=None, scale=None, softcap=None, keep=None, dropou
     Rounding to the output dtype is included; float64 is granted twice, for this computation errs as well.
     """
     dtype = q.dtype
-    u = U[torch.float32] if dtype in (torch.bfloat16, torch.float16) else U[dtype]
-    u *= 2 if dtype == torch.float64 else 1
+    u = working_roundoff(dtype)
     q, k, v, g = (x.detach().double() for x in (q, k, v, g))
     (B, H, n_q, d_k), (_, G, n_k, d_v) = q.shape, v.shape
     R = H // G

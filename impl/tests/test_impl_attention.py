@@ -2,11 +2,9 @@
 
 import pytest
 
-from tests.attention_calls import ATTENTIONS, DTYPES, OPTIONS, gradients, tensors
-from tests.attention_oracle import judge, oracle
-
-backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTIONS)
-dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
+from tests.attention_calls import OPTIONS, backends, gradients, tensors
+from tests.attention_oracle import oracle
+from tests.derived_bounds import dtypes, judge
 
 
 @dtypes

@@ -5,11 +5,10 @@ import math
 import pytest
 import torch
 
-from tests.attention_calls import ATTENTIONS, DTYPES, OPTIONS, B, G, H, gradients, random, tensors
-from tests.attention_oracle import judge, oracle
+from tests.attention_calls import ATTENTIONS, OPTIONS, B, G, H, backends, gradients, tensors
+from tests.attention_oracle import oracle
+from tests.derived_bounds import DTYPES, dtypes, judge, random
 
-backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTIONS)
-dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
 HIDINGS = ("plain", "window 7", "mask of heads", "bias −∞", "together")
 
 

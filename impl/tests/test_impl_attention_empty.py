@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from tests.attention_calls import ATTENTIONS, DTYPES, N_K, N_Q, H, gradients, tensors
-
-backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTIONS)
-dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
+from tests.attention_calls import N_K, N_Q, H, backends, gradients, tensors
+from tests.derived_bounds import dtypes
 
 ROW = 4
 ONE_ROW_HIDDEN = torch.ones(N_Q, N_K, dtype=torch.bool).index_fill(0, torch.tensor([ROW]), False)

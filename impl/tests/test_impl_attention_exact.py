@@ -3,11 +3,9 @@
 import pytest
 import torch
 
-from tests.attention_calls import ATTENTIONS, DTYPES, OPTIONS, G, H, gradients, random, tensors
-from tests.attention_oracle import judge, oracle
-
-backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTIONS)
-dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
+from tests.attention_calls import ATTENTIONS, OPTIONS, G, H, backends, gradients, tensors
+from tests.attention_oracle import oracle
+from tests.derived_bounds import dtypes, judge, random
 
 
 def small_integers(*shape, dtype=torch.float64, seed=0):

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from tests.attention_calls import ATTENTIONS, DTYPES, H, coin, gradients, random, tensors
-from tests.attention_oracle import judge, oracle
+from tests.attention_calls import ATTENTIONS, H, backends, coin, gradients, tensors
+from tests.attention_oracle import oracle
+from tests.derived_bounds import dtypes, judge, random
 
-backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTIONS)
-dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype).removeprefix("torch."))
 poisons = pytest.mark.parametrize("poison", [torch.nan, torch.inf, -torch.inf, "largest"], ids=str)
 
 N = 13

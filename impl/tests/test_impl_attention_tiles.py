@@ -7,8 +7,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.attention_calls import OPTIONS, gradients, random, tensors
-from tests.attention_oracle import judge, oracle
+from tests.attention_calls import OPTIONS, gradients, tensors
+from tests.attention_oracle import oracle
+from tests.derived_bounds import judge, random
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.tiled import attention_in_tiles
 
