@@ -1,5 +1,6 @@
 """Not a test: an implementation in which each operation misbehaves in its own way, and softmax is right."""
 
+import contextlib
 import os
 import time
 
@@ -22,10 +23,8 @@ def softmax(z: Tensor, dim: int = -1) -> Tensor:
 def logsumexp(z: Tensor, dim: int = -1) -> Tensor:
     """Sleeps for ever, deaf to everything."""
     while True:
-        try:
+        with contextlib.suppress(BaseException):
             time.sleep(1e6)
-        except BaseException:  # noqa: S110
-            pass
 
 
 def cross_entropy(logits: Tensor, target: Tensor, **options: object) -> Tensor:

@@ -56,9 +56,7 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize(("target", "operation", "dtype"), MUTANTS)
-def test_every_script_reproduces(
-    target: str, operation: str, dtype: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_script_reproduces(target: str, operation: str, dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = failures(target, operation, dtype)
     assert found
     for row in found:
@@ -67,7 +65,9 @@ def test_every_script_reproduces(
         assert end_of(row.counterexample.script) not in (0, None), f"{row.key}\n{row.counterexample.script}"
 
 
-@pytest.mark.parametrize(("target", "operation", "dtype"), [case for case in MUTANTS if ":" in case[0] and "/" not in case[0]])
+@pytest.mark.parametrize(
+    ("target", "operation", "dtype"), [case for case in MUTANTS if ":" in case[0] and "/" not in case[0]]
+)
 def test_no_script_accuses_a_correct_target(
     target: str, operation: str, dtype: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,5 +98,3 @@ def test_counterexamples_are_small() -> None:
     for n in shape:
         size *= n
     assert size <= 6
-
-

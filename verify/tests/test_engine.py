@@ -24,7 +24,10 @@ HERE = Path(__file__).parent
 HOSTILE = str(HERE / "hostile.py")
 ROOTS = [str(HERE.parents[1] / room) for room in ("spec", "impl", "verify", "bench", "reports")]
 GOOD = f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom hostile import softmax\n"
-SLOW = GOOD.replace("softmax", "softmax as fast") + "import time\ndef softmax(z, dim=-1):\n    time.sleep(0.005)\n    return fast(z, dim)\n"
+SLOW = (
+    GOOD.replace("softmax", "softmax as fast")
+    + "import time\ndef softmax(z, dim=-1):\n    time.sleep(0.005)\n    return fast(z, dim)\n"
+)
 
 
 def command(*words: object) -> list[str]:
@@ -164,7 +167,19 @@ def test_equal_seeds_give_equal_runs_and_another_seed_another(tmp_path: Path) ->
     files = {}
     for name, seed in (("a", "7"), ("b", "7"), ("c", "8")):
         files[name] = tmp_path / f"{name}.json"
-        verify(tmp_path / "good.py", "--profile", "quick", "--only", "softmax", "--dtype", "fp32", "--seed", seed, "--json", files[name])
+        verify(
+            tmp_path / "good.py",
+            "--profile",
+            "quick",
+            "--only",
+            "softmax",
+            "--dtype",
+            "fp32",
+            "--seed",
+            seed,
+            "--json",
+            files[name],
+        )
     a, b, c = (timeless(files[name]) for name in "abc")
     assert a == b
     assert [r["worst_ratio"] for r in a["results"]] != [r["worst_ratio"] for r in c["results"]]
@@ -174,7 +189,9 @@ def test_equal_seeds_give_equal_runs_and_another_seed_another(tmp_path: Path) ->
 
 
 def row(requirement: str = "softmax.equation") -> Result:
-    return Result(requirement=requirement, operation="softmax", equations=["1"], dtype="fp32", device="cpu", status=Status.PASS)
+    return Result(
+        requirement=requirement, operation="softmax", equations=["1"], dtype="fp32", device="cpu", status=Status.PASS
+    )
 
 
 def test_a_line_cut_off_by_a_sudden_end_is_ignored(tmp_path: Path) -> None:

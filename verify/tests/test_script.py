@@ -13,7 +13,9 @@ SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
 BASE = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4) / 7
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool])
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool]
+)
 @pytest.mark.parametrize(
     "view",
     [
@@ -57,7 +59,11 @@ def test_a_script_repeats_calls_gradients_and_verdict() -> None:
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [("raise ValueError('dim')", 0), ("raise ValueError('axis')", "does not name"), ("return z", "bad input was accepted")],
+    [
+        ("raise ValueError('dim')", 0),
+        ("raise ValueError('axis')", "does not name"),
+        ("return z", "bad input was accepted"),
+    ],
 )
 def test_a_script_of_a_refusal(body: str, status: object) -> None:
     call = Recorded("r0", "f", ("z",), {"z": BASE, "dim": 9}, refusal=("dim",))

@@ -1,4 +1,4 @@
-"""Tolerances are theorems: no comparison by a hand-set tolerance in verify, spec, or wherever impl is held against anything."""
+"""Tolerances are theorems: no comparison by a hand-set tolerance in verify, in spec, or of impl with anything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def banned(source: str) -> Iterator[tuple[int, str]]:
 
 def test_no_hand_set_tolerance() -> None:
     assert len(FILES) > 30
-    found = [f"{path.relative_to(ROOT)}:{line}: {name}" for path in FILES for line, name in banned(path.read_text("utf-8"))]
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}" for path in FILES for line, name in banned(path.read_text("utf-8"))
+    ]
     assert not found, "\n".join(found)
 
 

@@ -34,7 +34,9 @@ def write(folder: Path, text: str) -> Path:
 
 
 def result(status: Status, dtype: str = "fp32") -> Result:
-    return Result(requirement="softmax.equation", operation="softmax", equations=[], dtype=dtype, device="cpu", status=status)
+    return Result(
+        requirement="softmax.equation", operation="softmax", equations=[], dtype=dtype, device="cpu", status=status
+    )
 
 
 def test_a_covered_failure_is_known_and_a_covered_pass_unexpected(tmp_path: Path) -> None:

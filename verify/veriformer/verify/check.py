@@ -33,8 +33,8 @@ class Check:
     body: judges one example through its Trial; raises Violation, or returns.
     dtypes: record names of the formats it is judged in.
     effort: multiple of the profile's number of examples.
-    convention: the convention that this check is about; where a target claims another value than the contract's, passing is
-        a deviation that was kept to.
+    convention: the convention that this check is about; where a target claims another value than the contract's,
+        passing is a deviation that was kept to.
     finish: judges the examples of the whole row together, where a single one cannot tell.
     """
 
@@ -69,9 +69,9 @@ class UnknownSelectionError(ValueError):
 
 
 def select(wanted: Sequence[str], among: Iterable[Check] | None = None) -> list[Check]:
-    """The checks that a selection names: a requirement, an operation, an equation number (``24a``, ``20-23``) or a glob.
+    """The checks that are selected: by requirement, operation, equation number (``24a``, ``20-23``) or glob.
 
-    Prerequisites come along. An empty selection is everything. Raises UnknownSelectionError for a word that matches nothing.
+    Prerequisites come along. Nothing selected is everything. Raises UnknownSelectionError for a word without a match.
     """
     everything = list(checks() if among is None else among)
     if not wanted:
@@ -97,8 +97,8 @@ def _matching(word: str, everything: Sequence[Check]) -> list[Check]:
     if not found:
         operations = ", ".join(dict.fromkeys(check.operation for check in everything))
         raise UnknownSelectionError(
-            f"selection {word!r} matches no check. Expected a requirement (attention.causality), an operation ({operations}), "
-            "an equation number (24a, 20-23) or a glob (softmax.*)"
+            f"selection {word!r} matches no check. Expected a requirement (attention.causality), an operation "
+            f"({operations}), an equation number (24a, 20-23) or a glob (softmax.*)"
         )
     return found
 

@@ -69,18 +69,46 @@ def _seed(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
 
 @click.command(cls=ListsWords)
 @click.argument("target")
-@click.option("--only", multiple=True, metavar="SELECT…", help="Requirements, operations, equation numbers (24a, 20-23) or globs.")
-@click.option("--profile", type=click.Choice(list(PROFILES)), default="default", show_default=True, help="How much work.")
-@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes.")
-@click.option("--seed", default="slug", callback=_seed, metavar="N", help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]")
-@click.option("--dtype", "dtype", multiple=True, callback=_dtypes, metavar="NAME…", help="fp64, fp32, bf16, fp16. [default: all]")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time a row may take. [default: the profile's]")
+@click.option(
+    "--only", multiple=True, metavar="SELECT…", help="Requirements, operations, equation numbers (24a, 20-23) or globs."
+)
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), default="default", show_default=True, help="How much work."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
+)
+@click.option(
+    "--seed",
+    default="slug",
+    callback=_seed,
+    metavar="N",
+    help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]",
+)
+@click.option(
+    "--dtype", "dtype", multiple=True, callback=_dtypes, metavar="NAME…", help="fp64, fp32, bf16, fp16. [default: all]"
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Time a row may take. [default: the profile's]",
+)
 @click.option("--device", default="cpu", show_default=True, help="PyTorch device that tensors are made on.")
-@click.option("--waivers", "waiver_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file of known failures.")
+@click.option(
+    "--waivers",
+    "waiver_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="TOML file of known failures.",
+)
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write results.json here.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML here.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the conformance report here.")
-@click.option("--resume", type=click.Path(dir_okay=False, path_type=Path), help="Go on with a run that was stopped: its --json file, or the .partial file beside it.")
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Go on with a run that was stopped: its --json file, or the .partial file beside it.",
+)
 def verify(
     target: str,
     only: tuple[str, ...],
@@ -98,7 +126,8 @@ def verify(
 ) -> None:
     """Hold an implementation against the published mathematics.
 
-    TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing), or a name that ships with the suite: impl,
+    TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing), or a name that ships with
+    the suite: impl,
     impl:reference, impl:tiled, impl:sdpa, torch, mutant:ID.
 
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours.
@@ -130,29 +159,40 @@ def verify(
     _save(found, journal, json_file, html, keep=interrupted)
     summarise(found, console())
     if interrupted:
-        console().print(f"interrupted: {len(found.results)} of {found.planned} rows are saved; go on with --resume {journal.path}")
+        console().print(
+            f"interrupted: {len(found.results)} of {found.planned} rows are saved; go on with --resume {journal.path}"
+        )
         raise SystemExit(INTERRUPTED)
     raise SystemExit(found.exit_status)
 
 
 @click.command()
 @click.argument("select", nargs=-1)
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the whole matrix here.")
-@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the whole matrix here."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
+)
 @click.option("--seed", default="slug", callback=_seed, metavar="N", help="Any word; 'random' draws one and prints it.")
 def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: str) -> None:
     """Measure the suite by what it catches.
 
-    Runs every known bug as a mutant, every correct variant, and the sabotage adapters against the requirements of their operations, and
+    Runs every known bug as a mutant, every correct variant, and the sabotage adapters against the requirements of
+    their operations, and
     prints who kills whom, after how many examples, who survives, and any false alarm.
 
-    SELECT is an identifier (GQA-01), a family (mutant, variant, sabotage), an operation or a glob; everything by default.
+    SELECT is an identifier (GQA-01), a family (mutant, variant, sabotage), an operation or a glob; everything by
+    default.
 
     \b
     Exit status: 0 every mutant killed, no variant accused, every sabotage caught; 1 otherwise;
     2 nothing matches SELECT; 3 the suite itself made an error.
     """
-    from veriformer.verify.engine.killing import EVERYONE, kill_matrix  # builds every mutant, which verify needs none of
+    from veriformer.verify.engine.killing import (
+        EVERYONE,
+        kill_matrix,
+    )  # builds every mutant, which verify needs none of
     from veriformer.verify.mutants import matrix as matrices
     from veriformer.verify.mutants.shown import LiveMatrix, show
 
@@ -215,5 +255,3 @@ def _report(found: results.Results, html: Path) -> None:
         partial(command, standalone_mode=False)([str(source), "--output", folder])
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text((Path(folder) / "index.html").read_text(encoding="utf-8"), encoding="utf-8")
-
-

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 
-class RowTimeout(BaseException):  # noqa: N818  (not an Exception, so that neither target nor Hypothesis can swallow it)
+class RowTimeout(BaseException):  # (not an Exception, so that neither target nor Hypothesis can swallow it)
     """The row took longer than it may."""
 
 
@@ -20,7 +20,8 @@ class RowTimeout(BaseException):  # noqa: N818  (not an Exception, so that neith
 def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     """Raise RowTimeout in the main thread after so many seconds.
 
-    A target stuck in native code, or one that swallows everything, does not hear of it: with ``may_kill`` the process ends
+    A target stuck in native code, or one that swallows everything, does not hear of it: with ``may_kill`` the
+    process ends
     itself at twice the time, which only a worker process may do.
     """
 

@@ -1,6 +1,7 @@
 """The judge: ``|got − exact| / bound`` per element, and nothing else.
 
-A violation is raised, never returned, so that no caller can drop it. A reference that could not tell right from wrong (empty,
+A violation is raised, never returned, so that no caller can drop it. A reference that could not tell right from
+wrong (empty,
 constant, or with a bound as large as the values) is judged all the same but counted as not exercised.
 """
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Violation(Exception):  # noqa: N818  (a finding about the target, not an error of ours)
+class Violation(Exception):  # (a finding about the target, not an error of ours)
     """The implementation breaks a requirement, with the evidence.
 
     lines: Python lines that repeat the verdict on the variables of a reproducing script; they end in ``SystemExit``.
@@ -122,5 +123,6 @@ def _message(what: str, index: tuple[np.intp, ...], observed: Floats, reference:
     place = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
     return (
         f"{what}{place}: observed {observed[index]:.9g}, exact {reference.exact[index]:.9g}, "
-        f"off by {abs(observed[index] - reference.exact[index]):.3g}, bound {reference.bound[index]:.3g} (ratio {ratio:.3g})"
+        f"off by {abs(observed[index] - reference.exact[index]):.3g}, bound {reference.bound[index]:.3g} "
+        f"(ratio {ratio:.3g})"
     )

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -44,7 +45,13 @@ class Live:
         self.title = title
         self.done = 0
         self.counts: Counter[Status] = Counter()
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[note]}"))
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
         self._bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
         self._task = self._bar.add_task(title, total=total, note="")
 
@@ -54,7 +61,9 @@ class Live:
             self.console.print(f"{self.title}: {self.total} rows")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def tell(self, result: Result) -> None:
@@ -120,14 +129,17 @@ def _explain(result: Result, out: Console) -> None:
         for name, value in result.counterexample.arguments.items():
             out.print(f"  {name} = {_short(value)}", markup=False)
         if result.counterexample.script:
-            out.print("  the whole of it: counterexample.script in the JSON (--json FILE) or the report (--html FILE)", style="dim")
+            out.print(
+                "  the whole of it: counterexample.script in the JSON (--json FILE) or the report (--html FILE)",
+                style="dim",
+            )
 
 
 def _equations(numbers: Sequence[str]) -> str:
     return f"[dim]equation{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}[/]" if numbers else ""
 
 
-def _short(value: object, limit: int = 200) -> str:
+def _short(value: Any, limit: int = 200) -> str:
     text = f"{value['values']}  ({value['dtype']}, shape {value['shape']})" if _is_tensor(value) else repr(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
 

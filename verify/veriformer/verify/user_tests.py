@@ -31,7 +31,8 @@ def conformance(
     ... def test_conformance(row):
     ...     row()
 
-    Each row is a callable that fails the test with the shrunk counterexample, or skips it where it cannot be judged. Operations that the
+    Each row is a callable that fails the test with the shrunk counterexample, or skips it where it cannot be
+    judged. Operations that the
     implementation does not carry make no tests. The arguments are those of ``check``.
     """
     target = wrap(implementation)

@@ -1,11 +1,11 @@
 """Known failures, written down with a reason and an end: a TOML file of ``[[waiver]]`` tables.
 
-    [[waiver]]
-    requirement = "attention.poison"     # a requirement or a glob
-    dtype = "bf16"                       # optional: only in this dtype
-    reason = "the fused kernel multiplies hidden values by zero"
-    link = "https://github.com/pytorch/pytorch/issues/101967"
-    expires = 2027-06-30
+[[waiver]]
+requirement = "attention.poison"     # a requirement or a glob
+dtype = "bf16"                       # optional: only in this dtype
+reason = "the fused kernel multiplies hidden values by zero"
+link = "https://github.com/pytorch/pytorch/issues/101967"
+expires = 2027-06-30
 """
 
 from __future__ import annotations
@@ -53,14 +53,18 @@ def read(path: Path, rows: Sequence[Row]) -> list[Waiver]:
     waivers = [_waiver(table, number) for number, table in enumerate(tables, 1)]
     for number, waiver in enumerate(waivers, 1):
         if not any(waiver.covers(row.check.requirement.slug, row.dtype) for row in rows):
-            raise WaiverError(f"waivers: table {number} ({waiver.requirement}) covers no row of this run: mend or remove it")
+            raise WaiverError(
+                f"waivers: table {number} ({waiver.requirement}) covers no row of this run: mend or remove it"
+            )
     return waivers
 
 
 def _waiver(table: dict[str, Any], number: int) -> Waiver:
     unknown = table.keys() - _REQUIRED.keys() - {"dtype"}
     if unknown:
-        raise WaiverError(f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}; known: {', '.join(_REQUIRED)}, dtype")
+        raise WaiverError(
+            f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}; known: {', '.join(_REQUIRED)}, dtype"
+        )
     for key, kind in _REQUIRED.items():
         if not isinstance(table.get(key), kind) or not table[key]:
             raise WaiverError(f"waivers: table {number}: {key}: expected a {kind.__name__}, got {table.get(key)!r}")
@@ -87,5 +91,7 @@ def _apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:
     if result.status in VIOLATIONS:
         return replace(result, status=Status.KNOWN_FAIL, message=f"{waiver.reason} ({waiver.link}): {result.message}")
     if result.status is Status.PASS:
-        return replace(result, status=Status.UNEXPECTED_PASS, message=f"passes, though waived ({waiver.reason}): remove the waiver")
+        return replace(
+            result, status=Status.UNEXPECTED_PASS, message=f"passes, though waived ({waiver.reason}): remove the waiver"
+        )
     return result

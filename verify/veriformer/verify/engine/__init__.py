@@ -1,1 +1,1 @@
-"""Running rows: pytest collects and runs them, pytest-xdist spreads them over processes, a journal keeps what is finished."""
+"""Running rows: pytest collects and runs them, pytest-xdist spreads them, a journal keeps what is finished."""

@@ -1,4 +1,4 @@
-"""The journal of a run: one line per finished row, written as it comes, so that nothing is lost when the run is stopped.
+"""The journal of a run: one line per finished row, written as it comes, so that stopping loses nothing.
 
 A JSON Lines file. The first line holds the plan; every other one a result. A line cut off by a sudden end is ignored.
 """
@@ -39,12 +39,13 @@ class Journal:
         lines = list(self._lines())
         if not lines or "plan" not in lines[0]:
             raise JournalError(
-                f"{self.path}: expected the journal of a run that was stopped (FILE.partial, beside the --json FILE of that "
-                "run); a run that ended leaves none"
+                f"{self.path}: expected the journal of a run that was stopped (FILE.partial, beside its --json FILE); "
+                "a run that ended leaves none"
             )
         differences = plan.differences(Plan.from_dict(lines[0]["plan"]))
         if differences:
-            raise JournalError(f"{self.path} belongs to another run: {'; '.join(differences)}. Repeat its arguments, or start anew")
+            where = "; ".join(differences)
+            raise JournalError(f"{self.path} belongs to another run: {where}. Repeat its arguments, or start anew")
         self.begin(plan)
         for line in lines[1:]:
             if "requirement" in line:  # rows that were only begun did not end their process: the whole run was ended

@@ -1,4 +1,4 @@
-"""The kill matrix over worker processes: pytest-xdist spreads mutants, variants and sabotage adapters, one item each."""
+"""The kill matrix over worker processes: mutants, variants and sabotage adapters, one item of pytest-xdist each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, Member, cells, family
 
 _CELLS = pytest.StashKey[list[Cell]]()
-EVERYONE: dict[str, Member] = {f"{family(m)}:{m.identifier}": m for m in (*MUTANTS, *VARIANTS, *SABOTAGES)}
+_MEMBERS: tuple[Member, ...] = (*MUTANTS, *VARIANTS, *SABOTAGES)
+EVERYONE = {f"{family(member)}:{member.identifier}": member for member in _MEMBERS}
 """Every member of the matrix by its name, such as ``mutant:GQA-01``."""
 
 
@@ -62,7 +63,8 @@ class _Worker(_Collects):
         """Send the cells along with the report, as text, since it crosses processes."""
         report = yield
         if report.when == "call":
-            report.veriformer = json.dumps([asdict(cell) for cell in item.stash.get(_CELLS, [])])
+            text = json.dumps([asdict(cell) for cell in item.stash.get(_CELLS, [])])
+            report.veriformer = text  # type: ignore[attr-defined]  # pytest-xdist carries added attributes
         return report
 
 

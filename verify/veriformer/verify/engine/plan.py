@@ -17,8 +17,10 @@ from veriformer.verify.row import Row, plan
 class Plan:
     """One run. Two runs with equal plans give equal results, timings aside.
 
-    target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into every row's seed.
-    timeout_s: seconds a row may take, None for the profile's own. finished: keys of the rows that an earlier, interrupted run has already done.
+    target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into
+        every row's seed.
+    timeout_s: seconds a row may take, None for the profile's own. finished: keys of the rows that an earlier,
+        interrupted run has already done.
     """
 
     target: str

@@ -1,7 +1,9 @@
 """The pytest plugin that turns rows into test items and test reports into a journal.
 
-With pytest-xdist each worker loads the target, runs the rows it is given and writes them down; without it, one process does all. A worker
-that dies costs the row it was running: the controller writes that row down as a crash or, where its time was over, as a timeout, and
+With pytest-xdist each worker loads the target, runs the rows it is given and writes them down; without it, one
+process does all. A worker
+that dies costs the row it was running: the controller writes that row down as a crash or, where its time was over,
+as a timeout, and
 pytest-xdist starts another worker for the rest.
 """
 
@@ -83,7 +85,7 @@ class Controller(_Collects, HearsInterruption):
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell of the rows that were finished since the last report."""
         if report.when == _LOST_WORKER:
-            self._bury(report.node.gateway.id)  # type: ignore[attr-defined]  # pytest-xdist puts the node there
+            self._bury(report.node.gateway.id)
         for key, result in self.journal.results().items():
             if key not in self.told:
                 self.told.add(key)
@@ -149,13 +151,13 @@ class Local(Worker, Controller):
         """Change nothing about the process that this is a guest in."""
 
     @property
-    def target(self) -> Target:  # type: ignore[override]
+    def target(self) -> Target:
         """The implementation as it was handed over."""
         return self._handed_over
 
 
 def died(row: Row, seconds: float, timeout_s: float) -> Result:
-    """The result of a row whose process is gone after so many seconds: a timeout where its time was over, else a crash."""
+    """The result of a row whose process is gone after so many seconds: a timeout if its time was over, else a crash."""
     if seconds >= 2 * timeout_s:
         return row.result(Status.TIMEOUT, message=f"still running after {2 * timeout_s:g} s; its process was ended")
     return row.result(Status.CRASH, message="the process that ran this row ended with it")
@@ -167,4 +169,3 @@ def settle(result: Result) -> None:
         pytest.fail(f"{result.key} {result.status}: {result.message}", pytrace=False)
     if result.status not in (Status.PASS, Status.DEVIATION, Status.KNOWN_FAIL):
         pytest.skip(f"{result.status}: {result.message}")
-

@@ -75,7 +75,8 @@ def check(
     ``thorough``. dtype: names such as ``fp32``. seed: text; equal seeds give equal runs.
     Returns Results, with ``.violations``, ``.exit_status``, ``.to_pandas()``.
 
-    Rows run in this very process: a row that hangs is stopped, but an implementation that ends the process ends yours. The command
+    Rows run in this very process: a row that hangs is stopped, but an implementation that ends the process ends
+    yours. The command
     line keeps such a one apart. Raises ValueError for an unknown profile, dtype or selection.
     """
     if profile not in PROFILES:

@@ -10,15 +10,17 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 
-class RowScheduling(LoadScopeScheduling):
+class RowScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types
     """Rows of one group go to one worker, in order.
 
-    A worker that dies gives back every row it has not finished, the one that killed it too: by then the journal holds that row's result, so
-    that the next worker passes over it. (The scheduler this builds on gives finished groups back as well, and waits for them for ever.)
+    A worker that dies gives back every row it has not finished, the one that killed it too: by then the journal
+    holds that row's result, so
+    that the next worker passes over it. (The scheduler this builds on gives finished groups back as well, and waits
+    for them for ever.)
     """
 
     def __init__(self, config: pytest.Config, log: object, groups: Mapping[str, str]) -> None:
-        super().__init__(config, log)  # type: ignore[arg-type]
+        super().__init__(config, log)
         self.groups = groups
 
     def _split_scope(self, nodeid: str) -> str:

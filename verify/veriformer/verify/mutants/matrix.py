@@ -67,8 +67,8 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
     wanted = {check.requirement.slug: _preferred(check, member.dtypes) for check in _concerning(member)}
     found: list[Cell] = []
     for round_ in range(len(member.dtypes)):
-        rows = [(c, wanted[c.requirement.slug][round_ : round_ + 1]) for c in _concerning(member)]
-        found += _run(member, [(check, names[0]) for check, names in rows if names], profile, seed)
+        turns = [(c, wanted[c.requirement.slug][round_ : round_ + 1]) for c in _concerning(member)]
+        found += _run(member, [(check, names[0]) for check, names in turns if names], profile, seed)
         if any(cell.killed for cell in found):
             break
     return found

@@ -20,7 +20,13 @@ class LiveMatrix:
         self.console = console
         self.total = total
         self.done = 0
-        columns = (TextColumn("kill matrix"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+        columns = (
+            TextColumn("kill matrix"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+        )
         self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=total)
 
@@ -28,7 +34,9 @@ class LiveMatrix:
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def tell(self, name: str, cells: Sequence[Cell]) -> None:
@@ -70,7 +78,9 @@ def sentence(matrix: KillMatrix) -> str:
 
 
 def _kills(matrix: KillMatrix) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title="killed by (examples to the kill)", title_justify="left")
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", title="killed by (examples to the kill)", title_justify="left"
+    )
     for column in ("mutant", "fault", "killed by"):
         table.add_column(column, overflow="fold")
     for mutant in matrix.mutants:
