@@ -49,16 +49,19 @@ def test_three_four_five(dtype):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "exponent"),
-    [(torch.float64, 1020), (torch.float64, -1020), (torch.float32, 124), (torch.float32, -124), (torch.float32, -140)]
-    + [(torch.bfloat16, 124), (torch.bfloat16, -124), (torch.float16, 13), (torch.float16, -20)],  # noqa: RUF005
+    ("dtype", "exponents"),
+    [
+        (torch.float64, (1020, -1020)),
+        (torch.float32, (124, -124, -140)),
+        (torch.bfloat16, (124, -124)),
+        (torch.float16, (13, -20)),
+    ],
 )
-def test_squares_may_overflow_and_vanish(dtype, exponent):
-    unit = 2.0**exponent
-    grads = [torch.tensor([3 * unit, -4 * unit], dtype=dtype)]
-    clipped, norm = clip_grad_norm(grads, 2.5 * unit)
-    assert norm.item() == 5 * unit
-    assert clipped[0].tolist() == [1.5 * unit, -2 * unit]
+def test_squares_may_overflow_and_vanish(dtype, exponents):
+    for unit in (2.0**exponent for exponent in exponents):
+        clipped, norm = clip_grad_norm([torch.tensor([3 * unit, -4 * unit], dtype=dtype)], 2.5 * unit)
+        assert norm.item() == 5 * unit
+        assert clipped[0].tolist() == [1.5 * unit, -2 * unit]
 
 
 @pytest.mark.parametrize(("dtype", "exponent"), [(torch.float64, 1015), (torch.float32, 120), (torch.bfloat16, 120)])

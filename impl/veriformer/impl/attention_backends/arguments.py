@@ -1,6 +1,7 @@
 """The front that every backend of attention stands behind: one signature, one specification, one check."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import torch
@@ -88,11 +89,18 @@ def backend(compute: Callable[[Call], Tensor]) -> Attention:
             _check_dropout(dropout_p, training, generator),
             generator,
         )
-        return compute(call)
+        with _without_autocast(q.device):
+            return compute(call)
 
     attention.__doc__ = f"{SPECIFICATION}\n    {compute.__doc__}"
     attention.__module__ = compute.__module__
     return attention
+
+
+def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Autocast would take products of float32 back to halves, whose range scores may leave."""
+    available = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if available else nullcontext()
 
 
 Shape = tuple[int, int, int, int]
