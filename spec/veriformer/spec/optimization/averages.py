@@ -1,0 +1,208 @@
+"""The exponential average, its closed form, its bias and its noise: what momentum and Adam are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, real, total, vector
+from veriformer.spec.lazy import sp
+
+
+def average(xp: Any, mean: Any, value: Any, beta: Any) -> Any:
+    """β m + (1 − β) x: an exponential average after one more value x (equations 5, 7 and 8)."""
+    return mean * beta + value * (1 - xp.asarray(beta))
+
+
+def weight_so_far(xp: Any, beta: Any, t: int) -> Any:
+    """1 − β^t: what the weights of t ≥ 1 values sum to. Dividing an average by it corrects the average's bias."""
+    return 1 - _power(xp.asarray(beta), t)
+
+
+def _power(x: Any, n: int) -> Any:
+    if n == 1:
+        return x
+    square = _power(x * x, n // 2)
+    return square * x if n % 2 else square
+
+
+def corrected_average(xp: Any, values: Any, beta: Any) -> Any:
+    """m_t / (1 − β^t) over values [t, …] in their order, t ≥ 1, with m_0 = 0: a weighted mean of the values."""
+    m = xp.asarray(np.zeros(values.shape[1:]))
+    for i in range(values.shape[0]):
+        m = average(xp, m, values[i], beta)
+    return m / weight_so_far(xp, beta, values.shape[0])
+
+
+def closed_form(t: Any, beta: Any, value: Any) -> Any:
+    """(1 − β) Σ_{i=1}^t β^{t−i} value(i), the expression that proofs for every t start from."""
+    i = sp.Dummy("i", integer=True)
+    return (1 - beta) * total(beta ** (t - i) * value(i), i, t)
+
+
+def _gradient(i: Any) -> Any:
+    return vector("g")[i]
+
+
+def _closed_form() -> Pairs:
+    t, beta = dimension("t"), positive("beta")
+    g = vector("g")
+    yield closed_form(1, beta, _gradient).doit(), (1 - beta) * g[1]
+    yield closed_form(t + 1, beta, _gradient), beta * closed_form(t, beta, _gradient) + (1 - beta) * g[t + 1]
+
+
+def _formula() -> Pairs:
+    beta, g = real("beta"), vector("g")
+    for t in range(1, 5):
+        m = sum((1 - beta) * beta ** (t - i) * g[i] for i in range(1, t + 1))
+        xp = Symbolic()
+        yield corrected_average(xp, xp.asarray([g[i] for i in range(1, t + 1)]), beta).value[()], m / (1 - beta**t)
+
+
+def _gap(t: Any) -> Any:
+    """How far the sum of the weights is from 1 − β^t."""
+    beta = positive("beta")
+    return closed_form(t, beta, lambda _: 1) - (1 - beta**t)
+
+
+def _weights_sum() -> Pairs:
+    i, t, beta = index("i"), dimension("t"), positive("beta")
+    yield (1 - beta) * beta ** (t - i), beta ** (t - i) - beta ** (t - i + 1)
+    yield _gap(1).doit(), 0
+    yield _gap(t + 1), beta * _gap(t)
+
+
+def _bias() -> Pairs:
+    t, beta, mu = dimension("t"), positive("beta"), real("mu")
+    yield closed_form(t, beta, lambda _: mu), (1 - beta**t + _gap(t)) * mu
+
+
+def _drift() -> Pairs:
+    t, beta, mu = dimension("t"), positive("beta"), vector("mu")
+    gap = closed_form(t, beta, lambda i: mu[i] - mu[t])
+    weights = closed_form(t, beta, lambda _: 1)
+    yield closed_form(t, beta, lambda i: mu[i]) / weights, mu[t] + gap / weights
+
+
+def _noise() -> Pairs:
+    i, t, (beta, sigma) = index("i"), dimension("t"), positive("beta sigma")
+    so_far = sigma**2 * (1 - beta) / (1 + beta) * beta ** (2 * (t - i))
+    yield ((1 - beta) * beta ** (t - i)) ** 2 * sigma**2, so_far - so_far.subs(i, i - 1)
+    yield so_far.subs(i, t) - so_far.subs(i, 0), sigma**2 * (1 - beta) / (1 + beta) * (1 - beta ** (2 * t))
+
+
+def _samples() -> Pairs:
+    t, beta = dimension("t"), positive("beta")
+    squares = (1 - beta) / (1 + beta) * (1 - beta ** (2 * t))
+    ratio = (1 + beta) * (1 - beta**t) / ((1 - beta) * (1 + beta**t))
+    yield (1 - beta**t) ** 2 / squares, ratio
+    yield ratio.subs(t, 1), 1
+
+
+def _memory() -> Pairs:
+    # Mean age of a value in the steady state: a_k = (1 − β) k β^k, again a difference of neighbours.
+    k, beta = dimension("k"), positive("beta")
+    rest = (k + beta / (1 - beta)) * beta**k
+    yield (1 - beta) * k * beta**k, rest - rest.subs(k, k + 1)
+    yield rest.subs(k, 0), beta / (1 - beta)
+
+
+def _multiplied_by_the_factor() -> Evidence:
+    beta, g = sp.Rational(9, 10), sp.S.One
+    m = (1 - beta) * g
+    return Evidence("β = 0.9, t = 1, gradient 1: the average times the factor 1 − β^t", m * (1 - beta), m / (1 - beta))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"values": rng.normal(size=(int(rng.integers(1, 6)), 3)), "beta": float(rng.uniform(0, 0.99))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="exponential-average",
+        number=None,
+        title="The exponential average and its bias",
+        statement=r"\hat{\mathbf{m}}_t = \frac{\mathbf{m}_t}{1 - \beta^t}, \quad \mathbf{m}_0 = 0",
+        sources=(Source("000", "9.1", 123), Source("001", "9.1", 138), Source("004", "3.5", 442)),
+        symbols=(
+            Symbol(r"\mathbf{g}_i", r"\mathbb{R}^n", "the value (a gradient, or its square) of step i"),
+            Symbol(r"\beta", "[0, 1)", "how much of the average is kept at each step"),
+            Symbol(r"\mathbf{m}_t", r"\mathbb{R}^n", "the average after t steps", "zero before the first"),
+            Symbol("t", r"\mathbb{N}", "the number of values averaged", "at least 1"),
+        ),
+        assumptions=(
+            Assumption("β is at least 0 and below 1", lambda a: 0 <= a["beta"] < 1),
+            Assumption("there is at least one value", lambda a: a["values"].shape[0] > 0),
+        ),
+        sample=_sample,
+        formula=corrected_average,
+        steps=(
+            Step(
+                slug="closed-form",
+                claim=r"By induction $\mathbf{m}_t = (1 - \beta) \sum_{i=1}^t \beta^{t-i} \mathbf{g}_i$: it holds at "
+                r"$t = 1$, and one more step multiplies every weight by $\beta$ and adds $(1 - \beta) "
+                r"\mathbf{g}_{t+1}$.",
+                identity=_closed_form,
+            ),
+            Step(
+                slug="weights-sum",
+                claim=r"Each weight is $(1 - \beta) \beta^{t-i} = \beta^{t-i} - \beta^{t-i+1}$, so their sum "
+                r"telescopes to $1 - \beta^t$ (by induction: the gap between the two is zero at $t = 1$ and is "
+                r"multiplied by $\beta$ at each step). It starts at $1 - \beta$, grows, and approaches 1. The missing "
+                r"$\beta^t$ is what $\mathbf{m}_0 = 0$ still weighs.",
+                identity=_weights_sum,
+            ),
+            Step(
+                slug="bias",
+                claim=r"Values of one expectation $\mu$ give $E[\mathbf{m}_t] = \mu \cdot (1 - \beta) \sum_i "
+                r"\beta^{t-i} = (1 - \beta^t) \mu$. Divided by $1 - \beta^t$ the average is unbiased.",
+                identity=_bias,
+            ),
+            Step(
+                slug="drift",
+                claim=r"Where the expectation drifts, what is left after the division is the weighted mean of "
+                r"$\mu_i - \mu_t$: small as long as $\mu$ moves little within the memory.",
+                identity=_drift,
+            ),
+            Step(
+                slug="noise",
+                claim=r"Independent values of variance $\sigma^2$: the squared weights telescope too, to "
+                r"$\text{Var}(\mathbf{m}_t) = \sigma^2 \frac{1 - \beta}{1 + \beta} (1 - \beta^{2t})$. That is how an "
+                r"average smooths noise; for $\beta = 0.9$ the variance falls to a nineteenth.",
+                identity=_noise,
+            ),
+            Step(
+                slug="samples",
+                claim=r"Its noise is that of a plain mean of $\frac{(1 + \beta)(1 - \beta^t)}{(1 - \beta)(1 + "
+                r"\beta^t)}$ values: of a single one at $t = 1$, and of $\frac{1 + \beta}{1 - \beta}$ in the end.",
+                identity=_samples,
+            ),
+            Step(
+                slug="memory",
+                claim=r"In the steady state the mean age of a value is $\sum_k (1 - \beta) k \beta^k = \beta / (1 - "
+                r"\beta)$ steps: 9 for 0.9, 99 for 0.99, 999 for 0.999.",
+                identity=_memory,
+            ),
+            Step(
+                slug="formula",
+                claim="What is computed step by step is the closed form, divided by the sum of its weights.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="t ≤ 4, any values",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="correction-factor",
+                kind="imprecise",
+                source=Source("001", "9.1", 139),
+                printed=r"\text{Correction factor:} \quad (1-\beta^t)",
+                corrected=r"\text{the averages are divided by } (1-\beta^t) \text{, as 000 says in line 123}",
+                counterexample=_multiplied_by_the_factor,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,88 @@
+"""The worked example of clipping: a gradient of norm 50, clipped at 5 (documents 000 and 001, section 9.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.clipping import clip_grad_norm
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed
+
+
+def _clipped(entries: list[int], max_norm: int) -> tuple[list[Any], Any]:
+    xp = Symbolic()
+    (g,), norm = clip_grad_norm(xp, [xp.asarray(entries)], max_norm)
+    return list(g.value), norm.value[()]
+
+
+def _factor() -> Pairs:
+    yield sp.Min(1, sp.Rational(5, 50), evaluate=False), sp.Rational("0.1")
+
+
+def _whole_vector() -> Pairs:
+    # Any gradient of norm 50, in any number of entries: what is left has norm 5.
+    g, i, n = vector("g"), index("i"), dimension("n")
+    square = total(g[i] ** 2, i, n)
+    yield total((sp.Rational("0.1") * g[i]) ** 2, i, n), square * sp.Rational(5, 50) ** 2
+
+
+def _numbers() -> Pairs:
+    for entries, max_norm, after in (([30, 40], 5, [3, 4]), ([72, 96], 65, [39, 52]), ([3, 4], 5, [3, 4])):
+        clipped, norm = _clipped(entries, max_norm)
+        yield computed(norm**2), sum(sp.Integer(x) ** 2 for x in entries)
+        yield from ((computed(x), sp.Integer(y)) for x, y in zip(clipped, after, strict=True))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    g = rng.normal(size=6)
+    return {"grads": [g * (50 / np.linalg.norm(g))], "max_norm": 5.0}
+
+
+EQUATIONS = (
+    Equation(
+        slug="clipping-example",
+        number=None,
+        title="Clipping a gradient of norm 50 at 5",
+        statement=r"\min(1, 5/50) = 0.1",
+        sources=(
+            Source("000", "9.4", 214),
+            Source("000", "9.4", 224),
+            Source("001", "9.4", 264),
+            Source("001", "9.4", 274),
+        ),
+        symbols=(Symbol(r"\mathbf{g}", r"\mathbb{R}^n", "all gradients together", r"of norm 50"),),
+        assumptions=(
+            Assumption("the norm is above the limit", lambda a: np.linalg.norm(a["grads"][0]) > a["max_norm"]),
+        ),
+        sample=_sample,
+        formula=clip_grad_norm,
+        steps=(
+            Step(
+                slug="factor",
+                claim=r"The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size.",
+                identity=_factor,
+                scope=Scope.NUMERIC,
+                scope_detail="one number",
+            ),
+            Step(
+                slug="whole-vector",
+                claim=r"Multiplied by 0.1, the squared norm of any gradient becomes $(5/50)^2$ of what it was: 50 "
+                "becomes 5.",
+                identity=_whole_vector,
+            ),
+            Step(
+                slug="numbers",
+                claim="By the formula of (11): (30, 40) becomes (3, 4); 120 mph with a limit of 65, in the direction "
+                "(72, 96), become (39, 52), in the same direction; and (3, 4), within the limit, stays.",
+                identity=_numbers,
+                scope=Scope.NUMERIC,
+                scope_detail="exact fractions",
+            ),
+        ),
+    ),
+)

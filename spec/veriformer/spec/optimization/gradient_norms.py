@@ -1,0 +1,162 @@
+"""The printed gradient norms of a stack that ends in LayerNorm, and why they are so small (document 004, 3.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import fact, rounds_to
+from veriformer.spec.staged import Staged, pairs
+
+# Document 004, line 419: the norms of the gradients of the first ten parameters.
+_PRINTED = (
+    "7.056015647322056e-07 3.6120545132689585e-07 1.0183679250985733e-06 9.552564961268217e-07 3.444132801178057e-07 "
+    "9.345910143565561e-07 7.831649213585479e-07 3.713057594723068e-07 1.2017155768262455e-06 9.130194484896492e-07"
+)
+
+
+def normalised_energy(xp: Any, x: Any, *, eps: Any = 1e-5) -> Any:
+    """The mean of LayerNorm(x)² over the last axis, x [..., d], without scale and shift: the loss of the example."""
+    centred, spread = _parts(xp, x)
+    return xp.sum(centred * centred / (spread + eps), axis=-1) / x.shape[-1]
+
+
+def normalised_energy_vjp(xp: Any, x: Any, g: Any, *, eps: Any = 1e-5) -> Any:
+    """dx = 2 ε (x − μ) / (d (σ² + ε)²) · g for g [...]."""
+    centred, spread = _parts(xp, x)
+    scale = (spread + eps) * (spread + eps) * x.shape[-1]
+    return centred * 2 / scale * eps * xp.reshape(g, (*g.shape, 1))
+
+
+def _parts(xp: Any, x: Any) -> tuple[Any, Any]:
+    d = x.shape[-1]
+    centred = x - xp.sum(x, axis=-1, keepdims=True) / d
+    return centred, xp.sum(centred * centred, axis=-1, keepdims=True) / d
+
+
+def _average(term: Any) -> Any:
+    j, d = sp.Dummy("j", integer=True), dimension("d")
+    return total(term(j), j, d) / d
+
+
+def _centred(i: Any) -> Any:
+    return vector("x")[i] - _average(lambda j: vector("x")[j])
+
+
+def _variance() -> Any:
+    return _average(lambda i: _centred(i) ** 2)
+
+
+def _almost_constant() -> Pairs:
+    eps = positive("epsilon")
+    energy = _average(lambda i: (_centred(i) / sp.sqrt(_variance() + eps)) ** 2)
+    yield energy, 1 - eps / (_variance() + eps)
+
+
+def _gradient() -> Pairs:
+    k, d, eps = index("k"), dimension("d"), positive("epsilon")
+    yield sp.diff(_variance(), vector("x")[k]), 2 * _centred(k) / d
+    s = positive("s")
+    yield sp.diff(1 - eps / (s + eps), s) * 2 * _centred(k) / d, 2 * eps * _centred(k) / (d * (s + eps) ** 2)
+
+
+def _norm() -> Pairs:
+    i, d, (s, eps) = index("i"), dimension("d"), positive("s epsilon")
+    c = vector("c")
+    square = total((2 * eps * c[i] / (d * (s + eps) ** 2)) ** 2, i, d)
+    yield square, 4 * eps**2 / (d * (s + eps) ** 4) * (total(c[i] ** 2, i, d) / d)
+
+
+def _vjp() -> Pairs:
+    for shape in ((2,), (2, 3)):
+        xp, eps = Staged(), positive("epsilon")
+        x, g = xp.symbols("x", *shape), xp.symbols("g", *shape[:-1])
+        yield from pairs(normalised_energy_vjp(xp, x, g, eps=eps), xp.gradient(normalised_energy(xp, x, eps=eps), g, x))
+
+
+def _printed() -> Pairs:
+    norms = [sp.Rational(text) for text in _PRINTED.split()]
+    yield fact(max(norms) < sp.Rational("1e-5"))
+    yield rounds_to(max(norms) / sp.Rational("1e-5"), "0.12")
+
+
+def _no_signal() -> Evidence:
+    xp = Staged()
+    gradient = normalised_energy_vjp(xp, xp.asarray([1, 2, 4]), xp.asarray(1), eps=0)
+    return Evidence("the gradient of this loss at x = (1, 2, 4) with ε = 0", "not zero", tuple(gradient.value))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"x": rng.normal(size=(2, int(rng.integers(2, 6)))), "eps": 1e-5}
+
+
+EQUATIONS = (
+    Equation(
+        slug="gradient-norms",
+        number=None,
+        title="Gradient norms of a stack that ends in LayerNorm",
+        statement=r"\mathcal{L} = \frac{1}{d} \sum_i \text{LayerNorm}(\mathbf{x})_i^2",
+        sources=(Source("004", "3.4", 411), Source("004", "3.4", 419), Source("004", "3.4", 422)),
+        symbols=(
+            Symbol(r"\mathbf{x}", r"\mathbb{R}^d", "what enters the last LayerNorm, of mean μ and variance σ²"),
+            Symbol(r"\epsilon", r"\mathbb{R}_{> 0}", "its small number", r"$10^{-5}$ in the example"),
+        ),
+        assumptions=(
+            Assumption("ε is positive", lambda a: a["eps"] > 0),
+            Assumption("scale and shift of the norm are still 1 and 0", lambda a: True),
+        ),
+        sample=_sample,
+        formula=normalised_energy,
+        vjp=normalised_energy_vjp,
+        steps=(
+            Step(
+                slug="almost-constant",
+                claim=r"The mean square of what LayerNorm gives out is $1 - \frac{\epsilon}{\sigma^2 + \epsilon}$: "
+                "this loss is 1, but for ε, whatever the layers before it do.",
+                identity=_almost_constant,
+            ),
+            Step(
+                slug="gradient",
+                claim=r"So its gradient is $\frac{2 \epsilon (x_k - \mu)}{d (\sigma^2 + \epsilon)^2}$: proportional to "
+                "ε.",
+                identity=_gradient,
+            ),
+            Step(
+                slug="norm",
+                claim=r"Its norm is $\frac{2 \epsilon \sigma}{\sqrt{d} (\sigma^2 + \epsilon)^2}$, since $\sum_k (x_k - "
+                r"\mu)^2 = d \sigma^2$.",
+                identity=_norm,
+            ),
+            Step(
+                slug="printed",
+                claim=r"That is why all ten printed norms are below $\epsilon = 10^{-5}$: the largest is $0.12 "
+                r"\epsilon$.",
+                identity=_printed,
+                scope=Scope.NUMERIC,
+                scope_detail="the printed digits; a rerun needs the generator of a library",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="shapes (2) and (2, 3)",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="nothing-to-see",
+                kind="wrong",
+                source=Source("004", "3.4", 422),
+                printed=r"\text{we can see that normalization helps keep gradients consistent across layers}",
+                corrected=r"\text{the loss of this example is constant but for } \epsilon \text{, so that every "
+                r"gradient is of the size of } \epsilon \text{; it shows nothing about layers}",
+                counterexample=_no_signal,
+            ),
+        ),
+    ),
+)

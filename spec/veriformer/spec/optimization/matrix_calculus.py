@@ -1,0 +1,260 @@
+"""Matrix calculus: trace, vec, the Kronecker product and the chain rule (documents 000 and 001, appendix B.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import index, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.euler import over
+from veriformer.spec.staged import Staged, pairs
+
+
+def vec(xp: Any, x: Any) -> Any:
+    """The columns of x [m, n] below one another: [m n], entry j m + i is x_ij."""
+    return xp.reshape(xp.swapaxes(x, 0, 1), (-1,))
+
+
+def trace_of_product(xp: Any, a: Any, b: Any) -> Any:
+    """tr(A B) = vec(Aᵀ)ᵀ vec(B) for a [m, n] and b [n, m]."""
+    return xp.sum(vec(xp, xp.swapaxes(a, 0, 1)) * vec(xp, b))
+
+
+def trace_of_product_vjp(xp: Any, a: Any, b: Any, g: Any) -> tuple[Any, Any]:
+    """dA = g Bᵀ and dB = g Aᵀ, for a number g."""
+    return xp.swapaxes(b, 0, 1) * g, xp.swapaxes(a, 0, 1) * g
+
+
+def kronecker(xp: Any, a: Any, b: Any) -> Any:
+    """A ⊗ B for a [m, n] and b [p, q]: [m p, n q], the blocks a_ij B."""
+    (m, n), (p, q) = a.shape, b.shape
+    return xp.reshape(xp.reshape(a, (m, 1, n, 1)) * xp.reshape(b, (1, p, 1, q)), (m * p, n * q))
+
+
+def vec_of_product(xp: Any, a: Any, x: Any, b: Any) -> Any:
+    """vec(A X B) = (Bᵀ ⊗ A) vec(X), by the larger matrix."""
+    column = xp.reshape(vec(xp, x), (-1, 1))
+    return xp.reshape(xp.matmul(kronecker(xp, xp.swapaxes(b, 0, 1), a), column), (-1,))
+
+
+def sandwich(xp: Any, a: Any, x: Any, b: Any) -> Any:
+    """Y = A X B."""
+    return xp.matmul(xp.matmul(a, x), b)
+
+
+def sandwich_vjp(xp: Any, a: Any, x: Any, b: Any, g: Any) -> tuple[Any, Any, Any]:
+    """dA = G (X B)ᵀ, dX = Aᵀ G Bᵀ, dB = (A X)ᵀ G: the chain rule through Y = A X B."""
+    left, right = xp.matmul(a, x), xp.matmul(x, b)
+    d_x = xp.matmul(xp.matmul(xp.swapaxes(a, 0, 1), g), xp.swapaxes(b, 0, 1))
+    return xp.matmul(g, xp.swapaxes(right, 0, 1)), d_x, xp.matmul(xp.swapaxes(left, 0, 1), g)
+
+
+def _product(i: Any, r: Any) -> Any:
+    """(A X B)_ir with A [m, n], X [n, p], B [p, q]."""
+    a, x, b = vector("A"), vector("X"), vector("B")
+    return over("n", lambda j: over("p", lambda k: a[i, j] * x[j, k] * b[k, r]))
+
+
+def _trace() -> Pairs:
+    # Entry (k, l) of Aᵀ meets entry (k, l) of B: column by column, as vec reads them.
+    a, b = vector("A"), vector("B")
+    trace = over("m", lambda i: over("n", lambda j: a[i, j] * b[j, i]))
+    yield trace, over("m", lambda l: over("n", lambda k: a[l, k] * b[k, l]))
+    yield trace, over("n", lambda k: over("m", lambda l: b[k, l] * a[l, k]))
+
+
+def _kronecker() -> Pairs:
+    # Row (r, i) of Bᵀ ⊗ A holds b_kr a_ij in column (k, j), where vec(X) holds x_jk.
+    a, x, b, (i, r) = vector("A"), vector("X"), vector("B"), index("i r")
+    yield _product(i, r), over("p", lambda k: over("n", lambda j: b[k, r] * a[i, j] * x[j, k]))
+
+
+def _chain_rule() -> Pairs:
+    g, a, b, x = (vector(name) for name in "GABX")
+    i, j, k, r = index("i j k r")
+    loss = over("m", lambda m: over("q", lambda q: g[m, q] * _product(m, q)))
+    yield sp.diff(_product(i, r), x[j, k]), a[i, j] * b[k, r]
+    yield sp.diff(loss, x[j, k]), over("m", lambda m: over("q", lambda q: a[m, j] * g[m, q] * b[k, q]))
+
+
+def _entries_of_y() -> Pairs:
+    # f(Y) = y_11² y_22 + e^{y_12 y_21} of Y = X X, differentiated at once and through Y.
+    x, y = (sp.Matrix(2, 2, sp.symbols(f"{name}_1:5", real=True)) for name in "xy")
+    f = y[0] ** 2 * y[3] + sp.exp(y[1] * y[2])
+    inserted = dict(zip(y, x * x, strict=True))
+    for entry in x:
+        through = sum(sp.diff(f, v).subs(inserted) * sp.diff(inserted[v], entry) for v in y)
+        yield sp.diff(f.subs(inserted), entry), through
+
+
+def _matrices(*shapes: tuple[int, int]) -> list[Any]:
+    return [
+        sp.Matrix(m, n, sp.symbols(f"{name}_1:{m * n + 1}", real=True))
+        for name, (m, n) in zip("axb", shapes, strict=True)
+    ]
+
+
+def _traces() -> Pairs:
+    # tr(A (X B)) by the formula, against SymPy's trace of the product.
+    for shapes in (((1, 2), (2, 2), (2, 1)), ((2, 3), (3, 1), (1, 2)), ((3, 2), (2, 2), (2, 3))):
+        a, x, b = _matrices(*shapes)
+        xp = Staged()
+        yield trace_of_product(xp, *(xp.asarray(m.tolist()) for m in (a, x * b))).value[()], (a * x * b).trace()
+
+
+def _products() -> Pairs:
+    for shapes in (((1, 2), (2, 2), (2, 1)), ((2, 3), (3, 1), (1, 2)), ((2, 1), (1, 2), (2, 3))):
+        matrices = _matrices(*shapes)
+        xp = Staged()
+        lifted = [xp.asarray(m.tolist()) for m in matrices]
+        a, x, b = matrices
+        yield from pairs(vec_of_product(xp, *lifted), list((a * x * b).vec()))
+        yield from pairs(vec(xp, sandwich(xp, *lifted)), list(sp.kronecker_product(b.T, a) * x.vec()))
+
+
+def _trace_vjp() -> Pairs:
+    xp = Staged()
+    x, g, c = xp.symbols("x", 2, 2), xp.symbols("g"), xp.symbols("c")
+    da, db = trace_of_product_vjp(xp, x, x + c, g)
+    yield from pairs(da + db, xp.gradient(trace_of_product(xp, x, x + c), g, x))
+
+
+def _sandwich_vjp() -> Pairs:
+    xp = Staged()
+    a, x, b, g = (xp.symbols(n, *s) for n, s in (("a", (2, 3)), ("x", (3, 2)), ("b", (2, 1)), ("g", (2, 1))))
+    y = sandwich(xp, a, x, b)
+    for argument, gradient in zip((a, x, b), sandwich_vjp(xp, a, x, b, g), strict=True):
+        yield from pairs(gradient, xp.gradient(y, g, argument))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    m, n, p, q = rng.integers(1, 5, size=4)
+    return {"a": rng.normal(size=(m, n)), "x": rng.normal(size=(n, p)), "b": rng.normal(size=(p, q))}
+
+
+def _sample_of_two(rng: np.random.Generator) -> dict[str, Any]:
+    m, n = rng.integers(1, 5, size=2)
+    return {"a": rng.normal(size=(m, n)), "b": rng.normal(size=(n, m))}
+
+
+_CONFORM = Assumption(
+    "the matrices can be multiplied",
+    lambda a: a["a"].shape[1] == a["x"].shape[0] and a["x"].shape[1] == a["b"].shape[0],
+)
+_SYMBOLS = (
+    Symbol("A", r"\mathbb{R}^{m \times n}", "a matrix"),
+    Symbol("X", r"\mathbb{R}^{n \times p}", "a matrix"),
+    Symbol("B", r"\mathbb{R}^{p \times q}", "a matrix"),
+    Symbol(r"\text{vec}(X)", r"\mathbb{R}^{n p}", "the columns of X below one another"),
+)
+
+EQUATIONS = (
+    Equation(
+        slug="trace-vec",
+        number=None,
+        title="Trace and vec",
+        statement=r"\text{tr}(AB) = \text{vec}(A^T)^T \text{vec}(B)",
+        sources=(Source("000", "B.2", 580), Source("001", "B.2", 772)),
+        symbols=(
+            Symbol("A", r"\mathbb{R}^{m \times n}", "a matrix"),
+            Symbol("B", r"\mathbb{R}^{n \times m}", "a matrix"),
+        ),
+        assumptions=(Assumption("the product is square", lambda a: a["a"].shape == a["b"].shape[::-1]),),
+        sample=_sample_of_two,
+        formula=trace_of_product,
+        vjp=trace_of_product_vjp,
+        steps=(
+            Step(
+                slug="entries",
+                claim=r"$\text{tr}(AB) = \sum_i \sum_j a_{ij} b_{ji}$: each entry of B meets the entry of $A^T$ in the "
+                r"same place, and $\text{tr}(AB) = \text{tr}(BA)$.",
+                identity=_trace,
+            ),
+            Step(
+                slug="formula",
+                claim=r"The formula is the trace of the product.",
+                identity=_traces,
+                scope=Scope.ENUMERATED,
+                scope_detail="three shapes up to 3 × 3",
+            ),
+            Step(
+                slug="vjp",
+                claim=r"$\partial\, \text{tr}(AB) / \partial A = B^T$ and $\partial\, \text{tr}(AB) / \partial B = "
+                "A^T$: for $A = X$ and $B = X + c$ together they are the derivative by X.",
+                identity=_trace_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 × 2",
+            ),
+        ),
+    ),
+    Equation(
+        slug="kronecker",
+        number=None,
+        title="Vec of a product",
+        statement=r"\text{vec}(AXB) = (B^T \otimes A)\text{vec}(X)",
+        sources=(Source("000", "B.2", 582), Source("001", "B.2", 773)),
+        symbols=_SYMBOLS,
+        assumptions=(_CONFORM,),
+        sample=_sample,
+        formula=vec_of_product,
+        steps=(
+            Step(
+                slug="entries",
+                claim=r"Row $(r, i)$ of $B^T \otimes A$ holds $b_{kr} a_{ij}$ where $\text{vec}(X)$ holds $x_{jk}$, "
+                r"and $\sum_k \sum_j b_{kr} a_{ij} x_{jk} = (AXB)_{ir}$.",
+                identity=_kronecker,
+            ),
+            Step(
+                slug="formula",
+                claim="Both sides agree with the product, and with SymPy's own Kronecker product.",
+                identity=_products,
+                scope=Scope.ENUMERATED,
+                scope_detail="three triples of shapes up to 3",
+            ),
+        ),
+    ),
+    Equation(
+        slug="matrix-chain-rule",
+        number=None,
+        title="The chain rule for matrices",
+        statement=r"\frac{\partial f}{\partial X} = \sum_Y \frac{\partial f}{\partial Y} \frac{\partial Y}{\partial X}",
+        sources=(Source("000", "B.2", 584), Source("001", "B.2", 774), Source("002", "2.2.3", 385)),
+        symbols=(
+            *_SYMBOLS,
+            Symbol("Y", r"\mathbb{R}^{m \times q}", "a function of X", "the sum runs over its entries"),
+            Symbol("f", r"\mathbb{R}", "a function of Y"),
+        ),
+        assumptions=(_CONFORM,),
+        sample=_sample,
+        formula=sandwich,
+        vjp=sandwich_vjp,
+        steps=(
+            Step(
+                slug="entries",
+                claim=r"The sum is over the entries of Y: $\frac{\partial f}{\partial x_{jk}} = \sum_{il} "
+                r"\frac{\partial f}{\partial y_{il}} \frac{\partial y_{il}}{\partial x_{jk}}$. Here for $Y = X X$ and "
+                "$f = y_{11}^2 y_{22} + e^{y_{12} y_{21}}$.",
+                identity=_entries_of_y,
+                scope=Scope.ENUMERATED,
+                scope_detail="one function, 2 × 2",
+            ),
+            Step(
+                slug="sandwich",
+                claim="For $Y = AXB$ the derivative of $y_{ir}$ by $x_{jk}$ is $a_{ij} b_{kr}$, and with $G = "
+                r"\partial f / \partial Y$ the sum is a product of matrices again: $\partial f / \partial X = A^T G "
+                "B^T$.",
+                identity=_chain_rule,
+            ),
+            Step(
+                slug="vjp",
+                claim=r"Likewise $\partial f / \partial A = G (XB)^T$ and $\partial f / \partial B = (AX)^T G$.",
+                identity=_sandwich_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="A 2 × 3, X 3 × 2, B 2 × 1",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,128 @@
+"""What momentum is said to do: roll over bumps, speed up in consistent directions, slow down where they change."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import positive, real
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.momentum import Moving, sgd_momentum
+from veriformer.spec.optimization.printed import fact
+
+
+def _next_velocity(v: Any, g: Any) -> Any:
+    xp = Symbolic()
+    (state,) = sgd_momentum(xp, [Moving(0, v)], [g], lr=positive("eta"), beta=positive("beta"))
+    return state.v.value[()]
+
+
+def _consistent() -> Pairs:
+    beta, (g, e) = positive("beta"), real("g e")
+    yield _next_velocity(g + e, g), g + beta * e
+
+
+def _changing() -> Pairs:
+    beta, (g, e) = positive("beta"), real("g e")
+    kappa = (1 - beta) / (1 + beta)
+    yield _next_velocity(-kappa * g + e, g), kappa * g + beta * e
+
+
+def _reversed() -> Pairs:
+    g = real("g")
+    yield _next_velocity(g, -g), g - 2 * (1 - positive("beta")) * g
+
+
+def _bumpy_slope(x: Fraction) -> Fraction:
+    """The slope of a line that falls to the right, but for a bump of height 1/8 between 0 and 1/4."""
+    return Fraction(1, 2) if 0 <= x < Fraction(1, 4) else Fraction(-1)
+
+
+def _farthest(beta: Fraction) -> Fraction:
+    """The largest of 60 positions, from rest at −2 on the bumpy slope with η = 0.1."""
+    x, v, farthest = Fraction(-2), Fraction(0), Fraction(-2)
+    for _ in range(60):
+        v = beta * v + (1 - beta) * _bumpy_slope(x)
+        x -= v / 10
+        farthest = max(farthest, x)
+    return farthest
+
+
+def _bump() -> Pairs:
+    yield fact(_farthest(Fraction(0)) < Fraction(1, 4))
+    yield fact(_farthest(Fraction(9, 10)) > 2)
+
+
+def _stability() -> Pairs:
+    # One step on the loss λ θ² / 2, whose gradient is λ θ, as a matrix over (v, θ).
+    beta, eta, lam, z = positive("beta"), positive("eta"), positive("lambda"), real("z")
+    v, theta = real("v theta")
+    xp = Symbolic()
+    (after,) = sgd_momentum(xp, [Moving(theta, v)], [lam * theta], lr=eta, beta=beta)
+    rows = [after.v.value[()], after.theta.value[()]]
+    step = sp.Matrix([[sp.diff(row, x) for x in (v, theta)] for row in rows])
+    polynomial = (z * sp.eye(2) - step).det()
+    yield polynomial, z**2 - (1 + beta - eta * (1 - beta) * lam) * z + beta
+    yield polynomial.subs(z, 1), eta * (1 - beta) * lam
+    yield polynomial.subs(z, -1), (1 - beta) * (2 * (1 + beta) / (1 - beta) - eta * lam)
+
+
+_SOURCES = (Source("000", "9.1", 63), Source("001", "9.1", 67))
+
+EQUATIONS = (
+    Equation(
+        slug="momentum-claims",
+        number=None,
+        title="What momentum does",
+        statement=r"\text{Roll through small bumps; speed up in consistent directions; slow down when direction "
+        r"changes}",
+        sources=_SOURCES,
+        symbols=(
+            Symbol("v", r"\mathbb{R}", "the velocity in one coordinate"),
+            Symbol("g", r"\mathbb{R}", "the gradient there"),
+            Symbol(r"\beta", "[0, 1)", "how much of the velocity is kept"),
+            Symbol(r"\lambda", r"\mathbb{R}_{> 0}", r"curvature of the loss $\lambda \theta^2 / 2$"),
+        ),
+        steps=(
+            Step(
+                slug="consistent",
+                claim=r"Under one gradient g the distance of the velocity from g shrinks by $\beta$ at each step. From "
+                r"rest it speeds up to g and stays below it: as printed, with $(1 - \beta)$, momentum never moves "
+                r"faster than gradient descent with the same $\eta$; without that factor it is $1 / (1 - \beta)$ "
+                "times as fast.",
+                identity=_consistent,
+            ),
+            Step(
+                slug="changing",
+                claim=r"Gradients $g, -g, g, \ldots$ bring the velocity to $\pm \kappa g$ with $\kappa = (1 - \beta) / "
+                r"(1 + \beta)$, for whatever else is in it shrinks by $\beta$. For $\beta = 0.9$ steps across a valley "
+                "are a nineteenth as long.",
+                identity=_changing,
+            ),
+            Step(
+                slug="reversed",
+                claim=r"A first gradient in the opposite direction takes $2 (1 - \beta) g$ off the velocity g: it "
+                "slows down, and does not turn at once.",
+                identity=_reversed,
+            ),
+            Step(
+                slug="bump",
+                claim=r"On a slope of 1 with a bump of slope 1/2 and width 1/4, gradient descent with $\eta = 0.1$ "
+                r"stays in front of the bump, and momentum with $\beta = 0.9$ rolls over it.",
+                identity=_bump,
+                scope=Scope.NUMERIC,
+                scope_detail="one slope, 60 steps in exact fractions; a bump high or wide enough stops either",
+            ),
+            Step(
+                slug="stability",
+                claim=r"On $\lambda \theta^2 / 2$ a step is linear, with characteristic polynomial $p(z) = z^2 - (1 + "
+                r"\beta - \eta (1 - \beta) \lambda) z + \beta$. Its roots lie inside the unit circle exactly if $p(1) "
+                r"> 0$, $p(-1) > 0$ and $|p(0)| < 1$: for $0 < \eta \lambda < 2 \frac{1 + \beta}{1 - \beta}$, so that "
+                r"$\beta = 0.9$ admits a rate 19 times that of gradient descent. That is where its speed comes from.",
+                identity=_stability,
+            ),
+        ),
+    ),
+)

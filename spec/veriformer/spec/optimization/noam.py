@@ -1,0 +1,125 @@
+"""The original Transformer schedule: warmup, then decay by the inverse square root (documents 000 and 001, 9.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import positive
+from veriformer.spec.lazy import sp
+
+
+def noam(xp: Any, step: int, *, d_model: int, warmup_steps: int) -> Any:
+    """d^−½ · min(t^−½, t · T^−3/2) at step t ≥ 1, with T ≥ 1 steps of warmup."""
+    t, warm = xp.asarray(step), xp.asarray(warmup_steps)
+    rate = t / (warm * xp.sqrt(warm)) if step < warmup_steps else 1 / xp.sqrt(t)
+    return rate / xp.sqrt(xp.asarray(d_model))
+
+
+# In the proofs t = a² and T = b² are any positive numbers, written so that their roots are a and b.
+
+
+def _printed(a: Any, b: Any) -> Any:
+    return sp.Min(1 / a, a**2 / b**3) / sp.sqrt(positive("d"))
+
+
+def _peak(b: Any) -> Any:
+    return 1 / sp.sqrt(positive("d") * b**2)
+
+
+def _rises() -> Pairs:
+    a, slack = positive("a s")
+    b = a + slack
+    yield _printed(a, b), _peak(b) * a**2 / b**2
+
+
+def _falls() -> Pairs:
+    b, slack = positive("b s")
+    a = b + slack
+    yield _printed(a, b), _peak(b) * b / a
+
+
+def _combined() -> Pairs:
+    low, slack = positive("a s")
+    high = low + slack
+    for a, b in ((low, high), (high, low)):
+        yield _printed(a, b), _peak(b) * sp.Min(a**2 / b**2, 1) * sp.Min(b / a, 1)
+
+
+def _joint() -> Pairs:
+    # What is lost per step on the way from the joint: back by T − t steps, and on by t − T.
+    a, slack = positive("a s")
+    b = a + slack
+    yield (_peak(b) - _printed(a, b)) / (b**2 - a**2), _peak(b) / b**2
+    yield (_peak(a) - _printed(b, a)) / (b**2 - a**2), _peak(a) / (b * (a + b))
+
+
+def _formula() -> Pairs:
+    d, xp = positive("d"), Symbolic()
+    for warm in (1, 2, 4):
+        for t in range(1, 6):
+            branches = (sp.Integer(t) ** sp.Rational(-1, 2), t * sp.Integer(warm) ** sp.Rational(-3, 2))
+            rate = noam(xp, t, d_model=d, warmup_steps=warm).value[()]
+            yield rate, sp.Min(*branches, evaluate=False) / sp.sqrt(d)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {name: int(rng.integers(1, 20)) for name in ("step", "d_model", "warmup_steps")}
+
+
+EQUATIONS = (
+    Equation(
+        slug="noam",
+        number=None,
+        title="The original Transformer schedule",
+        statement=r"\eta_t = d_{\text{model}}^{-0.5} \cdot \min(t^{-0.5}, t \cdot T_{\text{warmup}}^{-1.5})",
+        sources=(Source("000", "9.3", 186), Source("001", "9.3", 230)),
+        symbols=(
+            Symbol("t", r"\mathbb{N}", "the step, counted from 1"),
+            Symbol(r"T_{\text{warmup}}", r"\mathbb{N}", "the number of steps of warmup"),
+            Symbol(r"d_{\text{model}}", r"\mathbb{N}", "model width"),
+        ),
+        assumptions=(
+            Assumption("steps count from 1", lambda a: a["step"] >= 1),
+            Assumption("there is at least one step of warmup", lambda a: a["warmup_steps"] >= 1),
+        ),
+        sample=_sample,
+        formula=noam,
+        steps=(
+            Step(
+                slug="rises",
+                claim=r"For $t < T$ the second argument is the smaller: with the peak $p = (d T)^{-1/2}$ the rate is "
+                r"$p \, t / T$, a linear warmup.",
+                identity=_rises,
+            ),
+            Step(
+                slug="falls",
+                claim=r"For $t > T$ it is the first: $p \sqrt{T / t}$, decay by the inverse square root.",
+                identity=_falls,
+            ),
+            Step(
+                slug="combined",
+                claim=r"So $\eta_t = p \cdot \min(t / T, 1) \cdot \min(\sqrt{T / t}, 1)$: warmup (10) to the largest "
+                "rate p, times the decay. A warmup or a width four times as large halves p.",
+                identity=_combined,
+            ),
+            Step(
+                slug="joint",
+                claim="The two meet at p: before T the rate is short of p by $p / T$ per step, and after it by "
+                r"$\frac{p}{\sqrt{t} (\sqrt{t} + \sqrt{T})}$ per step after it. That is a kink: up with slope $p / T$, "
+                "down with half of it.",
+                identity=_joint,
+            ),
+            Step(
+                slug="formula",
+                claim="What is computed is the statement.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="T = 1, 2 and 4, t ≤ 5, any width",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,170 @@
+"""The residual block, and the flow that it approximates (equation 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.euler import LOCAL_ERROR, over
+from veriformer.spec.staged import Staged, pairs
+
+
+def residual(xp: Any, x: Any, fx: Any, *, scale: Any = 1.0) -> Any:
+    """x + scale · F(x), given F(x) as `fx` of the same shape: an Euler step of (4) of length `scale`."""
+    return xp.asarray(x) + (fx if scale == 1 else fx * scale)
+
+
+def residual_vjp(xp: Any, x: Any, fx: Any, g: Any, *, scale: Any = 1.0) -> tuple[Any, Any]:
+    """dx = g, untouched, and d(fx) = scale · g."""
+    return g, g if scale == 1 else g * scale
+
+
+def _euler() -> Pairs:
+    # Two blocks after each other, each of half the scale, against one: what half the step length gains on F = a x.
+    a, x = real("a x")
+    xp = Symbolic()
+    h = xp.asarray(x)
+    for _ in range(2):
+        h = residual(xp, h, h * a, scale=sp.Rational(1, 2))
+    yield h.value[()] - residual(xp, xp.asarray(x), xp.asarray(a * x)).value[()], a**2 / 4 * x
+
+
+def _unit_step() -> Pairs:
+    # ∫₀¹ (1 − s) e^{as} ds by its antiderivative.
+    a, s = real("a s")
+    primitive = ((1 - s) / a + 1 / a**2) * sp.exp(a * s)
+    yield sp.diff(primitive, s), (1 - s) * sp.exp(a * s)
+    yield a**2 * (primitive.subs(s, 1) - primitive.subs(s, 0)), sp.exp(a) - (1 + a)
+
+
+def _jacobian() -> Pairs:
+    h, w, (i, k) = vector("h"), vector("J"), index("i k")
+    yield sp.diff(h[i] + over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + w[i, k]
+
+
+def _one_block_more() -> Pairs:
+    j_, p, (i, k) = vector("J"), vector("P"), index("i k")
+    block = over("n", lambda j: (delta(i, j) + j_[i, j]) * p[j, k])
+    yield block, p[i, k] + over("n", lambda j: j_[i, j] * p[j, k])
+
+
+def _paths() -> Pairs:
+    blocks = [sp.Matrix(2, 2, sp.symbols(f"{name}_1:5", real=True)) for name in "abc"]
+    one = sp.eye(2)
+    a, b, c = blocks
+    through = one + a + b + c + a * b + a * c + b * c + a * b * c
+    yield from zip((one + a) * (one + b) * (one + c), through, strict=True)
+
+
+def _depth() -> Pairs:
+    # Each factor of the quotient is at least 1, since e^x − (1 + x) = x² ∫ (1 − s) e^{xs} ds ≥ 0.
+    c, depth = positive("c"), dimension("L")
+    yield (sp.exp(c / depth) / (1 + c / depth)) ** depth, sp.exp(c) / (1 + c / depth) ** depth
+
+
+def _vjp() -> Pairs:
+    # Through a block with F(x) = x², both gradients flow back to x.
+    xp = Staged()
+    x, g = xp.symbols("x", 2, 2), xp.symbols("g", 2, 2)
+    for scale in (1, real("alpha")):
+        dx, dfx = residual_vjp(xp, x, x * x, g, scale=scale)
+        yield from pairs(dx + dfx * x * 2, xp.gradient(residual(xp, x, x * x, scale=scale), g, x))
+
+
+def _blocked_highway() -> Evidence:
+    xp, h = Symbolic(), real("h")
+    out = residual(xp, xp.asarray(h), xp.asarray(-h)).value[()]
+    return Evidence(
+        "F(h) = −h: the derivative of the block, through which all gradients pass", "not zero", sp.diff(out, h)
+    )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    x, fx = rng.normal(size=(2, 2, 3))
+    return {"x": x, "fx": fx, "scale": float(rng.uniform(0, 1))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="residual-flow",
+        number="4",
+        title="Residual blocks as a discretised flow",
+        statement=r"\frac{d\mathbf{h}}{dt} = F(\mathbf{h}), \quad \mathbf{h}_{l+1} = \mathbf{h}_l + F(\mathbf{h}_l)",
+        sources=(Source("002", "2.1.3", 328), Source("002", "2.1.3", 326)),
+        symbols=(
+            Symbol(r"\mathbf{h}", r"\mathbb{R}^n", "the hidden state"),
+            Symbol("F", r"\mathbb{R}^n \to \mathbb{R}^n", "the block without its skip connection", "differentiable"),
+            Symbol("J", r"\mathbb{R}^{n \times n}", "the Jacobian of F"),
+        ),
+        assumptions=(Assumption("F keeps the shape", lambda a: a["x"].shape == a["fx"].shape),),
+        sample=_sample,
+        formula=residual,
+        vjp=residual_vjp,
+        steps=(
+            *LOCAL_ERROR,
+            Step(
+                slug="unit-step",
+                claim=r"A residual block is such a step of length 1. On $F = a h$ it misses $e^a - (1 + a) = a^2 "
+                r"\int_0^1 (1 - s) e^{as} ds$ of the flow: it approximates it only where F changes little within a "
+                "block.",
+                identity=_unit_step,
+            ),
+            Step(
+                slug="shorter-steps",
+                claim=r"Two blocks at half the scale differ from one by $\frac{a^2}{4} h$, half of the leading error "
+                r"$\frac{a^2}{2} h$: more and weaker blocks come closer to the flow.",
+                identity=_euler,
+            ),
+            Step(
+                slug="jacobian",
+                claim=r"The Jacobian of a block is $I + J$: the gradient passes unchanged beside F.",
+                identity=_jacobian,
+            ),
+            Step(
+                slug="one-block-more",
+                claim=r"A block after others with Jacobian P gives $(I + J) P = P + J P$: whatever gradient there was "
+                "stays as a term, for any number of blocks.",
+                identity=_one_block_more,
+            ),
+            Step(
+                slug="paths",
+                claim=r"Multiplied out, L blocks are $2^L$ paths, from I, which passes all of them by, to the product "
+                "of all J, which is all that a stack without skip connections has.",
+                identity=_paths,
+                scope=Scope.ENUMERATED,
+                scope_detail="L = 3, n = 2",
+            ),
+            Step(
+                slug="depth",
+                claim="L blocks that each stretch by a factor of at most $1 + a$ stretch by at most $(1 + a)^L$, "
+                r"which grows without bound for a fixed a; with $a = c / L$ it stays below $e^c$, for $1 + a \le e^a$.",
+                identity=_depth,
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative: here both parts of it, through a "
+                "block.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="shape (2, 2), with and without a scale",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="highway-can-be-blocked",
+                kind="imprecise",
+                source=Source("002", "2.1.3", 335),
+                printed=r"\text{gradients can flow directly backward \ldots ensuring that even early layers receive "
+                r"useful training signals}",
+                corrected=r"\text{the identity is one term of } I + J \text{; where } J \text{ is near } -I "
+                r"\text{ they cancel}",
+                counterexample=_blocked_highway,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,100 @@
+"""The loss that a training loop prints: a mean of batch means, and by what it is divided (document 004, 4.4)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import fact, rounds_to
+
+_PRINTED = ("0.4878", "0.3715", "0.2676", "0.1982", "0.1702")
+
+
+def epoch_loss(xp: Any, losses: Any) -> Any:
+    """The mean loss of an epoch, from the mean losses [K] of its K batches of one size."""
+    return xp.sum(losses, axis=0) / losses.shape[0]
+
+
+def _mean_of_means() -> Pairs:
+    (i, k), (n, batches), loss = index("i k"), (dimension("n"), dimension("K")), vector("l")
+    mean = total(total(loss[k, i], i, n) / n, k, batches) / batches
+    yield mean, total(total(loss[k, i], i, n), k, batches) / (n * batches)
+
+
+def _divided_by_sequences() -> Pairs:
+    (i, k), (n, batches), loss = index("i k"), (dimension("n"), dimension("K")), vector("l")
+    printed = total(total(loss[k, i], i, n) / n, k, batches) / (n * batches)
+    yield printed, total(total(loss[k, i], i, n), k, batches) / (n * batches) / n
+
+
+def _printed() -> Pairs:
+    values = [sp.Rational(text) for text in _PRINTED]
+    yield fact(all(after < before for before, after in pairwise(values)))
+    yield rounds_to(16 * values[0], "7.80")
+    yield rounds_to(16 * values[-1], "2.72")
+
+
+def _sixteenth() -> Evidence:
+    xp = Symbolic()
+    losses = xp.asarray([1] * 16)
+    printed = xp.sum(losses).value[()] / 256
+    return Evidence("16 batches of 16 sequences, each of mean loss 1", printed, epoch_loss(xp, losses).value[()])
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"losses": rng.uniform(0, 10, size=int(rng.integers(1, 6)))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="training-loss",
+        number=None,
+        title="The mean loss of an epoch",
+        statement=r"\text{losses.append(total\_loss / len(input\_ids))}",
+        sources=(Source("004", "4.4", 562), Source("004", "4.4", 573), Source("004", "4.4", 587)),
+        symbols=(
+            Symbol("K", r"\mathbb{N}", "the number of batches", "16 in the example"),
+            Symbol("n", r"\mathbb{N}", "the number of sequences in a batch", "16 in the example"),
+        ),
+        assumptions=(Assumption("there is a batch", lambda a: len(a["losses"]) > 0),),
+        sample=_sample,
+        formula=epoch_loss,
+        steps=(
+            Step(
+                slug="mean-of-means",
+                claim="With batches of one size the mean over everything is the mean of the batch means.",
+                identity=_mean_of_means,
+            ),
+            Step(
+                slug="divided-by-sequences",
+                claim=r"The sum of the K batch means divided by the number $K n$ of sequences, as the loop does, is "
+                r"the mean loss divided by n once more.",
+                identity=_divided_by_sequences,
+            ),
+            Step(
+                slug="printed",
+                claim="The five printed losses do fall, as the text says; the mean losses are 16 times as large, from "
+                "7.80 to 2.72.",
+                identity=_printed,
+                scope=Scope.NUMERIC,
+                scope_detail="the printed digits",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="divided-twice",
+                kind="wrong",
+                source=Source("004", "4.4", 562),
+                printed=r"\text{losses.append(total\_loss / len(input\_ids))} \quad \text{(Average Loss)}",
+                corrected=r"\text{divide by the number of batches, since total\_loss sums batch means}",
+                counterexample=_sixteenth,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,127 @@
+"""Linear warmup of the learning rate (equation 10)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, total
+from veriformer.spec.lazy import sp
+
+
+def warmup(xp: Any, step: int, *, max_lr: Any, warmup_steps: int) -> Any:
+    """η_max · min(t / T, 1) at step t ≥ 0 (equation 10): 0 at t = 0, and η_max at once where T = 0."""
+    return xp.asarray(max_lr) * (Fraction(step, warmup_steps) if step < warmup_steps else 1)
+
+
+def _printed(t: Any, warmup_steps: Any) -> Any:
+    return positive("eta") * sp.Min(t / warmup_steps, 1)
+
+
+def _rises() -> Pairs:
+    # t < T, the slack between them written out.
+    t, slack, eta = positive("t s eta")
+    yield _printed(t, t + slack), eta * t / (t + slack)
+
+
+def _stays() -> Pairs:
+    warmup_steps, slack, eta = positive("T s eta")
+    yield _printed(warmup_steps + slack, warmup_steps), eta
+
+
+def _joint() -> Pairs:
+    # s before T the rate is still η s / T short: nothing, as s goes to 0.
+    short, rest, eta = positive("s r eta")
+    warmup_steps = short + rest
+    yield eta - _printed(rest, warmup_steps), eta * short / warmup_steps
+
+
+def _half_the_way() -> Pairs:
+    t, k, eta = dimension("T"), index("k"), positive("eta")
+    yield total(eta * k / t, k, t), eta * (t + 1) / 2
+
+
+def _formula() -> Pairs:
+    eta, xp = positive("eta"), Symbolic()
+    for warmup_steps in range(1, 4):
+        for t in range(5):
+            rate = warmup(xp, t, max_lr=eta, warmup_steps=warmup_steps).value[()]
+            yield rate, eta * sp.Min(sp.Rational(t, warmup_steps), 1, evaluate=False)
+
+
+def _nothing_to_warm_up() -> Evidence:
+    return Evidence("T_warmup = 0 at t = 0, in units of η_max", sp.S.Zero / sp.S.Zero, 1)
+
+
+def sample(rng: np.random.Generator) -> dict[str, Any]:
+    """A step, and arguments of every schedule."""
+    t, end = sorted(int(n) for n in rng.integers(1, 20, size=2))
+    return {"step": int(rng.integers(0, 25)), "max_lr": float(rng.uniform(0, 1)), "warmup_steps": t, "total_steps": end}
+
+
+EQUATIONS = (
+    Equation(
+        slug="warmup",
+        number="10",
+        title="Linear warmup",
+        statement=r"\eta_t = \eta_{\text{max}} \cdot \min\left(\frac{t}{T_{\text{warmup}}}, 1\right)",
+        sources=(Source("000", "9.3", 158), Source("001", "9.3", 194)),
+        symbols=(
+            Symbol(r"\eta_t", r"\mathbb{R}_{\ge 0}", "the learning rate of step t"),
+            Symbol(r"\eta_{\text{max}}", r"\mathbb{R}_{\ge 0}", "the largest rate"),
+            Symbol("t", r"\mathbb{N}_0", "the step, counted from 0"),
+            Symbol(r"T_{\text{warmup}}", r"\mathbb{N}", "the number of steps of warmup", "positive"),
+        ),
+        assumptions=(
+            Assumption("there are steps of warmup", lambda a: a["warmup_steps"] > 0),
+            Assumption("the step is not negative", lambda a: a["step"] >= 0),
+        ),
+        sample=lambda rng: {name: x for name, x in sample(rng).items() if name != "total_steps"},
+        formula=warmup,
+        steps=(
+            Step(
+                slug="rises",
+                claim=r"For $t < T$ the rate is $\eta_{\max} t / T$: a straight line from 0.",
+                identity=_rises,
+            ),
+            Step(
+                slug="stays",
+                claim=r"From $t = T$ on it is $\eta_{\max}$.",
+                identity=_stays,
+            ),
+            Step(
+                slug="joint",
+                claim=r"The two meet: s steps before T the rate is $\eta_{\max} s / T$ short of the largest, which "
+                "vanishes with s.",
+                identity=_joint,
+            ),
+            Step(
+                slug="half-the-way",
+                claim=r"The rates of steps 1 to T sum to $\eta_{\max} (T + 1) / 2$: warmup goes about half as far as "
+                "the full rate would.",
+                identity=_half_the_way,
+            ),
+            Step(
+                slug="formula",
+                claim="What is computed is the statement.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="T ≤ 3, t ≤ 4, any rate",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="no-warmup",
+                kind="imprecise",
+                source=Source("000", "9.3", 158),
+                printed=r"\eta_t = \eta_{\text{max}} \cdot \min\left(\frac{t}{T_{\text{warmup}}}, 1\right)",
+                corrected=r"\text{for } T_{\text{warmup}} > 0 \text{; without warmup } \eta_t = \eta_{\text{max}}",
+                counterexample=_nothing_to_warm_up,
+            ),
+        ),
+    ),
+)
