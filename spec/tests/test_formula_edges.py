@@ -11,7 +11,7 @@ from veriformer.spec.clipping import clip_grad_norm, global_norm
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
 from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
-from veriformer.spec.masks import causal_mask, visible
+from veriformer.spec.masks import causal_mask, masked_softmax, visible
 from veriformer.spec.online_softmax import State, finish, merge, partial
 from veriformer.spec.perplexity import perplexity, perplexity_vjp
 from veriformer.spec.points import equals, sum_to_shape
@@ -117,6 +117,14 @@ def test_a_bias_of_minus_infinity_hides(xp):
     with_mask = run_vjp(q, k, v, g, xp, mask=mask, bias=xp.asarray(np.zeros((3, 5))))
     assert all((a == b).all() for a, b in zip(with_bias, with_mask, strict=True))
     assert (with_bias[3][~mask] == 0).all()
+
+
+@every_arithmetic
+def test_the_shift_is_the_largest_visible_score(xp):
+    s = xp.asarray([[-1e4, -1e4, 0.0], [1e4, 1e4, -1e4]])
+    see = np.array([[True, True, False], [True, False, True]])
+    assert floats(masked_softmax(xp, s, see)).tolist()[0] == [0.5, 0.5, 0.0]
+    assert floats(masked_softmax(xp, s, see)).tolist()[1][:2] == [1.0, 0.0]
 
 
 def test_poison_behind_a_mask_is_never_touched():

@@ -68,7 +68,9 @@ FALSE = {
     "transposed": (total(X[I, J], J, N), total(X[J, I], J, N)),
     "off the diagonal": (delta(I, J), sp.S.One),
     "root": (sp.sqrt(P + Q), sp.sqrt(P) + sp.sqrt(Q)),
+    "even and odd powers of a root": (sp.sqrt(P + Q), sp.S.One),
     "logarithm": (sp.log(P + Q), sp.log(P) + sp.log(Q)),
+    "logarithm of negative numbers": (sp.log(A * B), sp.log(A) + sp.log(B)),
     "one term too many": (total(X[I], I, N + 1), total(X[I], I, N)),
     "smallest": (sp.Min(1, P), P),
 }
@@ -251,7 +253,7 @@ def test_all_steps_of_a_selection_are_proved_in_parallel_and_then_remembered(tmp
         (("20-24a",), ["20", "21", "22", "23", "24a"]),
         (("24b-25",), ["24b", "25"]),
         (("20-24",), ["20", "21", "22", "23", "24a", "24b"]),
-        (("*norm*", "1"), ["1", "19", "rms-norm"]),
+        (("*s-norm", "layer-n?rm", "1"), ["1", "19", "rms-norm"]),
         (("online-softmax",), ["online-softmax"]),
         (("1", "1", "softmax"), ["1"]),
     ],
@@ -266,7 +268,7 @@ def test_all_equations_in_the_order_of_their_numbers():
     assert labels.index("2") < labels.index("11") < labels.index("24a") < labels.index("24b") < labels.index("rms-norm")
 
 
-@pytest.mark.parametrize("selection", ["99", "20-10", "26-40", "nothing", "24c"])
+@pytest.mark.parametrize("selection", ["99", "20-10", "90-99", "nothing", "24c"])
 def test_unknown_equations_are_answered_by_a_list(selection):
     with pytest.raises(UnknownEquationError, match=rf"{selection}.*24a, 24b"):
         select("1", selection)

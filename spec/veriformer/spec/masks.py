@@ -57,8 +57,8 @@ def masked_softmax(xp: Any, s: Any, see: Mask) -> Any:
     if s.shape[-1] == 0:
         return s
     some = see.any(axis=-1, keepdims=True)
-    m = xp.where(some, xp.max(xp.where(see, s, -math.inf), axis=-1, keepdims=True), 0)
-    e = xp.where(see, xp.exp(xp.where(see, s - m, 0)), 0)
+    m = xp.max(xp.where(see, s, -math.inf), axis=-1, keepdims=True)
+    e = xp.where(see, xp.exp(s - m), 0)
     return e / xp.where(some, xp.sum(e, axis=-1, keepdims=True), 1)
 
 
