@@ -1,0 +1,257 @@
+"""Encodings, rotations and biases of positions by a second route, at their edges, and their claims."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
+from veriformer.spec.claim import Claim
+from veriformer.spec.equation import Source
+from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
+from veriformer.spec.positions.angles import frequencies
+from veriformer.spec.positions.claims import CLAIMS
+from veriformer.spec.positions.learned import add_positions, add_positions_vjp
+from veriformer.spec.positions.sinusoidal import sinusoidal_encoding
+from veriformer.spec.positions.t5_bias import edges, t5_bias, t5_bias_vjp, t5_relative_position_bucket
+from veriformer.spec.registry import select
+from veriformer.spec.staged import entries
+
+XP = Float()
+# Two computations with 300 bits agree when they are rounded to fp64.
+EXACT = Exact(300)
+RNG = np.random.default_rng(0)
+
+
+def floats(x):
+    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
+
+
+def same(ours, theirs):
+    return floats(ours).tolist() == floats(np.array(theirs, dtype=object)).tolist()
+
+
+def sinusoid(c, p, j, d, base=10000):
+    angle = p / c.power(base, c.mpf(j - j % 2) / d)
+    return c.cos(angle) if j % 2 else c.sin(angle)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "base"), [(5, 8, 10000.0), (3, 2, 10000.0), (4, 6, 500.0), (1, 4, 2.0), (3, 7, 10.0)]
+)
+def test_sinusoidal_encoding_by_two_routes(n, d, base):
+    table = [[sinusoid(EXACT.context, p, j, d, base) for j in range(d)] for p in range(n)]
+    assert same(sinusoidal_encoding(EXACT, n, d, base=base), table)
+
+
+def test_an_encoding_of_no_positions_is_empty():
+    assert sinusoidal_encoding(XP, 0, 6).shape == (0, 6)
+
+
+def test_encodings_move_by_one_matrix():
+    c, d, k = EXACT.context, 4, 3
+    table = sinusoidal_encoding(EXACT, 60, d).value
+    matrix = np.full((d, d), c.mpf(0), dtype=object)
+    for i in range(0, d, 2):
+        angle = k / c.power(10000, c.mpf(i) / d)
+        matrix[i, i] = matrix[i + 1, i + 1] = c.cos(angle)
+        matrix[i + 1, i], matrix[i, i + 1] = c.sin(angle), -c.sin(angle)
+    assert same(table[:-k] @ matrix, table[k:])
+
+
+def test_scaled_frequencies():
+    plain = floats(frequencies(EXACT, 8))
+    linear, ntk = (floats(frequencies(EXACT, 8, scaling=(kind, 4.0))) for kind in ("linear", "ntk"))
+    assert (linear == plain / 4).all()
+    assert ntk[0] == 1
+    assert ntk[-1] == plain[-1] / 4
+    assert (np.diff(ntk / plain) < 0).all()
+    assert floats(frequencies(EXACT, 2, scaling=("ntk", 4.0))).tolist() == [1.0]
+
+
+def test_unknown_scaling_is_refused():
+    with pytest.raises(ValueError, match="scaling"):
+        frequencies(XP, 8, scaling=("yarn", 2.0))
+
+
+def slopes_of_the_paper(n):
+    """By the recursion of the paper's authors."""
+    c = EXACT.context
+    if n & (n - 1) == 0:
+        start = c.power(2, -c.mpf(8) / n)
+        return [start * start**i for i in range(n)]
+    below = 2 ** int(np.floor(np.log2(n)))
+    return slopes_of_the_paper(below) + slopes_of_the_paper(2 * below)[0::2][: n - below]
+
+
+@pytest.mark.parametrize("heads", [*range(1, 20), 32, 71, 128])
+def test_slopes_are_those_of_the_paper(heads):
+    ours = alibi_slopes(EXACT, heads)
+    assert same(ours, slopes_of_the_paper(heads))
+    assert len(set(entries(ours))) == heads
+
+
+def test_slopes_of_eight_and_of_three_heads():
+    assert floats(alibi_slopes(EXACT, 8)).tolist() == [2.0**-k for k in range(1, 9)]
+    assert floats(alibi_slopes(EXACT, 3)).tolist() == [2.0**-4, 2.0**-8, 2.0**-2]
+
+
+def test_slopes_of_other_counts_are_not_one_sequence():
+    xp = Rounded(FORMATS["fp32"])
+    value, bound = xp.judgeable(alibi_slopes(xp, 12))
+    one_sequence = 2.0 ** (-8 * np.arange(1, 13) / 12)
+    assert (abs(one_sequence - value) > bound).any()
+    assert (abs(np.float32(floats(np.array(slopes_of_the_paper(12)))) - value) <= bound).all()
+
+
+@pytest.mark.parametrize(("n_q", "n_k"), [(4, 4), (1, 5), (2, 3), (5, 2), (0, 3)])
+def test_alibi_by_counting(n_q, n_k):
+    bias = floats(alibi_bias(EXACT, 8, n_q, n_k))
+    expected = [
+        [[-(2.0 ** -(h + 1)) * abs(i + n_k - n_q - j) for j in range(n_k)] for i in range(n_q)] for h in range(8)
+    ]
+    assert bias.shape == (8, n_q, n_k)
+    assert bias.tolist() == expected
+
+
+def test_decoding_reads_the_last_row():
+    assert (floats(alibi_bias(XP, 6, 1, 9)) == floats(alibi_bias(XP, 6, 9, 9))[:, -1:]).all()
+
+
+def bucket_by_logarithm(distance, buckets, far):
+    """⌊e + L log(x/e) / log(M/e)⌋ in 2000 bits, where a whole number is told from what is just below it."""
+    exact = buckets // 2
+    if distance < exact:
+        return distance
+    c = Exact(2000).context
+    b = (buckets - exact) * c.log(c.mpf(distance) / exact) / c.log(c.mpf(far) / exact)
+    whole = c.nint(b)
+    b = whole if abs(b - whole) < c.ldexp(1, -1900) else c.floor(b)
+    return min(exact + int(b), buckets - 1)
+
+
+@pytest.mark.parametrize(("buckets", "far"), [(32, 128), (16, 128), (4, 20), (5, 9), (2, 2), (2, 7), (8, 5), (7, 4)])
+def test_buckets_by_the_logarithm(buckets, far):
+    distances = np.arange(3 * far)
+    one = t5_relative_position_bucket(-distances, bidirectional=False, num_buckets=buckets, max_distance=far)
+    assert one.dtype == np.int64
+    assert one.tolist() == [bucket_by_logarithm(int(x), buckets, far) for x in distances]
+    assert (
+        t5_relative_position_bucket(distances, bidirectional=False, num_buckets=buckets, max_distance=far) == 0
+    ).all()
+    behind = t5_relative_position_bucket(-distances, num_buckets=2 * buckets, max_distance=far)
+    ahead = t5_relative_position_bucket(distances, num_buckets=2 * buckets, max_distance=far)
+    assert (behind == one).all()
+    assert (ahead == one + buckets * (distances > 0)).all()
+
+
+def test_buckets_are_exact_where_the_logarithm_is_whole():
+    # 8 · 16^(t/8) = 8 · 2^(t/2): for even t, buckets begin at 8, 16, 32 and 64.
+    assert t5_relative_position_bucket([-15, -16, -31, -32, -63, -64, -127, -128]).tolist() == [
+        9,
+        10,
+        11,
+        12,
+        13,
+        14,
+        15,
+        15,
+    ]
+    assert edges(16, 128) == [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91]
+
+
+def test_buckets_rise_and_saturate():
+    b = t5_relative_position_bucket(-np.arange(500), bidirectional=False)
+    assert (np.diff(b) >= 0).all()
+    assert set(b) == set(range(32))
+    assert (b[128:] == 31).all()
+    assert t5_relative_position_bucket([[10**12], [-(10**12)]]).tolist() == [[31], [15]]
+
+
+def test_t5_bias_looks_up():
+    table = RNG.normal(size=(8, 3))
+    bias = floats(t5_bias(XP, XP.asarray(table), 2, 4, max_distance=6))
+    for h, i, j in product(range(3), range(2), range(4)):
+        bucket = int(t5_relative_position_bucket(j - (i + 2), num_buckets=8, max_distance=6))
+        assert bias[h, i, j] == table[bucket, h]
+
+
+def test_a_bucket_collects_from_its_readers():
+    g = XP.asarray(np.ones((3, 4, 4)))
+    table = XP.asarray(np.zeros((8, 3)))
+    readers = floats(t5_bias_vjp(XP, table, 4, 4, g, max_distance=6))
+    assert readers.shape == (8, 3)
+    assert (readers.sum(axis=0) == 16).all()
+    assert (readers[0] == 4).all()
+
+
+def test_learned_rows_are_added():
+    x, table = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(7, 4))
+    for positions in (np.arange(3), np.array([[6, 0, 1], [2, 2, 2]])):
+        assert (floats(add_positions(XP, XP.asarray(x), XP.asarray(table), positions)) == x + table[positions]).all()
+    g = RNG.normal(size=(2, 3, 4))
+    dx, dtable = add_positions_vjp(EXACT, EXACT.asarray(x), EXACT.asarray(table), positions, EXACT.asarray(g))
+    assert (floats(dx) == g).all()
+    assert same(dtable[6], EXACT.asarray(g).value[0, 0])
+    assert same(dtable[2], EXACT.asarray(g).value[1].sum(axis=0))
+    assert (floats(dtable)[3:6] == 0).all()
+
+
+def sinusoidal_route(c, a):
+    return [[sinusoid(c, p, j, a["d_model"]) for j in range(a["d_model"])] for p in range(a["num_positions"])]
+
+
+def t5_route(c, a):
+    n, one_way = a["table"].shape[0], not a["bidirectional"]
+    far, reach = a["max_distance"], n if one_way else n // 2
+    out = np.zeros((a["table"].shape[1], a["n_q"], a["n_k"]))
+    for i, j in product(range(a["n_q"]), range(a["n_k"])):
+        r = j - (i + a["n_k"] - a["n_q"])
+        b = bucket_by_logarithm(max(-r, 0) if one_way else abs(r), reach, far) + (reach if r > 0 and not one_way else 0)
+        out[:, i, j] = a["table"][b]
+    return out
+
+
+ROUTES = {
+    "sinusoidal-encoding": sinusoidal_route,
+    "sinusoidal-shift": sinusoidal_route,
+    "alibi-slopes": lambda c, a: [c.power(2, -c.mpf(e)) for e in exponents(a["num_heads"])],
+    "alibi": lambda c, a: [
+        [[-c.power(2, -c.mpf(e)) * abs(i + a["n_k"] - a["n_q"] - j) for j in range(a["n_k"])] for i in range(a["n_q"])]
+        for e in exponents(a["num_heads"])
+    ],
+    "t5-bias": t5_route,
+    "learned-positions": lambda c, a: EXACT.asarray(a["x"]).value + EXACT.asarray(a["table"]).value[a["positions"]],
+}
+
+
+def exponents(heads):
+    if heads & (heads - 1) == 0:
+        return [8 * (h + 1) / heads for h in range(heads)]
+    below = 1 << heads.bit_length() - 1
+    return exponents(below) + exponents(2 * below)[::2][: heads - below]
+
+
+@pytest.mark.parametrize("slug", ROUTES)
+def test_formula_by_two_routes(slug):
+    (equation,), rng = select(slug), np.random.default_rng(3)
+    for _ in range(8):
+        arguments = equation.sample(rng)
+        lifted = {
+            name: EXACT.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+            for name, x in arguments.items()
+        }
+        assert same(equation.formula(EXACT, **lifted), ROUTES[slug](EXACT.context, arguments))
+
+
+def test_every_claim_has_a_verdict():
+    verdicts = [claim.verdict for claim in CLAIMS]
+    assert set(verdicts) == {"proved", "imprecise", "contradictory", "not checkable"}
+    assert verdicts.count("not checkable") == sum(bool(claim.reason) for claim in CLAIMS)
+
+
+def test_a_claim_needs_something_that_decides_it():
+    with pytest.raises(LookupError, match="nothing:at-all"):
+        _ = Claim(Source("002", "6", 1), "x", by="nothing:at-all").verdict
+    with pytest.raises(ValueError, match="either"):
+        Claim(Source("002", "6", 1), "x")

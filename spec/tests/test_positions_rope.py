@@ -1,0 +1,176 @@
+"""RoPE by a second route, at its edges, and what its bounds tell apart."""
+
+import numpy as np
+import pytest
+
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
+from veriformer.spec.positions.angles import cosines_and_sines
+from veriformer.spec.positions.rope import rope, rope_vjp
+from veriformer.spec.registry import select
+from veriformer.spec.staged import entries
+
+XP = Float()
+# Two computations with 300 bits agree when they are rounded to fp64.
+EXACT = Exact(300)
+C = EXACT.context
+RNG = np.random.default_rng(0)
+PAIRINGS = pytest.mark.parametrize("pairing", ["interleaved", "half"])
+SCALINGS = pytest.mark.parametrize("scaling", [None, ("linear", 3.0), ("ntk", 3.0)], ids=str)
+
+
+def floats(x):
+    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
+
+
+def angle(m, i, d, base=10000, scaling=None):
+    if scaling and scaling[0] == "linear":
+        m = C.mpf(m) / C.mpf(scaling[1])
+    if scaling and scaling[0] == "ntk":
+        base = C.mpf(base) * C.power(C.mpf(scaling[1]), C.mpf(d) / (d - 2))
+    return C.mpf(m) / C.power(base, C.mpf(2 * i) / d)
+
+
+def row_route(x, m, pairing, base=10000, scaling=None):
+    """One row, as complex numbers times e^{i angle}."""
+    d = len(x)
+    out = [None] * d
+    for i in range(d // 2):
+        a, b = (2 * i, 2 * i + 1) if pairing == "interleaved" else (i, i + d // 2)
+        z = C.mpc(x[a], x[b]) * C.expj(angle(m, i, d, base, scaling))
+        out[a], out[b] = z.real, z.imag
+    return out
+
+
+def route(x, positions, pairing="interleaved", **options):
+    flat = np.broadcast_to(positions, x.shape[:-1]).ravel().tolist()
+    rows = [row_route(row, m, pairing, **options) for row, m in zip(x.reshape(-1, x.shape[-1]), flat, strict=True)]
+    return [[float(e) for e in row] for row in rows]
+
+
+def as_rows(y):
+    return floats(y).reshape(-1, y.shape[-1]).tolist()
+
+
+@PAIRINGS
+@SCALINGS
+@pytest.mark.parametrize("d", [2, 4, 6, 10])
+def test_rope_by_two_routes(pairing, scaling, d):
+    if scaling and scaling[0] == "ntk" and d == 2:
+        scaling = None
+    x, positions = RNG.normal(size=(2, 4, d)), np.array([0, 7, -3, 100000])
+    ours = rope(EXACT, EXACT.asarray(x), positions, base=500.0, pairing=pairing, scaling=scaling)
+    assert as_rows(ours) == route(x, positions, pairing, base=500, scaling=scaling)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 1, 3), (1, 4, 1), (2, 4, 3), (1, 1, 1)])
+def test_positions_align_with_all_axes_but_the_last(shape):
+    x, positions = RNG.normal(size=(2, 4, 3, 6)), RNG.integers(-9, 99, size=shape)
+    assert as_rows(rope(EXACT, EXACT.asarray(x), positions)) == route(x, positions)
+
+
+def test_positions_may_be_fractional_unsorted_and_repeated():
+    x, positions = RNG.normal(size=(5, 4)), np.array([2.5, -0.125, 2.5, 0.0, 1e5])
+    assert as_rows(rope(EXACT, EXACT.asarray(x), positions)) == route(x, positions)
+    assert as_rows(rope(EXACT, EXACT.asarray(x), EXACT.asarray(positions))) == route(x, positions)
+
+
+@pytest.mark.parametrize("slug", ["rope", "rope-relative-position", "rope-scaling"])
+def test_sampled_arguments_by_two_routes(slug):
+    (equation,), rng = select(slug), np.random.default_rng(5)
+    for _ in range(6):
+        arguments = equation.sample(rng)
+        x = arguments.pop("x")
+        assert as_rows(equation.formula(EXACT, EXACT.asarray(x), **arguments)) == route(x, **arguments)
+
+
+def test_one_pair_has_nothing_to_scale_by_ntk():
+    x = EXACT.asarray(RNG.normal(size=(3, 2)))
+    assert as_rows(rope(EXACT, x, np.arange(3), scaling=("ntk", 8.0))) == as_rows(rope(EXACT, x, np.arange(3)))
+
+
+@PAIRINGS
+@SCALINGS
+def test_vjp_is_the_derivative(pairing, scaling):
+    # rope is linear in x, so that differences of any size are its derivative.
+    x, g, options = RNG.normal(size=(2, 3, 6)), RNG.normal(size=(2, 3, 6)), {"pairing": pairing, "scaling": scaling}
+    positions = np.array([[0, 5, -2], [1, 1, 70000]])
+    dx = rope_vjp(EXACT, EXACT.asarray(x), positions, EXACT.asarray(g), **options)
+    cotangent, start = EXACT.asarray(g).value, rope(EXACT, EXACT.asarray(x), positions, **options).value
+    for place in np.ndindex(*x.shape):
+        moved = EXACT.asarray(x).value.copy()
+        moved[place] += 1
+        change = rope(EXACT, EXACT.asarray(moved), positions, **options).value - start
+        assert float((cotangent * change).sum()) == float(dx.value[place])
+
+
+@PAIRINGS
+def test_vjp_turns_back(pairing):
+    x, positions = EXACT.asarray(RNG.normal(size=(4, 6))), np.array([1, 20, 300, 4000])
+    y = rope(EXACT, x, positions, pairing=pairing)
+    assert (floats(rope_vjp(EXACT, x, positions, y, pairing=pairing)) == floats(x)).all()
+
+
+def test_unknown_pairing_is_refused():
+    with pytest.raises(ValueError, match="pairing"):
+        rope(XP, XP.asarray([[1.0, 2.0]]), np.arange(1), pairing="neox")
+
+
+def test_nothing_to_turn():
+    assert rope(XP, XP.asarray(np.zeros((2, 0, 4))), np.arange(0)).shape == (2, 0, 4)
+    assert (floats(rope(XP, XP.asarray(RNG.normal(size=(1, 4))), np.zeros(1))).shape) == (1, 4)
+
+
+def as_commonly_computed(x, positions, dtype=np.float32, base=10000.0):
+    """Interleaved RoPE with angles in fp32, and all else in the dtype of x."""
+    d = x.shape[-1]
+    inverse = np.float32(1) / np.float32(base) ** (np.arange(0, d, 2, dtype=np.float32) / np.float32(d))
+    angles = positions.astype(np.float32)[:, None] * inverse
+    cos, sin = np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(x.shape)
+
+
+POSITIONS = np.array([0, 1, 2, 255, 257, 4095, 30001, 100000])
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("fp32", np.float32), ("fp16", np.float16)])
+def test_bounds_admit_angles_in_single_precision(name, dtype):
+    x = RNG.normal(size=(50, len(POSITIONS), 16)).astype(dtype)
+    xp = Rounded(FORMATS[name])
+    exact, bound = xp.judgeable(rope(xp, xp.asarray(x.astype(np.float64)), POSITIONS))
+    got = as_commonly_computed(x, POSITIONS, dtype).astype(np.float64)
+    assert (abs(got - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("name", ["bf16", "fp16"])
+def test_bounds_refuse_positions_in_half_precision(name):
+    # 257 is 256 in bf16, and 4095 is 4096 in fp16: two positions have one angle.
+    xp, place = Rounded(FORMATS[name]), {"bf16": 257, "fp16": 4095}[name]
+    x = np.ones((1, 8))
+    exact, bound = xp.judgeable(rope(xp, xp.asarray(x), np.array([place])))
+    wrong = floats(rope(XP, XP.asarray(x), FORMATS[name].round(np.array([place]))))
+    assert (abs(wrong - exact) > 10 * bound).any()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_bounds_refuse_another_base_scaling_and_pairing(name):
+    xp, x = Rounded(FORMATS[name]), RNG.normal(size=(6, 8))
+    x = FORMATS[name].round(x)
+    for wrong in ({"base": 500.0}, {"scaling": ("linear", 2.0)}, {"scaling": ("ntk", 2.0)}, {"pairing": "half"}):
+        exact, bound = xp.judgeable(rope(xp, xp.asarray(x), np.arange(6)))
+        other = floats(rope(XP, XP.asarray(x), np.arange(6), **wrong))
+        assert (abs(other - exact) > bound).any()
+
+
+def test_halves_form_angles_in_single_precision():
+    cos, _ = cosines_and_sines(Float(FORMATS["bf16"]), np.array([256, 257]), 4)
+    exact, _ = cosines_and_sines(XP, np.array([256, 257]), 4)
+    assert (cos.value == FORMATS["bf16"].round(exact.value)).all()
+    assert cos.value[0, 0] != cos.value[1, 0]
+
+
+def test_errors_of_angles_grow_with_the_position():
+    xp = Rounded(FORMATS["fp64"])
+    cos, _ = cosines_and_sines(xp, np.array([1, 1000, 100000]), 4)
+    assert (np.diff(cos.error, axis=0) > 0).all()
+    assert cos.error.max() < 1e5 * 2.0**-48

@@ -1,0 +1,90 @@
+"""Cross-attention: queries of one text look at the tokens of another (document 003, sections 3 and 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.printed import Case
+from veriformer.spec.heads.subspaces import ASSUMPTIONS, sample
+from veriformer.spec.heads.weights import COSTS
+from veriformer.spec.staged import pairs
+
+
+def _formula() -> Pairs:
+    for case in (Case(1, 1, n=2, context=3), Case(2, 2, n=1, context=2)):
+        o = multi_head_attention(case.xp, case.x, *case.weights, **case.options)
+        yield from pairs(case.in_full(o), case.as_printed())
+
+
+def _no_order() -> Pairs:
+    for order in ([1, 2, 0], [1, 0, 2]):
+        case = Case(1, 1, n=1, context=3)
+        moved = case.options | {"context": case.options["context"][:, order]}
+        o = multi_head_attention(case.xp, case.x, *case.weights, **moved)
+        yield from pairs(case.in_full(o), case.as_printed())
+
+
+def _padding() -> Pairs:
+    for seen in ([True, True, False], [False, True, True]):
+        case = Case(1, 1, n=1, context=3)
+        o = multi_head_attention(case.xp, case.x, *case.weights, **case.options, attention_mask=[seen])
+        case.context = case.options["context"][:, seen]
+        yield from pairs(case.in_full(o), case.as_printed())
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    arguments = sample(rng, 2, 2)
+    return {**arguments, "context": rng.normal(size=(2, int(rng.integers(1, 5)), arguments["x"].shape[-1]))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="cross-attention",
+        number=None,
+        title="Cross-attention",
+        statement=r"\text{head}_i = \text{Attention}(X W_i^Q, C W_i^K, C W_i^V)",
+        sources=(
+            Source("003", "3, Complete Transformer Architecture", 135),
+            Source("003", "9, Attention as Differentiable Key-Value Retrieval", 755),
+        ),
+        symbols=(
+            Symbol("X", r"\mathbb{R}^{n_q \times d}", "the tokens that ask"),
+            Symbol("C", r"\mathbb{R}^{n_k \times d_c}", "the tokens that are looked at", "X itself in self-attention"),
+        ),
+        assumptions=(
+            *ASSUMPTIONS,
+            Assumption("the context has tokens", lambda a: a["context"].shape[1] > 0),
+        ),
+        sample=_sample,
+        formula=multi_head_attention,
+        vjp=multi_head_attention_vjp,
+        steps=(
+            Step(
+                slug="formula",
+                claim=r"With a context, queries come from X, keys and values from C, for lengths of their own.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="one head on 2 tokens and 3 of context, two heads on 1 and 2",
+            ),
+            Step(
+                slug="no-order",
+                claim="The order of the context changes nothing at all, unless its tokens carry their positions.",
+                identity=_no_order,
+                scope=Scope.ENUMERATED,
+                scope_detail="3 tokens of context, a rotation and an exchange (which generate all orders)",
+            ),
+            Step(
+                slug="padding",
+                claim="A context whose padding is hidden is the context without padding, on either side.",
+                identity=_padding,
+                scope=Scope.ENUMERATED,
+                scope_detail="3 tokens of context, the last or the first hidden",
+            ),
+        ),
+        costs=COSTS,
+    ),
+)

@@ -1,0 +1,157 @@
+"""What heads cost: their weights and their operations (documents 002, section 6.1, and 003, section 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Pairs, Source, Step, Symbol
+from veriformer.spec.indexed import index, total
+from veriformer.spec.lazy import sp
+
+
+def weight_count() -> Any:
+    """Weights of the four projections: d H d_k + d G (d_k + d_v) + H d_v d, for input, context and output width d."""
+    d, h, g, d_k, d_v = (costs.symbol(name) for name in ("d", "H", "G", "d_k", "d_v"))
+    return d * h * d_k + d * g * (d_k + d_v) + h * d_v * d
+
+
+def projection_flops() -> Any:
+    """The four projections: 2 B (n_q d H d_k + n_k d G (d_k + d_v) + n_q H d_v d)."""
+    b, n_q, n_k, d, h, g, d_k, d_v = (costs.symbol(x) for x in ("B", "n_q", "n_k", "d", "H", "G", "d_k", "d_v"))
+    return 2 * b * (n_q * d * h * d_k + n_k * d * g * (d_k + d_v) + n_q * h * d_v * d)
+
+
+def flops() -> Any:
+    """Projections and attention; the backward pass takes twice as many."""
+    return projection_flops() + costs.attention_flops()
+
+
+def backward_flops() -> Any:
+    """Each product Y = X W has two in the backward pass, for X and for W; so has attention for its own."""
+    return 2 * projection_flops() + costs.attention_backward_flops()
+
+
+def score_entries() -> Any:
+    """Scores of all heads: B H n_q n_k."""
+    b, h, n_q, n_k = (costs.symbol(name) for name in ("B", "H", "n_q", "n_k"))
+    return b * h * n_q * n_k
+
+
+COSTS = {
+    "parameters": weight_count,
+    "FLOPs": flops,
+    "FLOPs of the projections": projection_flops,
+    "backward FLOPs": backward_flops,
+    "scores, if written out": score_entries,
+}
+
+
+def _square(cost: Any) -> Any:
+    """One text of n tokens, as many key heads as heads, each of width d / H."""
+    n, d, h = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
+    sizes = {"B": 1, "G": h, "n_q": n, "n_k": n, "d_k": d / h, "d_v": d / h}
+    return cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True)
+
+
+def _projections() -> Pairs:
+    h, d, heads = index("h"), costs.symbol("d"), costs.symbol("H")
+    yield total(3 * d * (d / heads), h, heads), 3 * d**2
+
+
+def _all_weights() -> Pairs:
+    h, d, heads = index("h"), costs.symbol("d"), costs.symbol("H")
+    yield total(3 * d * (d / heads) + (d / heads) * d, h, heads), _square(weight_count())
+    yield total(4 * d * (d / heads), h, heads), 4 * d**2
+
+
+def _grouped() -> Pairs:
+    g, d, d_k, heads, groups = (costs.symbol(name) for name in ("g", "d", "d_k", "H", "G"))
+    saved = total(2 * d * d_k, g, heads) - total(2 * d * d_k, g, groups)
+    per_head = weight_count().subs(costs.symbol("d_v"), d_k)
+    yield per_head.subs(groups, heads) - per_head, saved
+
+
+def _widths() -> Pairs:
+    for heads, width, model in ((8, 64, 512), (12, 64, 768), (2, 32, 64)):
+        yield total(sp.Integer(width), index("h"), heads), sp.Integer(model)
+
+
+def _operations() -> Pairs:
+    n, d = costs.symbol("n"), costs.symbol("d")
+    yield _square(flops()), 8 * n * d**2 + 4 * n**2 * d
+    yield _square(costs.attention_flops()), total(4 * n**2 * (d / costs.symbol("H")), index("h"), costs.symbol("H"))
+    yield _square(projection_flops()) / _square(costs.attention_flops()), 2 * d / n
+
+
+def _scores() -> Pairs:
+    n, heads = costs.symbol("n"), costs.symbol("H")
+    yield total(n**2, index("h"), heads), _square(score_entries())
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    heads, width = (int(x) for x in rng.integers(1, 17, size=2))
+    return {"d": heads * width, "heads": heads}
+
+
+EQUATIONS = (
+    Equation(
+        slug="head-weights",
+        number=None,
+        title="The weights of multi-head attention",
+        statement=r"3 \times h \times d_{\text{model}} \times d_k = 3 d_{\text{model}}^2, \quad "
+        r"3 d_{\text{model}}^2 + d_{\text{model}}^2 = 4 d_{\text{model}}^2",
+        sources=(
+            Source("002", "6.1", 763),
+            Source("002", "6.1", 787),
+            Source("002", "6.1", 790),
+            Source("003", "9, Multi-Head Attention Mathematical Formulation", 984),
+        ),
+        symbols=(
+            Symbol("h, H", r"\mathbb{N}", "the number of heads"),
+            Symbol("G", r"\mathbb{N}", "the number of key heads", "h where it is not said"),
+            Symbol(r"d_{\text{model}}, d", r"\mathbb{N}", "the width of the model", "a multiple of h"),
+            Symbol("d_k, d_v", r"\mathbb{N}", "the width of a head", "d over h"),
+        ),
+        assumptions=(Assumption("the heads divide the width of the model", lambda a: a["d"] % a["heads"] == 0),),
+        sample=_sample,
+        steps=(
+            Step(
+                slug="projections",
+                claim=r"Three projections of h heads, d by d/h each, have $3d^2$ weights, whatever h is: as many as "
+                "one head of the full width.",
+                identity=_projections,
+            ),
+            Step(
+                slug="all-weights",
+                claim=r"The output projection adds d/h by d for each head, $d^2$: together $4d^2$, without biases.",
+                identity=_all_weights,
+            ),
+            Step(
+                slug="grouped",
+                claim=r"With G key heads for H heads, $2 d \, d_k (H - G)$ weights are saved.",
+                identity=_grouped,
+            ),
+            Step(
+                slug="widths",
+                claim=r"The worked widths: 8 heads of 64 fill 512 features, 12 of 64 fill 768, 2 of 32 fill 64.",
+                identity=_widths,
+            ),
+            Step(
+                slug="operations",
+                claim=r"For n tokens the projections take $8nd^2$ FLOPs and attention $4n^2d$, that is $4n^2 d_k$ per "
+                r"head, whatever h is: $O(n^2 d + n d^2)$, and attention is the larger part from $n > 2d$ on.",
+                identity=_operations,
+            ),
+            Step(
+                slug="scores",
+                claim=r"The scores of all heads are $h n^2$ numbers: with more heads of less width the FLOPs stay, "
+                "and the softmax work grows.",
+                identity=_scores,
+            ),
+        ),
+        costs=COSTS,
+    ),
+)

@@ -1,0 +1,161 @@
+"""Positions added to embeddings: one learned row per position (document 003, section 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.points import sum_to_shape
+from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.staged import Staged
+
+
+def add_positions(xp: Any, x: Any, table: Any, positions: NDArray[np.int64]) -> Any:
+    """X + PE[positions] for x [..., n, d], a table [n_max, d] and positions [n] or [..., n], each below n_max."""
+    return x + table[positions]
+
+
+def add_positions_vjp(xp: Any, x: Any, table: Any, positions: NDArray[np.int64], g: Any) -> tuple[Any, Any]:
+    """(dx, dtable): both get the whole cotangent, a row of the table that of every token at its position."""
+    rows = sum_to_shape(xp, g, (*positions.shape, g.shape[-1]))
+    rows = xp.reshape(rows, (positions.size, g.shape[-1]))
+    reads = np.arange(table.shape[0])[:, None] == positions.ravel()
+    return sum_to_shape(xp, g, x.shape), xp.matmul(reads.astype(np.float64), rows)
+
+
+def table_parameters() -> Any:
+    """A row of d numbers for each of N positions."""
+    return costs.symbol("N") * costs.symbol("d")
+
+
+def _lookup() -> Pairs:
+    (i, p, a), table = index("i p a"), vector("P")
+    yield total(delta(p, i) * table[p, a], p, dimension("N")), table[i, a]
+
+
+def _gradient() -> Pairs:
+    (b, r, c, p, a), g, x, table = index("b r c p a"), vector("g"), vector("x"), vector("P")
+    row = total(g[b, r, c] * (x[b, r, c] + table[r, c]), c, dimension("d"))
+    loss = total(total(row, r, dimension("n")), b, dimension("B"))
+    yield sp.diff(loss, table[p, a]), total(g[b, p, a], b, dimension("B"))
+    t = index("t")
+    yield sp.diff(loss, x[t, p, a]), g[t, p, a]
+
+
+def _four_terms() -> Pairs:
+    (i, j, c), d, x, table = index("i j c"), dimension("d"), vector("x"), vector("P")
+    score = total((x[i, c] + table[i, c]) * (x[j, c] + table[j, c]), c, d)
+    content, position = total(x[i, c] * x[j, c], c, d), total(table[i, c] * table[j, c], c, d)
+    yield score, content + position + total(x[i, c] * table[j, c], c, d) + total(table[i, c] * x[j, c], c, d)
+
+
+def _worked() -> Pairs:
+    token, position = ("0.1", "-0.3", "0.7", "0.2"), ("0.01", "0.02", "-0.01", "0.03")
+    printed = ("0.11", "-0.28", "0.69", "0.23")
+    for a, b, c in zip(token, position, printed, strict=True):
+        yield sp.Add(sp.Rational(a), sp.Rational(b), evaluate=False), sp.Rational(c)
+
+
+def _vjp() -> Pairs:
+    for positions in (np.array([0, 1]), np.array([2, 2]), np.array([[0, 1], [1, 2]])):
+        xp = Staged()
+        x, table, g = xp.symbols("x", 2, 2, 2), xp.symbols("p", 3, 2), xp.symbols("g", 2, 2, 2)
+        y, gradients = add_positions(xp, x, table, positions), add_positions_vjp(xp, x, table, positions, g)
+        yield inner(g, y), inner(gradients[0], x) + inner(gradients[1], table)
+
+
+def _same_input() -> Evidence:
+    xp = Symbolic()
+    table, token = xp.asarray([[0, 0], [1, 2]]), xp.asarray([[5, 5], [4, 3]])
+    rows = add_positions(xp, token, table, np.arange(2)).value
+    return Evidence(
+        "PE = ((0, 0), (1, 2)), embeddings (5, 5) and (4, 3): are the inputs of positions 0 and 1 different",
+        True,
+        bool((rows[0] != rows[1]).any()),
+    )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n, d = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    table = rng.normal(size=(n + int(rng.integers(0, 3)), d))
+    return {"x": rng.normal(size=(2, n, d)), "table": table, "positions": np.arange(n)}
+
+
+EQUATIONS = (
+    Equation(
+        slug="learned-positions",
+        number=None,
+        title="Positions that are added",
+        statement=r"X = X_{\text{tok}} + X_{\text{pos}}, \quad X_{\text{pos}}[i] = PE[i]",
+        sources=(
+            Source("003", "3, Position Encoding Solution", 119),
+            Source("003", "6, Embedding Computation Pipeline", 396),
+            Source("003", "6, Mathematical Formulation", 425),
+            Source("003", "6, Mathematical Formulation", 442),
+        ),
+        symbols=(
+            Symbol(r"X_{\text{tok}}", r"\mathbb{R}^{n \times d_{\text{model}}}", "the embeddings of n tokens"),
+            Symbol(
+                "PE", r"\mathbb{R}^{n_{\max} \times d_{\text{model}}}", "one row per position, learned or sinusoidal"
+            ),
+        ),
+        assumptions=(
+            Assumption("every position has a row", lambda a: bool((a["positions"] < a["table"].shape[0]).all())),
+            Assumption("rows are as wide as embeddings", lambda a: a["table"].shape[1] == a["x"].shape[-1]),
+        ),
+        sample=_sample,
+        formula=add_positions,
+        vjp=add_positions_vjp,
+        steps=(
+            Step(
+                slug="lookup",
+                claim=r"Taking a row is multiplying by a one-hot vector: $PE[i] = \sum_p \delta_{pi} PE[p]$. Beyond "
+                r"$n_{\max}$ there is no such vector: a learned table says nothing of longer texts.",
+                identity=_lookup,
+            ),
+            Step(
+                slug="gradient",
+                claim="Token and position get the same cotangent; a row of the table sums it over the batch, and is "
+                "learned from texts that reach that far only.",
+                identity=_gradient,
+            ),
+            Step(
+                slug="four-terms",
+                claim="The dot product of two such vectors is content with content, position with position, and the "
+                "two mixtures.",
+                identity=_four_terms,
+            ),
+            Step(
+                slug="worked",
+                claim=r'The worked example: "The" at position 0 has $[0.11, -0.28, 0.69, 0.23, \ldots]$.',
+                identity=_worked,
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the adjoint of the formula, which is linear in both arguments.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 × 2 tokens of width 2, 3 positions: in order, one twice, another row per text",
+            ),
+        ),
+        costs={"parameters": table_parameters},
+        errata=(
+            Erratum(
+                slug="same-input",
+                kind="imprecise",
+                source=Source("003", "3, Position Encoding Solution", 123),
+                printed=r"\text{ensuring the model can distinguish between different positions}",
+                corrected=r"\text{for one and the same token, if rows differ; another token may make up for the "
+                r"difference}",
+                counterexample=_same_input,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,198 @@
+"""RoPE beyond the length of training: linear and NTK scaling of its frequencies (document 002, section 6.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Exact, Symbolic
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, real, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.positions.angles import frequencies
+from veriformer.spec.positions.rope import rope, rope_vjp
+from veriformer.spec.positions.rope_rotation import ASSUMPTIONS
+from veriformer.spec.positions.turning import turning
+from veriformer.spec.staged import pairs
+
+# In the proofs for all widths: d features, and e = d − 2, so that the last pair, the slowest, is pair e / 2.
+
+
+def _theta(i: Any, more: Any = 0) -> Any:
+    """θ_i = exp(−2i/d · (log b + more)), where `more` is the logarithm of what multiplies the base b."""
+    return sp.exp(-2 * i / dimension("d") * (sp.log(positive("b")) + more))
+
+
+def _ntk(i: Any) -> Any:
+    """θ_i for the base b · s^(d / (d − 2))."""
+    return _theta(i, dimension("d") / dimension("e") * sp.log(positive("s")))
+
+
+def _base() -> Pairs:
+    i, d, b, alpha = index("i"), dimension("d"), positive("b"), positive("alpha")
+    yield sp.exp(-2 * i / d * sp.log(alpha)) * _theta(i), sp.exp(-2 * i / d * sp.log(alpha * b))
+
+
+def _base_at_the_end() -> Pairs:
+    d, e, log_alpha = dimension("d"), dimension("e"), sp.log(positive("alpha"))
+    yield _theta(e / 2, log_alpha), _theta(e / 2) / sp.exp(e / d * log_alpha)
+
+
+def _linear() -> Pairs:
+    i, (m, n), s, w = index("i"), real("m n"), positive("s"), vector("w")
+    stretched = total(turning(sp.cos((s * m - s * n) * w[i] / s)), i, dimension("p"))
+    yield stretched, total(turning(sp.cos((m - n) * w[i])), i, dimension("p"))
+
+
+def _ntk_by_pair() -> Pairs:
+    i, e, log_s = index("i"), dimension("e"), sp.log(positive("s"))
+    yield _ntk(i), _theta(i) / sp.exp(2 * i / e * log_s)
+    yield _ntk(i + 1) / _theta(i + 1), _ntk(i) / _theta(i) / sp.exp(2 / e * log_s)
+
+
+def _ntk_at_the_ends() -> Pairs:
+    yield _ntk(dimension("e") / 2), _theta(dimension("e") / 2) / positive("s")
+    yield _ntk(0), _theta(0)
+
+
+def _only_this_exponent() -> Pairs:
+    d, e, x, log_s = dimension("d"), dimension("e"), real("x"), sp.log(positive("s"))
+    yield positive("s") * _theta(e / 2, x) / _theta(e / 2), sp.exp(-e / d * (x - d / e * log_s))
+
+
+def _formula() -> Pairs:
+    log_b, log_s = real("B S")
+    b, s = sp.exp(log_b), sp.exp(log_s)
+    for d in (2, 4, 6):
+        exponents = [sp.Rational(-2 * i, d) for i in range(d // 2)]
+        linear = frequencies(Symbolic(), d, base=b, scaling=("linear", s)).value
+        yield from pairs(linear, [sp.exp(x * log_b - log_s) for x in exponents])
+        ntk = frequencies(Symbolic(), d, base=b, scaling=("ntk", s)).value
+        stretch = sp.exp(sp.Rational(d, max(d - 2, 1)) * log_s)
+        yield from pairs(ntk, [b**x * stretch**x for x in exponents])
+
+
+def _frequencies_fall() -> Evidence:
+    plain, scaled = (frequencies(Exact(), 4, base=base).value[1] for base in (10**4, 2 * 10**4))
+    return Evidence("d = 4, α = 2: does the frequency of pair 1 increase", True, bool(scaled > plain))
+
+
+def _one_method() -> Evidence:
+    ntk = frequencies(Symbolic(), 4, base=10**4, scaling=("ntk", 4)).value
+    base = frequencies(Symbolic(), 4, base=16 * 10**4).value
+    different = any(sp.simplify(x - y) != 0 for x, y in zip(ntk, base, strict=True))
+    return Evidence("d = 4, NTK scaling by 4 and base scaling by α = 16: do the frequencies differ", True, different)
+
+
+def _not_interpolated() -> Evidence:
+    ntk = frequencies(Symbolic(), 4, base=10**4, scaling=("ntk", 4)).value
+    return Evidence(
+        "d = 4, NTK scaling by 4: the fastest frequency, if positions were interpolated", "1/4", str(ntk[0])
+    )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n, d = int(rng.integers(1, 5)), 2 * int(rng.integers(2, 5))
+    scaling = (str(rng.choice(["linear", "ntk"])), float(rng.uniform(0.5, 8)))
+    return {"x": rng.normal(size=(2, n, d)), "positions": rng.integers(0, 5000, size=n), "scaling": scaling}
+
+
+EQUATIONS = (
+    Equation(
+        slug="rope-scaling",
+        number=None,
+        title="Scaling the frequencies of RoPE",
+        statement=r"\theta_i = \alpha^{-2i/d} \cdot 10000^{-2i/d}",
+        sources=(Source("002", "6.3", 886),),
+        symbols=(
+            Symbol(r"\theta_i", r"\mathbb{R}_{> 0}", "the frequency of pair i of d features"),
+            Symbol(r"\alpha", r"\mathbb{R}_{> 0}", "what multiplies the base"),
+            Symbol("s", r"\mathbb{R}_{> 0}", "how many times longer the text is than in training"),
+            Symbol("d", r"\mathbb{N}", "the width that is turned", "even, at least 4"),
+        ),
+        assumptions=(
+            *ASSUMPTIONS,
+            Assumption("there are at least two pairs", lambda a: a["x"].shape[-1] >= 4),
+            Assumption("the factor is positive", lambda a: a["scaling"][1] > 0),
+        ),
+        sample=_sample,
+        formula=rope,
+        vjp=rope_vjp,
+        steps=(
+            Step(
+                slug="base",
+                claim=r"$\alpha^{-2i/d} \cdot 10000^{-2i/d} = (10000 \alpha)^{-2i/d}$: base scaling is another base.",
+                identity=_base,
+            ),
+            Step(
+                slug="base-at-the-end",
+                claim=r"It divides the lowest frequency, that of the last pair, by $\alpha^{(d-2)/d}$: not quite by "
+                r"$\alpha$.",
+                identity=_base_at_the_end,
+            ),
+            Step(
+                slug="linear",
+                claim=r"Linear scaling divides all frequencies, or all positions, by s: the offset $s m - s n$ looks "
+                r"as $m - n$ did in training. Neighbours come s times closer, also for the fastest pair.",
+                identity=_linear,
+            ),
+            Step(
+                slug="ntk-by-pair",
+                claim=r"NTK scaling is base scaling with $\alpha = s^{d/(d-2)}$, which divides $\theta_i$ by "
+                r"$s^{2i/(d-2)}$: by one factor $s^{2/(d-2)}$ more from pair to pair.",
+                identity=_ntk_by_pair,
+            ),
+            Step(
+                slug="ntk-at-the-ends",
+                claim=r"So the lowest frequency is scaled exactly as by linear scaling, $\theta'_i = \theta_i / s$ at "
+                r"$i = (d-2)/2$, while the highest is unchanged, $\theta'_0 = \theta_0$: far positions are "
+                "interpolated, near ones are told apart as before.",
+                identity=_ntk_at_the_ends,
+            ),
+            Step(
+                slug="only-this-exponent",
+                claim=r"This is what fixes the exponent: with $\alpha = e^x$ the lowest frequency is that of linear "
+                r"scaling times $e^{-\frac{d-2}{d}(x - \frac{d}{d-2} \log s)}$, which is 1 only for $\alpha = "
+                r"s^{d/(d-2)}$.",
+                identity=_only_this_exponent,
+            ),
+            Step(
+                slug="formula",
+                claim=r"The frequencies that are computed are those of the base $10000 \, s^{d/(d-2)}$, or all of them "
+                "divided by s.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="d = 2, 4, 6, every base and factor",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="frequencies-fall",
+                kind="imprecise",
+                source=Source("002", "6.3", 886),
+                printed=r"\text{Increase base frequency}",
+                corrected=r"\text{increase the base; for } \alpha > 1 \text{ every frequency but the first decreases}",
+                counterexample=_frequencies_fall,
+            ),
+            Erratum(
+                slug="not-interpolated",
+                kind="imprecise",
+                source=Source("002", "6.3", 887),
+                printed=r"\text{NTK scaling: Interpolate frequencies}",
+                corrected=r"\text{NTK scaling divides } \theta_i \text{ by } s^{2i/(d-2)} \text{: the slowest pair is "
+                r"interpolated, the fastest not at all}",
+                counterexample=_not_interpolated,
+            ),
+            Erratum(
+                slug="one-method",
+                kind="imprecise",
+                source=Source("002", "6.3", 888),
+                printed=r"\text{Base scaling for modest extensions (2-4x), NTK for extreme length}",
+                corrected=r"\text{NTK scaling is base scaling with } \alpha = s^{d/(d-2)} \text{: both reach equally "
+                r"far}",
+                counterexample=_one_method,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,245 @@
+"""The sinusoidal encoding of absolute positions (equations 28 and 29)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, real, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.positions.angles import cosines_and_sines
+from veriformer.spec.positions.turning import turned, turning
+
+
+def sinusoidal_encoding(xp: Any, num_positions: int, d_model: int, *, base: Any = 10000.0) -> Any:
+    """PE[p, 2i] = sin(p θ_i) and PE[p, 2i + 1] = cos(p θ_i) with θ_i = base^(−2i / d_model) (equations 28, 29).
+
+    Shape [num_positions, d_model]. Of an odd width the last feature is a sine without its cosine.
+    """
+    cos, sin = cosines_and_sines(xp, np.arange(num_positions), d_model, base=base)
+    both = xp.stack([sin, cos], axis=-1)
+    return xp.reshape(both, (num_positions, 2 * cos.shape[-1]))[:, :d_model]
+
+
+def encoding_entries() -> Any:
+    """Entries of an encoding table: one per position and feature."""
+    return costs.symbol("N") * costs.symbol("d")
+
+
+# In the proofs for all widths: w holds the frequencies of any number m = d / 2 of pairs, whatever they are.
+
+
+def _inner(p: Any, q: Any) -> Any:
+    """PE_p · PE_q."""
+    i, w = sp.Dummy("i", integer=True), vector("w")
+    sines = turning(sp.sin(p * w[i])) * turning(sp.sin(q * w[i]))
+    return total(sines + turning(sp.cos(p * w[i])) * turning(sp.cos(q * w[i])), i, dimension("m"))
+
+
+def _sum_of(f: Any, p: Any) -> Any:
+    i, w = sp.Dummy("i", integer=True), vector("w")
+    return total(turning(f(p * w[i])), i, dimension("m"))
+
+
+def _turns() -> Pairs:
+    base = positive("b")
+    for d in (2, 4, 6):
+        rows = sinusoidal_encoding(Symbolic(), 3, d, base=base).value
+        for p, row in enumerate(rows):
+            for i in range(d // 2):
+                up, down = (sp.exp(sign * sp.I * p * base ** sp.Rational(-2 * i, d)) for sign in (1, -1))
+                yield turning(row[2 * i]), up / (2 * sp.I) - down / (2 * sp.I)
+                yield turning(row[2 * i + 1]), (up + down) / 2
+
+
+def _frequency(i: Any) -> Any:
+    return sp.exp(-2 * i / dimension("d") * sp.log(positive("b")))
+
+
+def _geometric() -> Pairs:
+    i, d, b = index("i"), dimension("d"), positive("b")
+    ratio = sp.exp(-2 / d * sp.log(b))
+    yield _frequency(i + 1), _frequency(i) * ratio
+    yield 2 * sp.pi / _frequency(d / 2 - 1), 2 * sp.pi * b * ratio
+
+
+def _distinct() -> Pairs:
+    p, q = real("p q")
+    apart = [turning(f(p)) - turning(f(q)) for f in (sp.sin, sp.cos)]
+    yield sp.expand(apart[0] ** 2 + apart[1] ** 2), 4 * turning(sp.sin((p - q) / 2)) ** 2
+
+
+def _shifted(p: Any, k: Any, w: Any) -> tuple[Any, Any]:
+    """M(k) times the column (sin pw, cos pw): the pair (cos, sin) turned by the angle kw, in the other order."""
+    c, s = turned(turning(sp.cos(p * w)), turning(sp.sin(p * w)), k * w)
+    return s, c
+
+
+def _linear_shift() -> Pairs:
+    p, k, w = real("p k w")
+    s, c = _shifted(p, k, w)
+    yield turning(sp.sin((p + k) * w)), s
+    yield turning(sp.cos((p + k) * w)), c
+
+
+def _matrix(k: Any) -> Any:
+    c, s = turning(sp.cos(k * real("w"))), turning(sp.sin(k * real("w")))
+    return sp.Matrix([[c, s], [-s, c]])
+
+
+def _shift_group() -> Pairs:
+    j, k = real("j k")
+    yield from zip(_matrix(j) * _matrix(k), _matrix(j + k), strict=True)
+    yield from zip(_matrix(k) * _matrix(k).T, sp.eye(2), strict=True)
+
+
+def _dot_product() -> Pairs:
+    p, q = real("p q")
+    yield _inner(p, q), _sum_of(sp.cos, p - q)
+
+
+def _offset_only() -> Pairs:
+    p, q, t = real("p q t")
+    yield _inner(p + t, q + t), _inner(p, q)
+    yield _inner(p, q), _inner(0, q - p)
+    yield _inner(p, q), _inner(0, p - q)
+
+
+def _norm() -> Pairs:
+    p = real("p")
+    yield _inner(p, p), dimension("m")
+
+
+def _nearest() -> Pairs:
+    p, q = real("p q")
+    i, w = index("i"), vector("w")
+    squares = total(turning(sp.sin((p - q) * w[i] / 2)) ** 2, i, dimension("m"))
+    yield _inner(p, p) + _inner(q, q) - 2 * _inner(p, q), 4 * squares
+
+
+def _formula() -> Pairs:
+    base = positive("b")
+    for d, rows in _tables(base):
+        for (p, left), (q, right) in (((0, rows[0]), (2, rows[2])), ((1, rows[1]), (3, rows[3]))):
+            offset = sum(sp.cos((q - p) * base ** sp.Rational(-2 * i, d)) for i in range(d // 2))
+            yield turning(sum(a * b for a, b in zip(left, right, strict=True))), turning(offset)
+
+
+def _tables(base: Any) -> Iterator[tuple[int, Any]]:
+    return ((d, sinusoidal_encoding(Symbolic(), 4, d, base=base).value) for d in (2, 4, 6))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"num_positions": int(rng.integers(1, 9)), "d_model": 2 * int(rng.integers(1, 5)), "base": 10000.0}
+
+
+_SYMBOLS = (
+    Symbol("pos", r"\mathbb{N}_0", "a position, counted from 0"),
+    Symbol("i", r"\{0, \ldots, d_{\text{model}} / 2 - 1\}", "the number of a pair of features"),
+    Symbol(r"d_{\text{model}}", r"\mathbb{N}", "the width of the model", "even"),
+    Symbol(r"\theta_i", r"(0, 1]", "the frequency of pair i: its base, 10000, to the power −2i over the width"),
+)
+_ASSUMPTIONS = (
+    Assumption("the width is even, so that every sine has its cosine", lambda a: a["d_model"] % 2 == 0),
+    Assumption("the base is positive", lambda a: a["base"] > 0),
+)
+_COSTS = {"entries": encoding_entries}
+
+EQUATIONS = (
+    Equation(
+        slug="sinusoidal-encoding",
+        number="28",
+        title="Sinusoidal encoding: the sines",
+        statement=r"PE_{(pos,2i)} = \sin(pos/10000^{2i/d_{\text{model}}})",
+        sources=(Source("002", "6.2", 800), Source("003", "6, Mathematical Formulation", 433)),
+        symbols=_SYMBOLS,
+        assumptions=_ASSUMPTIONS,
+        sample=_sample,
+        formula=sinusoidal_encoding,
+        steps=(
+            Step(
+                slug="turns",
+                claim=r"A pair of features is one complex number that turns at its own speed, $PE_{2i+1} + "
+                r"\mathrm{i} PE_{2i} = e^{\mathrm{i} \, pos \, \theta_i}$: what is computed are its imaginary part, "
+                r"$(e^{\mathrm{i}x} - e^{-\mathrm{i}x}) / 2\mathrm{i}$ with $x = pos \, \theta_i$, and its real part.",
+                identity=_turns,
+                scope=Scope.ENUMERATED,
+                scope_detail="d = 2, 4, 6, positions 0 to 2, every base",
+            ),
+            Step(
+                slug="geometric",
+                claim=r"$\theta_{i+1} = \theta_i \cdot 10000^{-2/d}$: from pair to pair the wavelength grows by one "
+                r"factor, from $2\pi$ to $2\pi \cdot 10000^{1 - 2/d}$ positions.",
+                identity=_geometric,
+            ),
+            Step(
+                slug="distinct",
+                claim=r"The first pair alone tells all positions apart, as $\theta_0 = 1$: the squared distance is "
+                r"$4 \sin^2((p - q)/2)$, zero only where $p - q$ is a multiple of $2\pi$, and no whole number but 0 "
+                "is one. So the encoding is absolute.",
+                identity=_distinct,
+            ),
+        ),
+        costs=_COSTS,
+    ),
+    Equation(
+        slug="sinusoidal-shift",
+        number="29",
+        title="Sinusoidal encoding: the cosines, and what the pairs are for",
+        statement=r"PE_{(pos,2i+1)} = \cos(pos/10000^{2i/d_{\text{model}}})",
+        sources=(Source("002", "6.2", 801), Source("003", "6, Mathematical Formulation", 434)),
+        symbols=(*_SYMBOLS, Symbol("M(k)", r"\mathbb{R}^{2 \times 2}", "moves the encoding of a pair by k positions")),
+        assumptions=_ASSUMPTIONS,
+        sample=_sample,
+        formula=sinusoidal_encoding,
+        steps=(
+            Step(
+                slug="linear-shift",
+                claim=r"$(\sin (p + k)\theta, \cos (p + k)\theta) = M(k) (\sin p\theta, \cos p\theta)$ with $M(k) = "
+                r"\begin{pmatrix} \cos k\theta & \sin k\theta \\ -\sin k\theta & \cos k\theta \end{pmatrix}$, in which "
+                "p does not occur: one linear map moves every position by k.",
+                identity=_linear_shift,
+            ),
+            Step(
+                slug="shift-group",
+                claim=r"$M(j) M(k) = M(j + k)$ and $M(k) M(k)^T = 1$: moves add up, and are rotations.",
+                identity=_shift_group,
+            ),
+            Step(
+                slug="dot-product",
+                claim=r"$PE_p \cdot PE_q = \sum_i \cos((p - q) \theta_i)$, for any width and any frequencies.",
+                identity=_dot_product,
+            ),
+            Step(
+                slug="offset-only",
+                claim=r"So it depends on $|p - q|$ only: moving both positions changes nothing, nor does exchanging "
+                "them.",
+                identity=_offset_only,
+            ),
+            Step(
+                slug="norm",
+                claim=r"$\|PE_p\|^2 = d / 2$ at every position.",
+                identity=_norm,
+            ),
+            Step(
+                slug="nearest",
+                claim=r"$\|PE_p - PE_q\|^2 = 4 \sum_i \sin^2((p - q)\theta_i / 2) \ge 0$: the largest dot product is "
+                "the one with itself.",
+                identity=_nearest,
+            ),
+            Step(
+                slug="formula",
+                claim="The rows that the formula computes have these dot products.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="d = 2, 4, 6, positions 0 and 2, 1 and 3, every base",
+            ),
+        ),
+        costs=_COSTS,
+    ),
+)

@@ -1,0 +1,229 @@
+"""T5's learned bias: one number for each bucket of relative positions (document 002, section 6.3)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import positive
+from veriformer.spec.lazy import sp
+from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.staged import Staged
+
+
+def t5_relative_position_bucket(
+    relative_position: ArrayLike, *, bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128
+) -> NDArray[np.int64]:
+    """The bucket of each relative position, key − query; int64 of the same shape.
+
+    Half of the buckets hold one distance each, the others as many as make their edges grow geometrically up to
+    max_distance; the last holds all that is further. In two directions each has half of num_buckets, keys behind the
+    query first; in one, keys ahead of the query are at distance 0.
+    """
+    r = np.asarray(relative_position)
+    if not bidirectional:
+        return _bucket(np.maximum(-r, 0), num_buckets, max_distance)
+    half = num_buckets // 2
+    return np.asarray(_bucket(np.abs(r), half, max_distance) + half * (r > 0), dtype=np.int64)
+
+
+def _bucket(distance: Any, buckets: int, max_distance: int) -> NDArray[np.int64]:
+    """How many edges the distance has reached."""
+    reached = np.searchsorted(edges(buckets, max_distance), distance, side="right")
+    return np.asarray(reached, dtype=np.int64)
+
+
+def edges(buckets: int, max_distance: int) -> list[int]:
+    """The smallest distance of each bucket but the first.
+
+    With e = ⌊buckets / 2⌋ exact distances, L = buckets − e and M = max_distance, bucket e + t begins where
+    L log(x/e) / log(M/e) reaches t: at the smallest whole x with x^L ≥ M^t e^(L − t), which no rounding blurs.
+    """
+    exact = buckets // 2
+    many = buckets - exact
+    reached = [max_distance**t * exact ** (many - t) for t in range(1, many)]
+    return [*range(1, exact + 1), *(bisect_left(range(max_distance), x, key=lambda n: n**many) for x in reached)]
+
+
+def t5_bias(xp: Any, table: Any, n_q: int, n_k: int, *, bidirectional: bool = True, max_distance: int = 128) -> Any:
+    """b_{rel(i, j)}, shape [H, n_q, n_k], from a table [num_buckets, H]; the last query stands at the last key."""
+    bucket = _buckets(table, n_q, n_k, bidirectional, max_distance)
+    return xp.reshape(xp.swapaxes(table, 0, 1)[:, bucket.ravel()], (table.shape[1], n_q, n_k))
+
+
+def t5_bias_vjp(
+    xp: Any, table: Any, n_q: int, n_k: int, g: Any, *, bidirectional: bool = True, max_distance: int = 128
+) -> Any:
+    """dtable: each bucket collects the cotangent of all pairs that read it, head by head."""
+    bucket = _buckets(table, n_q, n_k, bidirectional, max_distance)
+    reads = np.arange(table.shape[0])[:, None] == bucket.ravel()
+    return xp.matmul(reads.astype(np.float64), xp.swapaxes(xp.reshape(g, (table.shape[1], n_q * n_k)), 0, 1))
+
+
+def _buckets(table: Any, n_q: int, n_k: int, bidirectional: bool, max_distance: int) -> NDArray[np.int64]:
+    relative = np.arange(n_k)[None, :] - np.arange(n_q)[:, None] - (n_k - n_q)
+    options = {"bidirectional": bidirectional, "num_buckets": table.shape[0], "max_distance": max_distance}
+    return t5_relative_position_bucket(relative, **options)
+
+
+def table_parameters() -> Any:
+    """One number per bucket (N of them) and head, for any length."""
+    return costs.symbol("N") * costs.symbol("H")
+
+
+def _b(x: Any) -> Any:
+    """The bucket before it is rounded down: e + L log(x/e) / log(M/e)."""
+    e, m, many = positive("e M L")
+    return e + many * (sp.log(x) - sp.log(e)) / sp.log(m / e)
+
+
+def _joints() -> Pairs:
+    e, m, many = positive("e M L")
+    yield _b(e), e
+    yield _b(m), e + many
+
+
+def _monotone() -> Pairs:
+    e, m, many, x, h = positive("e M L x h")
+    yield _b(x + h) - _b(x), many * sp.log(1 + h / x) / sp.log(m / e)
+
+
+def _ratios() -> Pairs:
+    e, m, many, x, c = positive("e M L x c")
+    yield _b(c * x) - _b(x), many * sp.log(c) / sp.log(m / e)
+
+
+def _edges() -> Pairs:
+    e, m, many, t = positive("e M L t")
+    edge = e * (m / e) ** (t / many)
+    yield _b(edge), e + t
+    yield edge**many, sp.exp(t * sp.log(m) + (many - t) * sp.log(e))
+
+
+_SETTINGS = ((16, 128), (32, 128), (4, 20), (5, 9), (2, 2), (3, 40))
+
+
+def _counted(distance: int, buckets: int, max_distance: int) -> Any:
+    """⌊b⌋ as the number of whole t ≥ 1 with t ≤ b − e, capped: M^t e^(L − t) ≤ x^L, in whole numbers."""
+    exact = buckets // 2
+    many = buckets - exact
+    ones = [int(max_distance**t * exact ** (many - t) <= distance**many) for t in range(1, many)]
+    below = [int(n <= distance) for n in range(1, exact + 1)]
+    return sp.Add(sp.S.Zero, *below, *ones, evaluate=False)
+
+
+def _formula() -> Pairs:
+    for buckets, far in _SETTINGS:
+        near = {x + k for x in (0, *edges(buckets, far), far, 3 * far) for k in (-1, 0, 1)}
+        for x in sorted(n for n in near if n >= 0):
+            found = t5_relative_position_bucket(-x, bidirectional=False, num_buckets=buckets, max_distance=far)
+            yield sp.Integer(int(found)), _counted(x, buckets, far)
+
+
+def _vjp() -> Pairs:
+    for bidirectional, n_q, n_k in ((True, 2, 3), (False, 3, 2)):
+        xp = Staged()
+        table, g = xp.symbols("b", 4, 2), xp.symbols("g", 2, n_q, n_k)
+        options: dict[str, Any] = {"bidirectional": bidirectional, "max_distance": 2 if bidirectional else 3}
+        bias = t5_bias(xp, table, n_q, n_k, **options)
+        yield inner(g, bias), inner(t5_bias_vjp(xp, table, n_q, n_k, g, **options), table)
+
+
+def _signs() -> Evidence:
+    ahead, behind = (int(t5_relative_position_bucket(r)) for r in (1, -1))
+    return Evidence("a key one step ahead and one step behind, both at distance 1: same bias", True, ahead == behind)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    table = rng.normal(size=(2 * int(rng.integers(2, 9)), int(rng.integers(1, 4))))
+    lengths = {"n_q": int(rng.integers(1, 30)), "n_k": int(rng.integers(1, 30))}
+    return {"table": table, **lengths, "bidirectional": bool(rng.integers(2)), "max_distance": int(rng.integers(9, 20))}
+
+
+def _exact(a: Any) -> int:
+    """How many distances have a bucket of their own."""
+    return int(a["table"].shape[0] // (4 if a["bidirectional"] else 2))
+
+
+EQUATIONS = (
+    Equation(
+        slug="t5-bias",
+        number=None,
+        title="T5's relative position bias",
+        statement=r"A_{ij} = \frac{q_i^T k_j}{\sqrt{d_k}} + b_{\text{rel}(i,j)}",
+        sources=(Source("002", "6.3", 876),),
+        symbols=(
+            Symbol("b", r"\mathbb{R}^{N \times H}", "the learned bias of each of N buckets, for each head"),
+            Symbol(r"\text{rel}(i,j)", r"\{0, \ldots, N - 1\}", "the bucket of the relative position j − i"),
+            Symbol("e", r"\mathbb{N}", "how many distances have a bucket of their own"),
+            Symbol("L", r"\mathbb{N}", "how many buckets the further distances share"),
+            Symbol("M", r"\mathbb{N}", "the distance from which on all share the last bucket", "more than e"),
+        ),
+        assumptions=(
+            Assumption("each direction has at least two buckets", lambda a: _exact(a) >= 1),
+            Assumption("in two directions they share evenly", lambda a: a["table"].shape[0] % 2 == 0),
+            Assumption("the largest distance is beyond the exact ones", lambda a: a["max_distance"] > _exact(a)),
+        ),
+        sample=_sample,
+        formula=t5_bias,
+        vjp=t5_bias_vjp,
+        steps=(
+            Step(
+                slug="joints",
+                claim=r"$b(x) = e + L \log(x/e) / \log(M/e)$ goes on where the exact buckets end, $b(e) = e$, and "
+                r"reaches $e + L$, one more than the last bucket, at $x = M$: from there on it is cut off.",
+                identity=_joints,
+            ),
+            Step(
+                slug="monotone",
+                claim=r"$b(x + h) - b(x) = L \log(1 + h/x) / \log(M/e) > 0$ for $h > 0$: further is never a lower "
+                "bucket, and the further, the less a step counts.",
+                identity=_monotone,
+            ),
+            Step(
+                slug="ratios",
+                claim=r"$b(cx) - b(x) = L \log c / \log(M/e)$: only the ratio of two distances counts.",
+                identity=_ratios,
+            ),
+            Step(
+                slug="edges",
+                claim=r"Bucket $e + t$ begins at $x = e (M/e)^{t/L}$, that is where $x^L = M^t e^{L-t}$. In whole "
+                "numbers this is exact; in floating point a logarithm that should be whole may fall short of it.",
+                identity=_edges,
+            ),
+            Step(
+                slug="formula",
+                claim=r"What is computed is $\lfloor b(x) \rfloor$, as the number of edges that x has reached, exact "
+                "also where $b(x)$ is whole, non-decreasing, and constant from M on.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="distances at and next to each edge, six pairs of bucket count and M, 32 and 128 included",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the adjoint of the lookup, which is linear in the table: a "
+                "bucket collects from all pairs that read it.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="4 buckets, 2 heads, 2 × 3 pairs in two directions and 3 × 2 in one",
+            ),
+        ),
+        costs={"parameters": table_parameters},
+        errata=(
+            Erratum(
+                slug="distance-has-no-sign",
+                kind="imprecise",
+                source=Source("002", "6.3", 879),
+                printed=r"\text{a learned bias based on relative distance rel}(i,j)",
+                corrected=r"\text{on relative position } j - i \text{, whose sign counts where both directions are "
+                r"visible}",
+                counterexample=_signs,
+            ),
+        ),
+    ),
+)
