@@ -100,6 +100,14 @@ def test_underflow_of_exp_is_granted():
     assert bounded.error.max() <= 5 * ETA
 
 
+def test_functions_underflow_too():
+    x = np.arange(1.0, 100.0) * 2.0**-1074
+    bounded = R64.erf(R64.asarray(x))
+    off = abs(bounded.value - R64.oracle.convert(torch.erf(torch.from_numpy(x)).numpy()))
+    assert off.max() > 0.4 * 2.0**-1074
+    assert (off <= bounded.error).all()
+
+
 # --- what an operation carries ----------------------------------------------------------------------------------------
 
 
@@ -163,6 +171,21 @@ def test_the_conditioning_of_functions_cannot_be_smaller(name, a):
     assert max(distances) / bound > 0.99
 
 
+def test_errors_are_rounded_like_everything_else():
+    u = FORMATS["bf16"].unit_roundoff
+    a, b = (RoundedArray(RB16, np.array(0.0), np.array(e), np.array(0.0)) for e in (1 + 2 * u, u))
+    total = RB16.format.round((1 + 2 * u) + u)
+    assert total > 1 + 3 * u
+    assert total <= (a + b).error <= total * (1 + u)
+
+
+def test_subnormal_numbers_between_those_of_float64_are_not_mistaken_for_them():
+    eta = 2.0**-1074
+    b = R64.oracle.context.mpf(2.6) * eta
+    bound, distances = moved(CARRIED["divide"][0], 5 * eta, 0.0, b, eta)
+    assert 1 < max(distances) <= bound < 4
+
+
 def test_division_by_what_may_be_zero_has_no_bound():
     assert (R64.asarray(1) / uncertain(1.0, 1.0)).error == np.inf
     assert R64.log(uncertain(1.0, 1.0)).error == np.inf
@@ -185,6 +208,7 @@ def test_infinite_inputs_are_exact(xp):
     assert (xp.exp(x).value[0], xp.exp(x).error[0]) == (0, 0)
     assert xp.max(xp.asarray([-np.inf, -np.inf])).error == 0
     assert xp.max(x).error == x.error[1]
+    assert xp.max(xp.asarray([])).error == 0
     assert xp.judgeable(x - tenth)[1][0] == 0
 
 
@@ -269,13 +293,9 @@ def flushed():
 @pytest.mark.usefixtures("flushed")
 def test_flushing_is_granted_where_asked_for():
     xp = Rounded(FORMATS["fp32"], flush=True)
-    x, y = np.array([2.0**-126, 1.5 * 2.0**-126, 2.0**-149]), np.array([-1.5 * 2.0**-126, -(2.0**-126), 1.0])
+    x, y = np.array([1.5 * 2.0**-126, 2.0**-149, 2.0**-140]), np.array([-(2.0**-126), 1.0, 2.0**100])
     a, b = (torch.from_numpy(v).to(torch.float32) for v in (x, y))
     for f in (lambda p, q: p + q, lambda p, q: p * q, lambda p, q: p / q, lambda p, q: (p[None] @ q[:, None])[0]):
-        got, bounded, strict = (
-            f(a, b).double().numpy(),
-            f(xp.asarray(x), xp.asarray(y)),
-            f(R32.asarray(x), R32.asarray(y)),
-        )
+        got, bounded, strict = f(a, b).double().numpy(), f(*map(xp.asarray, (x, y))), f(*map(R32.asarray, (x, y)))
         assert used(bounded, got) <= 1
         assert (bounded.error > 1e6 * strict.error).any()
