@@ -90,10 +90,15 @@ def _first_moment() -> Pairs:
     yield m_next, beta * m + (1 - beta) * _gradient(t + 1)
 
 
-def _moment_formulas() -> Pairs:
+def _first_moment_formula() -> Pairs:
     g, betas = vector("g"), _betas()
     for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
         yield s.m, closed_form(t, betas[0], _gradient).doit()
+
+
+def _second_moment_formula() -> Pairs:
+    g, betas = vector("g"), _betas()
+    for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
         yield s.v, closed_form(t, betas[1], lambda i: _gradient(i) ** 2).doit()
 
 
@@ -216,8 +221,8 @@ EQUATIONS = (
             ),
             Step(
                 slug="formula",
-                claim="What is computed step by step are the closed forms of both moments.",
-                identity=_moment_formulas,
+                claim="What is computed step by step is the closed form.",
+                identity=_first_moment_formula,
                 scope=Scope.ENUMERATED,
                 scope_detail="t ≤ 3, any gradients",
             ),
@@ -251,6 +256,13 @@ EQUATIONS = (
                 claim=r"Of the gradients seen, weighted by $\beta_2^{t-i}$: $\hat{v}_t$ is the square of their mean "
                 "plus their variance about it.",
                 identity=_mean_and_spread,
+            ),
+            Step(
+                slug="formula",
+                claim="What is computed step by step is the closed form.",
+                identity=_second_moment_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="t ≤ 3, any gradients",
             ),
         ),
         errata=(

@@ -95,6 +95,9 @@ def _bumpy_road() -> Pairs:
     mean = _corrected(beta, lambda i: g[i])
     spread = _corrected(beta, lambda i: (g[i] - mean) ** 2)
     yield mean**2 / _corrected(beta, lambda i: g[i] ** 2), 1 / (1 + spread / mean**2)
+    # In expectation, for gradients μ ± σ: E[m̂]² over E[v̂], for any two β.
+    mu, sigma = positive("mu sigma")
+    yield mu**2 / (((mu - sigma) ** 2 + (mu + sigma) ** 2) / 2), 1 / (1 + sigma**2 / mu**2)
 
 
 def _first_is_full() -> Evidence:
@@ -113,8 +116,7 @@ EQUATIONS = (
         slug="adam-step-size",
         number=None,
         title="The size of Adam's steps",
-        statement=r"\left| \theta_t - \theta_{t-1} \right| \le \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} "
-        r"\frac{1 - \beta_1}{\sqrt{1 - \beta_2}} \sqrt{\sum_{k=0}^{t-1} \left(\frac{\beta_1^2}{\beta_2}\right)^k}",
+        statement=r"\text{If the road has been very bumpy (high variance in gradients), take smaller steps}",
         sources=(Source("000", "9.1", 108), Source("001", "9.1", 119)),
         symbols=(
             Symbol(r"\beta_1, \beta_2", "[0, 1)", "the weights of the averages", r"\beta_2 not zero"),
@@ -132,8 +134,8 @@ EQUATIONS = (
         steps=(
             Step(
                 slug="cauchy-schwarz",
-                claim=r"$(\sum_i a_i g_i)^2 \le \sum_i \frac{a_i^2}{b_i} \cdot \sum_i b_i g_i^2$: the difference is "
-                "half a sum of squares. The left side is $m_t^2$, the last factor $v_t$.",
+                claim=r"How far can a step go? $(\sum_i a_i g_i)^2 \le \sum_i \frac{a_i^2}{b_i} \cdot \sum_i b_i "
+                "g_i^2$: the difference is half a sum of squares. The left side is $m_t^2$, the last factor $v_t$.",
                 identity=_cauchy_schwarz,
             ),
             Step(
@@ -174,7 +176,8 @@ EQUATIONS = (
                 slug="bumpy-road",
                 claim=r"With one $\beta$ for both averages $\hat{m}^2 / \hat{v} = 1 / (1 + s^2 / \hat{m}^2)$, where "
                 r"$s^2$ is the weighted variance of the gradients: no step is longer than $\eta$, and the bumpier the "
-                "road, compared with its slope, the smaller the step. On a smooth one it is the full $\\eta$.",
+                "road, compared with its slope, the smaller the step. With two, it is so in expectation: "
+                r"$E[\hat{m}]^2 / E[\hat{v}] = 1 / (1 + \sigma^2 / \mu^2)$.",
                 identity=_bumpy_road,
             ),
         ),

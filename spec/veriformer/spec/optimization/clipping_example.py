@@ -14,6 +14,11 @@ from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
 
 
+def scaling_factor(xp: Any, norm: Any, *, max_norm: Any) -> Any:
+    """min(1, c / ‖g‖), which clipping by the norm multiplies every gradient by (11); the norm is not zero."""
+    return xp.minimum(1, xp.asarray(max_norm) / norm)
+
+
 def _clipped(entries: list[int], max_norm: int) -> tuple[list[Any], Any]:
     xp = Symbolic()
     (g,), norm = clip_grad_norm(xp, [xp.asarray(entries)], max_norm)
@@ -21,7 +26,8 @@ def _clipped(entries: list[int], max_norm: int) -> tuple[list[Any], Any]:
 
 
 def _factor() -> Pairs:
-    yield sp.Min(1, sp.Rational(5, 50), evaluate=False), sp.Rational("0.1")
+    yield computed(scaling_factor(Symbolic(), 50, max_norm=5).value[()]), sp.Rational("0.1")
+    yield computed(scaling_factor(Symbolic(), 5, max_norm=5).value[()]), sp.Integer(1)
 
 
 def _whole_vector() -> Pairs:
@@ -39,8 +45,7 @@ def _numbers() -> Pairs:
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    g = rng.normal(size=6)
-    return {"grads": [g * (50 / np.linalg.norm(g))], "max_norm": 5.0}
+    return {"norm": float(rng.uniform(0.1, 100)), "max_norm": 5.0}
 
 
 EQUATIONS = (
@@ -56,18 +61,17 @@ EQUATIONS = (
             Source("001", "9.4", 274),
         ),
         symbols=(Symbol(r"\mathbf{g}", r"\mathbb{R}^n", "all gradients together", r"of norm 50"),),
-        assumptions=(
-            Assumption("the norm is above the limit", lambda a: np.linalg.norm(a["grads"][0]) > a["max_norm"]),
-        ),
+        assumptions=(Assumption("the norm is positive", lambda a: a["norm"] > 0),),
         sample=_sample,
-        formula=clip_grad_norm,
+        formula=scaling_factor,
         steps=(
             Step(
                 slug="factor",
-                claim=r"The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size.",
+                claim=r"The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size; at "
+                "norm 5 it is 1.",
                 identity=_factor,
                 scope=Scope.NUMERIC,
-                scope_detail="one number",
+                scope_detail="these two numbers",
             ),
             Step(
                 slug="whole-vector",

@@ -84,7 +84,8 @@ def _blocked_highway() -> Evidence:
     )
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
+def sample(rng: np.random.Generator) -> dict[str, Any]:
+    """A stream, a branch and its scale."""
     x, fx = rng.normal(size=(2, 2, 3))
     return {"x": x, "fx": fx, "scale": float(rng.uniform(0, 1))}
 
@@ -102,7 +103,7 @@ EQUATIONS = (
             Symbol("J", r"\mathbb{R}^{n \times n}", "the Jacobian of F"),
         ),
         assumptions=(Assumption("F keeps the shape", lambda a: a["x"].shape == a["fx"].shape),),
-        sample=_sample,
+        sample=sample,
         formula=residual,
         vjp=residual_vjp,
         steps=(
@@ -159,7 +160,7 @@ EQUATIONS = (
                 slug="highway-can-be-blocked",
                 kind="imprecise",
                 source=Source("002", "2.1.3", 335),
-                printed=r"\text{gradients can flow directly backward \ldots ensuring that even early layers receive "
+                printed=r"\text{gradients can flow directly backward … ensuring that even early layers receive "
                 r"useful training signals}",
                 corrected=r"\text{the identity is one term of } I + J \text{; where } J \text{ is near } -I "
                 r"\text{ they cancel}",

@@ -229,7 +229,7 @@ EQUATIONS = (
                 slug="decoupled-from-the-rate",
                 kind="contradictory",
                 source=Source("004", "3.5", 447),
-                printed=r"\text{AdamW \ldots decouples weight decay from learning rate}",
+                printed=r"\text{AdamW … decouples weight decay from learning rate}",
                 corrected=r"\text{from the gradient and its averages; in 000, line 142, a step decays by } \eta "
                 r"\lambda",
                 counterexample=_not_from_the_rate,

@@ -1,0 +1,113 @@
+"""Scaled residuals: how weak a branch must be for deep stacks (document 002, section 3.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.euler import over
+from veriformer.spec.optimization.residual_flow import residual, residual_vjp, sample
+
+
+def _jacobian() -> Pairs:
+    h, w, alpha, (i, k) = vector("h"), vector("J"), positive("alpha"), index("i k")
+    yield sp.diff(h[i] + alpha * over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + alpha * w[i, k]
+
+
+def _outcomes(alpha: Any, spread: Any) -> Any:
+    """The mean square of a stream ±σ after a block whose independent branch is ±spread: four equal chances."""
+    xp, sigma = Symbolic(), positive("sigma")
+    ends = [residual(xp, xp.asarray(h), xp.asarray(f), scale=alpha) for h in (sigma, -sigma) for f in (spread, -spread)]
+    return sum(end.value[()] ** 2 for end in ends) / 4
+
+
+def _variance() -> Pairs:
+    alpha, tau, sigma = positive("alpha tau sigma")
+    k = dimension("k")
+    after = sigma**2 + k * alpha**2 * tau**2
+    yield _outcomes(alpha, tau), sigma**2 + alpha**2 * tau**2
+    yield _outcomes(alpha, tau).subs(sigma**2, after), after.subs(k, k + 1)
+
+
+def _growing_branch() -> Pairs:
+    (alpha, sigma), k = positive("alpha sigma"), dimension("k")
+    yield _outcomes(alpha, sigma), (1 + alpha**2) * sigma**2
+    yield (1 + alpha**2) * ((1 + alpha**2) ** k * sigma**2), (1 + alpha**2) ** (k + 1) * sigma**2
+
+
+def _aligned_branch() -> Pairs:
+    xp, alpha, h, k = Symbolic(), positive("alpha"), real("h"), dimension("k")
+    before = (1 + alpha) ** k * h
+    yield residual(xp, xp.asarray(before), xp.asarray(before), scale=alpha).value[()], (1 + alpha) ** (k + 1) * h
+
+
+def _still_explodes() -> Evidence:
+    xp = Symbolic()
+    h = xp.asarray(1)
+    for _ in range(96):
+        h = residual(xp, h, h, scale=sp.Rational(1, 2))
+    return Evidence("F(h) = h, α = 0.5, 96 layers: h grows by a factor of", "no more than 1", sp.N(h.value[()], 3))
+
+
+EQUATIONS = (
+    Equation(
+        slug="scaled-residual",
+        number=None,
+        title="Scaled residuals",
+        statement=r"\mathbf{h}_{l+1} = \mathbf{h}_l + \alpha \cdot F(\mathbf{h}_l)",
+        sources=(Source("002", "3.4", 510),),
+        symbols=(
+            Symbol(r"\alpha", r"\mathbb{R}_{\ge 0}", "scale of the branch"),
+            Symbol(r"\sigma^2, \tau^2", r"\mathbb{R}_{\ge 0}", "variances of the stream and of the branch"),
+            Symbol("L", r"\mathbb{N}", "the number of layers"),
+        ),
+        assumptions=(
+            Assumption("F keeps the shape", lambda a: a["x"].shape == a["fx"].shape),
+            Assumption("the scale is not negative", lambda a: a["scale"] >= 0),
+        ),
+        sample=sample,
+        formula=residual,
+        vjp=residual_vjp,
+        steps=(
+            Step(
+                slug="jacobian",
+                claim=r"The Jacobian of a block is $I + \alpha J$: the smaller the scale, the closer to the identity.",
+                identity=_jacobian,
+            ),
+            Step(
+                slug="variance",
+                claim=r"A branch of variance $\tau^2$ that is independent of the stream adds $\alpha^2 \tau^2$: after "
+                r"k layers the variance is $\sigma^2 + k \alpha^2 \tau^2$, by induction. With $\alpha = 1 / \sqrt{L}$ "
+                "it is bounded at any depth L.",
+                identity=_variance,
+            ),
+            Step(
+                slug="growing-branch",
+                claim=r"A branch as large as the stream multiplies the variance by $1 + \alpha^2$: by $(1 + "
+                r"\alpha^2)^k \le e^{\alpha^2 k}$ after k layers, which $\alpha = 1 / \sqrt{L}$ keeps below e, and any "
+                "fixed α does not keep at all.",
+                identity=_growing_branch,
+            ),
+            Step(
+                slug="aligned-branch",
+                claim=r"A branch along the stream, $F(\mathbf{h}) = \mathbf{h}$, multiplies by $(1 + \alpha)^k$: here "
+                r"only $\alpha \approx 1 / L$ will do.",
+                identity=_aligned_branch,
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="below-one-is-not-enough",
+                kind="imprecise",
+                source=Source("002", "3.4", 512),
+                printed=r"\alpha < 1 \text{ prevents residual explosion}",
+                corrected=r"\text{growth is only slower; at depth } L \text{ it takes } \alpha \text{ of order } 1 / "
+                r"\sqrt{L} \text{ for independent branches, and } 1 / L \text{ for any}",
+                counterexample=_still_explodes,
+            ),
+        ),
+    ),
+)
