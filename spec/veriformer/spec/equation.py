@@ -76,7 +76,11 @@ class Evidence:
         return bool(self.claimed != self.actual)
 
     def __str__(self) -> str:
-        return f"{self.point}: the statement gives {self.claimed}, the truth is {self.actual}"
+        return f"{self.point}: the statement gives {_words(self.claimed)}, the truth is {_words(self.actual)}"
+
+
+def _words(value: Any) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
 
 
 ERRATUM_KINDS = ("wrong", "imprecise", "contradictory")
