@@ -27,6 +27,9 @@ Vjp = Callable[[Any, Mapping[str, Any], Any], Mapping[str, Any]]
 """From the arithmetic, the lifted arguments and the cotangent to the gradient by argument."""
 
 
+Index = tuple[slice, ...]
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A call that must be refused. names: the culprit, or the arguments that clash; the message must name one."""
@@ -53,10 +56,13 @@ class Operation:
     """What the families of checks need to know of an operation.
 
     name: as in the contract. draw: arguments with every option that is admitted; ordinary: the plainest call.
-    formulas, vjps: the spec's first. The others are equal to it over the reals and computed otherwise; what rounding may do
-    to them a correct implementation may do too: the bound of a judgement is the largest of theirs.
+    formulas, vjps: the spec's first. The others are equal to it over the reals and computed otherwise; what rounding
+    may do to them a correct implementation may do too: the bound of a judgement is the largest of theirs.
     inputs: arguments that have a gradient. reading: claimed conventions as further arguments of the formulas.
     parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
+    refusals: calls that must be refused. part: a call, one that computes a part of it alone, and by ``"result"`` and by
+    argument where that part lies. changes: a call, and the same with one argument changed, by what was changed.
+    bulk: arguments with enough entries to tell how large rounding errors are on average.
     """
 
     name: str
@@ -65,7 +71,10 @@ class Operation:
     formulas: tuple[Formula, ...]
     vjps: tuple[Vjp, ...] = ()
     inputs: tuple[str, ...] = ()
-    refusals: Callable[[Trial], Iterable[Refusal]] | None = None
+    refusals: Callable[[Trial], Iterable[Refusal]]
+    part: Callable[[Trial], tuple[Arguments, Arguments, Mapping[str, Index]]] | None = None
+    changes: Callable[[Trial], tuple[Arguments, Mapping[str, Arguments]]] | None = None
+    bulk: Callable[[Trial], Arguments] | None = None
     reading: Callable[[Claims], dict[str, Any]] = _nothing
     parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
     result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
@@ -107,12 +116,19 @@ class Operation:
         found: list[Reference] = []
         for index, form in enumerate(forms):
             xp = trial.xp if sharp and index == 0 else over_float64(trial.dtype_name)
-            arrays = [xp.judgeable(x) for x in evaluate(form, xp, self.lift(trial, arguments, xp))]
-            if index == 0:
-                found = [Reference(exact, bound) for exact, bound in arrays]
-            else:
-                found = [Reference(r.exact, np.maximum(r.bound, b)) for r, (_, b) in zip(found, arrays, strict=True)]
+            more = [_reference(xp, x) for x in evaluate(form, xp, self.lift(trial, arguments, xp))]
+            found = [_wider(a, b) for a, b in zip(found, more, strict=True)] if index else more
         return found
+
+
+def _reference(xp: Rounded, x: Any) -> Reference:
+    if isinstance(x, np.ndarray):  # masks are known exactly
+        return Reference(x.astype(np.float64), np.zeros(x.shape), constant=True)
+    return Reference(*xp.judgeable(x))
+
+
+def _wider(a: Reference, b: Reference) -> Reference:
+    return Reference(a.exact, np.maximum(a.bound, b.bound))
 
 
 @cache

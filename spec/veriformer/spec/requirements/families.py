@@ -27,8 +27,8 @@ def equation(
         operation=operation,
         statement=statement,
         float_form=(
-            "Element by element $|\\hat y - y| \\le b$, where $b$ is the running error bound of the same formula in the "
-            "dtype's roundoff, sums in any order, or of an algebraically equal form if that is larger."
+            "Element by element $|\\hat y - y| \\le b$, where $b$ is the running error bound of the same formula in "
+            "the dtype's roundoff, sums in any order, or of an algebraically equal form if that is larger."
         ),
         kind=Kind.EQUATION,
         equations=equations,
@@ -47,8 +47,8 @@ def gradient(
         operation=operation,
         statement=statement,
         float_form=(
-            "For any cotangent, of any strides, and any choice of arguments that ask for a gradient, each gradient lies "
-            "within the running error bound of the proved vector-Jacobian product."
+            "For any cotangent, of any strides, and any choice of arguments that ask for a gradient, each gradient "
+            "lies within the running error bound of the proved vector-Jacobian product, and so does the result."
         ),
         kind=Kind.GRADIENT,
         equations=equations,
@@ -65,13 +65,12 @@ def purity(operation: str) -> Requirement:
         operation=operation,
         statement="The operation changes none of its arguments, and a second call gives the same value again.",
         float_form=(
-            "Arguments are the same bit for bit after the forward pass and after the backward pass, as is the cotangent; "
-            "the second call on the same tensors lies within the bound of the formula."
+            "Arguments are the same bit for bit after the forward pass and after the backward pass, as is the "
+            "cotangent; the second call on the same tensors lies within the bound of the formula."
         ),
         kind=Kind.CONTRACT,
         prerequisites=(f"{operation}.contract", f"{operation}.equation"),
         bug_class="modified argument",
-        precedents=("https://github.com/linkedin/Liger-Kernel/issues/272",),
     )
 
 
@@ -81,7 +80,7 @@ def layout(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
         slug=f"{operation}.layout",
         operation=operation,
         statement="The value depends on the numbers in the arguments, not on where they lie in memory.",
-        float_form="Transposed, sliced and expanded (stride 0) arguments and cotangents give the value within its bound.",
+        float_form="Transposed, sliced, expanded (stride 0) arguments and cotangents give the value within its bound.",
         kind=Kind.CONTRACT,
         prerequisites=(f"{operation}.contract", f"{operation}.equation"),
         bug_class="assumed memory layout",
@@ -109,7 +108,11 @@ def sensitivity(operation: str, precedents: tuple[str, ...] = ()) -> Requirement
         slug=f"{operation}.sensitivity",
         operation=operation,
         statement="An argument or option that changes the value of the formula changes the result.",
-        float_form="Where two calls that differ in one argument have values apart by more than both bounds, results differ.",
+        float_form=(
+            "Where two calls that differ in one argument have values further apart than both bounds, the results "
+            "differ; "
+            "two equal calls give results that lie within both bounds of one another."
+        ),
         kind=Kind.LAW,
         prerequisites=(f"{operation}.contract",),
         bug_class="ignored argument",
@@ -125,7 +128,7 @@ def accuracy(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
         statement="The result is that of the formula.",
         float_form=(
             "Over the whole row, the root mean square error of the result, and of each gradient, is at most a stated "
-            "multiple of that of the plain formula whose every operation is rounded to the same dtype and whose sums are wide."
+            "multiple of that of the plain formula, whose every operation is rounded to the same dtype."
         ),
         kind=Kind.NUMERICS,
         prerequisites=(f"{operation}.contract",),
@@ -155,3 +158,66 @@ def refusals(operation: str, statement: str) -> tuple[Requirement, Requirement]:
         bug_class="unhelpful refusal",
     )
     return refused, named
+
+
+def law(
+    operation: str,
+    name: str,
+    statement: str,
+    float_form: str,
+    bug_class: str,
+    *,
+    kind: Kind = Kind.LAW,
+    equations: tuple[str, ...] = (),
+    precedents: tuple[str, ...] = (),
+) -> Requirement:
+    """A law of one operation, which rests on nothing but the form of its results."""
+    return Requirement(
+        slug=f"{operation}.{name}",
+        operation=operation,
+        statement=statement,
+        float_form=float_form,
+        kind=kind,
+        equations=equations,
+        prerequisites=(f"{operation}.contract",),
+        bug_class=bug_class,
+        precedents=precedents,
+    )
+
+
+def convention(
+    operation: str,
+    name: str,
+    statement: str,
+    bug_class: str,
+    equations: tuple[str, ...],
+    precedents: tuple[str, ...] = (),
+) -> Requirement:
+    """A choice that the contract makes and an implementation may claim to make otherwise."""
+    return Requirement(
+        slug=f"{operation}.{name}",
+        operation=operation,
+        statement=statement,
+        float_form="The same; where another choice is claimed, that one is judged and shown as a deviation.",
+        kind=Kind.CONVENTION,
+        equations=equations,
+        prerequisites=(f"{operation}.contract",),
+        bug_class=bug_class,
+        precedents=precedents,
+    )
+
+
+def contract_case(
+    operation: str, name: str, statement: str, bug_class: str, equations: tuple[str, ...] = ()
+) -> Requirement:
+    """What the contract says of one corner, where the formula alone would leave a choice."""
+    return Requirement(
+        slug=f"{operation}.{name}",
+        operation=operation,
+        statement=statement,
+        float_form="The same exactly.",
+        kind=Kind.CONTRACT,
+        equations=equations,
+        prerequisites=(f"{operation}.contract",),
+        bug_class=bug_class,
+    )

@@ -1,9 +1,44 @@
 """Requirements of log-sum-exp (equation 12)."""
 
+from veriformer.spec.requirement import Kind
 from veriformer.spec.requirements import families
 
 LOGSUMEXP = (
     families.contract("logsumexp", ("12",)),
     families.equation("logsumexp", ("12",), r"$\mathrm{lse}(z) = \log \sum_i e^{z_i}$ along any axis."),
     families.gradient("logsumexp", ("12",), r"$\bar z_i = \bar l\, e^{z_i} / \sum_j e^{z_j}$."),
+    families.purity("logsumexp"),
+    families.layout("logsumexp"),
+    *families.refusals("logsumexp", "No tensor and an axis that does not exist are refused."),
+    families.batch("logsumexp", "Slices along the other axes are independent: each can be computed alone."),
+    families.sensitivity("logsumexp"),
+    families.law(
+        "logsumexp",
+        "shift",
+        r"$\mathrm{lse}(z + c) = \mathrm{lse}(z) + c$ for any number $c$.",
+        "The same for $z$ and $z + c$ that the dtype holds exactly, within the sum of both bounds.",
+        "not equivariant to shifts",
+        equations=("12",),
+    ),
+    families.law(
+        "logsumexp",
+        "between",
+        r"$\max z \le \mathrm{lse}(z) \le \max z + \log n$.",
+        "The same, widened by the bound on the result.",
+        "out of bounds",
+        equations=("12",),
+    ),
+    families.law(
+        "logsumexp",
+        "range",
+        "The formula has a value for scores of any size.",
+        "Scores up to a quarter of the largest number of the dtype, of both signs and $-\\infty$, give finite values "
+        "and "
+        "gradients within their bounds.",
+        "overflow",
+        kind=Kind.NUMERICS,
+        equations=("12",),
+        precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
+    ),
+    families.accuracy("logsumexp"),
 )

@@ -12,6 +12,7 @@ import torch
 from veriformer.spec.clipping import clip_grad_norm, global_norm
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Operation, Refusal
+from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import leading_shapes, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
@@ -75,6 +76,17 @@ def _bad_lists(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("a maximum that is no number", {"grads": [g], "max_norm": None}, ("max_norm",))
 
 
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    kind = trial.draw(values(("gaussian", "one-signed")))
+    grads = [trial.tensor(kind.array(2, 3)), trial.tensor(3.0 + kind.array(4))]
+    a: Arguments = {"grads": grads, "max_norm": 0.5 * norm_of(grads)}
+    return a, {
+        "the first gradient": {**a, "grads": [nudged(trial, grads[0], kind.rng), grads[1]]},
+        "the last gradient": {**a, "grads": [grads[0], nudged(trial, grads[1], kind.rng)]},
+        "max_norm": {**a, "max_norm": 0.25 * norm_of(grads)},
+    }
+
+
 CLIP_GRAD_NORM = Operation(
     name="clip_grad_norm",
     draw=draw_clip,
@@ -82,6 +94,7 @@ CLIP_GRAD_NORM = Operation(
     formulas=(_clip_grad_norm,),
     refusals=_bad_lists,
     reading=denominator,
+    changes=_changes,
     parts=_parts,
     result_dtype=_dtype,
 )

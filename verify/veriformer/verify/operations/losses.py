@@ -11,7 +11,9 @@ import torch
 
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.perplexity import perplexity, perplexity_vjp
-from veriformer.verify.operation import Operation, Refusal
+from veriformer.verify.operation import Index, Operation, Refusal
+from veriformer.verify.operations import loss_forms
+from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
@@ -39,6 +41,22 @@ def _perplexity_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return {"logits": perplexity_vjp(xp, a["logits"], a["target"], g, **_options(a))}
 
 
+def _by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [loss_forms.loss(xp, a["logits"], a["target"], **_options(a))]
+
+
+def _vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["target"], g, **_options(a))}
+
+
+def _perplexity_by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [xp.exp(_by_total(xp, a)[0])]
+
+
+def _perplexity_vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return _vjp_by_total(xp, a, g * _perplexity_by_total(xp, a)[0])
+
+
 def classes(rng: np.random.Generator, shape: tuple[int, ...], vocabulary: int) -> np.ndarray:
     """Class indices of this shape."""
     return rng.integers(0, vocabulary, shape)
@@ -57,7 +75,7 @@ def ids(target: np.ndarray) -> torch.Tensor:
 
 
 def _drawn_logits(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
-    vocabulary = trial.draw(st.sampled_from([1, 2, 3, 5, 7, 131]))
+    vocabulary = trial.draw(st.sampled_from([2, 3, 5, 7, 4, 6, 131, 1]))
     lead = trial.draw(leading_shapes(2 if vocabulary > 100 else 3, 3))
     kind = trial.draw(values())
     return kind.rng, kind.array(*lead, vocabulary)
@@ -112,6 +130,42 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"logits": trial.tensor(kind.array(*lead, vocabulary)), "target": ids(classes(kind.rng, lead, vocabulary))}
 
 
+def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One row of several, with the losses not reduced."""
+    whole = {**draw_cross_entropy(trial), "reduction": "none"}
+    if whole["logits"].ndim == 1:
+        whole = {**whole, "logits": whole["logits"][None], "target": whole["target"][None]}
+    i = trial.draw(st.integers(0, whole["logits"].shape[0] - 1))
+    index = (slice(i, i + 1),)
+    alone = {**whole, "logits": whole["logits"][index], "target": whole["target"][index]}
+    return whole, alone, {"result": index, "logits": index}
+
+
+def _changed_targets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(3))
+    kind = trial.draw(values(("gaussian", "offset", "one-signed")))
+    a: Arguments = {"logits": trial.tensor(kind.array(n, vocabulary)), "target": ids(np.arange(n) % vocabulary)}
+    return a, {
+        "logits": {**a, "logits": nudged(trial, a["logits"], kind.rng)},
+        "target": {**a, "target": (a["target"] + 1) % vocabulary},
+        "ignore_index": {**a, "ignore_index": 0},
+    }
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    a, changed = _changed_targets(trial)
+    changed |= {"label_smoothing": {**a, "label_smoothing": 0.5}, "reduction": {**a, "reduction": "sum"}}
+    return a, changed
+
+
+def _bulk(trial: Trial) -> Arguments:
+    kind = trial.draw(values(("gaussian", "one-signed", "ties")))
+    logits = 2.0 * kind.array(60, 40)
+    target = with_ignored(kind.rng, classes(kind.rng, (60,), 40), IGNORE_INDEX)
+    smoothing = trial.draw(st.sampled_from([0.0, 0.1]))
+    return {"logits": trial.tensor(logits), "target": ids(target), "label_smoothing": smoothing, "reduction": "none"}
+
+
 def _bad_targets(trial: Trial) -> Iterator[Refusal]:
     n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(2))
     kind = trial.draw(values(("gaussian",)))
@@ -145,18 +199,22 @@ CROSS_ENTROPY = Operation(
     name="cross_entropy",
     draw=draw_cross_entropy,
     ordinary=_ordinary,
-    formulas=(_cross_entropy,),
-    vjps=(_cross_entropy_vjp,),
+    formulas=(_cross_entropy, _by_total),
+    vjps=(_cross_entropy_vjp, _vjp_by_total),
     inputs=("logits",),
     refusals=_bad_cross_entropy,
+    part=_slice,
+    changes=_changes,
+    bulk=_bulk,
 )
 
 PERPLEXITY = Operation(
     name="perplexity",
     draw=draw_perplexity,
     ordinary=_ordinary,
-    formulas=(_perplexity,),
-    vjps=(_perplexity_vjp,),
+    formulas=(_perplexity, _perplexity_by_total),
+    vjps=(_perplexity_vjp, _perplexity_vjp_by_total),
     inputs=("logits",),
     refusals=_bad_targets,
+    changes=_changed_targets,
 )

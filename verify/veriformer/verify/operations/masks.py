@@ -45,6 +45,12 @@ def _bad_sizes(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("a negative window", {"n_q": n, "n_k": n, "window": -n}, ("window",))
 
 
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    n = trial.draw(sizes(3))
+    a: Arguments = {"n_q": n, "n_k": n + 1}
+    return a, {"window": {**a, "window": 2}}
+
+
 CAUSAL_MASK = Operation(
     name="causal_mask",
     draw=draw_causal_mask,
@@ -52,5 +58,6 @@ CAUSAL_MASK = Operation(
     formulas=(_causal_mask,),
     refusals=_bad_sizes,
     reading=alignment,
+    changes=_changes,
     result_dtype=lambda trial, arguments, part: torch.bool,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,10 +10,15 @@ import numpy as np
 import torch
 
 from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
+from veriformer.spec.points import sum_to_shape
 from veriformer.spec.rms_norm import rms_norm, rms_norm_vjp
-from veriformer.verify.operation import Operation, Refusal
+from veriformer.verify.operation import Index, Operation, Refusal
+from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
+
+_WIDTHS = (3, 4, 5, 6, 7, 8, 4, 6, 8, 5, 2, 1)
+"""Rows of two are ±1 whatever they hold, and rows of one are nothing: seldom drawn."""
 
 
 def _options(a: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,6 +34,36 @@ def _layer_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return dict(zip(("x", "weight", "bias"), found, strict=True))
 
 
+def _moments(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """μ, x − μ and 1 / √(σ² + ε) with σ² = E[x²] − E[x]²: right over the reals, and the worse the larger the mean."""
+    x, d = a["x"], a["x"].shape[-1]
+    mean = xp.sum(x, axis=-1, keepdims=True) / d
+    variance = xp.sum(x * x, axis=-1, keepdims=True) / d - mean * mean
+    return mean, x - mean, 1 / xp.sqrt(variance + a.get("eps", 1e-5))
+
+
+def layer_norm_one_pass(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """Layer normalisation with the one-pass variance."""
+    _, centred, r = _moments(xp, a)
+    y = centred * r if a.get("weight") is None else centred * r * a["weight"]
+    return [y if a.get("bias") is None else y + a["bias"]]
+
+
+def layer_norm_one_pass_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """The gradient as the chain rule gives it for the one-pass variance: σ² passes on 2 x / d, and −2 μ to the mean."""
+    mean, centred, r = _moments(xp, a)
+    x, d = a["x"], a["x"].shape[-1]
+    h = g if a.get("weight") is None else g * a["weight"]
+    d_variance = xp.sum(h * centred, axis=-1, keepdims=True) * (r * r * r) / -2
+    d_mean = -(xp.sum(h * r, axis=-1, keepdims=True) + mean * d_variance * 2)
+    found = {"x": h * r + x * (d_variance * 2 / d) + d_mean / d}
+    if a.get("weight") is not None:
+        found["weight"] = sum_to_shape(xp, g * (centred * r), a["weight"].shape)
+    if a.get("bias") is not None:
+        found["bias"] = sum_to_shape(xp, g, a["bias"].shape)
+    return found
+
+
 def _rms_norm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [rms_norm(xp, a["x"], a.get("weight"), **_options(a))]
 
@@ -38,7 +73,7 @@ def _rms_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _draw(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
-    lead, d = trial.draw(leading_shapes()), trial.draw(sizes(1, 8))
+    lead, d = trial.draw(leading_shapes()), trial.draw(st.sampled_from(_WIDTHS))
     x = trial.draw(values()).array(*lead, d)
     arguments: dict[str, Any] = {"x": trial.tensor(x)}
     for name in parameters:
@@ -70,6 +105,31 @@ def draw_rms_norm(trial: Trial) -> Arguments:
     return arguments
 
 
+def _slice(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One index of the first axis."""
+    whole = dict(draw(trial))
+    whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
+    i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
+    index = (slice(i, i + 1),)
+    return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
+
+
+def _changes(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
+    n, d = trial.draw(sizes(1, 4)), trial.draw(sizes(3))
+    kind = trial.draw(values(("gaussian", "one-signed", "offset")))
+    x = trial.tensor(kind.array(n, d))
+    a: Arguments = {"x": x, **{name: trial.tensor(1.0 + np.arange(d) / d) for name in parameters}}
+    changed = {name: {**a, name: nudged(trial, a[name], kind.rng)} for name in a}
+    return a, changed | {"eps": {**a, "eps": float(x.double().square().mean())}}
+
+
+def _bulk(trial: Trial, parameters: tuple[str, ...]) -> Arguments:
+    """Many rows, so that the sums over them show how they were taken."""
+    kind = trial.draw(values(("gaussian", "one-signed", "spread")))
+    weights = trial.draw(values(("gaussian", "one-signed", "spread")))
+    return {"x": trial.tensor(kind.array(500, 24)), **{name: trial.tensor(weights.array(24)) for name in parameters}}
+
+
 def _ordinary(trial: Trial) -> Arguments:
     lead, d = trial.draw(leading_shapes()), trial.draw(sizes(2))
     return {"x": trial.tensor(trial.draw(values(("gaussian",))).array(*lead, d))}
@@ -93,10 +153,13 @@ LAYER_NORM = Operation(
     name="layer_norm",
     draw=draw_layer_norm,
     ordinary=_ordinary,
-    formulas=(_layer_norm,),
-    vjps=(_layer_norm_vjp,),
+    formulas=(_layer_norm, layer_norm_one_pass),
+    vjps=(_layer_norm_vjp, layer_norm_one_pass_vjp),
     inputs=("x", "weight", "bias"),
     refusals=lambda trial: _bad_rows(trial, ("weight", "bias")),
+    part=lambda trial: _slice(trial, draw_layer_norm),
+    changes=lambda trial: _changes(trial, ("weight", "bias")),
+    bulk=lambda trial: _bulk(trial, ("weight", "bias")),
 )
 
 RMS_NORM = Operation(
@@ -107,4 +170,7 @@ RMS_NORM = Operation(
     vjps=(_rms_norm_vjp,),
     inputs=("x", "weight"),
     refusals=lambda trial: _bad_rows(trial, ("weight",)),
+    part=lambda trial: _slice(trial, draw_rms_norm),
+    changes=lambda trial: _changes(trial, ("weight",)),
+    bulk=lambda trial: _bulk(trial, ("weight",)),
 )

@@ -10,8 +10,9 @@ import numpy as np
 
 from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
 from veriformer.spec.softmax import softmax, softmax_vjp
-from veriformer.verify.operation import Operation, Refusal
-from veriformer.verify.strategies import axis_of, sizes, values
+from veriformer.verify.operation import Index, Operation, Refusal
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import axis_of, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -57,12 +58,12 @@ def _logsumexp_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, An
     return {"z": _softmax_by_log(xp, a)[0] * xp.reshape(g, (*shape[:axis], 1, *shape[axis + 1 :]))}
 
 
-def draw_scores(trial: Trial) -> Arguments:
-    """Scores of rank 1 to 4, structured along an axis of which at least one entry is finite."""
-    shape = trial.draw(st.lists(sizes(), min_size=1, max_size=4))
-    axis = trial.draw(axis_of(len(shape)))
+def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
+    """Scores of rank up to 4, structured along an axis of which at least one entry is finite."""
+    others = trial.draw(st.lists(sizes(1, 5), min_size=least_rank - 1, max_size=3))
+    axis = trial.draw(axis_of(len(others) + 1))
     kind = trial.draw(values())
-    x = kind.array(*[n for i, n in enumerate(shape) if i != axis % len(shape)], shape[axis])
+    x = kind.array(*others, trial.draw(widths()))
     if trial.draw(st.integers(0, 3)) == 3:
         x = _hide_some(kind.rng, x)
     return {"z": trial.tensor(np.moveaxis(x, -1, axis)), "dim": axis}
@@ -72,6 +73,29 @@ def _hide_some(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     hidden = rng.random(x.shape) < 0.4
     np.put_along_axis(hidden, rng.integers(0, x.shape[-1], (*x.shape[:-1], 1)), False, -1)
     return np.where(hidden, -np.inf, x)
+
+
+def _slice(trial: Trial, reduced: bool) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One index of an axis other than the one that the operation is about."""
+    whole = draw_scores(trial, least_rank=2)
+    z = whole["z"]
+    axis = whole["dim"] % z.ndim
+    along = trial.draw(st.sampled_from([i for i in range(z.ndim) if i != axis]))
+    i = trial.draw(st.integers(0, z.shape[along] - 1))
+    index = tuple(slice(i, i + 1) if j == along else slice(None) for j in range(z.ndim))
+    kept = tuple(one for j, one in enumerate(index) if not (reduced and j == axis))
+    return whole, {"z": z[index], "dim": whole["dim"]}, {"result": kept, "z": index}
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    kind = trial.draw(values(("gaussian", "offset", "one-signed")))
+    n = trial.draw(sizes(2))
+    a: Arguments = {"z": trial.tensor(kind.array(n, n)), "dim": 0}
+    return a, {"z": {**a, "z": nudged(trial, a["z"], kind.rng)}, "dim": {**a, "dim": 1}}
+
+
+def _bulk(trial: Trial) -> Arguments:
+    return {"z": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(40, 60))}
 
 
 def _ordinary(trial: Trial) -> Arguments:
@@ -99,6 +123,9 @@ SOFTMAX = Operation(
     vjps=(_softmax_vjp, _softmax_vjp_by_log),
     inputs=("z",),
     refusals=_bad_softmax,
+    part=lambda trial: _slice(trial, reduced=False),
+    changes=_changes,
+    bulk=_bulk,
 )
 
 LOGSUMEXP = Operation(
@@ -109,4 +136,7 @@ LOGSUMEXP = Operation(
     vjps=(_logsumexp_vjp, _logsumexp_vjp_by_log),
     inputs=("z",),
     refusals=_bad_axis,
+    part=lambda trial: _slice(trial, reduced=True),
+    changes=_changes,
+    bulk=_bulk,
 )

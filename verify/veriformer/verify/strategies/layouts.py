@@ -5,7 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import torch
 
-_HOW = ("contiguous", "transposed", "sliced", "expanded")
+_HOW = ("contiguous", "transposed", "sliced", "contiguous", "transposed", "sliced", "expanded")
 
 
 class Layout:

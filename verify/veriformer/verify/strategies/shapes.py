@@ -12,6 +12,11 @@ def sizes(smallest: int = 1, largest: int = _LARGEST) -> st.SearchStrategy[int]:
     return st.integers(smallest, largest)
 
 
+def widths(largest: int = _LARGEST) -> st.SearchStrategy[int]:
+    """The size of an axis that an operation is about: seldom 1, which leaves most laws nothing to say; shrinks to 3."""
+    return st.sampled_from([3, 2, *range(4, largest + 1), 1])
+
+
 def leading_shapes(largest_rank: int = 3, largest: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
     """The axes before the ones that an operation is about: none to three of them; shrinks to none."""
     return st.lists(sizes(1, largest), max_size=largest_rank).map(tuple)

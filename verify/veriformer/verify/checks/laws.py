@@ -1,0 +1,78 @@
+"""What laws are made of: quantities taken from results, and two of them that must be equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.judge import Floats, Reference
+from veriformer.verify.script import literal
+from veriformer.verify.trial import Observation, Trial
+
+_SUBTRACTION = 1.0 + 2.0**-50  # two results are subtracted in float64, which rounds once
+
+
+def difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a − b in float64."""
+    return a.double() - b.double()
+
+
+def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: Reference, what: str) -> None:
+    """Raise Violation unless two results that are equal over the reals differ by at most both their bounds.
+
+    Such a law is also kept by a result that is the same everywhere; where the exact values are not, that is refused.
+    """
+    alive(trial, a, of_a, what)
+    bound = (of_a.bound + of_b.bound) * _SUBTRACTION
+    size = float(np.abs(of_a.exact[np.isfinite(of_a.exact)]).max(initial=0.0))
+    reference = Reference(np.zeros_like(bound), bound, scale=size, constant=True)
+    trial.judge(trial.observe(difference, a, b), reference, what)
+
+
+def alive(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
+    """Raise Violation if two entries are equal whose exact values lie further apart than their bounds."""
+    low, high = _apart(reference)
+    if low is None or tuple(observed.value.shape) != reference.exact.shape:
+        return
+    x = observed.value.detach()
+    trial.require(
+        bool(x[low] != x[high]),
+        f"{what}: entries {list(low)} and {list(high)} are equal and may not be",
+        f"bool({observed.expression}[{low!r}] != {observed.expression}[{high!r}])",
+    )
+
+
+def _apart(reference: Reference) -> tuple[Any, Any]:
+    upper, lower = reference.exact + reference.bound, reference.exact - reference.bound
+    if not np.isfinite(upper).any():
+        return None, None
+    low = np.unravel_index(int(np.where(np.isfinite(upper), upper, np.inf).argmin()), upper.shape)
+    high = np.unravel_index(int(np.where(np.isfinite(lower), lower, -np.inf).argmax()), lower.shape)
+    if not upper[low] < lower[high]:
+        return None, None
+    return tuple(int(i) for i in low), tuple(int(i) for i in high)
+
+
+def taken(observed: Observation, index: tuple[slice, ...]) -> Observation:
+    """A part of a result."""
+    return Observation(observed.value[index], f"{observed.expression}[{index!r}]", observed.sources)
+
+
+def part_of(reference: Reference, index: tuple[slice, ...]) -> Reference:
+    """The same part of a reference."""
+    return Reference(reference.exact[index], reference.bound[index])
+
+
+def constant(value: torch.Tensor) -> Observation:
+    """A tensor of the check's own, as something that an observation may be computed from."""
+    return Observation(value, literal(value))
+
+
+def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | None = None) -> Reference:
+    """What a sum of judged entries must be: their bounds add up."""
+    summed = np.asarray(bound.sum(axis=axis)) * _SUBTRACTION
+    return Reference(
+        np.broadcast_to(np.asarray(exact, dtype=np.float64), summed.shape), summed, scale=1.0, constant=True
+    )

@@ -1,0 +1,59 @@
+"""Laws of the causal mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import torch
+
+from veriformer.verify.checks.agreement import agrees, has_form
+from veriformer.verify.checks.family import check
+from veriformer.verify.operations import CAUSAL_MASK
+from veriformer.verify.strategies import sizes
+from veriformer.verify.trial import Arguments, Trial
+
+
+def _agree(trial: Trial, arguments: Arguments) -> None:
+    agrees(trial, CAUSAL_MASK, arguments, trial.call(arguments), CAUSAL_MASK.exact(trial, arguments))
+
+
+def _alignment(trial: Trial) -> None:
+    n_q = trial.draw(sizes(1, 8))
+    n_k = trial.draw(sizes(1, 8).filter(lambda n: n != n_q))
+    window = trial.draw(st.none() | sizes(1, 9))
+    arguments: Arguments = {"n_q": n_q, "n_k": n_k}
+    _agree(trial, arguments if window is None else {**arguments, "window": window})
+
+
+def _window(trial: Trial) -> None:
+    window = trial.draw(sizes(1, 5))
+    n_k = window + trial.draw(st.sampled_from([1, 0, -1, 2, 5]))
+    n_q = max(0, n_k - trial.draw(st.sampled_from([0, 1, 2])))
+    _agree(trial, {"n_q": n_q, "n_k": max(0, n_k), "window": window})
+
+
+def _nested(trial: Trial) -> None:
+    """Each query sees what the query before it saw, and at most one key more."""
+    n_q, n_k = trial.draw(sizes(2, 8)), trial.draw(sizes(2, 8))
+    m = trial.call({"n_q": n_q, "n_k": n_k}).result
+    has_form(trial, m, (n_q, n_k), torch.bool)
+    e = m.expression
+    kept = bool((m.value[1:] >= m.value[:-1]).all())
+    trial.require(kept, "a later query no longer sees a key", f"bool(({e}[1:] >= {e}[:-1]).all())")
+    counts = m.value.sum(-1)  # of a bool tensor: integers
+    grown = bool((counts[1:] - counts[:-1] <= 1).all())
+    trial.require(grown, "a query sees two keys more", f"bool(({e}.sum(-1)[1:] - {e}.sum(-1)[:-1] <= 1).all())")
+    last = bool(m.value[-1].any())
+    trial.require(last, "the last query sees nothing", f"bool({e}[-1].any())")
+    if n_q > 1 and n_k > 1:
+        all_seen = bool(m.value.all())
+        trial.require(not all_seen, "every query sees every key", f"not bool({e}.all())")
+
+
+_LAWS: dict[str, Any] = {"window": _window, "nested": _nested}
+
+CHECKS = (
+    *(check(f"causal_mask.{name}", body) for name, body in _LAWS.items()),
+    check("causal_mask.alignment", _alignment, convention="causal.alignment"),
+)

@@ -1,0 +1,82 @@
+"""Purity and layout: arguments are left alone, and where they lie in memory does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import torch
+
+from veriformer.verify.checks.agreement import agrees
+from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
+from veriformer.verify.checks.family import over
+from veriformer.verify.operation import Operation
+from veriformer.verify.operations import OPERATIONS
+from veriformer.verify.script import literal
+from veriformer.verify.strategies import layouts
+from veriformer.verify.trial import Arguments, Trial, fresh
+
+
+def _purity(operation: Operation, trial: Trial) -> None:
+    arguments = operation.draw(trial)
+    references = operation.exact(trial, arguments, sharp=False)
+    wrt: tuple[str, ...] = ()
+    cotangent = given = None
+    if trial.draw(st.booleans()) and operation.vjps:
+        wrt = operation.differentiable(arguments)
+        cotangent = draw_cotangent(trial, references[0].exact.shape)
+        given = fresh(cotangent, False)
+    copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
+    first = trial.raw(arguments, copies, wrt=wrt, cotangent=cotangent, given=given)
+    for name, (before, after) in _tensors(arguments, copies).items():
+        _unchanged(trial, name, before, after)
+    if cotangent is not None and given is not None:
+        _unchanged(trial, "cotangent", cotangent, given)
+    agrees(trial, operation, arguments, first, references)
+    agrees(trial, operation, arguments, trial.raw(arguments, copies), references)
+
+
+def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """Every tensor among the arguments, by the name it has in a script, before and after the call."""
+    pairs = {}
+    for key, value in before.items():
+        if isinstance(value, torch.Tensor):
+            pairs[f"{key}0"] = (value, after[key])
+        elif isinstance(value, list):
+            pairs |= {f"{key}0_{i}": (item, after[key][i]) for i, item in enumerate(value)}
+    return pairs
+
+
+def _unchanged(trial: Trial, name: str, before: torch.Tensor, after: torch.Tensor) -> None:
+    what = name if name == "cotangent" else name.replace("0", "", 1)
+    same = before.shape == after.shape and torch.equal(before, after.detach())
+    trial.require(same, f"{what} was modified", f"torch.equal({name}, {literal(before)})")
+
+
+def _layout(operation: Operation, trial: Trial) -> None:
+    drawn = operation.draw(trial)
+    arguments = {key: _laid_out(trial, operation, drawn, key) for key in drawn}
+    if operation.vjps:
+        judge_with_gradients(trial, operation, arguments)
+    else:
+        agrees(trial, operation, arguments, trial.call(arguments), operation.exact(trial, arguments, sharp=False))
+
+
+def _laid_out(trial: Trial, operation: Operation, arguments: Arguments, key: str) -> Any:
+    """One argument under another layout; what must keep its values (masks, ids, rows that may not be constant) does."""
+    value = arguments[key]
+    if isinstance(value, list):
+        return [trial.draw(layouts()).of(item) for item in value]
+    if not isinstance(value, torch.Tensor):
+        return value
+    free = key in operation.inputs and key != "bias" and arguments.get("eps") != 0.0
+    return trial.draw(layouts(expanded=free and bool(value.isfinite().all()))).of(value)
+
+
+_WITH_TENSORS = tuple(operation for operation in OPERATIONS if operation.name != "causal_mask")
+
+CHECKS = (
+    *over(_WITH_TENSORS, "purity", _purity, effort=0.5),
+    *over(_WITH_TENSORS, "layout", _layout, effort=1.5),
+)
