@@ -134,3 +134,9 @@ def test_keys_and_values_of_a_group_are_not_repeated():
 
     assert largest(1)[0] == largest(8)[0]
     assert largest(1)[1] == 8 * 1024 * 128 * 4
+
+
+def test_a_tile_has_a_side():
+    for side, error in ((0, ValueError), (-1, ValueError), (2.0, TypeError), (None, TypeError)):
+        with pytest.raises(error, match="side: expected"):
+            attention_in_tiles(side)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from veriformer.impl import checks
 from veriformer.impl.attention_backends.arguments import Attention, backend
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.dropout import Replay, survivor_scale
@@ -40,6 +41,7 @@ attention = backend(tiled)
 
 def attention_in_tiles(side: int) -> Attention:
     """Return `tiled` with tiles of at most `side × side`, for tests, and for shapes that the default serves badly."""
+    checks.integer("side", side, minimum=1)
 
     def compute(call: Call) -> Tensor:
         return tiled(call, side)

@@ -1,5 +1,6 @@
 """What the two passes of tiled attention do alike."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,6 @@ class Plan:
     """All that the two passes must agree on, apart from tensors."""
 
     row_blocks: list[list[Tile]]
-    side: int
     scale: float
     softcap: float | None
     dropout_p: float
@@ -25,14 +25,14 @@ class Plan:
     @classmethod
     def of(cls, call: Call, side: int | None) -> "Plan":
         """Cut a call into tiles."""
-        side = side or _side(call)
-        return cls(cut(call, side), side, call.scale, call.softcap, call.dropout_p, call.poisoned())
+        row_blocks = cut(call, side or _side(call))
+        return cls(row_blocks, call.scale, call.softcap, call.dropout_p, call.poisoned())
 
 
 def _side(call: Call) -> int:
     """Large tiles make fast products; small ones stay in the cache, and waste less where the causal edge cuts them."""
     heads = call.q.shape[0] * call.q.shape[1]
-    return 128 if call.is_causal or heads > 16 else 256
+    return 256 if heads <= (2 if call.is_causal else 16) else 128
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,8 @@ class Workspace:
         generator: torch.Generator | None,
     ) -> None:
         self.plan, self.bias, self.mask, self.generator = plan, bias, mask, generator
-        (self.B, self.H, n_q, _), (_, self.G, n_k, _) = q.shape, k.shape
-        numel = self.B * self.H * min(plan.side, n_q) * min(plan.side, n_k)
-        self._memory = {name: q.new_empty(numel) for name in ("s", "dp")}
+        self.B, self.H, self.G = q.shape[0], q.shape[1], k.shape[1]
+        self._memory: dict[str, Tensor] = {}
 
     def rows(self, x: Tensor, tile: Tile) -> Tensor:
         """Return a tile's rows of `x [B, H, n_q, ·]` as `[B·G, R·rows, ·]`."""
@@ -85,7 +84,10 @@ class Workspace:
     def product(self, name: str, a: Tensor, b: Tensor) -> Tensor:
         """Return `a @ bᵀ`, in memory that the next tile uses again."""
         shape = (a.shape[0], a.shape[1], b.shape[1])
-        return torch.bmm(a, b.mT, out=self._memory[name][: shape[0] * shape[1] * shape[2]].view(shape))
+        numel = math.prod(shape)
+        if name not in self._memory or self._memory[name].numel() < numel:
+            self._memory[name] = a.new_empty(numel)
+        return torch.bmm(a, b.mT, out=self._memory[name][:numel].view(shape))
 
     def scores(self, q_i: Tensor, k_j: Tensor, tile: Tile) -> Scores:
         """Return a tile's scores: scaled (as `q_i` is), soft-capped, biased, masked."""
