@@ -42,6 +42,7 @@ _MODULES = (
     "optimization.descent",
     "optimization.descent_example",
     "optimization.residual_flow",
+    "optimization.scaled_residual",
     "optimization.averages",
     "optimization.momentum",
     "optimization.momentum_claims",
