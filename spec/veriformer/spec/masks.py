@@ -246,7 +246,7 @@ EQUATIONS = (
         errata=(
             Erratum(
                 slug="large-negative-numbers",
-                kind="wrong",
+                kind="imprecise",
                 source=Source("002", "5.4", 666),
                 printed=r"\text{Instead of } -\infty \text{, use large negative values (e.g., } -10^9 \text{)}",
                 corrected=r"\text{hide with } -\infty \text{ and give rows without a visible key the value 0}",
