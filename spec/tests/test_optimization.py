@@ -1,0 +1,439 @@
+"""Optimizers, schedules and matrix calculus by a second route, at their edges, and what is claimed of them."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from veriformer.spec.arithmetic import Exact, Float
+from veriformer.spec.costs import elasticity, symbol
+from veriformer.spec.optimization import cosine
+from veriformer.spec.optimization.accumulation import accumulate_gradients
+from veriformer.spec.optimization.adam import Moments, adam, adam_start
+from veriformer.spec.optimization.adam_step_size import adam_step_bound
+from veriformer.spec.optimization.averages import corrected_average
+from veriformer.spec.optimization.beta2_warmup import warming_average
+from veriformer.spec.optimization.claims import CLAIMS
+from veriformer.spec.optimization.cosine import warmup_cosine
+from veriformer.spec.optimization.costs_optimizers import optimizer_costs
+from veriformer.spec.optimization.descent_example import descend_parabola
+from veriformer.spec.optimization.gradient_flow import gradient_descent
+from veriformer.spec.optimization.gradient_norms import normalised_energy, normalised_energy_vjp
+from veriformer.spec.optimization.matrix_calculus import (
+    kronecker,
+    sandwich,
+    sandwich_vjp,
+    trace_of_product,
+    trace_of_product_vjp,
+    vec,
+    vec_of_product,
+)
+from veriformer.spec.optimization.matrix_gradients import (
+    linear_map,
+    linear_map_vjp,
+    quadratic_form,
+    quadratic_form_vjp,
+)
+from veriformer.spec.optimization.momentum import Moving, sgd_momentum, sgd_momentum_start
+from veriformer.spec.optimization.noam import noam
+from veriformer.spec.optimization.printed import fact, rounds_to
+from veriformer.spec.optimization.residual_flow import residual, residual_vjp
+from veriformer.spec.optimization.warmup import warmup
+from veriformer.spec.optimization.weight_decay import adamw
+from veriformer.spec.registry import equations
+from veriformer.spec.staged import entries
+
+XP = Float()
+# Two computations with 300 bits agree when they are rounded to fp64.
+EXACT = Exact(300)
+C = EXACT.context
+RNG = np.random.default_rng(0)
+OURS = {e.slug: e for e in equations() if e.steps[0].identity.__module__.startswith("veriformer.spec.optimization.")}
+
+
+def exact(x):
+    return np.frompyfunc(C.mpf, 1, 1)(np.asarray(x, dtype=object))
+
+
+def floats(x):
+    return [float(e) for e in entries(x)]
+
+
+def flat(result):
+    return [e for part in result for e in flat(part)] if isinstance(result, tuple | list) else floats(result)
+
+
+# Second routes: closed forms, or the printed formula in mpmath over NumPy arrays.
+
+
+def momentum_route(a):
+    out = []
+    for s, g in zip(a["states"], a["grads"], strict=True):
+        v = exact(s.v) * C.mpf(a["beta"]) + exact(g) - exact(g) * C.mpf(a["beta"])
+        out += [exact(s.theta) - v * C.mpf(a["lr"]), v]
+    return out
+
+
+def adam_route(a, decay=0, coupled=True):
+    b1, b2 = map(C.mpf, a["betas"])
+    lr, eps, decay, out = C.mpf(a["lr"]), C.mpf(a["eps"]), C.mpf(decay), []
+    for s, g in zip(a["states"], a["grads"], strict=True):
+        theta, t = exact(s.theta), s.t + 1
+        pull = exact(g) + decay * theta if coupled else exact(g)
+        m, v = exact(s.m) * b1 + pull * (1 - b1), exact(s.v) * b2 + pull**2 * (1 - b2)
+        root = np.frompyfunc(C.sqrt, 1, 1)(v / (1 - C.power(b2, t)))
+        step = lr * m / (1 - C.power(b1, t)) / (root + eps)
+        out += [theta - step - (0 if coupled else lr * decay) * theta, m, v, t]
+    return out
+
+
+def average_route(a):
+    beta, t = C.mpf(a["beta"]), len(a["values"])
+    weights = [C.power(beta, t - i) for i in range(1, t + 1)]
+    return sum(w * exact(x) for w, x in zip(weights, a["values"], strict=True)) / C.fsum(weights)
+
+
+def warming_route(a):
+    betas, t = [C.mpf(b) for b in a["betas"]], len(a["betas"])
+    weights = [(1 - betas[i]) * C.fprod(betas[i + 1 :]) for i in range(t)]
+    return sum(w * exact(x) for w, x in zip(weights, a["values"], strict=True)) / C.fsum(weights)
+
+
+def cosine_route(a):
+    t, warm, end, top = a["step"], a["warmup_steps"], a["total_steps"], C.mpf(a["max_lr"])
+    if t < warm:
+        return [top * t / warm]
+    return [top * C.cos(C.pi * (t - warm) / (end - warm) / 2) ** 2 if t < end else C.mpf(0)]
+
+
+def bound_route(a):
+    b1, b2, t = *map(C.mpf, a["betas"]), a["t"]
+    r = b1**2 / b2
+    geometric = (1 - C.power(r, t)) / (1 - r)
+    corrections = C.sqrt(1 - C.power(b2, t)) / (1 - C.power(b1, t))
+    return [C.mpf(a["lr"]) * corrections * (1 - b1) / C.sqrt(1 - b2) * C.sqrt(geometric)]
+
+
+def energy_route(a):
+    rows = exact(a["x"])
+    mean = rows.sum(-1, keepdims=True) / rows.shape[-1]
+    spread = ((rows - mean) ** 2).sum(-1) / rows.shape[-1]
+    return 1 - C.mpf(a["eps"]) / (spread + C.mpf(a["eps"]))
+
+
+def accumulation_route(a):
+    n = max(sum(a["counts"]), 1)
+    return [sum(exact(part[i]) for part in a["sums"]) / n for i in range(2)]
+
+
+def descent_route(a):
+    return [exact(p) - exact(g) * C.mpf(a["lr"]) for p, g in zip(a["params"], a["grads"], strict=True)]
+
+
+def noam_route(a):
+    t = C.mpf(a["step"])
+    return C.power(a["d_model"], -0.5) * min(C.power(t, -0.5), t * C.power(a["warmup_steps"], -1.5))
+
+
+def residual_route(a):
+    return exact(a["x"]) + exact(a["fx"]) * C.mpf(a["scale"])
+
+
+ROUTES = {
+    "gradient-flow": descent_route,
+    "gradient-descent": descent_route,
+    "descent-example": lambda a: (1 - 2 * C.mpf(a["lr"])) ** a["steps"] * C.mpf(a["x"]),
+    "residual-flow": residual_route,
+    "scaled-residual": residual_route,
+    "exponential-average": average_route,
+    "momentum-velocity": momentum_route,
+    "momentum-step": momentum_route,
+    "adam-first-moment": adam_route,
+    "adam-second-moment": adam_route,
+    "adam-step": adam_route,
+    "adam-step-size": bound_route,
+    "adam-l2": lambda a: adam_route(a, a["weight_decay"]),
+    "adamw": lambda a: adam_route(a, a["weight_decay"], coupled=False),
+    "beta2-warmup": warming_route,
+    "warmup": lambda a: [C.mpf(a["max_lr"]) * min(C.mpf(a["step"]) / a["warmup_steps"], 1)],
+    "warmup-cosine": cosine_route,
+    "noam": lambda a: [noam_route(a)],
+    "gradient-accumulation": accumulation_route,
+    "training-loss": lambda a: [C.fsum(map(C.mpf, a["losses"])) / len(a["losses"])],
+    "mixed-precision": lambda a: [exact(g) / C.mpf(a["scale"]) for g in a["scaled"]],
+    "clipping-example": lambda a: [C.mpf(a["max_norm"]) / max(C.mpf(a["norm"]), C.mpf(a["max_norm"]))],
+    "gradient-norms": energy_route,
+    "trace-vec": lambda a: [C.fsum(exact(a["a"]).dot(exact(a["b"])).diagonal())],
+    "kronecker": lambda a: exact(a["a"]).dot(exact(a["x"])).dot(exact(a["b"])).ravel(order="F"),
+    "matrix-chain-rule": lambda a: exact(a["a"]).dot(exact(a["x"]).dot(exact(a["b"]))),
+    "quadratic-forms": lambda a: [
+        exact(a["x"]).dot(exact(a["a"]).dot(exact(a["x"]))) + exact(a["b"]).dot(exact(a["x"]))
+    ],
+    "linear-maps": lambda a: exact(a["h"]).dot(exact(a["w"])),
+}
+
+
+def lifted(x):
+    if isinstance(x, np.ndarray):
+        return EXACT.asarray(x)
+    if isinstance(x, Moving | Moments):
+        return type(x)(*map(lifted, x))
+    return list(map(lifted, x)) if isinstance(x, list) else x
+
+
+def test_every_formula_has_a_second_route():
+    assert set(ROUTES) == {slug for slug, e in OURS.items() if e.formula}
+
+
+@pytest.mark.parametrize("slug", ROUTES)
+def test_formula_by_two_routes(slug):
+    equation, rng = OURS[slug], np.random.default_rng(3)
+    for _ in range(8):
+        arguments = equation.sample(rng)
+        ours = equation.formula(EXACT, **{name: lifted(x) for name, x in arguments.items()})
+        theirs = ROUTES[slug](arguments)
+        assert flat(ours) == flat(theirs if isinstance(theirs, list) else [theirs])
+
+
+# name: the formula, its vector-Jacobian product, the shapes of what is differentiated, and options.
+VJPS = {
+    "residual": (residual, residual_vjp, ((2, 3), (2, 3)), {"scale": 0.5}),
+    "normalised_energy": (normalised_energy, normalised_energy_vjp, ((2, 4),), {"eps": 0.25}),
+    "trace_of_product": (trace_of_product, trace_of_product_vjp, ((2, 3), (3, 2)), {}),
+    "sandwich": (sandwich, sandwich_vjp, ((2, 3), (3, 1), (1, 2)), {}),
+    "quadratic_form": (quadratic_form, quadratic_form_vjp, ((3, 3), (3,), (3,)), {}),
+    "linear_map": (linear_map, linear_map_vjp, ((2, 3), (3, 2)), {}),
+}
+
+
+@pytest.mark.parametrize("name", VJPS)
+def test_vjp_is_the_difference_quotient(name):
+    f, vjp, shapes, options = VJPS[name]
+    xs = [exact(RNG.normal(size=s)) for s in shapes]
+    g = exact(RNG.normal(size=f(EXACT, *map(EXACT.asarray, xs), **options).shape))
+    loss = lambda xs: C.fsum(np.ravel(f(EXACT, *map(EXACT.asarray, xs), **options).value * g))  # noqa: E731
+    ours = vjp(EXACT, *map(EXACT.asarray, xs), EXACT.asarray(g), **options)
+    h = C.ldexp(1, -70)
+    for k, gradient in enumerate(ours if isinstance(ours, tuple) else [ours]):
+        for index in np.ndindex(shapes[k]):
+            ends = []
+            for sign in (1, -1):
+                moved = [x.copy() for x in xs]
+                moved[k][index] += sign * h
+                ends.append(loss(moved))
+            assert float(gradient.value[index]) == float((ends[0] - ends[1]) / (2 * h))
+
+
+# Optimizers as they run: from their start, over several steps, with gaps.
+
+
+def runs(optimizer, start, gradients, **options):
+    states = start(EXACT, [EXACT.asarray(x) for x in (np.ones((2, 2)), np.zeros(3))])
+    for grads in gradients:
+        states = optimizer(EXACT, states, grads, **options)
+    return states
+
+
+OPTIMIZERS = {
+    "sgd_momentum": (sgd_momentum, sgd_momentum_start, {"lr": 0.5}),
+    "adam": (adam, adam_start, {"lr": 0.5}),
+    "adam_l2": (adam, adam_start, {"lr": 0.5, "weight_decay": 0.25}),
+    "adamw": (adamw, adam_start, {"lr": 0.5}),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_parameter_without_gradient_stands_still(name):
+    optimizer, start, options = OPTIMIZERS[name]
+    gradients = [[RNG.normal(size=(2, 2)), RNG.normal(size=3)] for _ in range(3)]
+    gaps = [gradients[0], [None, gradients[1][1]], gradients[2]]
+    skipped, rest = runs(optimizer, start, gaps, **options)
+    assert flat(skipped) == flat(runs(optimizer, start, [gradients[0], gradients[2]], **options)[0])
+    assert flat(rest) == flat(runs(optimizer, start, gradients, **options)[1])
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_changes_no_argument(name):
+    optimizer, start, options = OPTIMIZERS[name]
+    states = start(XP, [XP.asarray(RNG.normal(size=4))])
+    g = RNG.normal(size=4)
+    before, kept = flat(states), g.copy()
+    after = optimizer(XP, states, [g], **options)
+    assert flat(states) == before
+    assert (g == kept).all()
+    assert flat(after) != before
+
+
+def test_momentum_starts_at_zero_and_is_damped():
+    g = np.array([2.0, -4.0])
+    (s,) = sgd_momentum(XP, sgd_momentum_start(XP, [XP.asarray(np.zeros(2))]), [g], lr=1.0, beta=0.75)
+    assert floats(s.v) == [0.5, -1.0]
+    assert floats(s.theta) == [-0.5, 1.0]
+    (undamped,) = sgd_momentum(XP, [Moving(np.zeros(2), g)], [g], lr=1.0, beta=0.75)
+    assert floats(undamped.v) == [2.0, -4.0]
+
+
+def test_gradient_descent_leaves_parameters_without_gradient():
+    kept, moved = gradient_descent(XP, [np.ones(2), np.ones(2)], [None, np.ones(2)], lr=0.5)
+    assert kept.tolist() == [1, 1]
+    assert floats(moved) == [0.5, 0.5]
+    with pytest.raises(ValueError, match="zip"):
+        gradient_descent(XP, [np.ones(2)], [], lr=0.5)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-3, 1.0, 1e150])
+def test_adams_first_step_has_the_length_of_the_rate(size):
+    (s,) = adam(EXACT, adam_start(EXACT, [EXACT.asarray([0.0, 0.0])]), [np.array([size, -size])], lr=0.125, eps=0)
+    assert floats(s.theta) == [-0.125, 0.125]
+    assert s.t == 1
+
+
+def test_zero_gradients_move_nothing_and_adamw_decays():
+    start = [Moments(np.ones(2), np.zeros(2), np.zeros(2), 0)]
+    (still,) = adam(XP, start, [np.zeros(2)], lr=0.5)
+    (decayed,) = adamw(XP, start, [np.zeros(2)], lr=0.5, weight_decay=0.5)
+    assert floats(still.theta) == [1, 1]
+    assert floats(decayed.theta) == [0.75, 0.75]
+
+
+def test_no_sequence_of_gradients_beats_the_bound():
+    for trial in range(30):
+        states, t = adam_start(XP, [XP.asarray([0.0])]), 0
+        for growth in np.cumsum(RNG.normal(size=12)) * trial / 10:
+            (before,), t = states, t + 1
+            states = adam(XP, states, [np.array([np.exp(growth) * RNG.choice([-1, 1])])], lr=1.0, eps=0)
+            step = abs(floats(states[0].theta)[0] - floats(before.theta)[0])
+            assert step <= floats(adam_step_bound(XP, t, lr=1.0))[0] * (1 + 2.0**-40)
+
+
+def test_averages_with_one_beta_are_a_special_case():
+    values = EXACT.asarray(RNG.normal(size=(5, 2)))
+    assert floats(warming_average(EXACT, values, [0.9] * 5)) == floats(corrected_average(EXACT, values, 0.9))
+    assert floats(corrected_average(EXACT, EXACT.asarray(np.full((7, 1), 3.0)), 0.999)) == [3.0]
+    assert floats(corrected_average(EXACT, values, 0)) == floats(values[-1])
+
+
+# Schedules.
+
+
+def rates(schedule, steps, **options):
+    return [floats(schedule(EXACT, t, **options))[0] for t in steps]
+
+
+def test_warmup_at_its_edges():
+    assert rates(warmup, range(6), max_lr=2.0, warmup_steps=4) == [0, 0.5, 1, 1.5, 2, 2]
+    assert rates(warmup, [0, 1], max_lr=2.0, warmup_steps=0) == [2, 2]
+
+
+def test_warmup_cosine_at_its_edges():
+    shape = {"max_lr": 2.0, "warmup_steps": 2, "total_steps": 6}
+    assert rates(warmup_cosine, [0, 1, 2, 4, 6, 7, 100], **shape) == [0, 1, 2, 1, 0, 0, 0]
+    assert rates(warmup_cosine, [0, 1, 2, 3], max_lr=2.0, warmup_steps=2, total_steps=2) == [0, 1, 0, 0]
+    assert rates(warmup_cosine, [0, 1], max_lr=2.0, warmup_steps=0, total_steps=1) == [2, 0]
+    falling = rates(warmup_cosine, range(2, 7), **shape)
+    assert falling == sorted(falling, reverse=True)
+
+
+def test_noam_peaks_at_the_end_of_the_warmup():
+    curve = rates(noam, range(1, 20), d_model=16, warmup_steps=4)
+    assert max(curve) == curve[3] == 0.125
+    assert rates(noam, [1, 4], d_model=4, warmup_steps=1) == [0.5, 0.25]
+
+
+def test_pi_to_a_thousand_bits():
+    wide = Exact(1020).context
+    assert abs(wide.mpf(cosine._PI.numerator) / cosine._PI.denominator - wide.pi) < wide.ldexp(1, -1015)
+
+
+# Accumulation.
+
+
+def test_accumulation_over_every_ragged_split():
+    tokens = RNG.normal(size=(5, 3))
+    whole = [float(x) for x in exact(tokens).sum(axis=0) / 5]
+    for cuts in product((False, True), repeat=4):
+        parts = np.split(exact(tokens), [i + 1 for i in range(4) if cuts[i]])
+        sums = [[EXACT.asarray(part.sum(axis=0))] for part in parts]
+        assert floats(accumulate_gradients(EXACT, sums, [len(part) for part in parts])[0]) == whole
+
+
+def test_accumulation_over_no_token_is_zero():
+    (g,) = accumulate_gradients(XP, [[np.zeros(3)], [np.zeros(3)]], [0, 0])
+    assert floats(g) == [0, 0, 0]
+
+
+# Matrix calculus.
+
+
+def test_vec_and_kronecker_are_those_of_numpy():
+    a, b = RNG.normal(size=(2, 3)), RNG.normal(size=(4, 2))
+    assert floats(vec(XP, XP.asarray(a))) == a.ravel(order="F").tolist()
+    assert floats(kronecker(XP, XP.asarray(a), XP.asarray(b))) == np.kron(a, b).ravel().tolist()
+    x = np.eye(3)
+    assert vec_of_product(XP, XP.asarray(a), XP.asarray(x), XP.asarray(np.ones((3, 1)))).shape == (2,)
+
+
+# What the documents say.
+
+
+def test_every_claim_has_a_verdict():
+    verdicts = [claim.verdict for claim in CLAIMS]
+    assert set(verdicts) == {"proved", "confirmed", "refuted", "imprecise", "contradictory", "not checkable"}
+    assert verdicts.count("not checkable") == sum(bool(claim.reason) for claim in CLAIMS)
+
+
+def test_both_versions_of_part_two_are_judged():
+    counts = {d: sum(c.source.document == d and bool(c.by) for c in CLAIMS) for d in ("000", "001", "002", "004")}
+    assert counts["001"] == counts["000"] + 1
+    assert min(counts.values()) > 0
+
+
+def test_numbers_three_to_ten_are_here():
+    assert {e.number for e in OURS.values() if e.number} == {str(n) for n in range(3, 11)}
+
+
+def test_the_tenth_iteration_is_neither_printed_number():
+    x = [float(descend_parabola(EXACT, EXACT.asarray(3), lr=Fraction(1, 10), steps=k).value[()]) for k in (9, 10, 11)]
+    assert [round(e, 2) for e in x] == [0.40, 0.32, 0.26]
+
+
+def test_printed_numbers_are_compared_by_rounding():
+    ours, printed = rounds_to(sp.Rational(1536, 1000), "1.54")
+    assert ours.doit() == printed
+    ours, printed = rounds_to(sp.Rational(1536, 1000), "1.53")
+    assert ours.doit() != printed
+    assert fact(2 < 1)[0].doit() != fact(2 < 1)[1]
+
+
+# Costs.
+
+
+class Counting(Float):
+    """Counts the elementwise operations whose result has the shape of the parameter."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.shape, self.count = shape, 0
+
+    def apply(self, operation, /, *operands, **options):
+        y = super().apply(operation, *operands, **options)
+        self.count += y.shape == self.shape
+        return y
+
+
+@pytest.mark.parametrize("name", ["gradient_descent", *OPTIMIZERS])
+def test_operations_by_counting(name):
+    xp = Counting((7,))
+    theta, g = xp.asarray(RNG.normal(size=7)), xp.asarray(RNG.normal(size=7))
+    optimizer, start, options = OPTIMIZERS.get(name, (gradient_descent, lambda xp, params: params, {"lr": 0.5}))
+    states = start(xp, [theta])
+    optimizer(xp, states, [g], **options)
+    found, p, w = optimizer_costs(name), symbol("P"), symbol("w")
+    assert found["other operations"]() == xp.count * p
+    kept = 0 if name == "gradient_descent" else sum(hasattr(x, "shape") for x in states[0]) - 1
+    assert found["bytes of state"]() == kept * p * w
+    # θ, g and the state are read; θ and the state are written.
+    assert found["bytes"]() == (2 + kept + 1 + kept) * p * w
+    assert elasticity(found["bytes"](), "P", {"P": 10, "w": 4}) == 1
