@@ -1,0 +1,36 @@
+import re
+from xml.etree import ElementTree
+
+from veriformer.reports.charts import bound_use, legend
+from veriformer.reports.runs import label
+
+
+def test_one_mark_per_measured_row_in_the_page_s_own_colours(run, row):
+    rows = [row(dtype="fp64"), row("softmax.a", "fp64", worst_ratio=0.0), row("softmax.b", "bf16", worst_ratio="inf")]
+    rows += [row("softmax.c", worst_ratio=None), row("softmax.d", worst_ratio="nan")]
+    chart = bound_use(label([run(rows)]))
+    ElementTree.fromstring(chart)
+    assert len(re.findall(r"<use [^>]*var\(--series-", chart)) == 3
+    assert not re.search(r"#0[1-4]0[1-4]0[1-4]", chart)
+    assert "currentColor" in chart
+
+
+def test_it_is_the_same_every_time_and_undated(run):
+    runs = label([run(), run(target="other")])
+    assert bound_use(runs) == bound_use(runs)
+    assert "metadata" not in bound_use(runs)
+    assert "<?xml" not in bound_use(runs)
+
+
+def test_labels_are_text_and_escaped(run, hostile):
+    chart = bound_use(label([run(target="<b>&")]))
+    assert "&lt;b&gt;&amp;" in chart
+    assert "<script" not in bound_use(label([run(target=hostile)]))
+
+
+def test_nothing_measured_is_no_chart(run, row):
+    assert bound_use(label([run([row(worst_ratio=None)])])) is None
+
+
+def test_dtypes_differ_by_sign_and_colour():
+    assert len({sign for _, sign, _ in legend()}) == len({colour for _, _, colour in legend()}) == 4

@@ -1,0 +1,131 @@
+import json
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from veriformer.reports.changes import changes
+from veriformer.reports.cli import diff, report
+from veriformer.reports.runs import as_set, read_results
+from veriformer.verify.results import Status
+
+
+def call(command, *words):
+    return CliRunner().invoke(command, [str(word) for word in words])
+
+
+def test_report_writes_page_set_summary_and_badge(run, row, violation, documents, save, tmp_path):
+    results = [save("a.json", run([row(), violation()], target="a")), save("b.json", run(target="b"))]
+    extras = [
+        word
+        for name in ("mutants", "spec", "benchmarks")
+        for word in (f"--{name}", save(f"{name}.json", documents[name]))
+    ]
+    found = call(report, *results, *extras, "--output", tmp_path / "new" / "out")
+    assert found.exit_code == 0, found.output
+    out = tmp_path / "new" / "out"
+    assert sorted(path.name for path in out.iterdir()) == ["badge.svg", "index.html", "results.json", "summary.md"]
+    assert [r.implementation["target"] for r in read_results(out / "results.json")] == ["a", "b"]
+    assert json.loads((out / "results.json").read_text())["schema"] == "veriformer/results-set/1"
+    ElementTree.fromstring((out / "badge.svg").read_text())
+
+
+def test_report_may_write_over_what_it_reads(run, save, tmp_path):
+    path = save("results.json", run())
+    assert call(report, path, "--output", tmp_path).exit_code == 0
+    assert call(report, path, "--output", tmp_path).exit_code == 0
+    assert len(read_results(path)) == 1
+
+
+@pytest.mark.parametrize("option", ["--mutants", "--spec", "--benchmarks"])
+def test_report_refuses_what_it_cannot_read(run, save, tmp_path, option):
+    good, bad = save("good.json", run()), save("bad.json", {"schema": "other"})
+    for words in ([bad], [tmp_path / "absent.json"], [good, option, bad], [good, option, tmp_path / "absent.json"]):
+        found = call(report, *words, "--output", tmp_path / "out")
+        assert found.exit_code == 2
+        assert "expected" in found.output
+        assert "Traceback" not in found.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_report_refuses_a_folder_that_cannot_be(run, save, tmp_path):
+    save("file", {})
+    assert call(report, save("a.json", run()), "--output", tmp_path / "file" / "below").exit_code == 2
+
+
+def test_diff_tells_newly_failing_first(run, row, violation, save):
+    old = run([row("softmax.a"), violation("softmax.b"), row("softmax.c"), row("softmax.d"), violation("softmax.e")])
+    new = run(
+        [
+            row("softmax.c", status=Status.VACUOUS),
+            row("softmax.b"),
+            violation("softmax.a"),
+            violation("softmax.e"),
+            violation("softmax.f"),
+        ]
+    )
+    found = call(diff, save("old.json", old), save("new.json", new))
+    assert found.exit_code == 1
+    assert found.output.splitlines() == [
+        "newly failing (2)",
+        "  mine.py  softmax.a[fp32-cpu]: pass → fail",
+        "  mine.py  softmax.f[fp32-cpu]: no row → fail",
+        "newly passing (1)",
+        "  mine.py  softmax.b[fp32-cpu]: fail → pass",
+        "other changes (2)",
+        "  mine.py  softmax.c[fp32-cpu]: pass → vacuous",
+        "  mine.py  softmax.d[fp32-cpu]: pass → no row",
+    ]
+
+
+def test_changes_come_newly_failing_first(run, row, violation):
+    old = run([violation("softmax.a"), row("softmax.b"), row("softmax.c")])
+    new = run([row("softmax.a"), row("softmax.b", status=Status.BLOCKED), violation("softmax.c")])
+    assert [change.key[8] for change in changes([old], [new])] == ["c", "a", "b"]
+
+
+def test_diff_without_newly_failing_rows_ends_with_0(run, row, violation, save):
+    old, new = save("old.json", run([violation()])), save("new.json", run([row("softmax.shift")]))
+    assert call(diff, old, new).exit_code == 0
+    same = call(diff, old, old)
+    assert (same.exit_code, same.output) == (0, "no row changed its status\n")
+
+
+def test_a_failure_that_becomes_blocked_is_no_pass(run, row, violation, save):
+    new = run([row("softmax.shift", status=Status.BLOCKED)])
+    found = call(diff, save("old.json", run([violation()])), save("new.json", new))
+    assert "newly passing" not in found.output
+    assert "fail → blocked" in found.output
+
+
+def test_diff_says_where_the_new_runs_cannot_be_relied_on(run, row, save):
+    new = run([row(status=Status.HARNESS_ERROR)], planned=3)
+    found = call(diff, save("old.json", run()), save("new.json", new))
+    assert "INVALID mine.py: 1 of 3 planned rows ran" in found.output
+    assert "INVALID mine.py: the suite itself broke in 1 of its rows" in found.output
+
+
+def test_sets_are_matched_by_target_and_device(run, violation, save):
+    gpu = {**run().environment, "device": "a GPU"}
+    old = save("old.json", as_set([run(target="a"), run(target="b"), run(target="b", environment=gpu)]))
+    new = save("new.json", as_set([run(target="b", environment=gpu), run([violation("softmax.equation")], target="b")]))
+    found = call(diff, old, new)
+    assert found.output.splitlines() == [
+        "newly failing (1)",
+        "  b  softmax.equation[fp32-cpu]: pass → fail",
+        "other changes (1)",
+        "  a  softmax.equation[fp32-cpu]: pass → no row",
+    ]
+
+
+def test_two_single_runs_are_compared_whatever_they_are_called(run, violation, save):
+    found = call(diff, save("old.json", run(target="a")), save("new.json", run([violation()], target="b")))
+    assert "  b  softmax.shift[fp32-cpu]: no row → fail" in found.output.splitlines()
+
+
+def test_diff_refuses_what_it_cannot_read(run, save, tmp_path):
+    good, bad = save("good.json", run()), save("bad.json", [])
+    for words in ((good, bad), (bad, good), (good, tmp_path / "absent.json")):
+        found = call(diff, *words)
+        assert found.exit_code == 2
+        assert "expected a results file" in found.output

@@ -1,0 +1,48 @@
+from veriformer.reports.matrix import matrix
+from veriformer.reports.runs import label
+from veriformer.verify.results import Status
+
+
+def test_cells_aggregate_dtypes_the_worst_first(run, row, violation):
+    rows = [row("softmax.shift", "fp64", worst_ratio=0.5), row("softmax.shift", "fp32"), violation(dtype="fp16")]
+    [group] = matrix(label([run(rows)]))
+    [line] = group.rows
+    parts = [(look.status, dtypes, ratio) for look, dtypes, ratio in line.cells[0].parts]
+    assert parts == [(Status.FAIL, ["fp16"], 500000.0), (Status.PASS, ["fp64", "fp32"], 0.5)]
+    assert (group.operation, line.law, line.equations) == ("softmax", "shift", ("1",))
+    assert [(look.status, count) for look, count in group.tallies[0]] == [(Status.FAIL, 1), (Status.PASS, 2)]
+
+
+def test_a_requirement_that_a_run_did_not_plan_is_no_cell(run, row):
+    one, two = run([row()], target="a"), run([row("layer_norm.shift"), row()], target="b")
+    groups = matrix(label([one, two]))
+    assert [group.operation for group in groups] == ["softmax", "layer_norm"]
+    assert [cell is None for cell in groups[0].rows[0].cells] == [False, False]
+    assert [cell is None for cell in groups[1].rows[0].cells] == [True, False]
+
+
+def test_ratios_that_are_no_numbers_are_ordered_all_the_same(run, row):
+    rows = [
+        row(dtype="fp64", worst_ratio="inf"),
+        row(dtype="fp32", worst_ratio="nan"),
+        row(dtype="bf16", worst_ratio=None),
+    ]
+    [group] = matrix(label([run(rows)]))
+    assert group.rows[0].cells[0].parts[0][2] == float("inf")
+
+
+def test_the_title_of_a_cell_tells_every_dtype(run, row):
+    rows = [
+        row(dtype="fp64"),
+        row(dtype="fp32", status=Status.BLOCKED, blocked_by="softmax.contract", vacuous_share=0.5),
+    ]
+    [group] = matrix(label([run(rows)]))
+    title = group.rows[0].cells[0].title
+    assert "fp64 on cpu: pass, 20 examples, worst ratio 0.25" in title
+    assert (
+        "fp32 on cpu: blocked, 20 examples, worst ratio 0.25, 50% of them vacuous, blocked by softmax.contract" in title
+    )
+
+
+def test_nothing_run_is_an_empty_matrix(run):
+    assert matrix(label([run([])])) == []

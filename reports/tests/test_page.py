@@ -1,0 +1,200 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from veriformer.bench.document import Benchmarks
+from veriformer.reports.equations import Specification, read_specification
+from veriformer.reports.kills import Kills
+from veriformer.reports.page import Findings, headline, render, web_address
+from veriformer.reports.runs import label
+from veriformer.reports.statuses import LOOKS
+from veriformer.reports.violations import violations
+from veriformer.verify.results import Counterexample, Status
+
+
+@pytest.fixture
+def everything(run, all_statuses, violation, documents, save):
+    rows = [*all_statuses, violation("softmax.law1", "fp16", message="the same in another dtype")]
+    return Findings(
+        runs=label([run(rows), run(target="other.py"), run(target="short.py", planned=7)]),
+        benchmarks=Benchmarks.from_dict(documents["benchmarks"]),
+        kills=Kills(documents["mutants"]),
+        specification=read_specification(save("spec.json", documents["spec"])),
+    )
+
+
+class Reader(HTMLParser):
+    """Collects tags with their attributes, anchors, and text; raises on elements that do not nest."""
+
+    VOID = frozenset({"meta", "br", "hr", "img", "input", "link"})
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.open, self.texts = [], [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+def test_the_page_needs_nothing_but_itself(everything):
+    page = render(everything)
+    reader = Reader(page)
+    assert {tag for tag, _ in reader.tags} & {"script", "link", "img", "iframe", "object", "embed", "base"} == set()
+    for tag, attributes in reader.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            if name in ("src", "srcset", "data", "action", "poster", "xlink:href"):
+                assert (value or "").startswith("#"), (tag, name, value)
+            if name == "href":
+                assert re.match(r"#|https?://", value), (tag, value)
+    assert not re.search(r"url\((?!['\"]?#)|@import", page)
+
+
+def test_every_status_is_told_in_words_and_by_sign(everything):
+    text = Reader(render(everything)).text
+    for look in LOOKS.values():
+        assert look.word in text
+        assert look.sign in text
+        assert look.meaning in text
+
+
+def test_every_violation_appears_with_its_evidence(everything):
+    page = render(everything)
+    reader = Reader(page)
+    anchors = {attributes.get("id") for _, attributes in reader.tags}
+    found = violations(everything.runs)
+    assert len(found) == 6
+    assert {v.anchor for v in found} <= anchors
+    assert "raise SystemExit('violated')" in reader.text
+    assert "0.5000001" in reader.text
+    assert "the same in another dtype" in reader.text
+    assert "not invariant to shifts" in reader.text
+
+
+def test_links_within_the_page_lead_somewhere(everything):
+    reader = Reader(render(everything))
+    anchors = [attributes["id"] for _, attributes in reader.tags if attributes.get("id")]
+    assert len(anchors) == len(set(anchors))
+    targets = {a["href"][1:] for tag, a in reader.tags if tag == "a" and a.get("href", "").startswith("#")}
+    assert targets <= set(anchors)
+    assert "eq-1" in targets
+
+
+def test_hostile_text_is_shown_and_does_nothing(run, violation, hostile, documents):
+    example = Counterexample(arguments={hostile: hostile}, observed=hostile, exact=hostile, bound=None, script=hostile)
+    rows = [violation(message=hostile, bug_class=hostile, device=hostile, counterexample=example, blocked_by=hostile)]
+    wicked = run(rows, target=hostile, profile=hostile, seed=hostile, started=hostile)
+    wicked.implementation |= {"name": hostile, "version": hostile, "claims": {hostile: hostile}}
+    wicked.environment |= dict.fromkeys(("python", "torch", "platform", "cpu", "device", "driver"), hostile)
+    clean = {key: value for key, value in documents["mutants"].items() if key != "mutants"}
+    mutants = [mutant | {"title": hostile, "link": hostile} for mutant in documents["mutants"]["mutants"]]
+    page = render(Findings(runs=label([wicked]), kills=Kills({**clean, "mutants": mutants})))
+    reader = Reader(page)
+    assert {tag for tag, _ in reader.tags} & {"script", "img"} == set()
+    assert not any(name.startswith("on") for _, attributes in reader.tags for name in attributes)
+    assert 'alert("x")' in reader.text
+    assert "49" not in re.findall(r"\$\{(\d+)", reader.text)
+
+
+def test_invalid_runs_are_shouted_and_planned_stands_beside_run(everything):
+    text = Reader(render(everything)).text
+    assert "1 of 7 planned rows ran" in text
+    assert "Nothing below may be relied on" in text
+    assert re.search(r"planned 7\s+run 1", text)
+
+
+def test_equations_steps_errata_and_costs(everything):
+    page = render(everything)
+    text = Reader(page).text
+    assert page.count("<math") > 10
+    assert "checked numerically only" in text
+    assert "identity 1: x = 2" in text  # why a step is refuted
+    assert "wrong as printed" in text
+    assert "z = 0: the statement gives -1, the truth is 1" in text
+    assert 'id="eq-1"' in page
+
+
+def test_the_kill_matrix_and_the_counts(everything):
+    text = Reader(render(everything)).text
+    assert "survives" in text
+    assert "SM-77 A race: needs two processes" in text
+    assert "exp2 is correct, and is accused by softmax.shift in fp32" in text
+    assert "at n = 2: counted 8, predicted 6" in text
+    assert "a fused kernel" in text
+    assert "of degree 2 in n, 3 calls" in text
+
+
+def test_what_was_not_given_is_left_out(run):
+    page = render(Findings(runs=label([run()])))
+    for section in ("violations", "equations", "errata", "kills", "costs"):
+        assert f'id="{section}"' not in page
+    assert 'id="matrix"' in page
+
+
+def test_the_same_findings_give_the_same_bytes(everything):
+    assert render(everything) == render(everything)
+
+
+def test_a_specification_that_is_broken_or_foreign_does_not_break_the_page(run, documents):
+    equation = documents["spec"]["equations"][0]
+    strange = {
+        "slug": "odd",
+        "number": None,
+        "title": "<u>odd</u>",
+        "statement": r"\broken{",
+        "steps": [{"status": "new", "claim": "$\\x$"}],
+    }
+    from veriformer.reports.equations import EquationView
+
+    specification = Specification((EquationView(equation), EquationView(strange)))
+    page = render(Findings(runs=label([run()]), specification=specification))
+    reader = Reader(page)
+    assert "\\broken{" in reader.text
+    assert "u" not in {tag for tag, _ in reader.tags}
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("https://a.b/c", True),
+        ("http://a.b", True),
+        ("javascript:alert(1)", False),
+        ("//a.b", False),
+        ("http://[", False),
+    ],
+)
+def test_only_web_addresses_become_links(address, kept):
+    assert (web_address(address) == address) is kept
+    assert web_address(None) is None
+
+
+def test_the_headline_says_what_holds_and_what_does_not(run, row, violation):
+    def said(*runs):
+        return headline(Findings(runs=label(list(runs))).verdicts)
+
+    good, bad = run(target="a"), run([violation()], target="b")
+    nothing, invalid = run([row(status=Status.BLOCKED)], target="c"), run(target="d", planned=2)
+    assert said(good) == "a without a violation."
+    assert said(good, bad, nothing, invalid) == (
+        "Of 4 runs, 1 invalid, 1 violated, 1 without evidence, 1 without a violation."
+    )
+    assert said() == "Nothing was run."

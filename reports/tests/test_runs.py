@@ -1,0 +1,35 @@
+import pytest
+
+from veriformer.reports.runs import as_set, label, read_results
+
+
+def test_a_set_reads_back_as_its_runs(run, row, violation, save):
+    runs = [run([row(), violation(worst_ratio=float("inf"))], target="a"), run(target="b")]
+    path = save("set.json", as_set(runs))
+    assert [found.to_dict() for found in read_results(path)] == [
+        found.to_dict() for path in (save("a.json", runs[0]), save("b.json", runs[1])) for found in read_results(path)
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{", '{"schema": "other"}', '{"schema": "veriformer/results-set/1", "runs": [1]}', "\xff"]
+)
+def test_what_is_no_results_file_is_refused_by_name(tmp_path, content):
+    path = tmp_path / "odd.json"
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"odd\.json: expected a results file"):
+        read_results(path)
+
+
+def test_labels_tell_runs_apart_by_as_little_as_needed(run):
+    gpu = {**run().environment, "device": "a GPU"}
+    runs = [run(target="a"), run(target="b"), run(target="b", environment=gpu), run(target="c"), run(target="c")]
+    runs.append(run(target="c", seed="7"))
+    assert [found.label for found in label(runs)] == [
+        "a",
+        "b on cpu",
+        "b on a GPU",
+        "c on cpu (quick, seed slug) #4",
+        "c on cpu (quick, seed slug) #5",
+        "c on cpu (quick, seed 7)",
+    ]

@@ -1,0 +1,68 @@
+from xml.etree import ElementTree
+
+from veriformer.bench.document import Benchmarks
+from veriformer.reports.badge import badge
+from veriformer.reports.equations import EquationView, Specification
+from veriformer.reports.kills import Kills
+from veriformer.reports.page import Findings
+from veriformer.reports.runs import label
+from veriformer.reports.summary import SHOWN, code, fenced, summary, text
+from veriformer.verify.results import Status
+
+
+def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation, documents):
+    findings = Findings(
+        runs=label([run([row(), violation()], target="a"), run(target="b", planned=4)]),
+        benchmarks=Benchmarks.from_dict(documents["benchmarks"]),
+        kills=Kills(documents["mutants"]),
+        specification=Specification(tuple(map(EquationView, documents["spec"]["equations"]))),
+    )
+    words = summary(findings)
+    assert words.startswith("## Veriformer: Of 2 runs, 1 invalid, 1 violated.\n")
+    assert "| ✗ | `a` | 1 of 2 requirements violated: softmax.shift. | 2 | 2 | – |" in words
+    assert "| 4 | 1 | 3 not run |" in words
+    assert "- ✗ **fail** `softmax.shift` on `a` (fp32, cpu): result" in words
+    assert "  ```python\n  import torch\n" in words
+    assert "derivation steps: 1 refuted, 1 proved; errata: 1." in words
+    assert "1 of 2 mutants killed" in words
+    assert "survivor `SM-99`" in words
+    assert "1 confirmed, 1 refuted, 1 not countable" in words
+
+
+def test_hostile_text_is_escaped(run, violation, hostile):
+    words = summary(Findings(runs=label([run([violation(message=hostile)], target=hostile)])))
+    table = [line for line in words.splitlines() if line.startswith("| ✗")]
+    assert len(table) == 1
+    assert table[0].replace("\\|", "").count("|") == 7
+    assert "\\<script\\>" in words
+
+
+def test_many_violations_are_counted(run, violation):
+    words = summary(Findings(runs=label([run([violation(f"softmax.law{i}") for i in range(SHOWN + 3)])])))
+    assert words.count("**fail**") == SHOWN
+    assert "… and 3 more." in words
+
+
+def test_escapes():
+    assert text("a|b\n*c*") == r"a\|b \*c\*"
+    assert code("a`b|c") == r"`` a`b\|c ``"
+    assert fenced("x = '```'") == ["````python", "x = '```'", "````"]
+    assert fenced("x") == ["```python", "x", "```"]
+
+
+def words_of(image):
+    return ElementTree.fromstring(image).get("aria-label")
+
+
+def test_the_badge_shows_the_worst_verdict(run, row, violation, hostile):
+    def shown(*runs):
+        return words_of(badge(Findings(runs=label(list(runs))).verdicts))
+
+    good, bad, short = run(target="a"), run([violation()], target="b"), run(target="c", planned=3)
+    assert shown(good) == "veriformer: 1 of 1 hold"
+    assert shown(run([row(), row("softmax.a", status=Status.VACUOUS)])) == "veriformer: 1 of 2 hold"
+    assert shown(good, bad) == "veriformer: violated: b"
+    assert shown(good, bad, run([violation()], target="d")) == "veriformer: 2 violated"
+    assert shown(good, bad, short) == "veriformer: invalid: c"
+    assert shown() == "veriformer: nothing run"
+    assert hostile in shown(run([violation()], target=hostile))

@@ -1,0 +1,79 @@
+import pytest
+
+from veriformer.reports.runs import label
+from veriformer.reports.violations import SHOWN_ELEMENTS, by_requirement, violations
+from veriformer.verify.results import Counterexample, Status
+
+
+def example(observed, exact, bound, **arguments):
+    return Counterexample(arguments=arguments, observed=observed, exact=exact, bound=bound, script=None)
+
+
+def shown(run, violation, counterexample):
+    [found] = violations(label([run([violation(counterexample=counterexample)])]))
+    return found
+
+
+def test_the_worst_elements_come_first(run, violation):
+    found = shown(
+        run, violation, example([[1.0, 2.0], [3.0, "nan"]], [[1.0, 2.5], [3.5, 0.0]], [[0.1, 1.0], [0.25, 0.1]])
+    )
+    assert [(e.place, e.ratio_text, e.outside) for e in found.elements] == [
+        ("[1, 1]", "inf", True),
+        ("[1, 0]", "2", True),
+        ("[0, 1]", "0.5", False),
+        ("[0, 0]", "0", False),
+    ]
+    assert found.plain == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "exact", "bound", "ratio"),
+    [("inf", "inf", 0.0, 0.0), ("inf", 1.0, 1.0, float("inf")), (1.0, 2.0, 0.0, float("inf")), (1.0, 2.0, "inf", 0.0)],
+)
+def test_ratios_at_the_edges(run, violation, observed, exact, bound, ratio):
+    [element] = shown(run, violation, example([observed], [exact], [bound])).elements
+    assert element.ratio == ratio
+
+
+def test_numbers_are_evidence_and_are_not_rounded(run, violation):
+    [element] = shown(run, violation, example(0.1234567890123456789, 0.1, 1e-17)).elements
+    assert (element.observed, element.exact, element.bound) == ("0.12345678901234568", "0.1", "1e-17")
+
+
+def test_many_elements_are_cut_and_counted(run, violation):
+    many = SHOWN_ELEMENTS + 5
+    found = shown(run, violation, example([float(i) for i in range(many)], [0.0] * many, 1.0))
+    assert (len(found.elements), found.more) == (SHOWN_ELEMENTS, 5)
+    assert found.elements[0].place == f"[{many - 1}]"
+
+
+def test_what_is_no_list_of_numbers_is_shown_as_it_is(run, violation):
+    found = shown(run, violation, example("a ValueError", "a TypeError", None))
+    assert found.plain == [("observed", "a ValueError"), ("exact", "a TypeError")]
+    assert found.elements == ()
+
+
+def test_arguments_have_name_kind_and_values(run, violation):
+    tensor = {"dtype": "float32", "shape": [2], "values": ["inf", 1.0]}
+    found = shown(run, violation, example([1], [2], [0], z=tensor, dim=-1, mask=None, big=[0] * 9000))
+    assert found.arguments[:3] == [("z", "float32 [2]", '["inf", 1.0]'), ("dim", "int", "-1"), ("mask", "", "null")]
+    assert found.arguments[3][2].endswith("(27000 characters; whole in results.json)")
+
+
+def test_every_violation_is_there_and_breakages_come_last(run, all_statuses):
+    found = violations(label([run(all_statuses)]))
+    assert [v.row.status for v in found] == [
+        Status.FAIL,
+        Status.UNEXPECTED_PASS,
+        Status.TIMEOUT,
+        Status.CRASH,
+        Status.HARNESS_ERROR,
+    ]
+    assert len({v.anchor for v in found}) == 5
+
+
+def test_dtypes_of_one_requirement_stand_together(run, violation):
+    rows = [violation(dtype="fp64"), violation("softmax.range"), violation(dtype="fp16")]
+    groups = by_requirement(violations(label([run(rows)])))
+    assert [[v.row.dtype for v in group] for group in groups] == [["fp64", "fp16"], ["fp32"]]

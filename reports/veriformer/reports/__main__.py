@@ -1,0 +1,7 @@
+"""``python -m veriformer.reports``: the commands of this room."""
+
+import click
+
+from veriformer.reports.cli import diff, report
+
+click.Group("veriformer.reports", commands=[report, diff])(prog_name="python -m veriformer.reports")

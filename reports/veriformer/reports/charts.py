@@ -1,0 +1,109 @@
+"""Pictures as inline SVG: no dates, no random names, no colours of their own but those of the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from veriformer.reports.matrix import as_float
+from veriformer.reports.runs import Run
+
+# Matplotlib wants colours; these stand for the page's own, which follow its light or dark scheme.
+_INK, _FAINT, _BAD = "#010101", "#020202", "#030303"
+_DTYPES = {"fp64": ("#040401", "o"), "fp32": ("#040402", "s"), "bf16": ("#040403", "^"), "fp16": ("#040404", "D")}
+_COLOURS = {_INK: "currentColor", _FAINT: "var(--line)", _BAD: "var(--bad)"} | {
+    colour: f"var(--series-{number})" for number, (colour, _) in enumerate(_DTYPES.values(), 1)
+}
+_FLOOR = 1e-3
+"""Ratios below this, zero among them, are drawn here: on a logarithmic axis they would be nowhere."""
+_CEILING = 30.0
+
+
+_STYLE: Any = {
+    "svg.hashsalt": "veriformer",
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.edgecolor": _FAINT,
+}
+
+
+def bound_use(runs: Sequence[Run]) -> Markup | None:
+    """How much of the bound each run uses, one mark per row of results; None where nothing was measured."""
+    measured = [_marks(run) for run in runs]
+    if not any(measured):
+        return None
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    height = 0.75 + 0.62 * len(runs)
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(8.4, height))
+        axes = figure.add_axes((0.24, 0.62 / height, 0.74, 1 - 0.9 / height))
+        _frame(axes, [run.label for run in runs])
+        for position, marks in enumerate(measured):
+            _line(axes, len(runs) - 1 - position, marks)
+        return _inline(_svg(figure), "How much of the error bound each row of results uses, by target and dtype")
+
+
+def _marks(run: Run) -> list[tuple[str, float]]:
+    ratios = ((row.dtype or "", as_float(row.worst_ratio)) for row in run.results.results)
+    return sorted((dtype, min(max(ratio, _FLOOR), _CEILING)) for dtype, ratio in ratios if ratio is not None)
+
+
+def _frame(axes: Any, labels: Sequence[str]) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(_FLOOR * 0.8, _CEILING * 1.2)
+    axes.set_xticks([1e-3, 1e-2, 0.1, 1, 10, _CEILING], ["≤ 0.001", "0.01", "0.1", "1", "10", "≥ 30"], color=_INK)
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.set_yticks(range(len(labels)), [_clipped(label) for label in reversed(labels)], color=_INK)
+    axes.tick_params(length=0)
+    axes.set_xlabel("largest |got − exact| / bound in a row of results", color=_INK)
+    axes.axvline(1, color=_BAD, linewidth=1.2)
+    axes.axvspan(1, _CEILING * 1.2, color=_BAD, alpha=0.08, linewidth=0)
+    axes.grid(axis="x", color=_FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+
+
+def _line(axes: Any, height: int, marks: Sequence[tuple[str, float]]) -> None:
+    """One run: a lane per dtype, so that equal ratios of different dtypes stay apart."""
+    for lane, (dtype, (colour, marker)) in enumerate(_DTYPES.items()):
+        ratios = [ratio for name, ratio in marks if name == dtype]
+        heights = [height + 0.27 - 0.18 * lane] * len(ratios)
+        axes.scatter(ratios, heights, s=15, c=colour, marker=marker, alpha=0.6, linewidths=0)
+
+
+def _svg(figure: Any) -> str:
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    return buffer.getvalue()
+
+
+def legend() -> list[tuple[str, str, str]]:
+    """Dtype, sign and colour of each series, for a legend in the page's own type."""
+    signs = {"o": "●", "s": "■", "^": "▲", "D": "◆"}
+    return [(dtype, signs[marker], _COLOURS[colour]) for dtype, (colour, marker) in _DTYPES.items()]
+
+
+def _clipped(label: str) -> str:
+    return label if len(label) <= 26 else f"…{label[-25:]}"
+
+
+def _inline(svg: str, title: str) -> Markup:
+    """The ``<svg>`` element alone: without prolog and comments, in the page's colours, as wide as there is room."""
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
+    for colour, name in _COLOURS.items():
+        body = body.replace(colour, name)
+    body = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", body)
+    head = re.sub(r' (?:width|height|version)="[^"]*"', "", body[: body.index(">")])
+    return Markup(f'{head} role="img" aria-label="{title}" class="chart">') + Markup(
+        body[body.index(">") + 1 :].strip()
+    )

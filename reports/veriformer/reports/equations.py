@@ -1,0 +1,109 @@
+"""The equations of the specification as the page shows them: what is claimed, and how far each step reaches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from veriformer.reports.runs import read_json
+
+SPEC_SCHEMA_NAME = "veriformer/spec/1"
+
+# Status of a step to its sign, its word and its colour, worst first.
+STEP_LOOKS = {
+    "refuted": ("✗", "refuted", "bad"),
+    "unproved": ("?", "unproved", "warn"),
+    "vacuous": ("○", "vacuous", "warn"),
+    "confirmed": ("≈", "confirmed numerically", "info"),
+    "proved": ("✓", "proved", "good"),
+}
+_UNKNOWN = ("?", "unknown", "warn")
+
+ERRATUM_LOOKS = {
+    "wrong": ("✗", "wrong as printed", "bad"),
+    "imprecise": ("≈", "imprecise", "warn"),
+    "contradictory": ("≠", "contradicts another place", "info"),
+}
+
+
+@dataclass(frozen=True)
+class EquationView:
+    """One equation of the specification's document, as it stands there, with what the page adds."""
+
+    data: Mapping[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return self.data.get(name)
+
+    @property
+    def anchor(self) -> str:
+        """The name of its place on the page; rows of results point here by number."""
+        return f"eq-{self.data.get('number') or self.data.get('slug')}"
+
+    @property
+    def worst(self) -> tuple[str, str, str]:
+        """How its worst step is shown; an equation without steps is shown as unproved."""
+        met = {step.get("status") for step in self.data.get("steps", ())}
+        return next((look for status, look in STEP_LOOKS.items() if status in met), STEP_LOOKS["unproved"])
+
+    @property
+    def proved(self) -> str:
+        """How many of its steps hold."""
+        steps = self.data.get("steps", ())
+        held = sum(step.get("status") in ("proved", "confirmed") for step in steps)
+        return f"{held} of {len(steps)} steps hold"
+
+
+@dataclass(frozen=True)
+class Specification:
+    """The equations of a specification and what they come to."""
+
+    equations: tuple[EquationView, ...]
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The numbers that rows of results can point to."""
+        return frozenset(str(equation.number) for equation in self.equations if equation.number)
+
+    @property
+    def steps(self) -> list[tuple[tuple[str, str, str], int]]:
+        """How many steps ended in each status, worst first."""
+        counts = Counter(step.get("status") for equation in self.equations for step in equation.data.get("steps", ()))
+        return [(step_look(status), count) for status, count in sorted(counts.items(), key=lambda item: _rank(item[0]))]
+
+    @property
+    def scopes(self) -> list[tuple[str, int]]:
+        """How many steps reach how far."""
+        counts = Counter(step.get("scope") for equation in self.equations for step in equation.data.get("steps", ()))
+        return [(str(scope), count) for scope, count in counts.most_common()]
+
+    @property
+    def errata(self) -> list[tuple[EquationView, Mapping[str, Any]]]:
+        """Every erratum with its equation."""
+        return [(equation, erratum) for equation in self.equations for erratum in equation.data.get("errata", ())]
+
+
+def read_specification(path: Path) -> Specification:
+    """Read what ``veriformer spec --json`` writes. Raises ValueError that names the file."""
+    expected = f"a specification ({SPEC_SCHEMA_NAME})"
+    document = read_json(path, expected)
+    if document.get("schema") != SPEC_SCHEMA_NAME or not isinstance(document.get("equations"), list):
+        raise ValueError(f"{path}: expected {expected}, got schema {document.get('schema')!r}")
+    return Specification(tuple(EquationView(equation) for equation in document["equations"]))
+
+
+def step_look(status: str | None) -> tuple[str, str, str]:
+    """Sign, word and colour of a step's status."""
+    return STEP_LOOKS.get(status or "", _UNKNOWN)
+
+
+def erratum_look(kind: str | None) -> tuple[str, str, str]:
+    """Sign, word and colour of an erratum's kind."""
+    return ERRATUM_LOOKS.get(kind or "", _UNKNOWN)
+
+
+def _rank(status: str | None) -> int:
+    return list(STEP_LOOKS).index(status) if status in STEP_LOOKS else -1

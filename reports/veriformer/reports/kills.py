@@ -1,0 +1,179 @@
+"""The kill matrix: which public bugs, put into a correct implementation, the suite catches, and by what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from statistics import median_low
+from typing import Any
+
+import jsonschema
+
+from veriformer.reports.runs import read_json
+
+MUTANTS_SCHEMA_NAME = "veriformer/mutants/1"
+
+Cell = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class KillRow:
+    """One mutant against the requirements of one operation, in the order of the table's columns.
+
+    marks: the cell where it was killed there, else the cell where it lived, or None where the requirement was not run.
+    """
+
+    mutant: Mapping[str, Any]
+    marks: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True)
+class KillTable:
+    """The mutants of one operation against its requirements."""
+
+    operation: str
+    requirements: tuple[str, ...]
+    rows: tuple[KillRow, ...]
+
+    @property
+    def laws(self) -> list[str]:
+        """The requirements without their operation's name."""
+        return [name.partition(".")[2] or name for name in self.requirements]
+
+    @property
+    def killed(self) -> int:
+        """How many of its mutants are killed."""
+        return sum(bool(row.mutant["killed"]) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Kills:
+    """A kill matrix as the page shows it."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell of every member."""
+        return list(self.document["cells"])
+
+    @property
+    def mutants(self) -> list[Mapping[str, Any]]:
+        """Every mutant that was run."""
+        return list(self.document["mutants"])
+
+    @property
+    def survivors(self) -> list[Mapping[str, Any]]:
+        """The mutants that nothing killed."""
+        return [mutant for mutant in self.mutants if not mutant["killed"]]
+
+    @property
+    def false_alarms(self) -> list[Cell]:
+        """Where a correct variant was accused."""
+        return [cell for cell in self.cells if cell["family"] == "variant" and cell["killed"]]
+
+    @property
+    def escapes(self) -> list[Cell]:
+        """Where an adapter that computes nothing kept to a requirement."""
+        return [cell for cell in self.cells if cell["family"] == "sabotage" and not cell["killed"]]
+
+    @property
+    def errors(self) -> list[Cell]:
+        """Where the suite itself broke."""
+        return [cell for cell in self.cells if cell["status"] == "harness-error"]
+
+    @property
+    def not_expressible(self) -> list[Mapping[str, Any]]:
+        """Public bugs that no mutant repeats, each with the reason."""
+        return list(self.document["not_expressible"])
+
+    @property
+    def variants(self) -> int:
+        """How many correct variants were run."""
+        return len(self.document["variants"])
+
+    @property
+    def sabotages(self) -> int:
+        """How many adapters that compute nothing were run."""
+        return len(self.document["sabotages"])
+
+    @property
+    def median_examples(self) -> int | None:
+        """The median number of examples to the first kill."""
+        killers = [mutant["first_killer"] for mutant in self.mutants if mutant["first_killer"]]
+        return median_low([killer["examples"] for killer in killers]) if killers else None
+
+    @property
+    def sound(self) -> bool:
+        """Whether all mutants died, nothing correct was accused, nothing empty escaped and the suite did not break."""
+        return bool(self.mutants) and not (self.survivors or self.false_alarms or self.escapes or self.errors)
+
+    @property
+    def sentence(self) -> str:
+        """The matrix in one sentence."""
+        dead = len(self.mutants) - len(self.survivors)
+        speed = f", the median after {self.median_examples} examples" if self.median_examples is not None else ""
+        broke = f"; the suite itself broke in {_number(len(self.errors), 'cell')}" if self.errors else ""
+        return (
+            f"{dead} of {_number(len(self.mutants), 'mutant')} killed{speed}; "
+            f"{_number(len(self.false_alarms), 'false alarm')} over {_number(self.variants, 'correct variant')}; "
+            f"{_number(len(self.escapes), 'escape')} of {_number(self.sabotages, 'empty adapter')}{broke}."
+        )
+
+    @property
+    def tables(self) -> list[KillTable]:
+        """One table per operation."""
+        cells = [cell for cell in self.cells if cell["family"] == "mutant"]
+        return [self._table(operation, cells) for operation in dict.fromkeys(str(cell["operation"]) for cell in cells)]
+
+    def precedents(self, requirement: str) -> list[Mapping[str, Any]]:
+        """The mutants that this requirement kills: public bugs of the class that a violation belongs to."""
+        killed = {c["member"] for c in self.cells if c["requirement"] == requirement and _kills(c)}
+        return [mutant for mutant in self.mutants if mutant["id"] in killed]
+
+    def _table(self, operation: str, cells: Sequence[Cell]) -> KillTable:
+        here = [cell for cell in cells if cell["operation"] == operation]
+        requirements = tuple(dict.fromkeys(str(cell["requirement"]) for cell in here))
+        met: dict[tuple[str, str], Cell] = {}
+        for cell in here:
+            key = (cell["member"], cell["requirement"])
+            if key not in met or _kills(cell):
+                met[key] = cell
+        members = dict.fromkeys(cell["member"] for cell in here)
+        rows = [
+            KillRow(mutant, tuple(met.get((mutant["id"], requirement)) for requirement in requirements))
+            for mutant in self.mutants
+            if mutant["id"] in members
+        ]
+        return KillTable(operation, requirements, tuple(rows))
+
+
+def read_kills(path: Path) -> Kills:
+    """Read and validate what ``veriformer mutants --json`` writes. Raises ValueError that names the file."""
+    expected = f"a kill matrix ({MUTANTS_SCHEMA_NAME})"
+    document = read_json(path, expected)
+    errors = jsonschema.Draft202012Validator(_schema()).iter_errors(document)
+    first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
+    if first is not None:
+        place = "/".join(map(str, first.path)) or "the document"
+        raise ValueError(f"{path}: expected {expected}: {place}: {first.message}")
+    return Kills(document)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    text = resources.files("veriformer.verify").joinpath("schema/mutants-1.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def _kills(cell: Cell) -> bool:
+    return bool(cell["family"] == "mutant" and cell["killed"])
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,115 @@
+"""The report as one HTML page that needs nothing but itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import jinja2
+
+from veriformer.bench.document import Benchmarks
+from veriformer.reports import charts, costs, equations, figures
+from veriformer.reports.equations import Specification
+from veriformer.reports.kills import Kills
+from veriformer.reports.mathml import math, prose, statement
+from veriformer.reports.matrix import matrix
+from veriformer.reports.runs import Run
+from veriformer.reports.statuses import LOOKS
+from veriformer.reports.verdicts import State, Verdict, verdict
+from veriformer.reports.violations import anchor, by_requirement, violations
+from veriformer.spec.requirement import Requirement
+from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.verify.results import VIOLATIONS, Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """Everything a report may be about; what was not given is None."""
+
+    runs: Sequence[Run]
+    benchmarks: Benchmarks | None = None
+    kills: Kills | None = None
+    specification: Specification | None = None
+    requirements: Mapping[str, Requirement] = field(default_factory=lambda: {r.slug: r for r in REQUIREMENTS})
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on each run."""
+        return [verdict(run) for run in self.runs]
+
+
+def headline(verdicts: Sequence[Verdict]) -> str:
+    """All verdicts in one sentence: what holds and what does not."""
+    if not verdicts:
+        return "Nothing was run."
+    by_state = {state: [v for v in verdicts if v.state is state] for state in State}
+    parts = [f"{len(met)} {_WORDS[state]}" for state, met in by_state.items() if met]
+    total = f"Of {len(verdicts)} runs, " if len(verdicts) > 1 else ""
+    return f"{total}{', '.join(parts)}." if total else f"{verdicts[0].run.label} {_WORDS[verdicts[0].state]}."
+
+
+_WORDS = {
+    State.INVALID: "invalid",
+    State.VIOLATED: "violated",
+    State.NOTHING: "without evidence",
+    State.HOLDS: "without a violation",
+}
+
+
+def render(findings: Findings) -> str:
+    """The page. The same findings give the same bytes."""
+    kills = findings.kills
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            findings=findings,
+            verdicts=findings.verdicts,
+            headline=headline(findings.verdicts),
+            groups=matrix(findings.runs),
+            violations=by_requirement(violations(findings.runs)),
+            shown_below=VIOLATIONS | {Status.HARNESS_ERROR},
+            requirements=findings.requirements,
+            kills=kills,
+            specification=findings.specification,
+            equation_numbers=findings.specification.numbers if findings.specification else frozenset(),
+            cost_groups=costs.groups(findings.benchmarks) if findings.benchmarks else [],
+            chart=charts.bound_use(findings.runs),
+            chart_legend=charts.legend(),
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("veriformer.reports"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.ChainableUndefined,
+    )
+    environment.filters |= {
+        "math": math,
+        "prose": prose,
+        "statement": statement,
+        "short": figures.short,
+        "grouped": figures.grouped,
+        "web": web_address,
+    }
+    environment.globals |= {
+        "LOOKS": LOOKS,
+        "anchor": anchor,
+        "step_look": equations.step_look,
+        "erratum_look": equations.erratum_look,
+        "costs_sentence": costs.sentence,
+    }
+    return environment
+
+
+def web_address(link: str | None) -> str | None:
+    """A link that may be followed: http or https, nothing that a browser would run."""
+    try:
+        return link if link and urlsplit(link).scheme in ("http", "https") else None
+    except ValueError:
+        return None

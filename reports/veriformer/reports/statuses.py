@@ -1,0 +1,80 @@
+"""How each status is shown: by a sign, a word and a colour, so that none of them is needed to tell two apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from veriformer.verify.results import VIOLATIONS, Status
+
+
+@dataclass(frozen=True)
+class Look:
+    """One status as a reader meets it.
+
+    tone: the name of its colour in the style sheet. meaning: one sentence for the legend.
+    """
+
+    status: Status
+    sign: str
+    word: str
+    tone: str
+    meaning: str
+
+    @property
+    def violated(self) -> bool:
+        """Whether it makes the run fail."""
+        return self.status in VIOLATIONS
+
+
+# In the order of severity: of the dtypes that share a cell, the first listed here is the one to show first.
+LOOKS: dict[Status, Look] = {
+    look.status: look
+    for look in (
+        Look(
+            Status.HARNESS_ERROR,
+            "‼",
+            "harness error",
+            "shout",
+            "The suite itself broke: the verdict of the run is invalid.",
+        ),
+        Look(Status.CRASH, "✸", "crash", "bad", "The implementation ended its process, or ran out of memory."),
+        Look(Status.TIMEOUT, "◔", "timeout", "bad", "The implementation gave no answer in time."),
+        Look(Status.FAIL, "✗", "fail", "bad", "A counterexample was found."),
+        Look(
+            Status.UNEXPECTED_PASS,
+            "↯",
+            "unexpected pass",
+            "bad",
+            "A waived failure no longer happens: the waiver must go.",
+        ),
+        Look(
+            Status.BLOCKED, "⊘", "blocked", "muted-strong", "Not judged: a requirement that it rests on does not hold."
+        ),
+        Look(
+            Status.VACUOUS,
+            "○",
+            "vacuous",
+            "warn",
+            "Ran, but too few examples could tell right from wrong: shows nothing.",
+        ),
+        Look(Status.KNOWN_FAIL, "⚑", "known fail", "warn", "Fails as waived: with a reason, a link and an expiry."),
+        Look(
+            Status.DEVIATION,
+            "≠",
+            "deviation",
+            "info",
+            "Follows another convention than the contract's, as it claims to.",
+        ),
+        Look(Status.PASS, "✓", "pass", "good", "Every example lies within its derived bound."),
+        Look(Status.NOT_APPLICABLE, "∅", "not applicable", "muted", "The implementation promises nothing here."),
+        Look(Status.NOT_PROVIDED, "–", "not provided", "muted", "The implementation lacks the operation."),
+    )
+}
+
+SHOWN = frozenset({Status.PASS, Status.DEVIATION})
+"""Statuses that show something in favour of an implementation; what is neither this nor a violation shows nothing."""
+
+
+def severity(status: Status) -> int:
+    """Position in the order of severity, 0 the worst."""
+    return list(LOOKS).index(status)

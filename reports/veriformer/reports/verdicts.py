@@ -1,0 +1,131 @@
+"""The verdict on one run in one sentence. Green never hides what did not run."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+
+from veriformer.reports.runs import Run
+from veriformer.reports.statuses import LOOKS, SHOWN, Look
+from veriformer.verify.results import VIOLATIONS, Result, Status
+
+NAMED = 4
+"""How many violated requirements a sentence names before it says how many more there are."""
+
+
+class State(StrEnum):
+    """What a run comes to."""
+
+    INVALID = "invalid"
+    VIOLATED = "violated"
+    NOTHING = "shows nothing"
+    HOLDS = "holds"
+
+
+SIGNS = {State.INVALID: "‼", State.VIOLATED: "✗", State.NOTHING: "○", State.HOLDS: "✓"}
+TONES = {State.INVALID: "shout", State.VIOLATED: "bad", State.NOTHING: "warn", State.HOLDS: "good"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a reader sees first of a run.
+
+    sentence: what holds or does not. caveat: what was not shown, or nothing. counts: rows per status, worst first.
+    """
+
+    run: Run
+    state: State
+    sentence: str
+    caveat: str
+    counts: tuple[tuple[Look, int], ...]
+
+    @property
+    def sign(self) -> str:
+        """The sign of the state."""
+        return SIGNS[self.state]
+
+    @property
+    def tone(self) -> str:
+        """The name of the state's colour in the style sheet."""
+        return TONES[self.state]
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run."""
+        results = self.run.results
+        words = ["veriformer", "verify", self.run.target, "--profile", results.profile, "--seed", results.seed]
+        return shlex.join([*words, *_dtypes_option(results.results)])
+
+
+def verdict(run: Run) -> Verdict:
+    """Judge a run by its rows."""
+    found = run.results.summary
+    counts = tuple((look, found[look.status.value]) for look in LOOKS.values() if look.status.value in found)
+    state = _state(run)
+    return Verdict(run, state, _SENTENCES[state](run), _caveat(run), counts)
+
+
+def _state(run: Run) -> State:
+    results = run.results
+    if not results.valid:
+        return State.INVALID
+    if results.violations:
+        return State.VIOLATED
+    return State.HOLDS if any(row.status in SHOWN for row in results.results) else State.NOTHING
+
+
+def _invalid(run: Run) -> str:
+    results, reasons = run.results, []
+    if len(results.results) != results.planned:
+        reasons.append(f"{len(results.results)} of {results.planned} planned rows ran")
+    errors = results.summary.get(Status.HARNESS_ERROR.value, 0)
+    if errors:
+        reasons.append(f"the suite itself broke in {_number(errors, 'row')}")
+    violated = f" Among what ran, {_violated(run)}" if results.violations else ""
+    return f"The verdict is invalid: {', and '.join(reasons)}. Nothing below may be relied on.{violated}"
+
+
+def _violated(run: Run) -> str:
+    names = list(dict.fromkeys(row.requirement for row in run.results.violations))
+    named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return f"{len(names)} of {_number(_requirements(run.results.results), 'requirement')} violated: {named}."
+
+
+def _nothing(run: Run) -> str:
+    return f"Nothing was shown: 0 of {_number(len(run.results.results), 'row')} passed."
+
+
+def _holds(run: Run) -> str:
+    shown = [row for row in run.results.results if row.status in SHOWN]
+    requirements = _number(_requirements(shown), "requirement")
+    return f"Nothing violated: {requirements} held in {len(shown)} of {_number(len(run.results.results), 'row')}."
+
+
+_SENTENCES = {State.INVALID: _invalid, State.VIOLATED: _violated, State.NOTHING: _nothing, State.HOLDS: _holds}
+
+
+def _caveat(run: Run) -> str:
+    counts = run.results.summary
+    silent = [status for status in LOOKS if status.value in counts and status not in SHOWN | VIOLATIONS]
+    named = ", ".join(f"{counts[status.value]} {LOOKS[status].word}" for status in silent)
+    missing = run.results.planned - len(run.results.results)
+    parts = ([f"{missing} not run"] if missing > 0 else []) + ([named] if named else [])
+    return f"Not shown: {', '.join(parts)}." if parts else ""
+
+
+def _requirements(rows: list[Result]) -> int:
+    return len({row.requirement for row in rows})
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _dtypes_option(rows: list[Result]) -> list[str]:
+    """Which dtypes were asked for, where that was not all of them."""
+    used = list(dict.fromkeys(row.dtype for row in rows if row.dtype))
+    return ["--dtype", *used] if used and len(used) < len(_ALL_DTYPES) else []
+
+
+_ALL_DTYPES = ("fp64", "fp32", "bf16", "fp16")

@@ -1,0 +1,161 @@
+"""Violations with their evidence: what was called, what came back, what is true and how far apart the two may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from veriformer.reports.figures import exact, short
+from veriformer.reports.runs import Run
+from veriformer.reports.statuses import LOOKS, Look
+from veriformer.verify.results import VIOLATIONS, Counterexample, Result, Status
+
+SHOWN_ELEMENTS = 8
+SHOWN_CHARACTERS = 1500
+
+
+@dataclass(frozen=True)
+class Element:
+    """One judged number: where it is, what came back, what is true, and how far apart the two may be."""
+
+    place: str
+    observed: str
+    exact: str
+    bound: str
+    ratio: float
+
+    @property
+    def outside(self) -> bool:
+        """Whether it lies outside its bound."""
+        return not self.ratio <= 1
+
+    @property
+    def ratio_text(self) -> str:
+        """|observed − exact| / bound for a reader."""
+        return short(self.ratio)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One row that makes a run fail, ready to be shown: elements are the worst numbers, more counts the rest."""
+
+    run: Run
+    row: Result
+    elements: tuple[Element, ...]
+    more: int
+
+    @property
+    def look(self) -> Look:
+        """How its status is shown."""
+        return LOOKS[self.row.status]
+
+    @property
+    def anchor(self) -> str:
+        """The name of its place on the page."""
+        return anchor(self.run, self.row)
+
+    @property
+    def example(self) -> Counterexample | None:
+        """The shrunk counterexample."""
+        return self.row.counterexample
+
+    @property
+    def arguments(self) -> list[tuple[str, str, str]]:
+        """Name, type and values of each argument of the call."""
+        return [] if self.example is None else [_argument(*item) for item in self.example.arguments.items()]
+
+    @property
+    def plain(self) -> list[tuple[str, str]]:
+        """Observed, exact and bound as they stand, where they are no lists of numbers of one shape."""
+        example = self.example
+        if example is None or self.elements:
+            return []
+        named = (("observed", example.observed), ("exact", example.exact), ("bound", example.bound))
+        return [(name, _clipped(_text(value))) for name, value in named if value is not None]
+
+
+def by_requirement(found: Sequence[Violation]) -> list[list[Violation]]:
+    """Violations of one requirement on one run together, in the order of the first of them."""
+    groups: dict[tuple[str, str], list[Violation]] = {}
+    for violation in found:
+        groups.setdefault((violation.run.label, violation.row.requirement), []).append(violation)
+    return list(groups.values())
+
+
+def violations(runs: Sequence[Run]) -> list[Violation]:
+    """Every violation of every run, and after them the rows in which the suite itself broke."""
+    rows = [(run, row) for run in runs for row in run.results.results]
+    found = [_violation(run, row) for run, row in rows if row.status in VIOLATIONS]
+    return found + [_violation(run, row) for run, row in rows if row.status is Status.HARNESS_ERROR]
+
+
+def anchor(run: Run, row: Result) -> str:
+    """The name of a row's place on the page."""
+    words = f"{run.label}-{row.requirement}-{row.dtype}-{row.device}"
+    return "v-" + "".join(c if c.isascii() and c.isalnum() else "-" for c in words)
+
+
+def _violation(run: Run, row: Result) -> Violation:
+    elements = sorted(_elements(row.counterexample), key=lambda e: -e.ratio if e.ratio == e.ratio else -float("inf"))
+    shown = tuple(elements[:SHOWN_ELEMENTS])
+    return Violation(run, row, shown, len(elements) - len(shown))
+
+
+def _elements(example: Counterexample | None) -> list[Element]:
+    if example is None or example.exact is None or example.bound is None:
+        return []
+    observed, exact_, bound = (dict(_leaves(value)) for value in (example.observed, example.exact, example.bound))
+    if not observed or observed.keys() != exact_.keys():
+        return []
+    if bound.keys() == {""}:
+        bound = dict.fromkeys(observed, bound[""])
+    if bound.keys() != observed.keys():
+        return []
+    return [_element(place, observed[place], exact_[place], bound[place]) for place in observed]
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{place}, {index}" if place else str(index))
+    else:
+        yield place, value
+
+
+def _element(place: str, observed: Any, true: Any, bound: Any) -> Element:
+    return Element(
+        f"[{place}]" if place else "", exact(observed), exact(true), exact(bound), _ratio(observed, true, bound)
+    )
+
+
+def _ratio(observed: Any, true: Any, bound: Any) -> float:
+    try:
+        a, b, limit = float(observed), float(true), float(bound)
+    except (TypeError, ValueError):
+        return float("inf")
+    if a == b:
+        return 0.0
+    error = abs(a - b)
+    if error != error:
+        return float("inf")
+    return error / limit if limit else float("inf")
+
+
+def _argument(name: str, value: Any) -> tuple[str, str, str]:
+    if isinstance(value, dict) and {"dtype", "shape", "values"} <= value.keys():
+        return name, f"{value['dtype']} {list(value['shape'])}", _clipped(_text(value["values"]))
+    return name, type(value).__name__ if value is not None else "", _clipped(_text(value))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _clipped(text: str) -> str:
+    return (
+        text
+        if len(text) <= SHOWN_CHARACTERS
+        else f"{text[:SHOWN_CHARACTERS]} … ({len(text)} characters; whole in results.json)"
+    )
