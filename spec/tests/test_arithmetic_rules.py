@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veriformer.spec.arithmetic import FORMATS, Format, Rounded, RoundedArray
+from veriformer.spec.arithmetic import FORMATS, Float, Format, Rounded, RoundedArray
 from veriformer.spec.arithmetic.ulps import ULPS
 
 torch.set_num_threads(1)
@@ -37,6 +37,14 @@ def test_adding_may_lose_half_an_ulp():
 def test_multiplying_may_lose_half_an_ulp():
     x = 1 + 2.0**-12
     assert 0.99 < used(R32.asarray(x) * R32.asarray(x), single(x) * single(x)) <= 1
+
+
+def test_the_oracle_may_round_the_other_way():
+    u = FORMATS["fp64"].unit_roundoff
+    xp = Rounded(FORMATS["fp64"], oracle=Float())
+    total = xp.asarray(1) + u
+    assert total.value == 1
+    assert 2 * u <= total.error < 2.001 * u
 
 
 def test_multiplying_may_lose_half_a_subnormal():

@@ -133,6 +133,15 @@ def test_exact_is_exact_far_apart_and_in_sums_that_cancel():
     assert floats(xp.exp(xp.asarray([1e300, -1e300]))).tolist() == [np.inf, 0.0]
 
 
+def test_exact_keeps_its_precision_and_rounds_to_nearest_float():
+    xp, tiny = Exact(), 2.0**-150
+    x = xp.asarray([[1.0, tiny]])
+    assert floats(xp.sum(x) - 1) == tiny
+    assert floats(x @ np.ones((2, 1)) - 1) == tiny
+    y = xp.asarray([2.0**-54, 2.0**-53 + 2.0**-100]) + 1
+    assert xp.tofloat(y.value).tolist() == [1.0, 1 + 2.0**-52]
+
+
 def test_the_precision_of_mpmath_is_left_alone():
     before = (mpmath.mp.prec, mpmath.mp.dps)
     third = Exact(400).asarray(1) / 3
@@ -160,6 +169,7 @@ def test_symbols_are_numbers_of_the_symbolic_arithmetic():
     xp = Symbolic()
     assert (xp.asarray([1, 2]) * eps + eps).value.tolist() == [2 * eps, 3 * eps]
     assert (eps / xp.asarray(0.25)).value.item() == 4 * eps
+    assert isinstance(xp.sum(xp.asarray([])).value.item(), sympy.Integer)
 
 
 def test_arrays_of_another_arithmetic_are_refused():
