@@ -23,8 +23,8 @@ def test_a_requirement_that_a_run_did_not_plan_is_no_cell(run, row):
 
 def test_ratios_that_are_no_numbers_are_ordered_all_the_same(run, row):
     rows = [
-        row(dtype="fp64", worst_ratio="inf"),
-        row(dtype="fp32", worst_ratio="nan"),
+        row(dtype="fp64", worst_ratio="nan"),
+        row(dtype="fp32", worst_ratio="inf"),
         row(dtype="bf16", worst_ratio=None),
     ]
     [group] = matrix(label([run(rows)]))

@@ -64,3 +64,4 @@ def test_the_command_repeats_the_run(run, row):
     plain = judged(run(all_dtypes, target="a b.py"))
     assert plain.command == "veriformer verify 'a b.py' --profile quick --seed slug"
     assert judged(run(all_dtypes[:2])).command.endswith("--dtype fp64 fp32")
+    assert judged(run([row(device="cuda:1")])).command.endswith("--dtype fp32 --device cuda:1")

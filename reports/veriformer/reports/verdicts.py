@@ -55,7 +55,7 @@ class Verdict:
         """The command that repeats the run."""
         results = self.run.results
         words = ["veriformer", "verify", self.run.target, "--profile", results.profile, "--seed", results.seed]
-        return shlex.join([*words, *_dtypes_option(results.results)])
+        return shlex.join([*words, *_dtypes_option(results.results), *_device_option(results.results)])
 
 
 def verdict(run: Run) -> Verdict:
@@ -126,6 +126,11 @@ def _dtypes_option(rows: list[Result]) -> list[str]:
     """Which dtypes were asked for, where that was not all of them."""
     used = list(dict.fromkeys(row.dtype for row in rows if row.dtype))
     return ["--dtype", *used] if used and len(used) < len(_ALL_DTYPES) else []
+
+
+def _device_option(rows: list[Result]) -> list[str]:
+    """The device, where it was not the usual one."""
+    return next((["--device", row.device] for row in rows if row.device != "cpu"), [])
 
 
 _ALL_DTYPES = ("fp64", "fp32", "bf16", "fp16")
