@@ -182,6 +182,10 @@ def test_costs_by_counting():
     backward += [(n_k, n_q, d_v), (n_q, d_v, n_k), (n_q, n_k, d_k), (n_k, n_q, d_k)] * h
     assert costs.evaluate(COSTS["backward FLOPs"](), **SIZES) == b * products(*backward)
     assert costs.evaluate(COSTS["scores, if written out"](), **SIZES) == b * h * n_q * n_k
+    moved = [(b, n_q, d), (b, n_k, d), *shapes, (b, n_q, d)]
+    assert costs.evaluate(COSTS["bytes at least"](), **SIZES, w=4) == sum(4 * np.zeros(shape).size for shape in moved)
+    kept = [(h, n_q, d_k), (g, n_k, d_k), (g, n_k, d_v), (h, n_q, n_k), (h, n_q, n_k), (h, n_q, d_v)]
+    assert costs.evaluate(COSTS["peak extra bytes"](), **SIZES, w=4) == sum(4 * b * np.zeros(s).size for s in kept)
 
 
 def test_attention_outgrows_the_projections_at_twice_the_width():

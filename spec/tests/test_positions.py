@@ -5,13 +5,16 @@ from itertools import product
 import numpy as np
 import pytest
 
+from veriformer.spec import costs
 from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
 from veriformer.spec.claim import Claim
 from veriformer.spec.equation import Source
 from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
-from veriformer.spec.positions.angles import frequencies
+from veriformer.spec.positions.angles import cosines_and_sines, frequencies
 from veriformer.spec.positions.claims import CLAIMS
+from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.learned import add_positions, add_positions_vjp
+from veriformer.spec.positions.rope import rope
 from veriformer.spec.positions.sinusoidal import sinusoidal_encoding
 from veriformer.spec.positions.t5_bias import edges, t5_bias, t5_bias_vjp, t5_relative_position_bucket
 from veriformer.spec.registry import select
@@ -195,6 +198,36 @@ def test_learned_rows_are_added():
     assert same(dtable[6], EXACT.asarray(g).value[0, 0])
     assert same(dtable[2], EXACT.asarray(g).value[1].sum(axis=0))
     assert (floats(dtable)[3:6] == 0).all()
+
+
+class Counting(Float):
+    """Float64 that counts the entries of what it computes, but for the frequencies."""
+
+    count = 0
+
+    def apply(self, operation, /, *operands, **options):
+        y = super().apply(operation, *operands, **options)
+        self.count += y.value.size if y.ndim > 1 else 0
+        return y
+
+
+def counted(formula, *arguments):
+    xp = Counting()
+    formula(xp, *(xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in arguments))
+    return xp.count
+
+
+def test_operations_by_counting():
+    def costs_of(operation, **sizes):
+        return costs.evaluate(position_costs(operation)["other operations"](), **sizes)
+
+    x, positions = np.ones((4, 3, 8)), np.arange(3)
+    assert counted(sinusoidal_encoding, 5, 8) == costs_of("sinusoidal", n=5, d=8)
+    tables = counted(lambda xp: cosines_and_sines(xp, positions, 8))
+    assert counted(rope, x, positions) - tables == costs_of("rope", N=12, d=8)
+    assert counted(add_positions, x, np.ones((9, 8)), positions) == costs_of("learned", N=12, n=9, d=8)
+    assert counted(t5_bias, np.ones((8, 3)), 2, 4) == costs_of("t5", N=8, H=3, n_q=2, n_k=4)
+    assert counted(alibi_bias, 3, 2, 4) == costs_of("alibi", H=3, n_q=2, n_k=4)
 
 
 def sinusoidal_route(c, a):

@@ -40,11 +40,26 @@ def score_entries() -> Any:
     return b * h * n_q * n_k
 
 
+def bytes_at_least() -> Any:
+    """Tokens, context and weights are read once, the output is written once; self-attention has no context to read."""
+    b, n_q, n_k, d, w = (costs.symbol(name) for name in ("B", "n_q", "n_k", "d", "w"))
+    return w * (b * (2 * n_q + n_k) * d + weight_count())
+
+
+def peak_extra_bytes() -> Any:
+    """Queries, keys, values and the output of the heads, and scores and weights of all heads as printed."""
+    b, n_q, n_k, h, g, d_k, d_v, w = (costs.symbol(x) for x in ("B", "n_q", "n_k", "H", "G", "d_k", "d_v", "w"))
+    projected = b * (n_q * h * d_k + n_k * g * (d_k + d_v))
+    return w * (projected + b * n_q * h * d_v) + costs.reference_attention_peak()
+
+
 COSTS = {
     "parameters": weight_count,
     "FLOPs": flops,
     "FLOPs of the projections": projection_flops,
     "backward FLOPs": backward_flops,
+    "bytes at least": bytes_at_least,
+    "peak extra bytes": peak_extra_bytes,
     "scores, if written out": score_entries,
 }
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
+from veriformer.spec.positions.costs_positions import position_costs
 
 
 def alibi_slopes(xp: Any, num_heads: int) -> Any:
@@ -33,17 +33,12 @@ def alibi_bias(xp: Any, num_heads: int, n_q: int, n_k: int) -> Any:
 
     The last query stands at the last key, so that query i has position i + n_k − n_q.
     """
-    return -(xp.reshape(alibi_slopes(xp, num_heads), (num_heads, 1, 1)) * distances(n_q, n_k))
+    return xp.reshape(alibi_slopes(xp, num_heads), (num_heads, 1, 1)) * -distances(n_q, n_k)
 
 
 def distances(n_q: int, n_k: int) -> NDArray[np.int64]:
     """|i − j| with the last query at the last key, shape [n_q, n_k]."""
     return np.asarray(np.abs(np.arange(n_q)[:, None] + (n_k - n_q) - np.arange(n_k)[None, :]), dtype=np.int64)
-
-
-def bias_entries() -> Any:
-    """Entries of the bias if it is written out: H n_q n_k; none of them is a parameter."""
-    return costs.symbol("H") * costs.symbol("n_q") * costs.symbol("n_k")
 
 
 def _slope(h: Any, heads: Any) -> Any:
@@ -147,7 +142,6 @@ EQUATIONS = (
                 scope_detail="H ≤ 9 and H = 12, 16",
             ),
         ),
-        costs={"parameters": lambda: sp.S.Zero},
     ),
     Equation(
         slug="alibi",
@@ -188,6 +182,6 @@ EQUATIONS = (
                 identity=_decay,
             ),
         ),
-        costs={"entries": bias_entries, "parameters": lambda: sp.S.Zero},
+        costs=position_costs("alibi"),
     ),
 )

@@ -73,6 +73,13 @@ _UNDECIDED = (
         f"the bias has no parameters, but whether something is missed without embeddings is {_MODELS}",
     ),
     ("002", "6.3", 868, "ALiBi extrapolates excellently", _MODELS),
+    (
+        "002",
+        "6.3",
+        876,
+        "T5 divides its scores by √d_k",
+        "a fact about a program: the published one leaves the root out, and starts from smaller weights instead",
+    ),
     ("002", "6.3", 887, "NTK scaling gives better long-context performance", _MODELS),
     ("002", "6.3", 888, "modest extensions are 2 to 4 times", _MODELS),
     ("003", "6", 465, "the rows of positions 0 to 3", "example values of learned rows, which could be any"),

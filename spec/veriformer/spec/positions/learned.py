@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import delta, dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import sum_to_shape
 from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.staged import Staged
 
 
@@ -28,11 +28,6 @@ def add_positions_vjp(xp: Any, x: Any, table: Any, positions: NDArray[np.int64],
     rows = xp.reshape(rows, (positions.size, g.shape[-1]))
     reads = np.arange(table.shape[0])[:, None] == positions.ravel()
     return sum_to_shape(xp, g, x.shape), xp.matmul(reads.astype(np.float64), rows)
-
-
-def table_parameters() -> Any:
-    """A row of d numbers for each of N positions."""
-    return costs.symbol("N") * costs.symbol("d")
 
 
 def _lookup() -> Pairs:
@@ -145,7 +140,7 @@ EQUATIONS = (
                 scope_detail="2 × 2 tokens of width 2, 3 positions: in order, one twice, another row per text",
             ),
         ),
-        costs={"parameters": table_parameters},
+        costs=position_costs("learned"),
         errata=(
             Erratum(
                 slug="same-input",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from veriformer.spec import costs
 from veriformer.spec.positions.angles import Scaling, cosines_and_sines
 
 
@@ -56,19 +55,3 @@ def _features(xp: Any, a: Any, b: Any, pairing: str) -> Any:
     if pairing == "half":
         return xp.concat([a, b], axis=-1)
     return xp.reshape(xp.stack([a, b], axis=-1), (*a.shape[:-1], 2 * a.shape[-1]))
-
-
-def rotation_operations() -> Any:
-    """Four products and two sums for each of d / 2 pairs of N rows: 3 N d."""
-    return 3 * costs.symbol("N") * costs.symbol("d")
-
-
-def matrix_operations() -> Any:
-    """The same as N products of a vector with a d × d matrix, all entries used: N d (2 d − 1)."""
-    d = costs.symbol("d")
-    return costs.symbol("N") * d * (2 * d - 1)
-
-
-def table_entries() -> Any:
-    """Cosines and sines for N positions: N d entries, shared by all heads."""
-    return costs.symbol("N") * costs.symbol("d")

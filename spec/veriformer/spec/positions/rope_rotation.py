@@ -13,7 +13,12 @@ from veriformer.spec.indexed import dimension, index, positive, real, total, vec
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.adjoint import inner
 from veriformer.spec.positions.angles import frequencies
-from veriformer.spec.positions.rope import matrix_operations, rope, rope_vjp, rotation_operations, table_entries
+from veriformer.spec.positions.costs_positions import (
+    position_costs,
+    rotation_operations,
+    rotation_operations_by_matrix,
+)
+from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.turning import turned, turning
 from veriformer.spec.staged import entries
 
@@ -73,7 +78,7 @@ def _pairings() -> Pairs:
 def _elementwise() -> Pairs:
     i, n, d = index("i"), costs.symbol("N"), costs.symbol("d")
     yield total(4 * n + 2 * n, i, d / 2), rotation_operations()
-    yield matrix_operations() / rotation_operations(), (2 * d - 1) / 3
+    yield rotation_operations_by_matrix() / rotation_operations(), (2 * d - 1) / 3
 
 
 def _vjp() -> Pairs:
@@ -115,11 +120,6 @@ SYMBOLS = (
     Symbol(r"\theta_i", r"(0, 1]", "the frequency of pair i: 10000 to the power −2i over the width that is turned"),
     Symbol(r"R_{\Theta,m}^{(i)}", r"SO(2)", "the rotation of pair i by the angle of position m"),
 )
-COSTS = {
-    "other operations": rotation_operations,
-    "other operations, as a matrix": matrix_operations,
-    "entries of the table": table_entries,
-}
 
 EQUATIONS = (
     Equation(
@@ -185,7 +185,7 @@ EQUATIONS = (
                 scope_detail="d = 2, 4 interleaved and 4 in halves, every position and vector",
             ),
         ),
-        costs=COSTS,
+        costs=position_costs("rope"),
         errata=(
             Erratum(
                 slug="width-of-a-head",

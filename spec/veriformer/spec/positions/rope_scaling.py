@@ -11,6 +11,7 @@ from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pa
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.angles import frequencies
+from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS
 from veriformer.spec.positions.turning import turning
@@ -166,6 +167,7 @@ EQUATIONS = (
                 scope_detail="d = 2, 4, 6, every base and factor",
             ),
         ),
+        costs=position_costs("rope"),
         errata=(
             Erratum(
                 slug="frequencies-fall",

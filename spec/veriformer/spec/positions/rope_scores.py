@@ -8,8 +8,9 @@ from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step, Symbo
 from veriformer.spec.indexed import dimension, index, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
-from veriformer.spec.positions.rope_rotation import ASSUMPTIONS, COSTS, SYMBOLS, sample, symbolic
+from veriformer.spec.positions.rope_rotation import ASSUMPTIONS, SYMBOLS, sample, symbolic
 from veriformer.spec.positions.turning import turned, turning
 
 # In the proofs for all widths: pair i of the query is (a, b), of the key (c, e), and w holds any frequencies.
@@ -107,6 +108,6 @@ EQUATIONS = (
                 scope_detail="d = 2, 4 interleaved and 4 in halves, every position, shift and vector",
             ),
         ),
-        costs=COSTS,
+        costs=position_costs("rope"),
     ),
 )

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.angles import cosines_and_sines
+from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.turning import turned, turning
 
 
@@ -24,11 +24,6 @@ def sinusoidal_encoding(xp: Any, num_positions: int, d_model: int, *, base: Any 
     cos, sin = cosines_and_sines(xp, np.arange(num_positions), d_model, base=base)
     both = xp.stack([sin, cos], axis=-1)
     return xp.reshape(both, (num_positions, 2 * cos.shape[-1]))[:, :d_model]
-
-
-def encoding_entries() -> Any:
-    """Entries of an encoding table: one per position and feature."""
-    return costs.symbol("N") * costs.symbol("d")
 
 
 # In the proofs for all widths: w holds the frequencies of any number m = d / 2 of pairs, whatever they are.
@@ -148,7 +143,6 @@ _ASSUMPTIONS = (
     Assumption("the width is even, so that every sine has its cosine", lambda a: a["d_model"] % 2 == 0),
     Assumption("the base is positive", lambda a: a["base"] > 0),
 )
-_COSTS = {"entries": encoding_entries}
 
 EQUATIONS = (
     Equation(
@@ -185,7 +179,7 @@ EQUATIONS = (
                 identity=_distinct,
             ),
         ),
-        costs=_COSTS,
+        costs=position_costs("sinusoidal"),
     ),
     Equation(
         slug="sinusoidal-shift",
@@ -240,6 +234,6 @@ EQUATIONS = (
                 scope_detail="d = 2, 4, 6, positions 0 and 2, 1 and 3, every base",
             ),
         ),
-        costs=_COSTS,
+        costs=position_costs("sinusoidal"),
     ),
 )

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veriformer.spec import costs
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import positive
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.staged import Staged
 
 
@@ -69,11 +69,6 @@ def _buckets(table: Any, n_q: int, n_k: int, bidirectional: bool, max_distance: 
     relative = np.arange(n_k)[None, :] - np.arange(n_q)[:, None] - (n_k - n_q)
     options = {"bidirectional": bidirectional, "num_buckets": table.shape[0], "max_distance": max_distance}
     return t5_relative_position_bucket(relative, **options)
-
-
-def table_parameters() -> Any:
-    """One number per bucket (N of them) and head, for any length."""
-    return costs.symbol("N") * costs.symbol("H")
 
 
 def _b(x: Any) -> Any:
@@ -213,7 +208,7 @@ EQUATIONS = (
                 scope_detail="4 buckets, 2 heads, 2 × 3 pairs in two directions and 3 × 2 in one",
             ),
         ),
-        costs={"parameters": table_parameters},
+        costs=position_costs("t5"),
         errata=(
             Erratum(
                 slug="distance-has-no-sign",
