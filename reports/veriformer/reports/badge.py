@@ -10,7 +10,7 @@ from veriformer.reports.verdicts import State, Verdict
 
 _COLOURS = {State.INVALID: "#8b1d6b", State.VIOLATED: "#b3261e", State.NOTHING: "#7d5300", State.HOLDS: "#1a6b3c"}
 _NAME = "veriformer"
-_CHARACTER = 6.6
+_CHARACTER = 6.0
 """Width of a character in pixels; the text is stretched to it, so that every font fits."""
 
 
