@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Pairs, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import index, total
 from veriformer.spec.lazy import sp
 
@@ -153,6 +153,8 @@ EQUATIONS = (
                 slug="widths",
                 claim=r"The worked widths: 8 heads of 64 fill 512 features, 12 of 64 fill 768, 2 of 32 fill 64.",
                 identity=_widths,
+                scope=Scope.ENUMERATED,
+                scope_detail="the three models that the documents name",
             ),
             Step(
                 slug="operations",

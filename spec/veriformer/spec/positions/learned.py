@@ -131,6 +131,8 @@ EQUATIONS = (
                 slug="worked",
                 claim=r'The worked example: "The" at position 0 has $[0.11, -0.28, 0.69, 0.23, \ldots]$.',
                 identity=_worked,
+                scope=Scope.ENUMERATED,
+                scope_detail="the four features that are printed",
             ),
             Step(
                 slug="vjp",
