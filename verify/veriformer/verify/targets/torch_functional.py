@@ -52,7 +52,9 @@ def _cross_entropy(logits: Tensor, target: Tensor, ignore_index: int, label_smoo
 
 
 def _perplexity(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    return _cross_entropy(logits, target, ignore_index, 0.0, "mean").exp()
+    """Halves are widened first, as is the custom: PyTorch sums losses in fp16, up to its range (#29429, #61523)."""
+    wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    return _cross_entropy(wide, target, ignore_index, 0.0, "mean").exp().to(logits.dtype)
 
 
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
