@@ -22,7 +22,7 @@ def test_report_writes_page_set_summary_and_badge(run, row, violation, documents
         for word in (f"--{name}", save(f"{name}.json", documents[name]))
     ]
     found = call(report, *results, *extras, "--output", tmp_path / "new" / "out")
-    assert found.exit_code == 0, found.output
+    assert found.exit_code == 1, found.output
     out = tmp_path / "new" / "out"
     assert sorted(path.name for path in out.iterdir()) == ["badge.svg", "index.html", "results.json", "summary.md"]
     assert [r.implementation["target"] for r in read_results(out / "results.json")] == ["a", "b"]
@@ -35,6 +35,13 @@ def test_report_may_write_over_what_it_reads(run, save, tmp_path):
     assert call(report, path, "--output", tmp_path).exit_code == 0
     assert call(report, path, "--output", tmp_path).exit_code == 0
     assert len(read_results(path)) == 1
+
+
+def test_report_ends_with_the_worst_of_its_runs(run, row, violation, save, tmp_path):
+    held, broken = save("held.json", run()), save("broken.json", run([violation()]))
+    invalid = save("invalid.json", run([row()], planned=2))
+    for files, status in (([held], 0), ([held, broken], 1), ([invalid, broken], 3)):
+        assert call(report, *files, "--output", tmp_path / "out").exit_code == status
 
 
 @pytest.mark.parametrize("option", ["--mutants", "--spec", "--benchmarks"])

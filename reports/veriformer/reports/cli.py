@@ -40,7 +40,8 @@ def report(
       summary.md    Markdown for the summary of a CI job
       badge.svg     a badge for a README
 
-    Exit status: 0 written, 2 a file cannot be read or written.
+    Exit status: 0 nothing violated, 1 at least one violation, 2 a file cannot be read or written,
+    3 the verdict of a run is invalid.
     """
     try:
         findings = _findings(results, benchmarks, mutants, specification)
@@ -48,6 +49,7 @@ def report(
     except (ValueError, OSError) as error:
         _refuse(error)
     click.echo(f"wrote {output / 'index.html'}", err=True)
+    click.get_current_context().exit(max(run.results.exit_status for run in findings.runs))
 
 
 def _findings(

@@ -12,6 +12,9 @@ from veriformer.reports.violations import Violation, violations
 SHOWN = 20
 """Violations shown in full; the rest are counted."""
 
+LONGEST_SCRIPT = 4000
+"""Characters up to which a script stands in the summary, whose size is limited; a longer one is in the report."""
+
 
 def summary(findings: Findings) -> str:
     """The Markdown text."""
@@ -48,7 +51,7 @@ def _violation(violation: Violation) -> Iterator[str]:
     row = violation.row
     place = f"{code(row.requirement)} on {code(violation.run.label)} ({row.dtype or 'any dtype'}, {text(row.device)})"
     yield f"- {violation.look.sign} **{violation.look.word}** {place}: {text(_first_line(row.message))}"
-    if violation.example and violation.example.script:
+    if violation.example and violation.example.script and len(violation.example.script) <= LONGEST_SCRIPT:
         yield from ("", "  <details><summary>a script that shows it</summary>", "")
         yield from (f"  {line}" if line else "" for line in fenced(violation.example.script))
         yield from ("", "  </details>", "")
