@@ -142,6 +142,15 @@ def test_exact_keeps_its_precision_and_rounds_to_nearest_float():
     assert xp.tofloat(y.value).tolist() == [1.0, 1 + 2.0**-52]
 
 
+def test_float_rounds_every_result_and_accumulates_wide():
+    form = FORMATS["bf16"]
+    xp, u = Float(form), form.unit_roundoff
+    assert floats(xp.asarray(1) + u) == 1
+    assert floats(xp.exp(xp.asarray(1))) == form.round(np.e)
+    x = xp.asarray([1.0] + [u] * 6)
+    assert floats(xp.sum(x)) == floats(x @ np.ones(7)) == 1 + 6 * u
+
+
 def test_the_precision_of_mpmath_is_left_alone():
     before = (mpmath.mp.prec, mpmath.mp.dps)
     third = Exact(400).asarray(1) / 3
