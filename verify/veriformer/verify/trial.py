@@ -50,7 +50,9 @@ class Outcome:
     def result(self) -> Observation:
         """The result, as something to judge. Raises Violation where it is not a tensor."""
         if not isinstance(self.value, torch.Tensor):
-            raise Violation(f"the result is a {type(self.value).__name__}, not a tensor", lines=_not_a_tensor(self.name))
+            raise Violation(
+                f"the result is a {type(self.value).__name__}, not a tensor", lines=_not_a_tensor(self.name)
+            )
         return Observation(self.value, self.name)
 
     def item(self, *path: int) -> Observation:
@@ -59,7 +61,9 @@ class Outcome:
         value = self.value
         for i in path:
             if not isinstance(value, list | tuple) or i >= len(value):
-                raise Violation(f"the result has no element {expression}", lines=[f"{expression}", "raise SystemExit(0)"])
+                raise Violation(
+                    f"the result has no element {expression}", lines=[f"{expression}", "raise SystemExit(0)"]
+                )
             value = value[i]
         if not isinstance(value, torch.Tensor):
             raise Violation(f"{expression} is a {type(value).__name__}, not a tensor", lines=_not_a_tensor(expression))
@@ -77,7 +81,8 @@ def _not_a_tensor(expression: str) -> list[str]:
 class Trial:
     """One example. A check's body gets one and raises Violation through it, or returns.
 
-    Attributes: ``dtype`` (PyTorch), ``format`` (the spec's), ``xp`` (the rounded arithmetic of that format), ``plain`` (the
+    Attributes: ``dtype`` (PyTorch), ``format`` (the spec's), ``xp`` (the rounded arithmetic of that format),
+    ``plain`` (the
     formula's own arithmetic in that format, for accuracy), ``claims`` and ``device`` of the target under test.
     """
 
@@ -115,10 +120,10 @@ class Trial:
 
     def tensor(self, values: Any) -> torch.Tensor:
         """Numbers rounded to the dtype of this row, on its device."""
-        return torch.as_tensor(np.asarray(values, dtype=np.float64)).to(self.dtype).to(self.device)
+        return torch.as_tensor(np.array(values, dtype=np.float64)).to(self.dtype).to(self.device)
 
     def lift(self, arguments: Arguments, xp: Any = None) -> dict[str, Any]:
-        """The same arguments for a formula: floating tensors as arrays of the arithmetic, masks and ids as NumPy arrays."""
+        """The same arguments for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
         return {key: _lift(value, xp or self.xp) for key, value in arguments.items()}
 
     # Calling

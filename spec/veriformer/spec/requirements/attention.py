@@ -1,6 +1,39 @@
 """Requirements of attention (equations 20 to 24a)."""
 
+from veriformer.spec.requirement import Kind, Requirement
 from veriformer.spec.requirements import families
+
+_EQUATIONS = ("20", "21", "22", "23", "24a")
+
+
+def _option(
+    name: str, statement: str, bug_class: str, *precedents: str, equations: tuple[str, ...] = _EQUATIONS
+) -> Requirement:
+    """One option, or one regime, in which the formula must hold: result and gradients."""
+    float_form = "Result and gradients lie within the running error bound of the formula."
+    return families.law(
+        "attention",
+        name,
+        statement,
+        float_form,
+        bug_class,
+        kind=Kind.EQUATION,
+        equations=equations,
+        precedents=precedents,
+    )
+
+
+def _law(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+    float_form = "The same within the sum of the bounds of what is compared."
+    return families.law(
+        "attention", name, statement, float_form, bug_class, equations=_EQUATIONS, precedents=precedents
+    )
+
+
+def _chance(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+    float_form = "The share observed lies where Chernoff's bound has it, but for one right implementation in 1e9."
+    return families.law("attention", name, statement, float_form, bug_class, equations=("46",), precedents=precedents)
+
 
 ATTENTION = (
     families.contract("attention", ("20",)),
@@ -18,18 +51,251 @@ ATTENTION = (
         r"$\bar Q = s \bar S' K$, $\bar K = s \bar S'^\top Q$, $\bar B = \bar S$ summed over broadcast axes.",
     ),
     families.purity("attention"),
-    families.layout("attention"),
+    families.layout("attention", ("https://github.com/pytorch/pytorch/pull/184180",)),
     *families.refusals(
         "attention",
         "Wrong ranks, dtypes that differ, sizes that do not match (nothing is broadcast but mask and bias), heads "
-        "that the groups do not divide, masks that are not bool, windows without causality or below 1, caps that are "
-        "not above 0 and probabilities outside $[0, 1]$ are refused.",
+        "that the "
+        "groups do not divide, masks that are not bool, windows below 1 or without causality, caps that are not "
+        "above 0 and "
+        "probabilities outside $[0, 1]$ are refused.",
     ),
     families.batch(
         "attention",
         "Batch elements and groups of heads are independent: each can be computed alone.",
         ("https://github.com/pytorch/pytorch/pull/184180",),
     ),
-    families.sensitivity("attention", ("https://github.com/sgl-project/sgl-kernel-xpu/pull/491",)),
-    families.accuracy("attention"),
+    families.sensitivity(
+        "attention",
+        (
+            "https://github.com/sgl-project/sgl-kernel-xpu/pull/491",
+            "https://github.com/zzhhjjj/gemma-triton-flash-attn/issues/6",
+            "https://github.com/huggingface/transformers/issues/36293",
+        ),
+    ),
+    _option(
+        "scale",
+        "The scores are multiplied by `scale`, which may be 0 or negative, and by $1 / \\sqrt{d_k}$ only where none "
+        "is given.",
+        "wrong scale",
+        "https://github.com/zzhhjjj/gemma-triton-flash-attn/issues/6",
+        "https://github.com/lucidrains/vit-pytorch/issues/65",
+    ),
+    _option(
+        "softcap",
+        "Scaled scores are capped by $c \\tanh(s / c)$, also where they are far beyond $c$.",
+        "wrong soft-cap",
+        "https://github.com/unslothai/unsloth-zoo/pull/593",
+        "https://github.com/sgl-project/sgl-kernel-xpu/pull/491",
+    ),
+    _option(
+        "grouped_heads",
+        "Query head $h$ reads key head $\\lfloor h / (H / G) \\rfloor$, for $1 < G < H$.",
+        "wrong key head",
+        "https://github.com/onnx/onnx/pull/7274",
+        "https://github.com/datawhalechina/tiny-universe/issues/21",
+    ),
+    _option("widths", "Values may be wider or narrower than keys.", "one width for two"),
+    _option(
+        "mask",
+        "A mask of rank 2 to 4, each axis full or 1, admits exactly the pairs that it marks, beside causality or "
+        "alone.",
+        "misread mask",
+        "https://github.com/pytorch/pytorch/pull/184180",
+        "https://github.com/NVIDIA-NeMo/Automodel/pull/2658",
+    ),
+    _option(
+        "padding",
+        "A mask over keys hides the first or the last keys of each batch element from every query.",
+        "misread padding",
+        "https://github.com/hyunwoongko/transformer/pull/40",
+        "https://github.com/huggingface/transformers/issues/36293",
+    ),
+    _option(
+        "packing",
+        "With several documents in one row, a query sees the keys of its own document alone.",
+        "attention across documents",
+        "https://github.com/huggingface/nanoVLM/pull/204",
+    ),
+    _option(
+        "bias",
+        "A bias of rank 2 to 4, each axis full or 1, is added after scale and cap; its gradient sums over what was "
+        "broadcast.",
+        "misplaced bias",
+        "https://github.com/pytorch/pytorch/issues/134050",
+    ),
+    _option("bias_dtype", "A bias may have another dtype than the scores; its gradient has its own.", "changed dtype"),
+    _option(
+        "window",
+        "A window of $w$ leaves each query the $w$ latest keys that causality admits, for lengths around $w$.",
+        "window off by one",
+        "https://github.com/huggingface/transformers/issues/39408",
+        "https://github.com/trymirai/lalamo/pull/200",
+    ),
+    families.convention(
+        "attention",
+        "alignment",
+        "With lengths that differ, causality lets the last query see the last key.",
+        "causal edge at the wrong corner",
+        ("24a",),
+        ("https://github.com/Dao-AILab/flash-attention/issues/282",),
+    ),
+    _option(
+        "long",
+        "The formula holds for sequences longer than a tile, not multiples of one, with peaked scores and any options.",
+        "tile edge",
+        "https://github.com/carlushuang/gcnasm/pull/21",
+        "https://github.com/HabanaAI/vllm-hpu-extension/pull/413",
+        "https://github.com/NVIDIA/TransformerEngine/issues/3216",
+        "https://github.com/pytorch/pytorch/issues/103462",
+    ),
+    _option(
+        "long_windows",
+        "The formula holds where whole tiles of keys are hidden before the first visible one.",
+        "hidden tile",
+        "https://github.com/pytorch/pytorch/issues/109517",
+    ),
+    _law(
+        "causality",
+        "Under causality, with a window or without, changing keys and values that a query cannot see leaves its "
+        "result as it "
+        "is; changing those it sees does not.",
+        "what lies ahead leaks",
+        "https://github.com/Dao-AILab/flash-attention/issues/282",
+    ),
+    _law(
+        "causal_is_mask",
+        "Causality and a window are the mask that says the same, in result and gradients.",
+        "two readings of causality",
+        "https://github.com/HabanaAI/vllm-hpu-extension/pull/413",
+    ),
+    _law("mask_is_bias", "A mask is a bias of 0 and $-\\infty$, in result and gradients.", "two readings of a mask"),
+    _law(
+        "mask_broadcast",
+        "A mask with axes of 1 is its broadcast copy, in result and gradients.",
+        "misread mask",
+        "https://github.com/pytorch/pytorch/pull/184180",
+    ),
+    _law(
+        "grouped_is_copied",
+        "Attention with $G$ groups is attention with each key head copied $H / G$ times.",
+        "wrong key head",
+        "https://github.com/onnx/onnx/pull/7274",
+    ),
+    _law(
+        "permutation",
+        "Keys, values and mask in another order give the same result; queries in another order give that order.",
+        "dependence on position",
+    ),
+    _law(
+        "key_shift",
+        "Without a cap, one vector added to all keys of a head changes neither the result nor the gradients of $Q$ "
+        "and $V$.",
+        "not invariant to shifts",
+    ),
+    _law(
+        "conservation",
+        r"$\sum_j \bar S_{ij} = 0$: without a cap the gradient of $K$ sums to 0 over keys, that of a full bias over "
+        r"each row.",
+        "gradient that does not conserve",
+        "https://github.com/aws-neuron/nki-samples/pull/81",
+        "https://github.com/Dao-AILab/flash-attention/pull/2481",
+    ),
+    _law(
+        "scale_balance",
+        r"Scores depend on the product of $Q$ and $K$ alone: $\langle Q, \bar Q \rangle = \langle K, \bar K \rangle$.",
+        "gradient that does not balance",
+        "https://github.com/Dao-AILab/flash-attention/pull/2481",
+    ),
+    _law(
+        "convexity",
+        "Each result lies between the extremes of the values that its query sees; equal values come out unchanged.",
+        "weights that are not a distribution",
+    ),
+    _law("linear_in_values", "The result is linear in $V$.", "not linear in the values"),
+    families.convention(
+        "attention",
+        "empty_row",
+        "A query that sees no key, hidden by mask, bias or causality or for want of keys, gives a zero row with zero "
+        "gradient.",
+        "softmax of nothing",
+        ("24a",),
+        (
+            "https://github.com/Dao-AILab/flash-attention/issues/443",
+            "https://github.com/NVIDIA-NeMo/Automodel/pull/2658",
+        ),
+    ),
+    families.contract_case(
+        "attention",
+        "no_query",
+        "Without a query the result is empty, and the gradients of $K$ and $V$ are 0.",
+        "size of zero",
+    ),
+    _law(
+        "hidden_poison",
+        "Keys and values that a query cannot see may hold anything, NaN and infinities too: neither its result nor "
+        "its gradient "
+        "changes.",
+        "zero times NaN",
+        "https://github.com/pytorch/pytorch/issues/101967",
+    ),
+    families.law(
+        "attention",
+        "range",
+        "The formula has a value for scores of any size.",
+        "Scores of 1e5, beyond fp16, give finite results and gradients within their bounds.",
+        "overflow",
+        kind=Kind.NUMERICS,
+        equations=("21",),
+    ),
+    families.accuracy("attention", ("https://github.com/NVIDIA/TransformerEngine/issues/3216",)),
+    _option(
+        "dropout_off", "With $p = 0$, and whenever it is not training, dropout does nothing.", "dropout that stays on"
+    ),
+    _option(
+        "dropout_scale",
+        "In training every weight becomes 0 or $w / (1 - p)$, not renormalised; with $p = 1$ all are 0, and so is "
+        "the gradient.",
+        "wrong scale of dropout",
+        "https://github.com/kaldi-asr/kaldi/issues/2814",
+        equations=("46",),
+    ),
+    families.contract_case(
+        "attention",
+        "dropout_generator",
+        "Equal states of the generator drop the same weights in calls of equal shapes, other states others; without "
+        "one, each "
+        "call draws anew.",
+        "randomness out of control",
+        ("46",),
+    ),
+    _chance(
+        "dropout_rate",
+        "Each weight is dropped with probability $p$.",
+        "wrong rate of dropout",
+        "https://github.com/titu1994/Inception-v4/issues/5",
+    ),
+    _chance(
+        "dropout_independence",
+        "Weights are dropped independently of one another, along every axis.",
+        "shared random numbers",
+        "https://github.com/pytorch/pytorch/issues/198333",
+        "https://github.com/PaddlePaddle/PaddleFleetX/pull/1005",
+    ),
+    Requirement(
+        slug="attention.dropout_gradient",
+        operation="attention",
+        statement=r"With the weights $M$ that the forward pass kept, $\bar P = M \odot \bar O V^\top / (1 - p)$ and "
+        r"$\bar V = (M \odot P)^\top \bar O / (1 - p)$, while $\bar S = P \odot (\bar P - \mathrm{rowsum}(P \odot "
+        r"\bar P))$.",
+        float_form="The same within the bounds of the formula for the mask read off the result of the same call.",
+        kind=Kind.GRADIENT,
+        equations=("46",),
+        prerequisites=("attention.contract",),
+        bug_class="another mask in the backward pass",
+        precedents=(
+            "https://github.com/aws-neuron/nki-samples/pull/81",
+            "https://github.com/allenai/OLMo-core/pull/828",
+        ),
+    ),
 )

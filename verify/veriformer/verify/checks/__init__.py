@@ -4,6 +4,10 @@ from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.check import Check
 from veriformer.verify.checks import (
     accuracy,
+    attention_dropout,
+    attention_edges,
+    attention_laws,
+    attention_options,
     batch,
     clipping,
     equation,
@@ -17,23 +21,12 @@ from veriformer.verify.checks import (
     sensitivity,
 )
 
-_MODULES = (
-    equation,
-    losses,
-    perplexities,
-    purity,
-    refusal,
-    batch,
-    sensitivity,
-    accuracy,
-    scores,
-    losses,
-    perplexities,
-    norms,
-    clipping,
-    masks,
-)
-_BY_SLUG: dict[str, Check] = {check.requirement.slug: check for module in _MODULES for check in module.CHECKS}
+_FAMILIES = (equation, purity, refusal, batch, sensitivity, accuracy)
+_LAWS = (scores, losses, perplexities, norms, clipping, masks)
+_ATTENTION = (attention_options, attention_laws, attention_edges, attention_dropout)
+_BY_SLUG: dict[str, Check] = {
+    check.requirement.slug: check for module in (*_FAMILIES, *_LAWS, *_ATTENTION) for check in module.CHECKS
+}
 
 ALL: tuple[Check, ...] = tuple(_BY_SLUG[requirement.slug] for requirement in REQUIREMENTS)
 """One check per requirement, in the requirements' order."""

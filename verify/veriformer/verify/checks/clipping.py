@@ -13,12 +13,12 @@ from veriformer.spec.arithmetic import FORMATS, Float, Format, Rounded
 from veriformer.verify import dtypes
 from veriformer.verify.checks.agreement import agrees, has_form
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import constant, equal
+from veriformer.verify.checks.laws import constant, equal, scaled
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import CLIP_GRAD_NORM
 from veriformer.verify.operations.clipping import EPSILON, draw_grads, norm_of
 from veriformer.verify.script import literal
-from veriformer.verify.strategies import values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Outcome, Trial
 
 
@@ -47,7 +47,7 @@ def cross_ratio(clipped: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
 
 def _direction(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
-    share = trial.draw(st.sampled_from([0.5, 0.01, 0.9]))
+    share = trial.draw(choice(0.5, 0.01, 0.9))
     arguments = {"grads": grads, "max_norm": share * norm}
     references = CLIP_GRAD_NORM.exact(trial, arguments, sharp=False)[:-1]
     outcome = trial.call(arguments)
@@ -55,7 +55,8 @@ def _direction(trial: Trial) -> None:
     given = trial.observe(flattened, *[constant(g) for g in grads])
     error = np.concatenate([r.bound.reshape(-1) for r in references])
     g = np.abs(given.value.numpy())
-    bound = (error + g * float(error @ g) / float(g @ g)) * (1 + 2.0**-40) + len(g) * 2.0**-50 * share * g
+    sideways = float(scaled(error, g).sum()) / float(g @ g)
+    bound = (error + scaled(np.full_like(g, sideways), g)) * (1 + 2.0**-40) + len(g) * 2.0**-50 * share * g
     kept = trial.observe(cross_ratio, clipped, given)
     trial.judge(kept, Reference(np.zeros_like(bound), bound, scale=share * float(g.max()), constant=True), "direction")
     ahead = bool(clipped.value @ given.value > 0)
@@ -71,7 +72,7 @@ def length(x: torch.Tensor) -> torch.Tensor:
 
 def _norm_bound(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
-    share = trial.draw(st.sampled_from([0.5, 0.01, 0.9, 1.0, 2.0]))
+    share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0))
     arguments = {"grads": grads, "max_norm": share * norm}
     references = CLIP_GRAD_NORM.exact(trial, arguments, sharp=False)
     outcome = trial.call(arguments)
@@ -88,7 +89,7 @@ def _norm_bound(trial: Trial) -> None:
 
 def _identity(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
-    maximum = trial.draw(st.sampled_from([1.5 * norm + EPSILON, 100.0 * norm + 1.0, math.inf]))
+    maximum = trial.draw(choice(1.5 * norm + EPSILON, 100.0 * norm + 1.0, math.inf))
     arguments = {"grads": grads, "max_norm": maximum}
     outcome = trial.call(arguments)
     for observed, g in zip(_items(outcome, arguments), grads, strict=True):
@@ -112,7 +113,7 @@ def _zero_maximum(trial: Trial) -> None:
 
 def _no_gradients(trial: Trial) -> None:
     empty: list[torch.Tensor] = [trial.tensor(np.zeros((2, 0)))] if trial.draw(st.booleans()) else []
-    arguments = {"grads": empty, "max_norm": trial.draw(st.sampled_from([1.0, 0.0, math.inf]))}
+    arguments = {"grads": empty, "max_norm": trial.draw(choice(1.0, 0.0, math.inf))}
     outcome = trial.call(arguments)
     zero = Reference(np.asarray(0.0), np.asarray(0.0), constant=True)
     trial.judge(outcome.item(1), zero, "total_norm of nothing")
@@ -122,7 +123,7 @@ def _no_gradients(trial: Trial) -> None:
 
 def _zero_gradients(trial: Trial) -> None:
     grads = [0.0 * g for g in draw_grads(trial)]
-    arguments = {"grads": grads, "max_norm": trial.draw(st.sampled_from([1.0, 0.0, math.inf]))}
+    arguments = {"grads": grads, "max_norm": trial.draw(choice(1.0, 0.0, math.inf))}
     outcome = trial.call(arguments)
     for observed in [*_items(outcome, arguments), outcome.item(1)]:
         zero = np.zeros(tuple(observed.value.shape))
@@ -142,12 +143,12 @@ def _range(trial: Trial) -> None:
     """Entries whose squares over- or underflow; the norm itself is a number of the dtype of ``total_norm``."""
     kind = trial.draw(values(("gaussian", "one-signed", "sparse")))
     exponents = {"fp16": (13.0, -12.0), "bf16": (100.0, -100.0), "fp32": (100.0, -100.0), "fp64": (700.0, -700.0)}
-    size = 2.0 ** trial.draw(st.sampled_from(exponents[trial.dtype_name]))
+    size = 2.0 ** trial.draw(choice(*exponents[trial.dtype_name]))
     shapes = ((3, 4), (5,), (40,))[: kind.rng.integers(1, 4)]
     grads = [trial.tensor(size * (np.abs(kind.array(*shape)) + 0.5)) for shape in shapes]
     largest = max(float(g.double().max()) for g in grads)
     norm = largest * math.sqrt(sum(float((g.double() / largest).square().sum()) for g in grads))
-    share = trial.draw(st.sampled_from([0.5, 2.0, 0.25]))
+    share = trial.draw(choice(0.5, 2.0, 0.25))
     arguments = {"grads": grads, "max_norm": share * norm}
     outcome = trial.call(arguments)
     references = CLIP_GRAD_NORM.exact(trial, arguments, sharp=False)
@@ -163,8 +164,8 @@ def scaled_back(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
 
 def _scale(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
-    factor = trial.draw(st.sampled_from([4.0, 0.25, 64.0]))
-    share = trial.draw(st.sampled_from([0.5, 0.1, 2.0]))
+    factor = trial.draw(choice(4.0, 0.25, 64.0))
+    share = trial.draw(choice(0.5, 0.1, 2.0))
     one: Arguments = {"grads": grads, "max_norm": share * norm}
     two: Arguments = {"grads": [factor * g for g in grads], "max_norm": factor * share * norm}
     trial.assume(all(bool((a.double() * factor == b.double()).all()) for a, b in zip(grads, two["grads"], strict=True)))
@@ -207,7 +208,7 @@ def _grouping(trial: Trial) -> None:
 
 def _mixed_dtypes(trial: Trial) -> None:
     kind = trial.draw(values(("gaussian", "one-signed", "integers")))
-    names = trial.draw(st.lists(st.sampled_from(dtypes.NAMES), min_size=1, max_size=3))
+    names = [trial.draw(choice(*dtypes.NAMES)) for _ in range(trial.draw(sizes(1, 3)))]
     own = trial.tensor(1.0 + np.abs(kind.array(3)))
     grads = [own, *(own.to(dtypes.TORCH[name]) for name in names)]
     coarse = max((trial.dtype_name, *names), key=lambda name: FORMATS[name].unit_roundoff)
@@ -223,7 +224,7 @@ def _mixed_dtypes(trial: Trial) -> None:
 
 def _denominator(trial: Trial) -> None:
     """Norms so small that 1e-6 beside them would show."""
-    size = trial.draw(st.sampled_from([2.0**-10, 2.0**-14, 1.0]))
+    size = trial.draw(choice(2.0**-10, 2.0**-14, 1.0))
     kind = trial.draw(values(("gaussian", "one-signed")))
     grads = [trial.tensor(size * (1.0 + np.abs(kind.array(3)))), trial.tensor(size * kind.array(2, 2))]
     arguments = {"grads": grads, "max_norm": 0.5 * norm_of(grads)}

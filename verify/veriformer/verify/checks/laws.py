@@ -70,6 +70,11 @@ def constant(value: torch.Tensor) -> Observation:
     return Observation(value, literal(value))
 
 
+def scaled(bound: Floats, size: Floats) -> Floats:
+    """The bound on a judged quantity times a number of this size; nothing times an infinite bound is nothing."""
+    return np.asarray(np.where(size == 0, 0.0, np.where(size == 0, 0.0, bound) * size))
+
+
 def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | None = None) -> Reference:
     """What a sum of judged entries must be: their bounds add up."""
     summed = np.asarray(bound.sum(axis=axis)) * _SUBTRACTION

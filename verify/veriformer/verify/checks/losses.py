@@ -23,7 +23,7 @@ from veriformer.verify.operations.losses import (
     probabilities,
     with_ignored,
 )
-from veriformer.verify.strategies import leading_shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 
@@ -60,8 +60,8 @@ def _ignored(trial: Trial) -> None:
     ignored[rng.permutation(n)[:2]] = [True, False]
     target = ids(np.where(ignored, IGNORE_INDEX, arguments["target"].numpy()))
     options = {
-        "reduction": trial.draw(st.sampled_from(["mean", "sum", "none"])),
-        "label_smoothing": trial.draw(st.sampled_from([0.0, 0.25])),
+        "reduction": trial.draw(choice("mean", "sum", "none")),
+        "label_smoothing": trial.draw(choice(0.0, 0.25)),
     }
     other = torch.where(torch.as_tensor(ignored)[:, None], 3.0 - 2.0 * arguments["logits"], arguments["logits"])
     one = {**arguments, "target": target, **options}
@@ -76,14 +76,14 @@ def _ignored(trial: Trial) -> None:
 
 def _no_target(trial: Trial) -> None:
     lead, vocabulary = trial.draw(leading_shapes(2)), trial.draw(sizes())
-    ignore_index = trial.draw(st.sampled_from([IGNORE_INDEX, 0, -1]))
-    reduction = trial.draw(st.sampled_from(["mean", "sum", "none"]))
+    ignore_index = trial.draw(choice(IGNORE_INDEX, 0, -1))
+    reduction = trial.draw(choice("mean", "sum", "none"))
     arguments = {
         "logits": trial.tensor(trial.draw(values()).array(*lead, vocabulary)),
         "target": ids(np.full(lead, ignore_index)),
         "ignore_index": ignore_index,
         "reduction": reduction,
-        "label_smoothing": trial.draw(st.sampled_from([0.0, 0.1])),
+        "label_smoothing": trial.draw(choice(0.0, 0.1)),
     }
     if reduction == "mean" and trial.claims.convention("cross_entropy.no_target") == "nan":
         loss = trial.call(arguments).result
@@ -136,8 +136,8 @@ def interpolated(plain: torch.Tensor, uniform: torch.Tensor, alpha: torch.Tensor
 
 def _smoothing(trial: Trial) -> None:
     _, arguments = draw_rows(trial)
-    alpha = trial.draw(st.sampled_from([0.25, 0.1, 0.75]))
-    base = {**arguments, "reduction": trial.draw(st.sampled_from(["none", "mean", "sum"]))}
+    alpha = trial.draw(choice(0.25, 0.1, 0.75))
+    base = {**arguments, "reduction": trial.draw(choice("none", "mean", "sum"))}
     calls = {a: {**base, "label_smoothing": a} for a in (0.0, 1.0, alpha)}
     exact = {a: _exact(trial, call) for a, call in calls.items()}
     results = {a: trial.call(call).result for a, call in calls.items()}
@@ -153,8 +153,8 @@ def _one_hot(trial: Trial) -> None:
     _, arguments = draw_rows(trial)
     vocabulary = arguments["logits"].shape[-1]
     options = {
-        "reduction": trial.draw(st.sampled_from(["mean", "sum", "none"])),
-        "label_smoothing": trial.draw(st.sampled_from([0.0, 0.25])),
+        "reduction": trial.draw(choice("mean", "sum", "none")),
+        "label_smoothing": trial.draw(choice(0.0, 0.25)),
     }
     by_class = {**arguments, **options}
     hot = trial.tensor(np.eye(vocabulary)[arguments["target"].numpy()])
@@ -203,7 +203,7 @@ def _partition(trial: Trial) -> None:
 
 
 def _range(trial: Trial) -> None:
-    n, vocabulary = trial.draw(st.sampled_from([2, 1, 90])), trial.draw(sizes(2, 4))
+    n, vocabulary = trial.draw(choice(2, 1, 90)), trial.draw(sizes(2, 4))
     rng = trial.draw(values()).rng
     top = {"fp16": 2.0**11, "bf16": 2.0**14}.get(trial.dtype_name, 2.0**20)
     level = top * rng.choice([1.0, -1.0])
@@ -211,7 +211,7 @@ def _range(trial: Trial) -> None:
     arguments = {
         "logits": trial.tensor(logits),
         "target": ids(classes(rng, (n,), vocabulary)),
-        "reduction": trial.draw(st.sampled_from(["mean", "none"])),
+        "reduction": trial.draw(choice("mean", "none")),
     }
     judge_with_gradients(trial, CROSS_ENTROPY, arguments)
     trial.effective.append(True)
@@ -237,7 +237,7 @@ def _hidden_classes(trial: Trial) -> None:
         e = loss.expression
         trial.require(bool(loss.value == torch.inf), "the loss of an impossible class is not inf", f"bool({e} == inf)")
         return
-    reduction = trial.draw(st.sampled_from(["mean", "sum", "none"]))
+    reduction = trial.draw(choice("mean", "sum", "none"))
     judge_with_gradients(trial, CROSS_ENTROPY, {"logits": logits, "target": given, "reduction": reduction})
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import hypothesis.strategies as st
 import torch
 
 from veriformer.verify.checks.agreement import agrees, has_form
 from veriformer.verify.checks.family import check
 from veriformer.verify.operations import CAUSAL_MASK
-from veriformer.verify.strategies import sizes
+from veriformer.verify.strategies import choice, maybe, sizes
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -20,16 +19,16 @@ def _agree(trial: Trial, arguments: Arguments) -> None:
 
 def _alignment(trial: Trial) -> None:
     n_q = trial.draw(sizes(1, 8))
-    n_k = trial.draw(sizes(1, 8).filter(lambda n: n != n_q))
-    window = trial.draw(st.none() | sizes(1, 9))
+    n_k = trial.draw(choice(*(n for n in range(1, 9) if n != n_q)))
+    window = trial.draw(maybe(sizes(1, 9)))
     arguments: Arguments = {"n_q": n_q, "n_k": n_k}
     _agree(trial, arguments if window is None else {**arguments, "window": window})
 
 
 def _window(trial: Trial) -> None:
     window = trial.draw(sizes(1, 5))
-    n_k = window + trial.draw(st.sampled_from([1, 0, -1, 2, 5]))
-    n_q = max(0, n_k - trial.draw(st.sampled_from([0, 1, 2])))
+    n_k = window + trial.draw(choice(1, 0, -1, 2, 5))
+    n_q = max(0, n_k - trial.draw(choice(0, 1, 2)))
     _agree(trial, {"n_q": n_q, "n_k": max(0, n_k), "window": window})
 
 

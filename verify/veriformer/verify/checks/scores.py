@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import torch
 
@@ -16,7 +15,7 @@ from veriformer.verify.judge import Reference
 from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import LOGSUMEXP, SOFTMAX
 from veriformer.verify.operations.scores import draw_scores
-from veriformer.verify.strategies import sizes, values, widths
+from veriformer.verify.strategies import choice, sizes, values, widths
 from veriformer.verify.trial import Observation, Trial
 
 
@@ -38,8 +37,8 @@ def _simplex(trial: Trial) -> None:
 def draw_shifted(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
     """Scores, the same with a number added to each, and that number; all of them exact in the dtype of the row."""
     n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
-    step = trial.draw(st.sampled_from([0.25, 0.125, 0.5]))
-    sign = trial.draw(st.sampled_from([1.0, -1.0]))
+    step = trial.draw(choice(0.25, 0.125, 0.5))
+    sign = trial.draw(choice(1.0, -1.0))
     c = sign * step * 2.0 ** (trial.format.precision - 1)
     z = step * trial.draw(values()).rng.integers(-20, 21, (n, m))
     return trial.tensor(z), trial.tensor(z + c), c
@@ -113,7 +112,7 @@ def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
     """
     n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
     rng = trial.draw(values()).rng
-    top = 2.0 ** trial.draw(st.sampled_from([13, trial.format.emax - 2]))
+    top = 2.0 ** trial.draw(choice(13, trial.format.emax - 2))
     lower = rng.choice([-1.0, -0.5, 0.0, 0.5, -np.inf], (n, m)) * top
     peak = np.arange(m) == rng.integers(0, m, (n, 1))
     highest = rng.choice([-1.0, 1.0])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veriformer.spec.masks import visible
 from veriformer.verify.operations.masks import alignment
-from veriformer.verify.strategies import KINDS, sizes, values, widths
+from veriformer.verify.strategies import KINDS, axes_of_scores, choice, maybe, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 Shape = tuple[int, int, int, int, int, int, int]
@@ -36,7 +36,7 @@ def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
 
 def broadcastable() -> st.SearchStrategy[tuple[bool, ...] | None]:
     """For the last two to four axes of the scores, whether each is full or 1; None leaves the argument out."""
-    return st.none() | st.lists(st.booleans(), min_size=2, max_size=4).map(tuple)
+    return maybe(axes_of_scores())
 
 
 def stretched(axes: tuple[bool, ...], full: tuple[int, ...]) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ def sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> NDArray[np
         options["mask"] = np.asarray(options["mask"])
     seen = np.broadcast_to(visible(n_q, n_k, **options, **alignment(trial.claims)), (b, h, n_q, n_k))
     bias = arguments.get("bias")
-    return seen if bias is None else seen & ~np.isneginf(bias.double().numpy())
+    return seen if bias is None else np.asarray(seen & ~np.isneginf(bias.double().numpy()))
 
 
 def every_row_sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> bool:
@@ -64,7 +64,7 @@ def draw_causal(trial: Trial, shape: Shape) -> dict[str, Any]:
     """Causal or not, with a window or without."""
     if not trial.draw(st.booleans()):
         return {}
-    window = trial.draw(st.none() | sizes(1, shape[4] + 1))
+    window = trial.draw(maybe(sizes(1, shape[4] + 1)))
     chosen: dict[str, Any] = {"is_causal": True} if window is None else {"is_causal": True, "window": window}
     chosen = chosen if every_row_sees(trial, shape, chosen) else {"is_causal": True}
     return chosen if every_row_sees(trial, shape, chosen) else {}
@@ -115,8 +115,8 @@ def draw_options(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
     chosen = draw_causal(trial, shape)
     chosen |= draw_mask(trial, shape, chosen, trial.draw(broadcastable()))
     chosen |= draw_bias(trial, shape, chosen, trial.draw(broadcastable()), kinds)
-    scale = trial.draw(st.sampled_from([None, 1.0, 0.3, -0.7, 2.0, 0.0]))
-    softcap = trial.draw(st.sampled_from([None, None, 2.0, 0.5, 30.0]))
+    scale = trial.draw(choice(None, 1.0, 0.3, -0.7, 2.0, 0.0))
+    softcap = trial.draw(choice(None, None, 2.0, 0.5, 30.0))
     chosen |= {} if scale is None else {"scale": scale}
     chosen |= {} if softcap is None else {"softcap": softcap}
     return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import hypothesis.strategies as st
@@ -13,7 +14,7 @@ from veriformer.spec.clipping import clip_grad_norm, global_norm
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import leading_shapes, values
+from veriformer.verify.strategies import choice, leading_shapes, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
 EPSILON = 1e-6
@@ -44,11 +45,16 @@ def _dtype(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
     return torch.float64 if trial.dtype is torch.float64 else torch.float32
 
 
+@cache
+def _lists_of_shapes(least: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
+    return st.lists(leading_shapes(3, 5), min_size=least, max_size=4)
+
+
 def draw_grads(trial: Trial, *, least: int = 1) -> list[torch.Tensor]:
     """A list of tensors of any ranks, also 0, with structured values."""
-    shapes = trial.draw(st.lists(leading_shapes(3, 5), min_size=least, max_size=4))
+    drawn = trial.draw(_lists_of_shapes(least))
     kind = trial.draw(values())
-    return [trial.tensor(kind.array(*(shape or (1,)))[() if shape else 0] * 1.5**i) for i, shape in enumerate(shapes)]
+    return [trial.tensor(kind.array(*(shape or (1,)))[() if shape else 0] * 1.5**i) for i, shape in enumerate(drawn)]
 
 
 def norm_of(grads: list[torch.Tensor]) -> float:
@@ -59,7 +65,7 @@ def norm_of(grads: list[torch.Tensor]) -> float:
 def draw_clip(trial: Trial) -> Arguments:
     """Gradients and a maximum well below, near, or above their norm, or 0, or infinite."""
     grads = draw_grads(trial)
-    share = trial.draw(st.sampled_from([0.5, 0.01, 0.9, 1.0, 2.0, 0.0, math.inf]))
+    share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0, 0.0, math.inf))
     norm = norm_of(grads) or 1.0
     return {"grads": grads, "max_norm": share if share in (0.0, math.inf) else share * norm}
 

@@ -14,7 +14,7 @@ from veriformer.spec.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations import loss_forms
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import leading_shapes, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 IGNORE_INDEX = -100
@@ -75,7 +75,7 @@ def ids(target: np.ndarray) -> torch.Tensor:
 
 
 def _drawn_logits(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
-    vocabulary = trial.draw(st.sampled_from([2, 3, 5, 7, 4, 6, 131, 1]))
+    vocabulary = trial.draw(choice(2, 3, 5, 7, 4, 6, 131, 1))
     lead = trial.draw(leading_shapes(2 if vocabulary > 100 else 3, 3))
     kind = trial.draw(values())
     return kind.rng, kind.array(*lead, vocabulary)
@@ -83,7 +83,7 @@ def _drawn_logits(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
 
 def _ignore_index(trial: Trial, vocabulary: int) -> dict[str, int]:
     """The default left out, the default given, a class, and numbers that are none."""
-    chosen = trial.draw(st.sampled_from([None, IGNORE_INDEX, 0, vocabulary - 1, -1, vocabulary + 3]))
+    chosen = trial.draw(choice(None, IGNORE_INDEX, 0, vocabulary - 1, -1, vocabulary + 3))
     return {} if chosen is None else {"ignore_index": chosen}
 
 
@@ -107,8 +107,8 @@ def draw_perplexity(trial: Trial) -> Arguments:
 def draw_cross_entropy(trial: Trial) -> Arguments:
     """Logits with class targets, some ignored, or with probabilities; smoothing and reduction given or left out."""
     options: dict[str, Any] = {}
-    smoothing = trial.draw(st.sampled_from([None, 0.0, 0.1, 0.375, 1.0]))
-    reduction = trial.draw(st.sampled_from([None, "none", "sum", "mean"]))
+    smoothing = trial.draw(choice(None, 0.0, 0.1, 0.375, 1.0))
+    reduction = trial.draw(choice(None, "none", "sum", "mean"))
     options |= {} if smoothing is None else {"label_smoothing": smoothing}
     options |= {} if reduction is None else {"reduction": reduction}
     if trial.draw(st.integers(0, 3)) < 3:
@@ -162,7 +162,7 @@ def _bulk(trial: Trial) -> Arguments:
     kind = trial.draw(values(("gaussian", "one-signed", "ties")))
     logits = 2.0 * kind.array(60, 40)
     target = with_ignored(kind.rng, classes(kind.rng, (60,), 40), IGNORE_INDEX)
-    smoothing = trial.draw(st.sampled_from([0.0, 0.1]))
+    smoothing = trial.draw(choice(0.0, 0.1))
     return {"logits": trial.tensor(logits), "target": ids(target), "label_smoothing": smoothing, "reduction": "none"}
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import torch
 
 from veriformer.spec.masks import causal_mask
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Operation, Refusal
-from veriformer.verify.strategies import sizes
+from veriformer.verify.strategies import maybe, sizes
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -28,7 +27,7 @@ def _causal_mask(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 def draw_causal_mask(trial: Trial) -> Arguments:
     """Lengths from 0, either the longer; a window around the lengths, or none."""
     n_q, n_k = trial.draw(sizes(0, 9)), trial.draw(sizes(0, 9))
-    window = trial.draw(st.none() | sizes(1, 11))
+    window = trial.draw(maybe(sizes(1, 11)))
     return {"n_q": n_q, "n_k": n_k} if window is None else {"n_q": n_q, "n_k": n_k, "window": window}
 
 

@@ -14,7 +14,7 @@ from veriformer.spec.points import sum_to_shape
 from veriformer.spec.rms_norm import rms_norm, rms_norm_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import leading_shapes, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 _WIDTHS = (3, 4, 5, 6, 7, 8, 4, 6, 8, 5, 2, 1)
@@ -73,13 +73,13 @@ def _rms_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _draw(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
-    lead, d = trial.draw(leading_shapes()), trial.draw(st.sampled_from(_WIDTHS))
+    lead, d = trial.draw(leading_shapes()), trial.draw(choice(*_WIDTHS))
     x = trial.draw(values()).array(*lead, d)
     arguments: dict[str, Any] = {"x": trial.tensor(x)}
     for name in parameters:
         if trial.draw(st.booleans()):
             arguments[name] = trial.tensor(trial.draw(values()).array(d))
-    eps = trial.draw(st.sampled_from([None, 1e-5, 0.01, 1.0, 1e-12, 0.0]))
+    eps = trial.draw(choice(None, 1e-5, 0.01, 1.0, 1e-12, 0.0))
     return arguments if eps is None else {**arguments, "eps": eps}
 
 

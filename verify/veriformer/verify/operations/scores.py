@@ -12,7 +12,7 @@ from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
 from veriformer.spec.softmax import softmax, softmax_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import axis_of, sizes, values, widths
+from veriformer.verify.strategies import axis_of, choice, shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -60,7 +60,7 @@ def _logsumexp_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, An
 
 def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
     """Scores of rank up to 4, structured along an axis of which at least one entry is finite."""
-    others = trial.draw(st.lists(sizes(1, 5), min_size=least_rank - 1, max_size=3))
+    others = trial.draw(shapes(least_rank - 1, 3, 5))
     axis = trial.draw(axis_of(len(others) + 1))
     kind = trial.draw(values())
     x = kind.array(*others, trial.draw(widths()))
@@ -80,7 +80,7 @@ def _slice(trial: Trial, reduced: bool) -> tuple[Arguments, Arguments, dict[str,
     whole = draw_scores(trial, least_rank=2)
     z = whole["z"]
     axis = whole["dim"] % z.ndim
-    along = trial.draw(st.sampled_from([i for i in range(z.ndim) if i != axis]))
+    along = trial.draw(choice(*(i for i in range(z.ndim) if i != axis)))
     i = trial.draw(st.integers(0, z.shape[along] - 1))
     index = tuple(slice(i, i + 1) if j == along else slice(None) for j in range(z.ndim))
     kept = tuple(one for j, one in enumerate(index) if not (reduced and j == axis))
@@ -99,7 +99,7 @@ def _bulk(trial: Trial) -> Arguments:
 
 
 def _ordinary(trial: Trial) -> Arguments:
-    shape = trial.draw(st.lists(sizes(), min_size=1, max_size=3))
+    shape = trial.draw(shapes(1, 3))
     return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
 
 

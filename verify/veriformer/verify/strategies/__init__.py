@@ -1,7 +1,24 @@
 """What the checks draw: sizes that tell axes apart, values that tell formulas apart, strides."""
 
+from veriformer.verify.strategies.choices import axes_of_scores, choice, maybe, option
 from veriformer.verify.strategies.layouts import Layout, layouts
-from veriformer.verify.strategies.shapes import axis_of, leading_shapes, sizes, widths
+from veriformer.verify.strategies.shapes import axis_of, leading_shapes, shapes, sizes, widths
 from veriformer.verify.strategies.values import KINDS, Values, seeds, values
 
-__all__ = ["KINDS", "Layout", "Values", "axis_of", "layouts", "leading_shapes", "seeds", "sizes", "values", "widths"]
+__all__ = [
+    "KINDS",
+    "Layout",
+    "Values",
+    "axes_of_scores",
+    "axis_of",
+    "choice",
+    "layouts",
+    "leading_shapes",
+    "maybe",
+    "option",
+    "seeds",
+    "shapes",
+    "sizes",
+    "values",
+    "widths",
+]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import hypothesis.strategies as st
 import torch
 
@@ -33,6 +35,7 @@ class Layout:
         return x.contiguous()
 
 
+@cache
 def layouts(*, expanded: bool = True) -> st.SearchStrategy[Layout]:
     """A layout; shrinks to the contiguous one. ``expanded=False`` leaves out the one that changes values."""
     return st.builds(Layout, st.sampled_from(_HOW if expanded else _HOW[:-1]), st.integers(0, 3))

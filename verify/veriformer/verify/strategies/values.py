@@ -6,8 +6,9 @@ the simplest first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import hypothesis.strategies as st
 import numpy as np
@@ -102,11 +103,13 @@ class Values:
         return _MAKERS[self.kind](np.random.default_rng(self.seed), shape)
 
 
+@cache
 def seeds() -> st.SearchStrategy[int]:
     """A seed for NumPy; shrinks to 0."""
     return st.integers(0, 2**32 - 1)
 
 
-def values(kinds: Sequence[str] = KINDS) -> st.SearchStrategy[Values]:
+@cache
+def values(kinds: tuple[str, ...] = KINDS) -> st.SearchStrategy[Values]:
     """A recipe of one of these kinds, the first the simplest."""
-    return st.builds(Values, st.sampled_from(list(kinds)), seeds())
+    return st.builds(Values, st.sampled_from(kinds), seeds())

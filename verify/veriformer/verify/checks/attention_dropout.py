@@ -1,0 +1,194 @@
+"""Dropout of attention weights. With diagonal values the dropped weight matrix itself is the result."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.verify.checks.agreement import agrees, gradients_agree
+from veriformer.verify.checks.equation import draw_cotangent, draw_wrt, judge_with_gradients
+from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import constant
+from veriformer.verify.judge import Reference
+from veriformer.verify.operations import ATTENTION
+from veriformer.verify.operations.attention_draws import (
+    Shape,
+    draw_options,
+    draw_shape,
+    draw_tensors,
+)
+from veriformer.verify.script import Seed
+from veriformer.verify.strategies import choice, option, seeds, values
+from veriformer.verify.trial import Arguments, Trial, array
+
+ERROR_RATE = 1e-9
+"""How often a test of chance may accuse a right implementation."""
+
+_MILD = ("gaussian", "integers", "sparse", "small")
+
+
+def interval(n: int, q: float) -> tuple[float, float]:
+    """Where the share of successes among n independent trials of probability q lies, but for ERROR_RATE.
+
+    Chernoff: P(share ≥ s) ≤ exp(−n KL(s ‖ q)) for s > q, and the same below.
+    """
+    needed = math.log(2.0 / ERROR_RATE) / n
+
+    def divergence(s: float) -> float:
+        terms = ((s, q), (1.0 - s, 1.0 - q))
+        return math.fsum(a * math.log(a / b) for a, b in terms if a > 0)
+
+    def edge(end: float) -> float:
+        inside, outside = q, end
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if divergence(middle) <= needed else (inside, middle)
+        return outside
+
+    return edge(0.0), edge(1.0)
+
+
+def _dropped(trial: Trial, p: float) -> dict[str, Any]:
+    return {"dropout_p": p, "training": True, "generator": Seed(trial.draw(seeds()))}
+
+
+def _diagonal(trial: Trial, shape: Shape) -> torch.Tensor:
+    """Values [B, G, n_k, n_k] with numbers between ½ and 2, of either sign, on the diagonal."""
+    b, _, groups, _, n_k, _, _ = shape
+    rng = trial.draw(values()).rng
+    diagonal = rng.choice([-1.0, 1.0], (b, groups, n_k)) * rng.uniform(0.5, 2.0, (b, groups, n_k))
+    return trial.tensor(diagonal[..., None] * np.eye(n_k))
+
+
+def _off(trial: Trial) -> None:
+    shape = draw_shape(trial)
+    p, training = trial.draw(choice((0.0, True), (0.4, False), (0.9, False)))
+    off = {"dropout_p": p, **trial.draw(option("training", *((True,) if training else (None, False))))}
+    given = {"generator": Seed(trial.draw(seeds()))} if trial.draw(st.booleans()) else {}
+    judge_with_gradients(trial, ATTENTION, {**draw_tensors(trial, shape), **draw_options(trial, shape), **off, **given})
+
+
+def _weights(trial: Trial, p: float) -> Arguments:
+    """A call whose result is the dropped weight matrix, nothing hidden; it has 160 weights or more."""
+    n_k = trial.draw(choice(5, 6, 9))
+    shape = (2, trial.draw(choice(2, 4)), 2, trial.draw(choice(8, 11)), n_k, 3, n_k)
+    tensors = draw_tensors(trial, shape, ("small", "gaussian"))
+    return {**tensors, "v": _diagonal(trial, shape), **_dropped(trial, p)}
+
+
+def _scale(trial: Trial) -> None:
+    """Every weight is 0 or w / (1 − p); some are kept and some are not; with p = 1 none is."""
+    p = trial.draw(choice(0.25, 0.4, 0.6, 0.5, 1.0))
+    arguments = _weights(trial, p)
+    if p == 1.0:
+        _none_left(trial, arguments)
+        return
+    outcome = trial.call(arguments)
+    keep, e = array(outcome.result.value) != 0, outcome.result.expression
+    trial.require(bool(keep.any()), "every weight is dropped", f"bool(({e} != 0).any())")
+    trial.require(not keep.all(), "no weight is dropped", f"not bool(({e} != 0).all())")
+    known = {**arguments, "keep": keep}
+    agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+
+
+def _none_left(trial: Trial, arguments: Arguments) -> None:
+    names = ("q", "k", "v")
+    zeros = {name: np.zeros(tuple(arguments[name].shape)) for name in names}
+    result = np.zeros((*arguments["q"].shape[:3], arguments["v"].shape[-1]))
+    outcome = trial.call(arguments, wrt=names, cotangent=trial.tensor(1.0 + result))
+    trial.judge(outcome.result, Reference(result, result, constant=True), "result with every weight dropped")
+    for name, zero in zeros.items():
+        trial.judge(outcome.gradient(name), Reference(zero, zero, constant=True), f"gradient of {name}, all dropped")
+
+
+def _generator(trial: Trial) -> None:
+    """Equal states of the generator give equal masks for equal shapes, other states others."""
+    p = trial.draw(choice(0.4, 0.25, 0.6))
+    arguments = _weights(trial, p)
+    one, two = trial.call(arguments).result, trial.call(arguments).result
+    other = trial.call({**arguments, "generator": Seed(arguments["generator"].value + 1)}).result
+    a, b, c = (x.expression for x in (one, two, other))
+    same = bool(((one.value != 0) == (two.value != 0)).all())
+    trial.require(same, "equal generator states drop other weights", f"bool((({a} != 0) == ({b} != 0)).all())")
+    apart = bool(((one.value != 0) != (other.value != 0)).any())
+    trial.require(apart, "another generator state drops the same weights", f"bool((({a} != 0) != ({c} != 0)).any())")
+    free = {key: value for key, value in arguments.items() if key != "generator"}
+    first, second = trial.call(free).result, trial.call(free).result
+    d, e = first.expression, second.expression
+    moved = bool(((first.value != 0) != (second.value != 0)).any())
+    trial.require(moved, "two calls without a generator drop the same", f"bool((({d} != 0) != ({e} != 0)).any())")
+
+
+def _uniform(trial: Trial, p: float) -> Arguments:
+    """A call whose result shows the mask of dropout: weights that are all equal, values that are the identity."""
+    b, h, n_q, n_k = trial.draw(choice((2, 4, 16, 16), (3, 2, 16, 24), (2, 2, 32, 16)))
+    zero = trial.tensor(np.zeros((b, h, n_q, 2)))
+    k = trial.tensor(trial.draw(values(("gaussian",))).array(b, h, n_k, 2))
+    v = trial.tensor(np.broadcast_to(np.eye(n_k), (b, h, n_k, n_k)))
+    return {"q": zero, "k": k, "v": v, **_dropped(trial, p)}
+
+
+def kept_share(weights: torch.Tensor) -> torch.Tensor:
+    """The share of weights that are not 0."""
+    return (weights != 0).double().mean()
+
+
+def agreement(weights: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    """The share of disjoint pairs, so far apart along an axis, of which both are kept or both dropped."""
+    axis, lag = place.tolist()
+    kept = (weights != 0).movedim(axis, 0)
+    pairs = kept[: kept.shape[0] // (2 * lag) * 2 * lag].reshape(-1, 2, lag, *kept.shape[1:])
+    return (pairs[:, 0] == pairs[:, 1]).double().mean()
+
+
+def _by_chance(n: int, q: float) -> Reference:
+    low, high = interval(n, q)
+    return Reference(np.asarray((low + high) / 2), np.asarray((high - low) / 2), scale=1.0)
+
+
+def _rate(trial: Trial) -> None:
+    p = trial.draw(choice(0.25, 0.1, 0.7, 0.9))
+    result = trial.call(_uniform(trial, p)).result
+    law = _by_chance(result.value.numel(), 1.0 - p)
+    trial.judge(trial.observe(kept_share, result), law, f"share of weights kept with p = {p}")
+
+
+def _independence(trial: Trial) -> None:
+    """Weights are dropped one by one: neighbours along any axis agree as often as chance has it."""
+    p = trial.draw(choice(0.3, 0.5, 0.7))
+    result = trial.call(_uniform(trial, p)).result
+    shape = result.value.shape
+    for axis, lag in ((3, 1), (3, 2), (3, 4), (2, 1), (2, 2), (1, 1), (0, 1)):
+        pairs = shape[axis] // (2 * lag) * lag * (result.value.numel() // shape[axis])
+        observed = trial.observe(agreement, result, constant(torch.tensor([axis, lag])))
+        what = f"share of weights {lag} apart along axis {axis} that fare alike"
+        trial.judge(observed, _by_chance(pairs, p * p + (1 - p) * (1 - p)), what)
+
+
+def _gradient(trial: Trial) -> None:
+    """The backward pass drops the weights that the forward pass dropped, and scales what it kept."""
+    b, h, groups, n_q, n_k, d_k, _ = draw_shape(trial)
+    shape = (b, h, groups, n_q, n_k, d_k, n_k)
+    tensors = draw_tensors(trial, shape, _MILD)
+    tensors["v"] = _diagonal(trial, shape)
+    p = trial.draw(choice(0.25, 0.4, 0.6))
+    arguments = {**tensors, **draw_options(trial, shape, _MILD), **_dropped(trial, p)}
+    cotangent = draw_cotangent(trial, (b, h, n_q, n_k))
+    outcome = trial.call(arguments, wrt=draw_wrt(trial, ATTENTION, arguments), cotangent=cotangent)
+    known = {**arguments, "keep": array(outcome.result.value) != 0}
+    agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+    gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, known, cotangent, sharp=False))
+
+
+CHECKS = (
+    check("attention.dropout_off", _off),
+    check("attention.dropout_scale", _scale),
+    check("attention.dropout_generator", _generator, effort=0.5),
+    check("attention.dropout_rate", _rate, effort=0.5),
+    check("attention.dropout_independence", _independence, effort=0.5),
+    check("attention.dropout_gradient", _gradient),
+)

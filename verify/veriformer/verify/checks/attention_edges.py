@@ -1,0 +1,167 @@
+"""Attention at its edges: rows that see nothing, hidden poison, sizes of zero, huge scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.verify.checks.agreement import agrees, gradients_agree, has_form
+from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
+from veriformer.verify.checks.family import check
+from veriformer.verify.judge import Reference
+from veriformer.verify.operations import ATTENTION
+from veriformer.verify.operations.attention_draws import (
+    Shape,
+    draw_bias,
+    draw_causal,
+    draw_options,
+    draw_shape,
+    draw_tensors,
+    sees,
+)
+from veriformer.verify.script import literal
+from veriformer.verify.strategies import choice, option, sizes, values
+from veriformer.verify.trial import Arguments, Trial
+
+_KINDS = ("integers", "gaussian", "one-signed", "offset", "duplicates")
+
+
+def _empty_row(trial: Trial) -> None:
+    shape, arguments = _draw_empty_rows(trial)
+    convention = trial.claims.convention("attention.empty_row")
+    if convention == "zero":
+        judge_with_gradients(trial, ATTENTION, arguments)
+        trial.effective.append(True)
+        return
+    empty = np.asarray(~sees(trial, shape, arguments).any(-1))
+    trial.assume(shape[4] > 0)
+    reference = ATTENTION.exact(trial, arguments, sharp=False)[0]
+    result = trial.call(arguments).result
+    if convention == "nan":
+        unjudged = Reference(reference.exact, np.where(empty[..., None], np.inf, reference.bound), constant=True)
+        trial.judge(result, unjudged, "result at rows that see a key")
+        rows = torch.as_tensor(empty)
+        all_nan = bool(result.value[rows].isnan().all())
+        expression = f"bool({result.expression}[{literal(rows)}].isnan().all())"
+        trial.require(all_nan, "a row that sees nothing is not NaN, as claimed", expression)
+        return
+    mean = ATTENTION.exact(trial, {"q": 0.0 * arguments["q"], "k": arguments["k"], "v": arguments["v"]}, sharp=False)[0]
+    exact = np.where(empty[..., None], mean.exact, reference.exact)
+    bound = np.where(empty[..., None], mean.bound, reference.bound)
+    trial.judge(result, Reference(exact, bound, constant=True), "result, the mean of all values where nothing is seen")
+
+
+def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
+    """Calls in which some query sees nothing: hidden by a mask, by a bias, by causality, or for want of keys."""
+    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
+    why = trial.draw(choice("mask", "bias", "causal", "no keys"))
+    if why == "causal" and trial.claims.convention("causal.alignment") == "bottom-right":
+        n_q, n_k = max(n_q, n_k) + 1, min(n_q, n_k)
+    n_k = 0 if why == "no keys" else n_k
+    shape = (b, h, groups, n_q, n_k, d_k, d_v)
+    tensors = draw_tensors(trial, shape, _KINDS)
+    if why == "no keys":
+        return shape, {**tensors, **({"is_causal": True} if trial.draw(st.booleans()) else {})}
+    if why == "causal":
+        softcap = trial.draw(option("softcap", None, 2.0))
+        bias = draw_bias(trial, shape, {}, trial.draw(choice(None, (True, True))), ("gaussian",))
+        window = trial.draw(option("window", None, 2))
+        return shape, {**tensors, **softcap, **bias, "is_causal": True, **window}
+    options = draw_options(trial, shape)
+    rows = trial.draw(values()).rng.random((b, h, n_q, 1)) < 0.5
+    rows[0, 0, 0] = True
+    dark = torch.as_tensor(rows)
+    if why == "mask":
+        options["mask"] = ~dark if trial.draw(st.booleans()) else (~dark).expand(b, h, n_q, n_k).contiguous()
+    else:
+        options["bias"] = torch.where(dark, -torch.inf, torch.zeros(b, h, n_q, n_k)).to(trial.dtype)
+    return shape, {**tensors, **options}
+
+
+def _no_query(trial: Trial) -> None:
+    b, h, groups, _, n_k, d_k, d_v = draw_shape(trial)
+    tensors = draw_tensors(trial, (b, h, groups, 0, n_k, d_k, d_v))
+    outcome = trial.call(tensors, wrt=("q", "k", "v"), cotangent=trial.tensor(np.zeros((b, h, 0, d_v))))
+    has_form(trial, outcome.result, (b, h, 0, d_v), trial.dtype)
+    for name in ("k", "v"):
+        zero = np.zeros(tuple(tensors[name].shape))
+        trial.judge(outcome.gradient(name), Reference(zero, zero, constant=True), f"gradient of {name} without a query")
+
+
+def _hidden_poison(trial: Trial) -> None:
+    """NaN and infinities in keys and values that a query cannot see reach neither its result nor its gradient."""
+    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
+    n_k = max(n_k, 2)
+    shape = (b, h, groups, n_q, n_k, d_k, d_v)
+    clean: dict[str, Any] = draw_tensors(trial, shape, _KINDS)
+    rng = trial.draw(values()).rng
+    clean |= _hiding(trial, shape, rng)
+    repeats = h // groups
+    seen = sees(trial, shape, clean)
+    by_group = seen.reshape(b, groups, repeats, n_q, n_k)
+    poisoned = ~by_group.all((2, 3)) & (rng.random((b, groups, n_k)) < 0.7)
+    trial.assume(bool(poisoned.any()))
+    dirty = dict(clean)
+    for name in trial.draw(choice(("k", "v"), ("v",), ("k",))):
+        what = trial.draw(choice(torch.nan, torch.inf, -torch.inf))
+        dirty[name] = torch.where(torch.as_tensor(poisoned)[..., None], what, clean[name])
+    blind = np.asarray(~(seen & np.repeat(poisoned, repeats, axis=1)[:, :, None]).any(-1))[..., None]
+    trial.assume(bool(blind.any()))
+    reference = ATTENTION.exact(trial, clean, sharp=False)[0]
+    cotangent = draw_cotangent(trial, reference.exact.shape)
+    wrt = trial.draw(choice(("q", "k", "v"), ("q",)))
+    outcome = trial.call(dirty, wrt=wrt, cotangent=cotangent)
+    trial.judge(outcome.result, _only(reference, blind), "result of a query that cannot see the poison")
+    gradient = ATTENTION.exact_gradients(trial, clean, cotangent, sharp=False)["q"]
+    trial.judge(outcome.gradient("q"), _only(gradient, blind), "gradient of a query that cannot see the poison")
+
+
+def _hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
+    b, _, _, _, n_k, _, _ = shape
+    causal = draw_causal(trial, shape)
+    alone = trial.draw(st.booleans())
+    if causal and alone:
+        return causal
+    hidden = rng.integers(1, n_k, (b, 1, 1, 1))
+    j = np.arange(n_k)
+    return {"mask": torch.as_tensor(j < n_k - hidden if rng.random() < 0.5 else j >= hidden)}
+
+
+def _only(reference: Reference, judged: np.ndarray) -> Reference:
+    return Reference(reference.exact, np.where(judged, reference.bound, np.inf))
+
+
+def _range(trial: Trial) -> None:
+    """Scores of 1e5 and clear of one another: each query takes the value of one key."""
+    b, groups, repeats = trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2))
+    n_q, n_k, d_v = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 3))
+    rng = trial.draw(values()).rng
+    direction = rng.choice([-1.0, 1.0], 4)
+    levels = rng.permuted(np.tile([1.0, -1.0, -0.25, 0.5, 0.0], (b, groups, 1)), axis=-1)[..., :n_k]
+    signs = rng.choice([-1.0, 1.0], (b, groups * repeats, n_q, 1))
+    v = trial.tensor(trial.draw(values(_KINDS)).array(b, groups, n_k, d_v))
+    arguments: Arguments = {
+        "q": trial.tensor(200.0 * signs * direction),
+        "k": trial.tensor(150.0 * levels[..., None] * direction),
+        "v": v,
+    }
+    scale = trial.draw(option("scale", 1.0, None, -1.0))
+    causal = {"is_causal": True} if trial.draw(st.booleans()) and n_q <= n_k else {}
+    arguments = {**arguments, **scale, **causal}
+    references = ATTENTION.exact(trial, arguments, sharp=False)
+    cotangent = draw_cotangent(trial, references[0].exact.shape)
+    outcome = trial.call(arguments, wrt=("q", "k", "v"), cotangent=cotangent)
+    agrees(trial, ATTENTION, arguments, outcome, references)
+    gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False))
+    trial.effective.append(True)
+
+
+CHECKS = (
+    check("attention.empty_row", _empty_row, convention="attention.empty_row"),
+    check("attention.no_query", _no_query, effort=0.5),
+    check("attention.hidden_poison", _hidden_poison),
+    check("attention.range", _range),
+)
