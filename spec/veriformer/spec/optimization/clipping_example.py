@@ -45,7 +45,7 @@ def _numbers() -> Pairs:
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"norm": float(rng.uniform(0.1, 100)), "max_norm": 5.0}
+    return {"norm": float(rng.uniform(0.1, 10)), "max_norm": 5.0}
 
 
 EQUATIONS = (

@@ -60,7 +60,8 @@ def _nothing_to_warm_up() -> Evidence:
 def sample(rng: np.random.Generator) -> dict[str, Any]:
     """A step, and arguments of every schedule."""
     t, end = sorted(int(n) for n in rng.integers(1, 20, size=2))
-    return {"step": int(rng.integers(0, 25)), "max_lr": float(rng.uniform(0, 1)), "warmup_steps": t, "total_steps": end}
+    step = int(rng.integers(0, end + 3))
+    return {"step": step, "max_lr": float(rng.uniform(0, 1)), "warmup_steps": t, "total_steps": end}
 
 
 EQUATIONS = (
