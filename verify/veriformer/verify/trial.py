@@ -5,6 +5,7 @@ Everything that a trial does to the target is recorded, so that a violation can 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import textwrap
@@ -213,7 +214,7 @@ class Trial:
 
         Its source goes into the script, so that check and script judge the same thing.
         """
-        source = textwrap.dedent(inspect.getsource(function))
+        source = _source(function)
         inner = tuple(source for item in inputs for source in item.sources)
         expression = f"{function.__name__}({', '.join(item.expression for item in inputs)})"
         return Observation(function(*[item.value for item in inputs]), expression, (*inner, source))
@@ -264,6 +265,11 @@ class Trial:
             self.calls.pop()
             return
         raise Violation(f"{what}: accepted")
+
+
+@functools.cache
+def _source(function: Callable[..., torch.Tensor]) -> str:
+    return textwrap.dedent(inspect.getsource(function))
 
 
 _ROUNDED: dict[str, Rounded] = {}
