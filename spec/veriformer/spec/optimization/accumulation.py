@@ -119,6 +119,7 @@ EQUATIONS = (
                 slug="linear",
                 claim="Differentiation is linear: the gradient of a mean of losses is the mean of their gradients.",
                 identity=_linear,
+                scope_detail="squared errors of one parameter",
             ),
             Step(
                 slug="one-token-more",
@@ -130,12 +131,14 @@ EQUATIONS = (
                 slug="weighted",
                 claim=r"Each micro-batch's mean counts by its share $n_k / \sum_j n_j$ of the tokens.",
                 identity=_weighted,
+                scope_detail="two micro-batches of any sizes",
             ),
             Step(
                 slug="mean-of-means",
                 claim=r"The plain mean of the means of two micro-batches is off by $\frac{m - n}{2 (n + m)}$ times the "
                 "difference of the means: right only for equal sizes, or equal means.",
                 identity=_mean_of_means,
+                scope_detail="two micro-batches of any sizes",
             ),
             Step(
                 slug="every-split",
@@ -156,6 +159,7 @@ EQUATIONS = (
                 r"$2 \eta$ by a term of order $\eta^2$ only (exactly this on quadratic losses): that is why the rate "
                 "is raised with the batch.",
                 identity=_two_steps,
+                scope_detail="quadratic losses, one parameter",
             ),
         ),
     ),

@@ -198,8 +198,8 @@ ASSUMPTIONS = (
     ),
 )
 _G = Symbol(r"\nabla_\theta \mathcal{L}", r"\mathbb{R}^n", "the gradient at step t, also written g_t")
-_M = Symbol(r"\mathbf{m}_t", r"\mathbb{R}^n", "the average of the gradients", r"\mathbf{m}_0 = 0")
-_V = Symbol(r"\mathbf{v}_t", r"\mathbb{R}_{\ge 0}^n", "the average of their squares", r"\mathbf{v}_0 = 0")
+_M = Symbol(r"\mathbf{m}_t", r"\mathbb{R}^n", "the average of the gradients", "zero before the first step")
+_V = Symbol(r"\mathbf{v}_t", r"\mathbb{R}_{\ge 0}^n", "the average of their squares", "zero before the first step")
 
 EQUATIONS = (
     Equation(
@@ -250,6 +250,7 @@ EQUATIONS = (
                 claim=r"Its expectation is $E[g^2] = \mu^2 + \sigma^2$ times the sum of the weights, $1 - \beta_2^t$; "
                 r"$\hat{\mathbf{v}}_t$ estimates the second moment, mean included.",
                 identity=_expected_square,
+                scope_detail="gradients of two values, any two",
             ),
             Step(
                 slug="mean-and-spread",

@@ -119,7 +119,7 @@ EQUATIONS = (
         statement=r"\text{If the road has been very bumpy (high variance in gradients), take smaller steps}",
         sources=(Source("000", "9.1", 108), Source("001", "9.1", 119)),
         symbols=(
-            Symbol(r"\beta_1, \beta_2", "[0, 1)", "the weights of the averages", r"\beta_2 not zero"),
+            Symbol(r"\beta_1, \beta_2", "[0, 1)", "the weights of the averages", "the second is not zero"),
             Symbol(r"\eta", r"\mathbb{R}_{\ge 0}", "learning rate"),
             Symbol("a_i, b_i", r"\mathbb{R}_{> 0}", "weights of gradient i in the first, and in the second average"),
         ),

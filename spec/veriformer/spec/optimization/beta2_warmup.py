@@ -81,7 +81,7 @@ EQUATIONS = (
         sources=(Source("000", "9.2", 147), Source("001", "9.2", 174)),
         symbols=(
             Symbol(r"\beta_{2,t}", "[0, 1)", "how much of the average is kept at step t"),
-            Symbol(r"\mathbf{v}_t", r"\mathbb{R}^n", "the average", r"\mathbf{v}_0 = 0"),
+            Symbol(r"\mathbf{v}_t", r"\mathbb{R}^n", "the average", "zero before the first step"),
         ),
         assumptions=(
             Assumption("every β is at least 0 and below 1", lambda a: all(0 <= beta < 1 for beta in a["betas"])),

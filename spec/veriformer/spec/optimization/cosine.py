@@ -100,7 +100,7 @@ EQUATIONS = (
         symbols=(
             Symbol(r"\eta_{\text{max}}", r"\mathbb{R}_{\ge 0}", "the rate at the end of the warmup"),
             Symbol(r"T_{\text{warmup}}", r"\mathbb{N}_0", "the number of steps of warmup (10)"),
-            Symbol(r"T_{\text{total}}", r"\mathbb{N}", "the number of all steps", r"more than T_{\text{warmup}}"),
+            Symbol(r"T_{\text{total}}", r"\mathbb{N}", "the number of all steps", "more than those of the warmup"),
             Symbol("D", r"\mathbb{N}", r"$T_{\text{total}} - T_{\text{warmup}}$, the number of steps of decay"),
         ),
         assumptions=(

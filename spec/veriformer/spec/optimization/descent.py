@@ -89,7 +89,7 @@ EQUATIONS = (
             Symbol(r"\theta_t", r"\mathbb{R}^n", "the parameters after t steps"),
             Symbol(r"\eta", r"\mathbb{R}_{\ge 0}", "learning rate, also written α"),
             Symbol(r"\mathbf{g}", r"\mathbb{R}^n", "the gradient of the loss"),
-            Symbol(r"\lambda", r"\mathbb{R}_{> 0}", "curvature along one axis of the valley", r"between \mu and M"),
+            Symbol(r"\lambda", r"\mathbb{R}_{> 0}", "curvature along one axis of the valley", r"between $\mu$ and M"),
         ),
         assumptions=(Assumption("the learning rate is not negative", lambda a: a["lr"] >= 0),),
         sample=_sample,

@@ -53,5 +53,6 @@ LOCAL_ERROR = (
         r"$\eta^2$ too (here in one coordinate). So an Euler step $\mathbf{x}_0 + \eta F$ misses $\frac{\eta^2}{2} J "
         r"F + O(\eta^3)$: its local error is of second order.",
         identity=_curved_field,
+        scope_detail="one coordinate",
     ),
 )

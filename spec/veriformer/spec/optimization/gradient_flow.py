@@ -116,6 +116,7 @@ EQUATIONS = (
                 r"\nabla \mathcal{L} \cdot \frac{d\theta}{dt} = -\|\nabla \mathcal{L}\|^2$ (here for every quadratic "
                 "loss in any number of parameters; what a smooth loss is to second order).",
                 identity=_descends,
+                scope_detail="quadratic losses",
             ),
             *LOCAL_ERROR,
             Step(
@@ -124,12 +125,14 @@ EQUATIONS = (
                 r"$\theta - \eta \nabla \mathcal{L}$ misses $\frac{\eta^2}{2} H \nabla \mathcal{L} + O(\eta^3)$ of the "
                 r"flow: little where $\eta \lambda \ll 1$ for the curvature $\lambda$ along the gradient.",
                 identity=_acceleration,
+                scope_detail="quadratic losses",
             ),
             Step(
                 slug="exactly",
                 claim=r"On $\lambda \theta^2 / 2$ with $x = \eta \lambda$ the flow multiplies by $e^{-x}$, the step by "
                 r"$1 - x$, and $e^{-x} - (1 - x) = x^2 \int_0^1 (1 - s) e^{-xs} ds$, between 0 and $x^2 / 2$.",
                 identity=_exactly,
+                scope_detail="quadratic losses, one coordinate",
             ),
             Step(
                 slug="many-steps",

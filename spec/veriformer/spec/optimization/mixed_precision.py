@@ -107,6 +107,7 @@ EQUATIONS = (
                 claim=r"$\nabla (s \mathcal{L}) / s = \nabla \mathcal{L}$: a scaled loss, and gradients divided by the "
                 "scale, change nothing.",
                 identity=_scaled_back,
+                scope_detail="squared errors of one parameter",
             ),
             Step(
                 slug="powers-of-two",

@@ -132,7 +132,7 @@ _ASSUMPTIONS = (
     ),
 )
 _SYMBOLS = (
-    Symbol(r"\mathbf{v}_t", r"\mathbb{R}^n", "the velocity", r"\mathbf{v}_0 = 0"),
+    Symbol(r"\mathbf{v}_t", r"\mathbb{R}^n", "the velocity", "zero before the first step"),
     Symbol(r"\theta_t", r"\mathbb{R}^n", "the parameters"),
     Symbol(r"\beta", "[0, 1)", "how much of the velocity is kept"),
     Symbol(r"\nabla_\theta \mathcal{L}", r"\mathbb{R}^n", "the gradient at step t, also written g_t"),

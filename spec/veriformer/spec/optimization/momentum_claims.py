@@ -104,7 +104,7 @@ EQUATIONS = (
             Step(
                 slug="reversed",
                 claim=r"A first gradient in the opposite direction takes $2 (1 - \beta) g$ off the velocity g: it "
-                "slows down, and does not turn at once.",
+                r"slows down and, for $\beta > 1/2$, does not turn at once.",
                 identity=_reversed,
             ),
             Step(
@@ -122,6 +122,7 @@ EQUATIONS = (
                 r"> 0$, $p(-1) > 0$ and $|p(0)| < 1$: for $0 < \eta \lambda < 2 \frac{1 + \beta}{1 - \beta}$, so that "
                 r"$\beta = 0.9$ admits a rate 19 times that of gradient descent. That is where its speed comes from.",
                 identity=_stability,
+                scope_detail="quadratic losses, one coordinate",
             ),
         ),
     ),

@@ -114,12 +114,14 @@ EQUATIONS = (
                 r"\int_0^1 (1 - s) e^{as} ds$ of the flow: it approximates it only where F changes little within a "
                 "block.",
                 identity=_unit_step,
+                scope_detail="linear F, one coordinate",
             ),
             Step(
                 slug="shorter-steps",
                 claim=r"Two blocks at half the scale differ from one by $\frac{a^2}{4} h$, half of the leading error "
                 r"$\frac{a^2}{2} h$: more and weaker blocks come closer to the flow.",
                 identity=_euler,
+                scope_detail="linear F, one coordinate",
             ),
             Step(
                 slug="jacobian",

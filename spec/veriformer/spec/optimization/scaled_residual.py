@@ -83,6 +83,7 @@ EQUATIONS = (
                 r"k layers the variance is $\sigma^2 + k \alpha^2 \tau^2$, by induction. With $\alpha = 1 / \sqrt{L}$ "
                 "it is bounded at any depth L.",
                 identity=_variance,
+                scope_detail="streams and branches of two values, any two",
             ),
             Step(
                 slug="growing-branch",
@@ -90,6 +91,7 @@ EQUATIONS = (
                 r"\alpha^2)^k \le e^{\alpha^2 k}$ after k layers, which $\alpha = 1 / \sqrt{L}$ keeps below e, and any "
                 "fixed α does not keep at all.",
                 identity=_growing_branch,
+                scope_detail="streams and branches of two values, any two",
             ),
             Step(
                 slug="aligned-branch",

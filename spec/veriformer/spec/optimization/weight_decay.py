@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, positive, real, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.adam import ASSUMPTIONS, Moments, adam, adam_step, moments, run_adam, sample_states
@@ -177,6 +177,7 @@ EQUATIONS = (
                 r"\epsilon)^2}$: the larger the gradient, the less a parameter decays. With $\epsilon = 0$ and all of "
                 r"one sign it is $\eta$ whatever $\lambda$ is, where AdamW takes off $\eta \lambda \theta$ more.",
                 identity=_decay_of_l2,
+                scope_detail="the first step, where all that pulls has one sign",
             ),
         ),
         costs=optimizer_costs("adam_l2"),
@@ -215,6 +216,8 @@ EQUATIONS = (
                 claim=r"Decay takes $\eta \lambda \theta$ off at each step, regardless of the gradients and of their "
                 "size, and no average knows of it; without it AdamW is Adam.",
                 identity=_decay_of_adamw,
+                scope=Scope.ENUMERATED,
+                scope_detail="two steps, any gradients",
             ),
             Step(
                 slug="geometric",
