@@ -221,8 +221,9 @@ EQUATIONS = (
             ),
             Step(
                 slug="geometric",
-                claim=r"A parameter without gradient shrinks as $(1 - \eta \lambda)^k \theta_0$: by half in about $0.7 "
-                r"/ (\eta \lambda)$ steps. The rate of decay is $\eta \lambda$, and follows the schedule of $\eta$.",
+                claim=r"Where its gradients are zero a parameter shrinks as $(1 - \eta \lambda)^k \theta_0$: by half "
+                r"in about $0.7 / (\eta \lambda)$ steps. The rate of decay is $\eta \lambda$, and follows the schedule "
+                r"of $\eta$.",
                 identity=_half_life,
             ),
         ),
