@@ -75,7 +75,7 @@ def test_pytorch_is_never_accused(name, dtype, seed, spread, mean):
 
 # A bound is useful only if it is not far above what correct code loses: the smallest acceptable values of the median
 # over inputs of each kernel's largest share. Halves use less, as the bound lets them accumulate in the half.
-FLOORS = {"softmax": (0.04, 0.01), "layer_norm": (0.05, 0.02), "attention": (0.02, 0.001), "gelu": (0.05, 0.01)}
+FLOORS = {"softmax": (0.04, 0.01), "layer_norm": (0.05, 0.015), "attention": (0.02, 0.001), "gelu": (0.05, 0.01)}
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
