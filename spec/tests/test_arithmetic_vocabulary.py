@@ -102,6 +102,14 @@ def test_where_does_not_look_at_what_it_hides(xp):
 
 
 @every_arithmetic
+def test_arrays_are_copies_of_what_they_were_given(xp):
+    x = np.array([1.0, 2.0])
+    y = xp.asarray(x)
+    x[0] = 5.0
+    assert floats(y).tolist() == [1.0, 2.0]
+
+
+@every_arithmetic
 def test_exp_of_minus_infinity_is_zero(xp):
     x = xp.asarray([1.0, -np.inf]) - 1
     y = xp.exp(x - xp.max(x, axis=0, keepdims=True))

@@ -57,8 +57,8 @@ class Float(Plain):
         return f"Float({self.format.name})"
 
     def convert(self, x: Any) -> Raw:
-        """Numbers in float64, rounded to the format."""
-        return self.format.round(x)
+        """A copy of the numbers in float64, rounded to the format."""
+        return self.format.round(np.array(x, dtype=np.float64))
 
     def finish(self, y: Any) -> Raw:
         """Results rounded to the format."""
