@@ -109,9 +109,8 @@ def sensitivity(operation: str, precedents: tuple[str, ...] = ()) -> Requirement
         operation=operation,
         statement="An argument or option that changes the value of the formula changes the result.",
         float_form=(
-            "Where two calls that differ in one argument have values further apart than both bounds, the results "
-            "differ; "
-            "two equal calls give results that lie within both bounds of one another."
+            "A call gives its value within its bound; a call that differs from it in one argument, and has its value "
+            "further away than both bounds, gives another result."
         ),
         kind=Kind.LAW,
         prerequisites=(f"{operation}.contract",),

@@ -20,6 +20,7 @@ from veriformer.verify.operations.attention_draws import (
     draw_options,
     draw_shape,
     draw_tensors,
+    sees,
 )
 from veriformer.verify.script import Seed
 from veriformer.verify.strategies import choice, option, seeds, values
@@ -179,7 +180,12 @@ def _gradient(trial: Trial) -> None:
     arguments = {**tensors, **draw_options(trial, shape, _MILD), **_dropped(trial, p)}
     cotangent = draw_cotangent(trial, (b, h, n_q, n_k))
     outcome = trial.call(arguments, wrt=draw_wrt(trial, ATTENTION, arguments), cotangent=cotangent)
-    known = {**arguments, "keep": array(outcome.result.value) != 0}
+    keep = array(outcome.result.value) != 0
+    if p ** int(sees(trial, shape, arguments).sum()) < ERROR_RATE:
+        said = f"bool(({outcome.name} != 0).any())"
+        trial.require(bool(keep.any()), "every weight is dropped", said)
+        trial.effective.clear()
+    known = {**arguments, "keep": keep}
     agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
     gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, known, cotangent, sharp=False))
 

@@ -57,23 +57,24 @@ def _empty_row(trial: Trial) -> None:
 def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
     """Calls in which some query sees nothing: hidden by a mask, by a bias, by causality, or for want of keys."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
-    why = trial.draw(choice("mask", "bias", "causal", "no keys"))
-    if why == "causal" and trial.claims.convention("causal.alignment") == "bottom-right":
+    why = trial.draw(choice("mask", "causal and mask", "bias", "causal", "no keys", "causal and mask"))
+    if why.startswith("causal") and trial.claims.convention("causal.alignment") == "bottom-right":
         n_q, n_k = max(n_q, n_k) + 1, min(n_q, n_k)
     n_k = 0 if why == "no keys" else n_k
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
     tensors = draw_tensors(trial, shape, _KINDS)
     if why == "no keys":
         return shape, {**tensors, **({"is_causal": True} if trial.draw(st.booleans()) else {})}
-    if why == "causal":
-        softcap = trial.draw(option("softcap", None, 2.0))
-        bias = draw_bias(trial, shape, {}, trial.draw(choice(None, (True, True))), ("gaussian",))
-        window = trial.draw(option("window", None, 2))
-        return shape, {**tensors, **softcap, **bias, "is_causal": True, **window}
-    options = draw_options(trial, shape)
     rows = trial.draw(values()).rng.random((b, h, n_q, 1)) < 0.5
     rows[0, 0, 0] = True
     dark = torch.as_tensor(rows)
+    if why.startswith("causal"):
+        softcap = trial.draw(option("softcap", None, 2.0))
+        bias = draw_bias(trial, shape, {}, trial.draw(choice(None, (True, True))), ("gaussian",))
+        window = trial.draw(option("window", None, 2))
+        mask = {"mask": ~dark} if why == "causal and mask" else {}
+        return shape, {**tensors, **softcap, **bias, "is_causal": True, **window, **mask}
+    options = draw_options(trial, shape)
     if why == "mask":
         options["mask"] = ~dark if trial.draw(st.booleans()) else (~dark).expand(b, h, n_q, n_k).contiguous()
     else:
@@ -160,7 +161,7 @@ def _range(trial: Trial) -> None:
 
 
 CHECKS = (
-    check("attention.empty_row", _empty_row, convention="attention.empty_row"),
+    check("attention.empty_row", _empty_row, convention="attention.empty_row", effort=1.5),
     check("attention.no_query", _no_query, effort=0.5),
     check("attention.hidden_poison", _hidden_poison),
     check("attention.range", _range),

@@ -13,7 +13,7 @@ from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.attention_options import draw_grouped
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import alive, constant, difference, equal
+from veriformer.verify.checks.laws import alive, constant, difference, equal, scaled
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.checks.agreement import agrees, gradients_agree
+from veriformer.verify.checks.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import alive, constant, equal, part_of, taken, total
@@ -87,7 +87,9 @@ def _no_target(trial: Trial) -> None:
     }
     if reduction == "mean" and trial.claims.convention("cross_entropy.no_target") == "nan":
         loss = trial.call(arguments).result
-        trial.require(bool(loss.value.isnan()), "the loss is not NaN, as claimed", f"bool({loss.expression}.isnan())")
+        trial.require(
+            bool(loss.value.isnan().all()), "the loss is not NaN, as claimed", f"bool({loss.expression}.isnan().all())"
+        )
         return
     zero = np.zeros(lead if reduction == "none" else ())
     cotangent = draw_cotangent(trial, zero.shape)
@@ -234,6 +236,7 @@ def _hidden_classes(trial: Trial) -> None:
         logits[0, target[0]] = -torch.inf
         logits[0, (target[0] + 1) % vocabulary] = 0.0
         loss = trial.call({"logits": logits, "target": given, "reduction": "sum"}).result
+        has_form(trial, loss, (), trial.dtype)
         e = loss.expression
         trial.require(bool(loss.value == torch.inf), "the loss of an impossible class is not inf", f"bool({e} == inf)")
         return

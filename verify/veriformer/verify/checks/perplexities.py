@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.checks.agreement import agrees, gradients_agree
+from veriformer.verify.checks.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import constant, equal
@@ -106,7 +106,9 @@ def _no_target(trial: Trial) -> None:
     if trial.claims.convention("cross_entropy.no_target") == "nan":
         result = trial.call(arguments).result
         trial.require(
-            bool(result.value.isnan()), "the perplexity is not NaN, as claimed", f"bool({result.expression}.isnan())"
+            bool(result.value.isnan().all()),
+            "the perplexity is not NaN, as claimed",
+            f"bool({result.expression}.isnan().all())",
         )
         return
     outcome = trial.call(arguments, wrt=("logits",), cotangent=trial.tensor(2.0))
@@ -127,6 +129,7 @@ def _range(trial: Trial) -> None:
         "target": ids(classes(rng, (n,), vocabulary)),
     }
     result = trial.call(arguments).result
+    has_form(trial, result, (), trial.dtype)
     finite = bool(result.value.isfinite())
     trial.require(finite, "the perplexity is not finite", f"bool({result.expression}.isfinite())")
     judge_with_gradients(trial, PERPLEXITY, arguments)

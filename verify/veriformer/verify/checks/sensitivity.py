@@ -1,12 +1,12 @@
-"""No argument is dead: what changes the formula's value changes the result, and what does not change gives it again."""
+"""No argument is dead: what changes the formula's value changes the result."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
+from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.family import over
-from veriformer.verify.checks.laws import difference
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import OPERATIONS
@@ -17,22 +17,15 @@ def _sensitivity(operation: Operation, trial: Trial) -> None:
     assert operation.changes is not None
     arguments, changed = operation.changes(trial)
     references = operation.exact(trial, arguments, sharp=False)
-    base = operation.parts(trial.call(arguments), arguments)
-    _repeats(trial, base, operation.parts(trial.call(arguments), arguments), references)
+    outcome = trial.call(arguments)
+    agrees(trial, operation, arguments, outcome, references)
+    trial.effective.clear()
+    base = operation.parts(outcome, arguments)
     for what, others in changed.items():
         wanted = operation.exact(trial, others, sharp=False)
         if any(_apart(a, b) for a, b in zip(references, wanted, strict=True)):
             found = operation.parts(trial.call(others), others)
             _differs(trial, what, base, found)
-
-
-def _repeats(trial: Trial, first: list[Observation], again: list[Observation], references: list[Reference]) -> None:
-    for a, b, reference in zip(first, again, references, strict=True):
-        bound = np.where(np.isinf(reference.exact), np.inf, 2.0 * reference.bound)
-        trial.judge(
-            trial.observe(difference, a, b), Reference(np.zeros_like(bound), bound, constant=True), "two equal calls"
-        )
-        trial.effective.pop()
 
 
 def _apart(a: Reference, b: Reference) -> bool:
