@@ -73,6 +73,19 @@ def test_halves_do_not_overflow_on_the_way_to_a_finite_gradient(attention):
     assert got["q"].abs().max() > 0
 
 
+@dtypes
+@backends
+@pytest.mark.parametrize("shift", [-(2.0**17), 2.0**17])
+def test_what_is_hidden_stays_hidden_however_low_or_high_the_rest(attention, shift, dtype):
+    q, k = small_integers(2, H, 13, 5, dtype=dtype), small_integers(2, G, 13, 5, dtype=dtype, seed=1)
+    v, g = tensors(dtype, n_q=13, n_k=13)[2:]
+    want, got = (
+        gradients(attention, q, k, v, g, is_causal=True, scale=1.0, bias=torch.full((13, 13), height))
+        for height in (0.0, shift)
+    )
+    assert all(torch.equal(got[name], want[name]) for name in want)
+
+
 @backends
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_arguments_are_left_alone(attention, options):

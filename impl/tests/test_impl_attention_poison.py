@@ -5,7 +5,8 @@ import torch
 
 from tests.attention_calls import ATTENTIONS, H, backends, coin, gradients, tensors
 from tests.attention_oracle import oracle
-from tests.derived_bounds import dtypes, judge, random
+from tests.derived_bounds import dtypes, forward_and_backward, judge, random
+from veriformer.impl.attention_backends.exclusion import VisibleScores, VisibleSum, weigh
 
 poisons = pytest.mark.parametrize("poison", [torch.nan, torch.inf, -torch.inf, "largest"], ids=str)
 
@@ -110,3 +111,29 @@ def test_dropout_draws_the_same_beside_poison(name, poison):
     got = call(poisoned(v, where, poison), poisoned(k, where, poison))
     judge_at((..., slice(9), slice(None)), got["o"], want["o"])
     judge_at((..., slice(9), slice(None)), got["q"], want["q"])
+
+
+def test_hidden_rows_take_no_part_in_a_sum_whatever_their_weights_gradients_are():
+    visible = coin(2, 7, 6, seed=7)
+    weights = random(2, 7, 6).masked_fill(~visible, 0)
+    rows, q, g = random(2, 6, 3), random(2, 7, 3), random(2, 7, 6, seed=1)
+    broken = rows.clone()
+    broken[0, 2, 1], broken[1, 4, 0] = torch.nan, torch.inf
+    met = torch.zeros(2, 7, 3, dtype=torch.bool)
+    met[0, :, 1], met[1, :, 0] = visible[0, :, 2], visible[1, :, 4]
+    for total in (weigh(weights, broken, visible), forward_and_backward(sum_of(visible), weights, broken, g=q)[0]):
+        assert torch.equal(total.isfinite(), ~met)
+        assert torch.equal(total[~met], (weights @ rows)[~met])
+    s, dq, dk = forward_and_backward(scores_of(visible), q, rows, g=g)
+    ds = g.masked_fill(~visible, 0)
+    assert torch.equal(s, (q @ rows.mT).masked_fill(~visible, 0))
+    assert torch.equal(dq, ds @ rows)
+    assert torch.equal(dk, ds.mT @ q)
+
+
+def sum_of(visible):
+    return lambda weights, rows: VisibleSum.apply(weights, rows, visible)
+
+
+def scores_of(visible):
+    return lambda q, k: VisibleScores.apply(q, k, visible)

@@ -183,6 +183,7 @@ def test_impossible_classes_that_happen_cost_everything():
     z = torch.tensor([[0.5, -torch.inf, 1.0]])
     assert cross_entropy(z, torch.tensor([1])) == torch.inf
     assert cross_entropy(z, torch.tensor([0]), label_smoothing=0.1) == torch.inf
+    assert cross_entropy(z, torch.tensor([1]), label_smoothing=1.0) == torch.inf
     assert cross_entropy(z, torch.tensor([[0.5, 0.5, 0.0]])) == torch.inf
     assert perplexity(z, torch.tensor([1])) == torch.inf
 

@@ -107,9 +107,7 @@ def _attend(work: Workspace, tiles: list[Tile], q: Tensor, k: Tensor, v: Tensor)
         work.add_weighed(o.mul_(decay), p, work.cols(v, tile), scores.hidden, tile)
         m = m_new
     empty = l == 0
-    l.masked_fill_(
-        ~(l > 0), 1
-    )  # where NaN, too: backward divides by it, and NaN would spread to keys this row cannot see
+    l.masked_fill_(~(l > 0), 1)  # NaN too: backward divides by l, and would carry NaN to keys that the row cannot see
     return o.mul_(survivor_scale(work.plan.dropout_p)).div_(l), m.masked_fill_(empty, torch.inf), l
 
 
