@@ -1,0 +1,178 @@
+"""Top-k and greedy choice (document 003, section 12)."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.generation.choices import highest, ranks
+from veriformer.spec.indexed import dimension, index, positive, real, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed
+from veriformer.spec.softmax import softmax, weight
+
+
+def top_k_filter(xp: Any, logits: Any, k: int) -> Any:
+    """The logits [..., V] with −∞ outside the k largest of the last axis; of equal ones the lower index is kept."""
+    return xp.where(ranks(logits) < k, logits, -math.inf)
+
+
+def greedy(logits: Any) -> NDArray[np.int64]:
+    """arg max_i p_i over the last axis of logits [..., V], which is that of the logits; the lowest of equals."""
+    return highest(logits)
+
+
+# Weights e^z whose sums and orders are exact, with ties.
+WEIGHTS = ((1,), (2, 1), (3, 3), (1, 2, 3), (4, 1, 4), (2, 2, 2), (5, 1, 2, 1), (1, 3, 3, 1))
+
+
+def logs(weights: tuple[int, ...]) -> NDArray[Any]:
+    """Logits whose softmax is in proportion to these weights."""
+    return np.array([sp.log(w) for w in weights], dtype=object)
+
+
+def _renormalised() -> Pairs:
+    z, kept, (i, j), n = vector("z"), vector("m"), index("i j"), dimension("n")
+    filtered = kept[i] * sp.exp(z[i]) / total(kept[j] * sp.exp(z[j]), j, n)
+    yield filtered, kept[i] * weight(i) / total(kept[j] * weight(j), j, n)
+
+
+def _order() -> Pairs:
+    z, (i, j), c, t = vector("z"), index("i j"), real("c"), positive("T")
+    yield t * ((z[i] / t + c) - (z[j] / t + c)), z[i] - z[j]
+    yield sp.log(weight(i) / weight(j)), z[i] - z[j]
+
+
+def _at_least_average() -> Pairs:
+    i, j, n = index("i"), index("j"), dimension("n")
+    yield n * weight(i) - 1, total(weight(i) - weight(j), j, n)
+
+
+def _kept(xp: Any, weights: tuple[int, ...], k: int) -> NDArray[np.bool_]:
+    return np.asarray(top_k_filter(xp, xp.asarray(logs(weights)), k).value != -sp.oo, dtype=bool)
+
+
+def _exactly_k() -> Pairs:
+    xp = Symbolic()
+    for weights in WEIGHTS:
+        for k in range(1, len(weights) + 1):
+            yield computed(int(_kept(xp, weights, k).sum())), sp.Integer(k)
+
+
+def _most_mass() -> Pairs:
+    xp = Symbolic()
+    for weights in WEIGHTS:
+        for k in range(1, len(weights) + 1):
+            mass = sum(w for w, kept in zip(weights, _kept(xp, weights, k), strict=True) if kept)
+            yield sp.Integer(mass), sp.Max(0, *map(sum, combinations(weights, k)), evaluate=False)
+
+
+def _formula() -> Pairs:
+    xp = Symbolic()
+    for weights in WEIGHTS:
+        for k in range(1, len(weights) + 1):
+            p, kept = softmax(xp, top_k_filter(xp, xp.asarray(logs(weights)), k)).value, _kept(xp, weights, k)
+            mass = sum(w for w, here in zip(weights, kept, strict=True) if here)
+            yield from ((computed(a), sp.Rational(w * int(b), mass)) for a, b, w in zip(p, kept, weights, strict=True))
+
+
+def _greedy_is_top_one() -> Pairs:
+    xp = Symbolic()
+    for weights in WEIGHTS:
+        z = xp.asarray(logs(weights))
+        yield computed(int(np.flatnonzero(_kept(xp, weights, 1))[0])), sp.Integer(int(greedy(z)))
+        yield sp.Integer(weights[int(greedy(z))]), sp.Max(0, *weights, evaluate=False)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    size = int(rng.integers(1, 7))
+    return {"logits": rng.normal(size=(2, size)), "k": int(rng.integers(1, size + 1))}
+
+
+_SOURCE = "12, Mathematical Formulation"
+
+EQUATIONS = (
+    Equation(
+        slug="top-k",
+        number=None,
+        title="Top-k sampling",
+        statement=r"\text{next\_token} \sim \text{Categorical}(\text{top-k}(p, k))",
+        sources=(Source("003", _SOURCE, 1489),),
+        symbols=(
+            Symbol("p", r"(0, 1)^V", "the probabilities of the next token"),
+            Symbol("k", r"\{1, \dots, V\}", "how many tokens are kept"),
+            Symbol("m_i", r"\{0, 1\}", "whether token i is kept"),
+        ),
+        assumptions=(
+            Assumption("at least one token is kept", lambda a: a["k"] >= 1),
+            Assumption("there are that many", lambda a: a["k"] <= a["logits"].shape[-1]),
+        ),
+        sample=_sample,
+        steps=(
+            Step(
+                slug="renormalised",
+                claim=r"A logit of $-\infty$ has weight 0, so softmax of the filtered logits is $p_i / \sum_{j} m_j "
+                "p_j$ on the kept set: filtering and renormalising are one, for any set and any V.",
+                identity=_renormalised,
+            ),
+            Step(
+                slug="order",
+                claim=r"The order of the probabilities is that of the logits, $\log(p_i / p_j) = z_i - z_j$, and "
+                "stays under a temperature and a shift: neither changes which k are kept.",
+                identity=_order,
+            ),
+            Step(
+                slug="exactly-k",
+                claim="Exactly k survive, also where the k-th is tied: the lower index stays.",
+                identity=_exactly_k,
+                scope=Scope.ENUMERATED,
+                scope_detail="eight distributions of up to 4 tokens, with and without ties, every k",
+            ),
+            Step(
+                slug="most-mass",
+                claim="No other k tokens have more probability.",
+                identity=_most_mass,
+                scope=Scope.ENUMERATED,
+                scope_detail="the same, against every subset of k",
+            ),
+            Step(
+                slug="formula",
+                claim="Softmax of what is computed is the renormalised distribution.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="the same",
+            ),
+        ),
+    ),
+    Equation(
+        slug="greedy",
+        number=None,
+        title="Greedy decoding",
+        statement=r"\text{next\_token} = \arg\max_{i} p_i",
+        sources=(Source("003", _SOURCE, 1478),),
+        symbols=(Symbol("p", r"(0, 1)^V", "the probabilities of the next token"),),
+        assumptions=(Assumption("there is a token", lambda a: a["logits"].shape[-1] > 0),),
+        sample=lambda rng: {"logits": rng.normal(size=(2, int(rng.integers(1, 7))))},
+        steps=(
+            Step(
+                slug="at-least-average",
+                claim=r"$n p_i - 1 = \sum_j (p_i - p_j)$, which is not negative for the largest: greedy decoding "
+                r"takes a token of probability $1/V$ at least, for any V.",
+                identity=_at_least_average,
+            ),
+            Step(
+                slug="top-one",
+                claim="It is top-k with k = 1, and what it takes is the largest.",
+                identity=_greedy_is_top_one,
+                scope=Scope.ENUMERATED,
+                scope_detail="eight distributions of up to 4 tokens, with and without ties",
+            ),
+        ),
+    ),
+)

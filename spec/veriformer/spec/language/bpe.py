@@ -1,0 +1,225 @@
+"""Byte-pair encoding: training and encoding (document 003, section 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed, fact
+
+Pair = tuple[bytes, bytes]
+
+
+def bpe_train(texts: Sequence[str], num_merges: int) -> list[Pair]:
+    """The merges, in the order in which they are learned: each joins a most frequent pair of neighbours.
+
+    Texts are sequences of UTF-8 bytes, not split any further; overlapping pairs all count; of equally frequent pairs
+    the one that comes first is taken. Fewer than num_merges are learned when no pair is left.
+    """
+    words = [_bytes(text) for text in texts]
+    merges: list[Pair] = []
+    while len(merges) < num_merges and (counts := pair_counts(words)):
+        merges.append(max(counts, key=lambda pair: counts[pair]))
+        words = [merged(word, merges[-1]) for word in words]
+    return merges
+
+
+def bpe_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
+    """The pieces of a text: while any merge applies, the earliest learned is done everywhere, left to right."""
+    ranks = {pair: rank for rank, pair in reversed(list(enumerate(merges)))}
+    pieces = _bytes(text)
+    while known := [pair for pair in pairwise(pieces) if pair in ranks]:
+        pieces = merged(pieces, min(known, key=lambda pair: ranks[pair]))
+    return pieces
+
+
+def pair_counts(words: Sequence[Sequence[bytes]]) -> Counter[Pair]:
+    """How often each pair of neighbours stands in the words, in the order of their first places."""
+    return Counter(pair for word in words for pair in pairwise(word))
+
+
+def merged(pieces: Sequence[bytes], pair: Pair) -> list[bytes]:
+    """The pieces with every occurrence of the pair joined, found from left to right without overlap."""
+    out: list[bytes] = []
+    rest = list(reversed(pieces))
+    while rest:
+        first = rest.pop()
+        out.append(first + rest.pop() if rest and (first, rest[-1]) == pair else first)
+    return out
+
+
+def _bytes(text: str) -> list[bytes]:
+    return [bytes([byte]) for byte in text.encode()]
+
+
+def _texts(longest: int) -> list[str]:
+    return ["".join(letters) for n in range(1, longest + 1) for letters in product("ab", repeat=n)]
+
+
+_MERGES = ((), ((b"a", b"b"),), ((b"a", b"a"), (b"aa", b"b")), ((b"b", b"a"), (b"a", b"ba"), (b"aba", b"b")))
+
+
+def _lossless() -> Pairs:
+    for text, merges in product(_texts(5), _MERGES):
+        yield _number(b"".join(bpe_encode(text, merges))), sp.Integer(int.from_bytes(text.encode()))
+    for text in ("naïve", "中文", "🙂é"):
+        yield fact(b"".join(bpe_encode(text, bpe_train([text], 2))).decode() == text)
+
+
+def _number(text: bytes) -> Any:
+    return computed(sp.Integer(int.from_bytes(text)))
+
+
+def _shorter() -> Pairs:
+    for text in _texts(5):
+        pieces = _bytes(text)
+        for pair in pair_counts([pieces]):
+            after = merged(pieces, pair)
+            yield computed(len(pieces)), sp.Integer(len(after) + after.count(b"".join(pair)))
+            yield computed(pair_counts([after])[pair]), sp.S.Zero
+
+
+def _most_frequent() -> Pairs:
+    for text in _texts(5):
+        merges = bpe_train([text], 2)
+        for k, pair in enumerate(merges):
+            counts = pair_counts([bpe_encode(text, merges[:k])])
+            yield sp.Integer(counts[pair]), sp.Max(0, *counts.values(), evaluate=False)
+
+
+def _training_is_encoding() -> Pairs:
+    for text in _texts(6):
+        merges, pieces = bpe_train([text], 3), _bytes(text)
+        for pair in merges:
+            pieces = merged(pieces, pair)
+        yield fact(bpe_encode(text, merges) == pieces)
+
+
+def _fully_encoded() -> Pairs:
+    for text, merges in product(_texts(5), _MERGES):
+        left = pair_counts([bpe_encode(text, merges)])
+        yield computed(sum(left[pair] for pair in set(merges))), sp.S.Zero
+
+
+def _not_shortest() -> Pairs:
+    merges = [(b"b", b"c"), (b"a", b"b"), (b"c", b"d")]
+    shortest = [b"ab", b"cd"]
+    yield fact({b"".join(pair) for pair in merges} >= set(shortest) and b"".join(shortest) == b"abcd")
+    yield computed(len(bpe_encode("abcd", merges))), sp.Integer(len(shortest) + 1)
+
+
+def _vocabulary() -> Pairs:
+    yield computed(sp.Integer(len(bytes(range(256))) + 50000 + 1)), sp.Integer(50257)
+
+
+def _example_length() -> Evidence:
+    return Evidence('the characters of "The cat sat on"', 18, len("The cat sat on"))
+
+
+def _characters() -> Evidence:
+    text = "é"
+    return Evidence('pairs that can be merged within "é", one character', len(text) - 1, len(bpe_train([text], 5)))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"texts": ["".join(rng.choice(list("abc"), size=int(rng.integers(1, 9))))], "num_merges": 3}
+
+
+EQUATIONS = (
+    Equation(
+        slug="byte-pair-encoding",
+        number=None,
+        title="Byte-pair encoding",
+        statement=r"\text{tokenize}(s) = [\text{vocab}[\tau_i] \mid \tau_i \in \mathrm{BPE\_segment}(s, M)]",
+        sources=(Source("003", "5, Mathematical Formulation", 324), Source("000", "11.3", 414)),
+        symbols=(
+            Symbol("s", r"\Sigma^*", "a text, as its UTF-8 bytes"),
+            Symbol("M", r"\mathbb{N}", "the learned merges, pairs of byte strings, in the order of learning"),
+            Symbol(r"\tau_i", r"\Sigma^*", "the pieces"),
+        ),
+        assumptions=(
+            Assumption("there is a text", lambda a: len(a["texts"]) > 0),
+            Assumption("the number of merges is not negative", lambda a: a["num_merges"] >= 0),
+        ),
+        sample=_sample,
+        steps=(
+            Step(
+                slug="lossless",
+                claim="The pieces join to the text, whatever the merges: joining neighbours keeps the bytes, and every "
+                "byte is a piece of its own, so nothing is unknown.",
+                identity=_lossless,
+                scope=Scope.ENUMERATED,
+                scope_detail="texts of a and b up to length 5, four lists of merges; three texts beyond ASCII",
+            ),
+            Step(
+                slug="shorter",
+                claim="A merge takes away one token for every pair it joins, and leaves none of that pair: in a run "
+                "of equal letters half of the overlapping pairs vanish unjoined.",
+                identity=_shorter,
+                scope=Scope.ENUMERATED,
+                scope_detail="texts of a and b up to length 5, every pair in them",
+            ),
+            Step(
+                slug="most-frequent",
+                claim="Each merge that is learned is a most frequent pair of the text as merged so far.",
+                identity=_most_frequent,
+                scope=Scope.ENUMERATED,
+                scope_detail="texts of a and b up to length 5, two merges",
+            ),
+            Step(
+                slug="training-is-encoding",
+                claim="Encoding the text that was trained on gives the pieces that training ended with.",
+                identity=_training_is_encoding,
+                scope=Scope.ENUMERATED,
+                scope_detail="texts of a and b up to length 6, three merges",
+            ),
+            Step(
+                slug="fully-encoded",
+                claim="No learned pair stands next to each other in the result.",
+                identity=_fully_encoded,
+                scope=Scope.ENUMERATED,
+                scope_detail="texts of a and b up to length 5, four lists of merges",
+            ),
+            Step(
+                slug="not-shortest",
+                claim='It is greedy: with merges bc, ab, cd the text "abcd" becomes a, bc, d, though ab, cd is shorter '
+                "and in the vocabulary.",
+                identity=_not_shortest,
+                scope=Scope.ENUMERATED,
+                scope_detail="one example",
+            ),
+            Step(
+                slug="vocabulary",
+                claim="256 bytes, 50,000 merges and one special token make the 50,257 tokens that are printed.",
+                identity=_vocabulary,
+                scope=Scope.ENUMERATED,
+                scope_detail="one number; that there are 50,000 merges is known of the model, not of the documents",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="length-of-the-example",
+                kind="wrong",
+                source=Source("003", "5, Simple Example", 292),
+                printed=r"\text{Input: The cat sat on (18 characters)}",
+                corrected=r"\text{14 characters}",
+                counterexample=_example_length,
+            ),
+            Erratum(
+                slug="bytes-not-characters",
+                kind="imprecise",
+                source=Source("000", "11.3", 414),
+                printed=r"\text{greedily merges frequent character pairs, handles any Unicode}",
+                corrected=r"\text{byte-level merges join pairs of byte strings, also within a character; that is why "
+                r"they handle any Unicode}",
+                counterexample=_characters,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,37 @@
+"""What embeddings and heads cost: N tokens of width d, a vocabulary of V, w bytes per element.
+
+FLOPs count matrix products. A lookup has none: as a product with one-hot rows it would have 2 N V d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from veriformer.spec.costs import symbol
+from veriformer.spec.lazy import sp
+
+
+def _embedding() -> tuple[Any, ...]:
+    n, d, vocabulary = symbol("N"), symbol("d"), symbol("V")
+    return 0, 2 * n * d, vocabulary * d
+
+
+def _head() -> tuple[Any, ...]:
+    n, d, vocabulary = symbol("N"), symbol("d"), symbol("V")
+    return 2 * n * d * vocabulary, n * d + vocabulary * d + n * vocabulary, vocabulary * d
+
+
+# FLOPs, elements that move at least, parameters.
+_OPERATIONS = {"token_embedding": _embedding, "lm_head": _head}
+
+
+def _of(operation: str) -> dict[str, Any]:
+    flops, moved, parameters = _OPERATIONS[operation]()
+    return {"FLOPs": sp.sympify(flops), "bytes": symbol("w") * moved, "parameters": parameters}
+
+
+def language_costs(operation: str) -> dict[str, Callable[[], Any]]:
+    """The costs of a lookup or a head, each worked out when it is asked for: records are made without SymPy."""
+    return {name: partial(lambda name: _of(operation)[name], name) for name in ("FLOPs", "bytes", "parameters")}

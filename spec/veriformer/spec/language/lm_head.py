@@ -1,0 +1,160 @@
+"""The head of a language model, and sharing its weight with the embeddings (equation 40)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.costs import symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, total, vector
+from veriformer.spec.language.costs_language import language_costs
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed
+from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.staged import Staged, symbols
+
+
+def lm_head(xp: Any, h: Any, weight: Any) -> Any:
+    """Logits h Eᵀ, shape [..., V], for h [..., d] and weight [V, d]: the softmax of (40) is not taken here."""
+    return xp.matmul(h, xp.swapaxes(weight, 0, 1))
+
+
+def lm_head_vjp(xp: Any, h: Any, weight: Any, g: Any) -> tuple[Any, Any]:
+    """dh = g E and dE = gᵀ h, summed over all positions."""
+    size, d = weight.shape
+    rows = int(np.prod(h.shape[:-1], dtype=int))
+    flat_g, flat_h = xp.reshape(g, (rows, size)), xp.reshape(h, (rows, d))
+    return xp.matmul(g, weight), xp.matmul(xp.swapaxes(flat_g, 0, 1), flat_h)
+
+
+def _logit(v: Any) -> Any:
+    """h · e_v for any width."""
+    c = sp.Dummy("c", integer=True)
+    return total(vector("h")[c] * vector("E")[v, c], c, dimension("d"))
+
+
+def _probability(v: Any) -> Any:
+    w = sp.Dummy("w", integer=True)
+    return sp.exp(_logit(v)) / total(sp.exp(_logit(w)), w, dimension("V"))
+
+
+def _ratio() -> Pairs:
+    v, w, c = index("v w c")
+    h, table = vector("h"), vector("E")
+    difference = total(h[c] * (table[v, c] - table[w, c]), c, dimension("d"))
+    yield _probability(v) / _probability(w), sp.exp(difference)
+
+
+def _hidden_gradient() -> Pairs:
+    v, t, a = index("v t a")
+    table = vector("E")
+    loss = sp.log(total(sp.exp(_logit(v)), v, dimension("V"))) - _logit(t)
+    mean = total(_probability(v) * table[v, a], v, dimension("V"))
+    yield sp.diff(loss, vector("h")[a]), mean - table[t, a]
+
+
+def _tied_gradient() -> Pairs:
+    # A model that does nothing between: h = E[i], logits E[i] Eᵀ, with a cotangent g_v each.
+    i, v, w, c, a = index("i v w c a")
+    g, table, size = vector("g"), vector("E"), dimension("V")
+    loss = total(g[v] * total(table[i, c] * table[v, c], c, dimension("d")), v, size)
+    as_table, as_head = total(g[v] * table[v, a], v, size), g[w] * table[i, a]
+    yield sp.diff(loss, table[w, a]), delta(i, w) * as_table + as_head
+
+
+def _saved() -> Pairs:
+    parameters = language_costs("lm_head")["parameters"]()
+    both = language_costs("token_embedding")["parameters"]() + parameters
+    yield computed(1 - parameters / both), sp.Rational(1, 2)
+    saved = (both - parameters).subs({symbol("V"): 50257, symbol("d"): 768})
+    yield computed(saved), sp.Integer(38597376)
+
+
+def _rank() -> Pairs:
+    for d in (1, 2):
+        h, table = symbols("h", d + 1, d), symbols("e", d + 1, d)
+        yield computed(sp.expand(sp.Matrix(h @ table.T).det(method="berkowitz"))), sp.S.Zero
+
+
+def _vjp() -> Pairs:
+    for shape in ((2,), (2, 2), (1, 2, 2)):
+        xp = Staged()
+        h, table, g = xp.symbols("h", *shape), xp.symbols("e", 3, 2), xp.symbols("g", *shape[:-1], 3)
+        dh, dtable = lm_head_vjp(xp, h, table, g)
+        yield inner(g, lm_head(xp, h, table)), inner(dh, h)
+        yield inner(g, lm_head(xp, h, table)), inner(dtable, table)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    size, d = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    return {"h": rng.normal(size=(2, 3, d)), "weight": rng.normal(size=(size, d))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="weight-tying",
+        number="40",
+        title="Weight tying",
+        statement=r"P(w_t | \text{context}) = \text{softmax}(\mathbf{h}_t E^T)",
+        sources=(
+            Source("002", "8.2", 972),
+            Source("000", "11.3", 430),
+            Source("001", "11.3", 569),
+            Source("003", "12, Mathematical Formulation", 1444),
+        ),
+        symbols=(
+            Symbol(r"\mathbf{h}_t", r"\mathbb{R}^{1 \times d_{\text{model}}}", "the last hidden state at position t"),
+            Symbol("E", r"\mathbb{R}^{V \times d_{\text{model}}}", "the embedding matrix, also used as the head"),
+        ),
+        assumptions=(
+            Assumption("hidden states are as wide as embeddings", lambda a: a["h"].shape[-1] == a["weight"].shape[-1]),
+        ),
+        sample=_sample,
+        formula=lm_head,
+        vjp=lm_head_vjp,
+        steps=(
+            Step(
+                slug="ratio",
+                claim=r"A logit is the inner product of the hidden state with a token's embedding, and two tokens "
+                r"differ by $P(v) / P(w) = e^{\mathbf{h} \cdot (\mathbf{e}_v - \mathbf{e}_w)}$.",
+                identity=_ratio,
+            ),
+            Step(
+                slug="hidden-gradient",
+                claim=r"$\partial \mathcal{L} / \partial \mathbf{h} = \sum_v p_v \mathbf{e}_v - \mathbf{e}_t$: the "
+                "hidden state is pushed from the embedding that is expected to the one that came.",
+                identity=_hidden_gradient,
+            ),
+            Step(
+                slug="tied-gradient",
+                claim=r"A tied weight gets the sum of two gradients. For $\mathbf{h} = E[i]$ they are $\delta_{iw} "
+                r"\sum_v g_v E_{va}$ from the lookup, for the token that was read, and $g_w E_{ia}$ from the head, for "
+                "every token. Any V and d.",
+                identity=_tied_gradient,
+            ),
+            Step(
+                slug="saved",
+                claim=r"Of $2 V d$ weights tying saves half, $V d$: 38,597,376 for V = 50,257 and d = 768.",
+                identity=_saved,
+            ),
+            Step(
+                slug="rank",
+                claim=r"Logits of any $d + 1$ positions for any $d + 1$ tokens have determinant 0: whatever the "
+                "network, its table of logits has rank d at most.",
+                identity=_rank,
+                scope=Scope.ENUMERATED,
+                scope_detail="d ≤ 2",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian products are the adjoints of the head, which is linear in each argument.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="V = 3, d = 2, one, two and 1 × 2 positions",
+            ),
+        ),
+        costs=language_costs("lm_head"),
+    ),
+)

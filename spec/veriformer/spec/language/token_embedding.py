@@ -1,0 +1,109 @@
+"""Token embeddings: taking a row of a table, and adding to it (equation 39)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, total, vector
+from veriformer.spec.language.costs_language import language_costs
+from veriformer.spec.lazy import sp
+from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.staged import Staged
+
+
+def token_embedding(xp: Any, ids: NDArray[np.int64], weight: Any) -> Any:
+    """E[ids], shape [..., d], for ids [...] and a table weight [V, d] (equation 39)."""
+    return weight[ids]
+
+
+def token_embedding_vjp(xp: Any, ids: NDArray[np.int64], weight: Any, g: Any) -> Any:
+    """dE[v] = Σ of g over the tokens that are v, shape [V, d]: rows that were not read get 0."""
+    size, d = weight.shape
+    reads = np.arange(size)[:, None] == ids.ravel()
+    return xp.matmul(reads.astype(np.float64), xp.reshape(g, (ids.size, d)))
+
+
+def _one_hot() -> Pairs:
+    (v, i, a), table = index("v i a"), vector("E")
+    yield total(delta(v, i) * table[v, a], v, dimension("V")), table[i, a]
+
+
+def _scatter_add() -> Pairs:
+    # o_tv is 1 where token t is v: the lookup of all tokens is the product o E.
+    (t, v, a, w, c), g, o, table = index("t v a w c"), vector("g"), vector("o"), vector("E")
+    row = total(o[t, v] * table[v, a], v, dimension("V"))
+    loss = total(total(g[t, a] * row, a, dimension("d")), t, dimension("T"))
+    yield sp.diff(loss, table[w, c]), total(o[t, w] * g[t, c], t, dimension("T"))
+
+
+def _repeated() -> Pairs:
+    # All T tokens are the same one, i.
+    (t, i, w, c), g, table = index("t i w c"), vector("g"), vector("E")
+    loss = total(g[t] * table[i, c], t, dimension("T"))
+    yield sp.diff(loss, table[w, c]), delta(i, w) * total(g[t], t, dimension("T"))
+
+
+def _vjp() -> Pairs:
+    for ids in (np.array([0, 2]), np.array([1, 1, 1]), np.array([[0, 1], [1, 2]]), np.array(2)):
+        xp = Staged()
+        table, g = xp.symbols("e", 3, 2), xp.symbols("g", *ids.shape, 2)
+        yield inner(g, token_embedding(xp, ids, table)), inner(token_embedding_vjp(xp, ids, table, g), table)
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    size, d = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    return {"ids": rng.integers(0, size, size=(2, 3)), "weight": rng.normal(size=(size, d))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="token-embedding",
+        number="39",
+        title="Token embeddings",
+        statement=r"\mathbf{e}_i = E[i] \in \mathbb{R}^{d_{\text{model}}}",
+        sources=(Source("002", "8.2", 965), Source("003", "6", 381), Source("003", "6", 415)),
+        symbols=(
+            Symbol("E", r"\mathbb{R}^{V \times d_{\text{model}}}", "the embedding matrix, one row per token"),
+            Symbol("i", r"\{0, \dots, V-1\}", "a token"),
+        ),
+        assumptions=(
+            Assumption("every token has a row", lambda a: bool((a["ids"] < a["weight"].shape[0]).all())),
+            Assumption("no token is negative", lambda a: bool((a["ids"] >= 0).all())),
+        ),
+        sample=_sample,
+        formula=token_embedding,
+        vjp=token_embedding_vjp,
+        steps=(
+            Step(
+                slug="one-hot",
+                claim=r"Taking a row is multiplying by a one-hot vector: $E[i]_a = \sum_v \delta_{vi} E_{va}$. So a "
+                "lookup is a linear layer, without its multiplications.",
+                identity=_one_hot,
+            ),
+            Step(
+                slug="scatter-add",
+                claim=r"With $o_{tv} = 1$ where token t is v, $\partial \mathcal{L} / \partial E_{wc} = \sum_t o_{tw} "
+                r"g_{tc}$: every token adds its cotangent to the row that it read, and a row that none read gets 0.",
+                identity=_scatter_add,
+            ),
+            Step(
+                slug="repeated",
+                claim="A token that stands T times gets the sum of its T cotangents, and no other row gets any: "
+                "writing instead of adding keeps only one of them.",
+                identity=_repeated,
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the adjoint of the lookup, which is linear in the table.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="V = 3, d = 2: two different tokens, one three times, a batch, and a single token",
+            ),
+        ),
+        costs=language_costs("token_embedding"),
+    ),
+)

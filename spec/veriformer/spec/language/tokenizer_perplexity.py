@@ -1,0 +1,152 @@
+"""Perplexity depends on the tokenizer, the probability of a text does not (documents 000 and 001, section 11.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed, fact
+from veriformer.spec.staged import Staged, pairs
+
+
+def perplexity_per_unit(xp: Any, logits: Any, target: NDArray[np.int64], units: int) -> Any:
+    """exp(−(1/U) Σ_t log P(x_t | x_{<t})): per character or byte, when the text has U of them.
+
+    logits [..., V], target [...]; with U the number of tokens it is the perplexity (41).
+    """
+    return xp.exp(cross_entropy(xp, logits, target, reduction="sum") / units)
+
+
+def perplexity_per_unit_vjp(xp: Any, logits: Any, target: NDArray[np.int64], units: int, g: Any) -> Any:
+    """d logits = g · (perplexity per unit) · (p − y) / U."""
+    share = g * perplexity_per_unit(xp, logits, target, units) / units
+    return cross_entropy_vjp(xp, logits, target, share, reduction="sum")[0]
+
+
+def _power() -> Pairs:
+    p, n, m = positive("P n m")
+    by_n = sp.Symbol("q", positive=True)
+    yield sp.exp(n / m * sp.log(by_n)).subs(by_n, p ** (-1 / n)), sp.exp(-sp.log(p) / m)
+
+
+def _merged() -> Pairs:
+    # The last two of n + 2 tokens become one, whose probability is the product of theirs.
+    x, t, n, units = vector("x"), index("t"), dimension("n"), positive("U")
+    a, b = positive("a b")
+    fine, coarse = total(x[t], t, n) + sp.log(a) + sp.log(b), total(x[t], t, n) + sp.log(a * b)
+    yield sp.exp(-fine / units), sp.exp(-coarse / units)
+    yield -fine / (n + 2) + coarse / (n + 1), coarse / ((n + 1) * (n + 2))
+
+
+_PIECES, _TEXT = ("hel", "lo", " wor", "ld"), "hello world"
+
+
+def _worked() -> Pairs:
+    yield fact("".join(_PIECES) == _TEXT)
+    yield computed(len(_PIECES)), sp.Integer(4)
+    yield computed(len(_TEXT)), sp.Integer(11)
+    text = sp.Rational(1, 2**44)
+    yield computed((1 / text) ** sp.Rational(1, len(_PIECES))), sp.Integer(2048)
+    yield computed((1 / text) ** sp.Rational(1, len(_TEXT))), sp.Integer(16)
+
+
+def _formula() -> Pairs:
+    for rows, units in ((1, 1), (2, 1), (3, 2)):
+        xp = Staged()
+        z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
+        chosen = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, target, strict=True)]
+        yield xp.in_full(perplexity_per_unit(xp, z, target, units).value[()]) ** units, 1 / sp.Mul(*chosen)
+
+
+def _vjp() -> Pairs:
+    xp = Staged()
+    z, g, target = xp.symbols("z", 2, 2), xp.symbols("g"), np.array([1, 0])
+    loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in zip(z.value, target, strict=True))
+    pulled = [xp.in_full(e) for e in perplexity_per_unit_vjp(xp, z, target, 2, g).value.ravel()]
+    yield from pairs(pulled, [g.value[()] * sp.diff(sp.exp(loss / 2), e) for e in z.value.ravel()])
+
+
+def _comparable() -> Evidence:
+    text = sp.Rational(1, 2**44)
+    by_pieces, by_letters = [((1 / text) ** sp.Rational(1, n)) ** sp.Rational(n, len(_TEXT)) for n in (4, 11)]
+    point = "11 letters of probability 2^-44, in 4 tokens and in 11: do the perplexities per letter differ"
+    return Evidence(point, True, bool(by_pieces != by_letters))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n = int(rng.integers(1, 5))
+    return {"logits": rng.normal(size=(n, 4)), "target": rng.integers(0, 4, size=n), "units": int(rng.integers(1, 12))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="tokenizer-perplexity",
+        number=None,
+        title="Perplexity and the tokenizer",
+        statement=r"\mathrm{PPL} = P(\text{text})^{-1/n}, \quad n \text{ tokens}",
+        sources=(Source("000", "11.2", 403), Source("001", "11.2", 542)),
+        symbols=(
+            Symbol("P", "(0, 1]", "the probability of the text"),
+            Symbol("n, m", r"\mathbb{N}", "into how many tokens two tokenizers cut the text"),
+            Symbol("U", r"\mathbb{N}", "how many characters, or bytes, the text has"),
+        ),
+        assumptions=(
+            Assumption("the text is not empty", lambda a: a["target"].size > 0 and a["units"] > 0),
+            Assumption("every logit is a real number", lambda a: bool(np.isfinite(a["logits"]).all())),
+        ),
+        sample=_sample,
+        formula=perplexity_per_unit,
+        vjp=perplexity_per_unit_vjp,
+        steps=(
+            Step(
+                slug="power",
+                claim=r"Two models that give a text the same probability, in n tokens and in m, have $\mathrm{PPL}_m = "
+                r"\mathrm{PPL}_n^{n/m}$: fewer tokens, higher perplexity, and no difference in quality.",
+                identity=_power,
+            ),
+            Step(
+                slug="merged",
+                claim=r"Merging two tokens into one of probability ab leaves the perplexity per character as it is. "
+                r"Per token, $\log \mathrm{PPL}$ grows by $-\log P(\text{text}) / ((n + 1) (n + 2))$, for any n.",
+                identity=_merged,
+            ),
+            Step(
+                slug="worked",
+                claim=r'"hello world" in 4 pieces and in 11 letters: with $P = 2^{-44}$ the perplexity is 2048 and 16.',
+                identity=_worked,
+                scope=Scope.ENUMERATED,
+                scope_detail="the printed example, with a probability of ours",
+            ),
+            Step(
+                slug="formula",
+                claim=r"What is computed is $P^{-1/U}$.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="up to 3 tokens, V = 2",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the statement's derivative.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 tokens, V = 2, 2 units",
+            ),
+        ),
+        errata=(
+            Erratum(
+                slug="comparable-per-character",
+                kind="imprecise",
+                source=Source("000", "11.2", 403),
+                printed=r"\text{PPL comparisons only valid with same tokenizer}",
+                corrected=r"\text{and the same text; perplexities per character compare across tokenizers}",
+                counterexample=_comparable,
+            ),
+        ),
+    ),
+)
