@@ -1,0 +1,177 @@
+"""Dropout: some entries become zero by chance, and the others grow to make up for it (equation 46)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.attention import attention
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, real, total, vector
+from veriformer.spec.layers.costs_layers import elementwise
+from veriformer.spec.layers.spelled import unfolded
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed
+from veriformer.spec.staged import Staged
+
+Mask = NDArray[np.bool_]
+
+
+def dropout(xp: Any, x: Any, p: float, *, keep: Mask | None = None) -> Any:
+    """x / (1 − p) where `keep`, else 0; with p = 1 all zeros, and x itself for `keep=None`, outside training.
+
+    keep has the shape of x, and each of its entries is true with probability 1 − p, independently of all others.
+    """
+    if keep is None:
+        return x
+    return xp.where(keep, x, 0) / (1 if p == 1 else 1 - xp.asarray(p))
+
+
+def dropout_vjp(xp: Any, x: Any, p: float, g: Any, *, keep: Mask | None = None) -> Any:
+    """dx = dropout(g) with the same mask: what was dropped has no gradient."""
+    return dropout(xp, g, p, keep=keep)
+
+
+def expected(f: Any, p: Any) -> Any:
+    """E f(m) for the factor m of one entry: 1 / (1 − p) with probability 1 − p, else 0."""
+    return (1 - p) * f(1 / (1 - p)) + p * f(sp.S.Zero)
+
+
+def factor_moment(a: Any, b: Any, p: Any) -> Any:
+    """E m_a m_b of independent factors: 1, and p / (1 − p) more where a = b."""
+    return 1 + delta(a, b) * p / (1 - p)
+
+
+def _mean() -> Pairs:
+    x, p = real("x p")
+    yield computed(expected(lambda m: m * x, p)), x
+    yield computed((1 - p) * x + p * 0), (1 - p) * expected(lambda m: m * x, p)
+
+
+def _variance() -> Pairs:
+    x, p = real("x p")
+    yield expected(lambda m: (m * x - x) ** 2, p), x**2 * p / (1 - p)
+    yield expected(lambda m: m**2, p), factor_moment(0, 0, p)
+    yield expected(lambda m: m, p) ** 2, factor_moment(0, 1, p)
+
+
+def _output() -> Pairs:
+    (a, b), n, p = index("a b"), dimension("n"), real("p")
+    w, v = vector("A"), vector("v")
+    square = total(total(factor_moment(a, b, p) * w[a] * v[a] * w[b] * v[b], a, n), b, n)
+    yield square - total(w[a] * v[a], a, n) ** 2, p / (1 - p) * total(w[a] ** 2 * v[a] ** 2, a, n)
+
+
+def _row_sum() -> Pairs:
+    # Weights that sum to one: the last is what the others leave.
+    (a, b), n, p = index("a b"), dimension("n"), real("p")
+    w = vector("A")
+    square = total(total(factor_moment(a, b, p) * w[a] * w[b], a, n), b, n)
+    yield square - total(w[a], a, n) ** 2, p / (1 - p) * total(w[a] ** 2, a, n)
+    yield total(1 / n**2, a, n) * p / (1 - p), p / ((1 - p) * n)
+
+
+def _masks() -> list[Mask]:
+    return [np.array([bool(k & 1), bool(k & 2)]) for k in range(4)]
+
+
+def _formula() -> Pairs:
+    xp, p = Symbolic(), real("p")
+    x = Staged().symbols("x", 2).value
+    for keep in _masks():
+        printed = [e / (1 - p) if k else sp.S.Zero for e, k in zip(x, keep, strict=True)]
+        yield from unfolded(dropout(xp, xp.asarray(x), p, keep=keep), printed)
+
+
+def _vjp() -> Pairs:
+    for keep in _masks():
+        xp, p = Staged(), real("p")
+        x, g = xp.symbols("x", 2), xp.symbols("g", 2)
+        yield from unfolded(dropout_vjp(xp, x, p, g, keep=keep), xp.gradient(dropout(xp, x, p, keep=keep), g, x))
+
+
+def _in_attention() -> Pairs:
+    for keep in _masks():
+        xp, p = Staged(), real("p")
+        q, k, v = xp.symbols("q", 1, 1, 1, 1), xp.symbols("k", 1, 1, 2, 1), xp.symbols("v", 1, 1, 2, 1)
+        o = attention(xp, q, k, v, keep=keep, dropout_p=p).value.ravel()[0]
+        e = [sp.exp(q.value.ravel()[0] * key) for key in k.value.ravel()]
+        dropped = dropout(xp, xp.asarray([x / sum(e) for x in e]), p, keep=keep).value
+        yield xp.in_full(o), sum(dropped * v.value.ravel())
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    p = float(rng.uniform(0, 0.9))
+    return {"x": rng.normal(size=(2, 3)), "p": p, "keep": rng.random((2, 3)) >= p}
+
+
+SYMBOLS = (
+    Symbol("p", "[0, 1)", "the probability that an entry is dropped"),
+    Symbol("m", r"\{0, \frac{1}{1 - p}\}", "the factor of an entry", "independent of all others"),
+)
+PROBABILITY = Assumption("p is a probability below one", lambda a: 0 <= a["p"] < 1)
+
+EQUATIONS = (
+    Equation(
+        slug="dropout",
+        number="46",
+        title="Dropout, and attention dropout",
+        statement=r"A_{\text{dropped}} = \text{Dropout}(\text{softmax}(QK^T/\sqrt{d_k}))",
+        sources=(Source("000", "11.1", 381), Source("001", "11.1", 489)),
+        symbols=(*SYMBOLS, Symbol("A", r"[0, 1]^{n \times n}", "attention weights, of which a row sums to one")),
+        assumptions=(PROBABILITY, Assumption("the mask covers the entries", lambda a: a["keep"].shape == a["x"].shape)),
+        sample=_sample,
+        formula=dropout,
+        vjp=dropout_vjp,
+        steps=(
+            Step(
+                slug="mean",
+                claim=r"With the factor $\frac{1}{1 - p}$ on what is kept, $E[m x] = x$: outside training nothing has "
+                r"to be scaled. Without it the mean would be $(1 - p) x$.",
+                identity=_mean,
+            ),
+            Step(
+                slug="variance",
+                claim=r"$\text{Var}(m x) = \frac{p}{1 - p} x^2$, so that $E[m_a m_b] = 1 + \delta_{ab} \frac{p}{1-p}$.",
+                identity=_variance,
+            ),
+            Step(
+                slug="output",
+                claim=r"An output $\sum_j m_j A_j v_j$ keeps its mean, and gets the variance $\frac{p}{1 - p} \sum_j "
+                r"A_j^2 v_j^2$.",
+                identity=_output,
+            ),
+            Step(
+                slug="row-sum",
+                claim=r"So does the sum of a row of weights: its mean stays 1, its variance is $\frac{p}{1 - p} "
+                r"\sum_j A_j^2$, least for even weights, $\frac{p}{(1 - p) n}$. The weights are not normalised again.",
+                identity=_row_sum,
+            ),
+            Step(
+                slug="formula",
+                claim="The formula zeroes what is dropped and divides the rest by 1 - p.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="all masks of 2 entries, every p",
+            ),
+            Step(
+                slug="in-attention",
+                claim="In attention it acts on the weights, after softmax and before the values.",
+                identity=_in_attention,
+                scope=Scope.ENUMERATED,
+                scope_detail="one query, all masks of 2 keys, every p",
+            ),
+            Step(
+                slug="vjp",
+                claim="The gradient passes the same mask with the same factor.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="all masks of 2 entries, every p",
+            ),
+        ),
+        costs=elementwise(2, arrays=3),
+    ),
+)

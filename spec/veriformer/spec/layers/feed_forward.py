@@ -1,0 +1,341 @@
+"""The feed-forward network, and dropout inside of it (equations 36 and 47)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, real, total, vector
+from veriformer.spec.layers.activations import ACTIVATIONS, activate, activate_vjp
+from veriformer.spec.layers.costs_layers import NETWORK
+from veriformer.spec.layers.dropout import PROBABILITY, Mask, dropout, dropout_vjp, expected, factor_moment
+from veriformer.spec.layers.dropout import SYMBOLS as DROPOUT_SYMBOLS
+from veriformer.spec.layers.linear import linear, linear_vjp
+from veriformer.spec.layers.spelled import unfolded
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed
+from veriformer.spec.staged import Staged
+
+
+def feed_forward(
+    xp: Any,
+    x: Any,
+    w1: Any,
+    b1: Any,
+    w2: Any,
+    b2: Any,
+    *,
+    activation: str = "gelu",
+    dropout_p: float = 0.0,
+    keep: Mask | None = None,
+) -> Any:
+    """dropout(σ(x W₁ + b₁)) W₂ + b₂ (36, 47).
+
+    x [..., d], W₁ [d, f], b₁ [f], W₂ [f, d_out], b₂ [d_out]; keep [..., f] holds the hidden entries that dropout
+    spares, None outside training; activation is one of `relu`, `sigmoid`, `tanh`, `gelu`.
+    """
+    h = dropout(xp, activate(xp, linear(xp, x, w1, b1), activation), dropout_p, keep=keep)
+    return linear(xp, h, w2, b2)
+
+
+def feed_forward_vjp(
+    xp: Any,
+    x: Any,
+    w1: Any,
+    b1: Any,
+    w2: Any,
+    b2: Any,
+    g: Any,
+    *,
+    activation: str = "gelu",
+    dropout_p: float = 0.0,
+    keep: Mask | None = None,
+) -> tuple[Any, Any, Any, Any, Any]:
+    """(dx, dW₁, db₁, dW₂, db₂): backwards through each layer, with z₁ and h₁ of the forward pass."""
+    z = linear(xp, x, w1, b1)
+    h = dropout(xp, activate(xp, z, activation), dropout_p, keep=keep)
+    dh, dw2, db2 = linear_vjp(xp, h, w2, g)
+    dz = activate_vjp(xp, z, dropout_vjp(xp, h, dropout_p, dh, keep=keep), activation)
+    dx, dw1, db1 = linear_vjp(xp, x, w1, dz)
+    return dx, dw1, db1, dw2, db2
+
+
+class Case:
+    """A network of symbols with its input and a cotangent of its output."""
+
+    def __init__(self, n: int, d: int, f: int, d_out: int) -> None:
+        self.xp = xp = Staged()
+        self.x, self.g = xp.symbols("x", n, d), xp.symbols("g", n, d_out)
+        self.weights = [xp.symbols("W", d, f), xp.symbols("b", f), xp.symbols("U", f, d_out), xp.symbols("c", d_out)]
+
+    def printed(self, sigma: Any, factors: Any = 1) -> Any:
+        """The statement, for σ as a function of SymPy and the factors of dropout."""
+        w1, b1, w2, b2 = (w.value for w in self.weights)
+        return (factors * np.frompyfunc(sigma, 1, 1)(self.x.value @ w1 + b1)) @ w2 + b2
+
+    def vjp_pairs(self, **options: Any) -> Pairs:
+        """Every gradient, ours and SymPy's."""
+        y = feed_forward(self.xp, self.x, *self.weights, **options)
+        ours = feed_forward_vjp(self.xp, self.x, *(*self.weights, self.g), **options)
+        for argument, gradient in zip((self.x, *self.weights), ours, strict=True):
+            left = [self.xp.in_full(e) for e in gradient.value.ravel()]
+            yield from unfolded(left, [self.xp.in_full(e) for e in self.xp.gradient(y, self.g, argument)])
+
+
+def sample(rng: np.random.Generator, activation: str | None = None) -> dict[str, Any]:
+    """Arguments of a network of two layers."""
+    d, f, d_out = (int(x) for x in rng.integers(1, 4, size=3))
+    shapes = {"x": (2, 3, d), "w1": (d, f), "b1": (f,), "w2": (f, d_out), "b2": (d_out,)}
+    chosen = activation or str(rng.choice(list(ACTIVATIONS)))
+    return {**{name: rng.normal(size=shape) for name, shape in shapes.items()}, "activation": chosen}
+
+
+def _sample_gelu(rng: np.random.Generator) -> dict[str, Any]:
+    return sample(rng, "gelu")
+
+
+def _sample_dropped(rng: np.random.Generator) -> dict[str, Any]:
+    a, p = sample(rng, "gelu"), float(rng.uniform(0, 0.9))
+    return {**a, "dropout_p": p, "keep": rng.random((2, 3, a["w1"].shape[1])) >= p}
+
+
+def _gelu(z: Any) -> Any:
+    return z * (1 + sp.erf(z / sp.sqrt(2))) / 2
+
+
+def _formula() -> Pairs:
+    for sizes in ((2, 1, 2, 1), (1, 2, 1, 2)):
+        case = Case(*sizes)
+        yield from unfolded(feed_forward(case.xp, case.x, *case.weights), case.printed(_gelu))
+
+
+def _position_wise() -> Pairs:
+    # A row alone, and among others that change all at once.
+    case = Case(2, 1, 2, 1)
+    alone = feed_forward(case.xp, case.x[1:], *case.weights)
+    moved = case.xp.asarray(np.array([[sp.Symbol("t", real=True)], [case.x.value[1, 0]]], dtype=object))
+    yield from unfolded(feed_forward(case.xp, moved, *case.weights)[1:], alone)
+    swapped = feed_forward(case.xp, case.x[::-1], *case.weights)
+    yield from unfolded(swapped, feed_forward(case.xp, case.x, *case.weights)[::-1])
+
+
+def _key_values() -> Pairs:
+    # Hidden unit c, whatever it has read, writes its row of W₂; the output is the sum of what all write.
+    (b, c, e), f = index("b c e"), dimension("f")
+    h, v = vector("h"), vector("V")
+    yield sp.diff(total(h[c] * v[c, b], c, f), v[e, b]), h[e]
+    yield total(h[c] * v[c, b], c, f + 1), total(h[c] * v[c, b], c, f) + h[f + 1] * v[f + 1, b]
+
+
+def _identity() -> Pairs:
+    for side in (1, -1):
+        xp = Staged()
+        x = xp.asarray([[side * sp.Symbol("x", positive=True)]])
+        y = feed_forward(xp, x, *_two_sided(xp), activation="relu")
+        yield computed(y.value[0, 0]), x.value[0, 0]
+
+
+def _two_sided(xp: Any) -> list[Any]:
+    return [xp.asarray(w) for w in ([[1, -1]], [0, 0], [[1], [-1]], [0])]
+
+
+def _vjp() -> Pairs:
+    yield from Case(2, 1, 1, 1).vjp_pairs()
+    yield from Case(1, 2, 2, 1).vjp_pairs(activation="tanh")
+
+
+def _dropped_mean() -> Pairs:
+    p, b, c = real("p"), real("b"), index("c")
+    h, w, f = vector("h"), vector("w"), dimension("f")
+    yield computed(total(expected(lambda m: m * h[c], p) * w[c], c, f) + b), total(h[c] * w[c], c, f) + b
+
+
+def _dropped_variance() -> Pairs:
+    (a, c), p, f = index("a c"), real("p"), dimension("f")
+    h, w = vector("h"), vector("w")
+    square = total(total(factor_moment(a, c, p) * h[a] * w[a] * h[c] * w[c], a, f), c, f)
+    yield square - total(h[a] * w[a], a, f) ** 2, p / (1 - p) * total(h[a] ** 2 * w[a] ** 2, a, f)
+
+
+def _dropped_formula() -> Pairs:
+    p = real("p")
+    for keep in ([True, False], [False, True], [True, True]):
+        case = Case(1, 1, 2, 1)
+        mask = np.array([keep])
+        y = feed_forward(case.xp, case.x, *case.weights, dropout_p=p, keep=mask)
+        factors = np.array([[1 / (1 - p) if k else sp.S.Zero for k in keep]], dtype=object)
+        yield from unfolded(y, case.printed(_gelu, factors))
+
+
+def _dropped_vjp() -> Pairs:
+    p, keep = real("p"), np.array([[True, False], [True, True]])
+    yield from Case(2, 1, 2, 1).vjp_pairs(activation="sigmoid", dropout_p=p, keep=keep)
+
+
+def _column_vectors() -> Evidence:
+    d, f = 1, 2
+    return Evidence("d = 1, d_ffn = 2, W₁ of 1 × 2 as declared: entries of x that W₁ x needs", f, d)
+
+
+def _before_or_after() -> Evidence:
+    after, before = (round(scale * x * math.erfc(-x / math.sqrt(2)) / 2, 3) for scale, x in ((2.0, 1.0), (1.0, 2.0)))
+    return Evidence("x W₁ = 1 is kept, p = 1/2, dropout between the first product and GELU", before, after)
+
+
+def _not_a_bottleneck() -> Evidence:
+    xp = Staged()
+    x = xp.asarray([[-2], [0], [3]])
+    y = feed_forward(xp, x, *_two_sided(xp), activation="relu")
+    lost = bool((x.value != y.value).any())
+    return Evidence("d = 1, d_ffn = 2, ReLU, W₁ = (1, -1) = W₂ᵀ, inputs -2, 0 and 3: something is lost", True, lost)
+
+
+SYMBOLS = (
+    Symbol(r"\mathbf{x}", r"\mathbb{R}^{n \times d_{\text{model}}}", "one row per token"),
+    Symbol("W_1", r"\mathbb{R}^{d_{\text{model}} \times d_{\text{ffn}}}", "the expansion"),
+    Symbol("W_2", r"\mathbb{R}^{d_{\text{ffn}} \times d_{\text{model}}}", "the contraction"),
+    Symbol(r"\mathbf{b}_1, \mathbf{b}_2", r"\mathbb{R}^{d_{\text{ffn}}}, \mathbb{R}^{d_{\text{model}}}", "biases"),
+)
+SHAPES = (
+    Assumption("the first layer takes what x has", lambda a: a["x"].shape[-1] == a["w1"].shape[0]),
+    Assumption("the second layer takes what the first gives", lambda a: a["w1"].shape[1] == a["w2"].shape[0]),
+    Assumption(
+        "there is one bias for each output",
+        lambda a: a["b1"].shape == a["w1"].shape[1:] and a["b2"].shape == a["w2"].shape[1:],
+    ),
+)
+
+EQUATIONS = (
+    Equation(
+        slug="feed-forward",
+        number="36",
+        title="The feed-forward network",
+        statement=r"\text{FFN}(\mathbf{x}) = \text{GELU}(\mathbf{x}W_1 + \mathbf{b}_1)W_2 + \mathbf{b}_2",
+        sources=(
+            Source("002", "7.1", 909),
+            Source("003", "11, Computational Flow", 1219),
+            Source("003", "11, Mathematical Formulation", 1237),
+            Source("004", "1.2", 61),
+        ),
+        symbols=SYMBOLS,
+        assumptions=SHAPES,
+        sample=_sample_gelu,
+        formula=feed_forward,
+        vjp=feed_forward_vjp,
+        steps=(
+            Step(
+                slug="formula",
+                claim="The formula is the statement.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1) and (1, 2, 1, 2)",
+            ),
+            Step(
+                slug="position-wise",
+                claim="A token's output depends on that token alone, and is the same at every position: tokens in "
+                "another order give the same outputs in that order.",
+                identity=_position_wise,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 tokens, (d, d_ffn, d_out) of (1, 2, 1)",
+            ),
+            Step(
+                slug="key-values",
+                claim=r"The network is a sum over hidden units: unit c reads the token with column c of $W_1$, and "
+                r"writes row c of $W_2$ times $h_c$; one unit more adds its own term and changes no other. It is a "
+                "memory whose entries do not compete, unlike those of attention.",
+                identity=_key_values,
+            ),
+            Step(
+                slug="identity",
+                claim=r"With ReLU and $d_{\text{ffn}} = 2 d$, weights $W_1 = (I, -I)$ and $W_2 = W_1^T$ give "
+                r"$\text{FFN}(x) = x$, as $\max(x, 0) - \max(-x, 0) = x$: the wide layer need not lose anything.",
+                identity=_identity,
+                scope=Scope.ENUMERATED,
+                scope_detail="d = 1, x of either sign; with these weights no two features meet",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative, for the input and all weights.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 1, 1) with gelu and (1, 2, 2, 1) with tanh",
+            ),
+        ),
+        costs=NETWORK,
+        errata=(
+            Erratum(
+                slug="weights-on-the-left",
+                kind="contradictory",
+                source=Source("003", "11, Mathematical Formulation", 1237),
+                printed=r"\text{FFN}(x) = W_2 \cdot \sigma(W_1 x + b_1) + b_2, \quad W_1 \in \mathbb{R}^{"
+                r"d_{\text{model}} \times d_{\text{ffn}}}",
+                corrected=r"\text{FFN}(x) = \sigma(x W_1 + b_1) W_2 + b_2 \text{ for weights of these shapes}",
+                counterexample=_column_vectors,
+            ),
+            Erratum(
+                slug="expansion-is-no-bottleneck",
+                kind="wrong",
+                source=Source("003", "11", 1197),
+                printed=r"\text{computational bottlenecks that force the model to compress information}",
+                corrected=r"\text{the hidden layer is wider than the input: nothing forces it to lose information}",
+                counterexample=_not_a_bottleneck,
+            ),
+        ),
+    ),
+    Equation(
+        slug="feed-forward-dropout",
+        number="47",
+        title="Dropout in the feed-forward network",
+        statement=r"\text{FFN}(\mathbf{x}) = W_2 \cdot \text{Dropout}(\text{GELU}(W_1 \mathbf{x}))",
+        sources=(Source("000", "11.1", 386), Source("001", "11.1", 498)),
+        symbols=(*SYMBOLS, *DROPOUT_SYMBOLS),
+        assumptions=(
+            *SHAPES,
+            Assumption(PROBABILITY.text, lambda a: 0 <= a["dropout_p"] < 1),
+        ),
+        sample=_sample_dropped,
+        formula=feed_forward,
+        vjp=feed_forward_vjp,
+        steps=(
+            Step(
+                slug="mean",
+                claim="Since only a linear layer follows, the mean over all masks is the output without dropout.",
+                identity=_dropped_mean,
+            ),
+            Step(
+                slug="variance",
+                claim=r"Its variance is $\frac{p}{1 - p} \sum_c h_c^2 W_{2,cb}^2$: noise in proportion to what each "
+                "hidden unit adds, hence dearest where few units do all the work.",
+                identity=_dropped_variance,
+            ),
+            Step(
+                slug="formula",
+                claim="Dropout acts on the hidden entries after GELU (here with biases, and rows as vectors).",
+                identity=_dropped_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="one token, two hidden units, masks that keep one or both, every p",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative for the mask that was drawn.",
+                identity=_dropped_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1), sigmoid, every p",
+            ),
+        ),
+        costs=NETWORK,
+        errata=(
+            Erratum(
+                slug="after-the-activation",
+                kind="imprecise",
+                source=Source("000", "11.1", 384),
+                printed=r"\text{FFN Dropout: Applied after first linear transformation}",
+                corrected=r"\text{applied after the activation, as (47) has it: GELU does not commute with a factor}",
+                counterexample=_before_or_after,
+            ),
+        ),
+    ),
+)

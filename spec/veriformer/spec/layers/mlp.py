@@ -1,0 +1,219 @@
+"""The forward pass of a network of two layers (equations 13 and 15; 14 is in `activations`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, real, total, vector
+from veriformer.spec.layers.costs_layers import LAYER, NETWORK
+from veriformer.spec.layers.feed_forward import SHAPES, Case, feed_forward, feed_forward_vjp, sample
+from veriformer.spec.layers.linear import linear, linear_vjp
+from veriformer.spec.layers.spelled import unfolded
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed
+from veriformer.spec.staged import Staged
+
+Five = tuple[Any, Any, Any, Any, Any]
+
+
+def mlp(xp: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, activation: str = "relu") -> Any:
+    """σ(x W₁ + b₁) W₂ + b₂ (13–15), for x [..., d_in]; activation is `relu`, `sigmoid`, `tanh` or `gelu`."""
+    return feed_forward(xp, x, w1, b1, w2, b2, activation=activation)
+
+
+def mlp_vjp(xp: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any, g: Any, *, activation: str = "relu") -> Five:
+    """(dx, dW₁, db₁, dW₂, db₂) for the cotangent g of the output (16–18)."""
+    return feed_forward_vjp(xp, x, w1, b1, w2, b2, g, activation=activation)
+
+
+def _linear_vjp(xp: Any, x: Any, w: Any, b: Any, g: Any) -> tuple[Any, Any, Any]:
+    return linear_vjp(xp, x, w, g)
+
+
+def _entry(x: Any, w: Any, i: Any, c: Any) -> Any:
+    a = sp.Dummy("a", integer=True)
+    return total(x(i, a) * w[a, c], a, dimension("d"))
+
+
+def _jacobian() -> Pairs:
+    (i, c, e, k), x, w = index("i c e k"), vector("x"), vector("W")
+    z = _entry(lambda i, a: x[i, a], w, i, c) + vector("b")[c]
+    yield sp.diff(z, w[e, k]), x[i, e] * delta(c, k)
+    yield sp.diff(z, vector("b")[k]), delta(c, k)
+    yield sp.diff(z, x[i, e]), w[e, c]
+
+
+def _affine() -> Pairs:
+    (i, c), t, x, y, w = index("i c"), real("t"), vector("x"), vector("y"), vector("W")
+    b = vector("b")[c]
+    mixed = _entry(lambda i, a: (1 - t) * x[i, a] + t * y[i, a], w, i, c) + b
+    ends = [_entry(lambda i, a, v=v: v[i, a], w, i, c) + b for v in (x, y)]
+    yield mixed, (1 - t) * ends[0] + t * ends[1]
+
+
+def _bias_as_weight() -> Pairs:
+    # Feature d + 1 is one; its weights are the biases.
+    (c, a), d, x, w = index("c a"), dimension("d"), vector("x"), vector("W")
+    extended = total((x[a] * (1 - delta(a, d + 1)) + delta(a, d + 1)) * w[a, c], a, d + 1)
+    yield extended.doit(), total(x[a] * w[a, c], a, d) + w[d + 1, c]
+
+
+def _first_formula() -> Pairs:
+    for n, d, f in ((2, 3, 2), (1, 1, 1)):
+        xp = Staged()
+        x, w, b = xp.symbols("x", n, d), xp.symbols("W", d, f), xp.symbols("b", f)
+        printed = [sum(r[a] * w.value[a, c] for a in range(d)) + b.value[c] for r in x.value for c in range(f)]
+        yield from unfolded(linear(xp, x, w, b), printed)
+
+
+def _first_vjp() -> Pairs:
+    xp = Staged()
+    x, w, b, g = xp.symbols("x", 2, 2), xp.symbols("W", 2, 3), xp.symbols("b", 3), xp.symbols("g", 2, 3)
+    y = linear(xp, x, w, b)
+    for argument, gradient in zip((x, w, b), _linear_vjp(xp, x, w, b, g), strict=True):
+        yield from unfolded(gradient, xp.gradient(y, g, argument))
+
+
+def _collapse() -> Pairs:
+    (a, c, k), d, f = index("a c k"), dimension("d"), dimension("f")
+    x, w, u, b, e = vector("x"), vector("W"), vector("U"), vector("b"), vector("c")
+    two = total((total(x[a] * w[a, c], a, d) + b[c]) * u[c, k], c, f) + e[k]
+    yield two, total(x[a] * total(w[a, c] * u[c, k], c, f), a, d) + total(b[c] * u[c, k], c, f) + e[k]
+
+
+def _formula() -> Pairs:
+    sigmas = {"sigmoid": lambda z: 1 / (1 + sp.exp(-z)), "tanh": lambda z: sp.tanh(z)}
+    for name, sigma in sigmas.items():
+        case = Case(2, 2, 2, 1)
+        y = mlp(case.xp, case.x, *case.weights, activation=name)
+        yield from unfolded([case.xp.in_full(e) for e in y.value.ravel()], case.printed(sigma))
+
+
+def _relu_formula() -> Pairs:
+    # The signs of the two hidden units are given, and the unit below zero is switched off.
+    xp = Staged()
+    p, q = sp.symbols("p q", positive=True)
+    u, b = xp.symbols("U", 2, 1), xp.symbols("c", 1)
+    y = mlp(xp, xp.asarray([[p]]), xp.asarray([[1, -q]]), xp.asarray([q, 0]), u, b)
+    yield computed(y.value[0, 0]), (p + q) * u.value[0, 0] + b.value[0]
+
+
+def _hidden_order() -> Pairs:
+    case = Case(1, 2, 3, 1)
+    w1, b1, w2, b2 = case.weights
+    y = mlp(case.xp, case.x, *case.weights, activation="tanh")
+    for order in ([1, 0, 2], [2, 0, 1]):
+        moved = mlp(case.xp, case.x, w1[:, order], b1[order], w2[order], b2, activation="tanh")
+        yield from unfolded(moved, y)
+
+
+def _sample_first(rng: np.random.Generator) -> dict[str, Any]:
+    a = sample(rng)
+    return {"x": a["x"], "w": a["w1"], "b": a["b1"]}
+
+
+SYMBOLS = (
+    Symbol(r"\mathbf{x}", r"\mathbb{R}^{1 \times d_{\text{in}}}", "the input, one row for each sample"),
+    Symbol("W^{(1)}", r"\mathbb{R}^{d_{\text{in}} \times d_{\text{hidden}}}", "the weights of the first layer"),
+    Symbol("W^{(2)}", r"\mathbb{R}^{d_{\text{hidden}} \times d_{\text{out}}}", "the weights of the second layer"),
+    Symbol(
+        r"\mathbf{b}^{(1)}, \mathbf{b}^{(2)}", r"\mathbb{R}^{d_{\text{hidden}}}, \mathbb{R}^{d_{\text{out}}}", "biases"
+    ),
+)
+
+EQUATIONS = (
+    Equation(
+        slug="mlp-first-layer",
+        number="13",
+        title="The first layer",
+        statement=r"\mathbf{z}^{(1)} = \mathbf{x} W^{(1)} + \mathbf{b}^{(1)}",
+        sources=(Source("002", "3.1", 426), Source("002", "2.1.1", 178), Source("002", "2.1.1", 143)),
+        symbols=SYMBOLS,
+        assumptions=(
+            Assumption("the weights take what x has", lambda a: a["x"].shape[-1] == a["w"].shape[0]),
+            Assumption("there is one bias for each output", lambda a: a["b"].shape == a["w"].shape[1:]),
+        ),
+        sample=_sample_first,
+        formula=linear,
+        vjp=_linear_vjp,
+        steps=(
+            Step(
+                slug="jacobian",
+                claim=r"$\partial z_{ic} / \partial W_{ek} = x_{ie} \delta_{ck}$, $\partial z_{ic} / \partial b_k = "
+                r"\delta_{ck}$ and $\partial z_{ic} / \partial x_{ie} = W_{ec}$: all that backpropagation needs.",
+                identity=_jacobian,
+            ),
+            Step(
+                slug="affine",
+                claim="A layer takes straight lines to straight lines, at the same pace.",
+                identity=_affine,
+            ),
+            Step(
+                slug="bias-as-weight",
+                claim="A bias is the weight of one more feature that is always 1.",
+                identity=_bias_as_weight,
+            ),
+            Step(
+                slug="formula",
+                claim="The formula is the statement, row by row.",
+                identity=_first_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n, d_in, d_hidden) of (2, 3, 2) and (1, 1, 1)",
+            ),
+            Step(
+                slug="vjp",
+                claim=r"$d\mathbf{x} = G W^T$, $dW = X^T G$, $d\mathbf{b} = \sum_i G_i$.",
+                identity=_first_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n, d_in, d_hidden) of (2, 2, 3)",
+            ),
+        ),
+        costs=LAYER,
+    ),
+    Equation(
+        slug="mlp",
+        number="15",
+        title="The second layer, and the whole network",
+        statement=r"\mathbf{z}^{(2)} = \mathbf{h}^{(1)} W^{(2)} + \mathbf{b}^{(2)}",
+        sources=(Source("002", "3.1", 426), Source("002", "2.1.1", 184)),
+        symbols=SYMBOLS,
+        assumptions=SHAPES,
+        sample=sample,
+        formula=mlp,
+        vjp=mlp_vjp,
+        steps=(
+            Step(
+                slug="collapse",
+                claim=r"Without the activation two layers are one: $(xW + b)U + c = x(WU) + (bU + c)$. What depth "
+                "adds comes from what stands between the products.",
+                identity=_collapse,
+            ),
+            Step(
+                slug="formula",
+                claim="The formula is the statement, for activations that are smooth.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1), sigmoid and tanh",
+            ),
+            Step(
+                slug="relu",
+                claim="With ReLU, units below zero drop out, and the others are linear: on each such region the "
+                "network is one layer.",
+                identity=_relu_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="two hidden units, one above and one below zero, by any amount",
+            ),
+            Step(
+                slug="hidden-order",
+                claim="The order of the hidden units means nothing: weights that compute the same are never unique.",
+                identity=_hidden_order,
+                scope=Scope.ENUMERATED,
+                scope_detail="3 hidden units, a swap and a cycle",
+            ),
+        ),
+        costs=NETWORK,
+    ),
+)

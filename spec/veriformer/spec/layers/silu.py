@@ -1,0 +1,143 @@
+"""SiLU: a number times its own sigmoid (document 003, stage 6)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import real
+from veriformer.spec.layers.activations import sigmoid
+from veriformer.spec.layers.costs_layers import elementwise
+from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed, rounds_to
+from veriformer.spec.staged import Staged, pairs
+
+
+def silu(xp: Any, x: Any) -> Any:
+    """x σ(x) with the sigmoid σ: without bound where e^{−x} overflows the format, though the result is then near 0."""
+    return x * sigmoid(xp, x)
+
+
+def silu_vjp(xp: Any, x: Any, g: Any) -> Any:
+    """dx = g ⊙ silu'(x)."""
+    return g * silu_slope(xp, x)
+
+
+def silu_slope(xp: Any, x: Any) -> Any:
+    """σ(x) (1 + x (1 − σ(x)))."""
+    s = sigmoid(xp, x)
+    return s * (1 + x * (1 - s))
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + sp.exp(-x))
+
+
+def _derivative() -> Pairs:
+    x = real("x")
+    s = _sigmoid(x)
+    yield sp.diff(x * s, x), s * (1 + x * (1 - s))
+    yield sp.diff(x * s, x), s + x * s * _sigmoid(-x)
+
+
+def _symmetry() -> Pairs:
+    x = real("x")
+    yield x * _sigmoid(x) - (-x) * _sigmoid(-x), x
+
+
+def _sharpened() -> Pairs:
+    x = sp.Symbol("x", positive=True)
+    beta = sp.Symbol("beta", positive=True)
+    yield computed(sp.limit(x * _sigmoid(beta * x), beta, sp.oo)), sp.Max(x, 0)
+    yield computed(sp.limit(-x * _sigmoid(-beta * x), beta, sp.oo)), sp.Max(-x, 0)
+
+
+def _lowest() -> float:
+    """Where the slope vanishes, 1 + x + e^x = 0, by bisection."""
+    low, high = -2.0, -1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if 1 + middle + math.exp(middle) < 0 else (low, middle)
+    return low
+
+
+def _minimum() -> Pairs:
+    x = real("x")
+    s = _sigmoid(x)
+    yield sp.diff(x * s, x), s**2 * (1 + (1 + x) * sp.exp(-x))
+    lowest = _lowest()
+    yield rounds_to(sp.Float(-lowest), "1.2785")
+    yield rounds_to(sp.Float(-lowest / (1 + math.exp(-lowest))), "0.2785")
+
+
+def _formula() -> Pairs:
+    x = real("x")
+    xp = Symbolic()
+    yield silu(xp, xp.asarray(x)).value[()], x * sp.exp(x) / (1 + sp.exp(x))
+
+
+def _vjp() -> Pairs:
+    xp = Staged()
+    x, g = xp.symbols("x", 2), xp.symbols("g", 2)
+    yield from pairs(silu_vjp(xp, x, g), xp.gradient(silu(xp, x), g, x))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"x": rng.normal(size=(2, 3)) * 3}
+
+
+EQUATIONS = (
+    Equation(
+        slug="silu",
+        number=None,
+        title="SiLU",
+        statement=r"\text{SiLU}(x) = x \cdot \sigma(x)",
+        sources=(Source("003", "11, Mathematical Formulation", 1299),),
+        symbols=(
+            Symbol("x", r"\mathbb{R}", "the pre-activation"),
+            Symbol(r"\sigma", r"\mathbb{R} \to (0, 1)", "the sigmoid"),
+        ),
+        assumptions=(Assumption("the pre-activations are numbers", lambda a: bool(np.isfinite(a["x"]).all())),),
+        sample=_sample,
+        formula=silu,
+        vjp=silu_vjp,
+        steps=(
+            Step(
+                slug="derivative",
+                claim=r"$\text{SiLU}' = \sigma (1 + x (1 - \sigma)) = \sigma(x) + x \sigma(x) \sigma(-x)$.",
+                identity=_derivative,
+            ),
+            Step(
+                slug="symmetry",
+                claim=r"$\text{SiLU}(x) - \text{SiLU}(-x) = x$, as for GELU and ReLU.",
+                identity=_symmetry,
+            ),
+            Step(
+                slug="sharpened",
+                claim=r"$x \sigma(\beta x)$ becomes ReLU as $\beta$ grows: SiLU is one of a family of soft switches.",
+                identity=_sharpened,
+            ),
+            Step(
+                slug="minimum",
+                claim=r"$\text{SiLU}' = \sigma^2 (1 + (1 + x) e^{-x})$, which vanishes where $1 + x + e^x = 0$, at x = "
+                "-1.2785: it is not monotone, and its least value is -0.2785.",
+                identity=_minimum,
+                scope=Scope.NUMERIC,
+                scope_detail="the zero of the slope by bisection",
+            ),
+            Step(slug="formula", claim="The formula is the statement, for every x.", identity=_formula),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian product is the formula's derivative.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="2 entries",
+            ),
+        ),
+        costs=elementwise(4),
+    ),
+)
