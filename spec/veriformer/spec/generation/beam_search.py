@@ -59,7 +59,7 @@ def _continuations(step: Scorer, live: list[Hypothesis]) -> Iterator[Hypothesis]
 
 
 def _table(seed: int, size: int) -> Scorer:
-    """Made-up log-probabilities, rational numbers that depend on the whole text; no two sums of them are likely equal."""
+    """Made-up log-probabilities: rational numbers that depend on the whole text."""
 
     def row(ids: Any) -> list[Any]:
         state = seed
@@ -160,7 +160,7 @@ EQUATIONS = (
         slug="beam-search",
         number=None,
         title="Beam search",
-        statement=r"\arg\max_{x} \frac{1}{n^\alpha} \sum_{t=1}^{n} \log P(x_t | x_{<t})",
+        statement=r"\mathrm{arg}\max_{x} \frac{1}{n^\alpha} \sum_{t=1}^{n} \log P(x_t | x_{<t})",
         sources=(Source("003", "12, Mathematical Formulation", 1521),),
         symbols=(
             Symbol("b", r"\mathbb{N}", "the width, how many hypotheses are kept at each step"),

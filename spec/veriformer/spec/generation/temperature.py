@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.generation.choices import exact_values
 from veriformer.spec.indexed import dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -19,7 +22,8 @@ def temperature_scale(xp: Any, logits: Any, temperature: float) -> Any:
 
     The maximum is taken before the division, so that the largest exponent is exactly 0 for the smallest T.
     """
-    e = xp.exp((logits - xp.max(logits, axis=-1, keepdims=True)) / temperature)
+    exponent = (logits - xp.max(logits, axis=-1, keepdims=True)) / temperature
+    e = xp.exp(xp.where(_vanishing(exponent), -math.inf, exponent))
     return e / xp.sum(e, axis=-1, keepdims=True)
 
 
@@ -27,6 +31,12 @@ def temperature_scale_vjp(xp: Any, logits: Any, temperature: float, g: Any) -> A
     """d logits = p ⊙ (g − Σ_j p_j g_j) / T."""
     p = temperature_scale(xp, logits, temperature)
     return p * (g - xp.sum(p * g, axis=-1, keepdims=True)) / temperature
+
+
+def _vanishing(exponent: Any) -> NDArray[np.bool_]:
+    """Where e^x is 0 in every format, however the quotient x was rounded or has overflowed; a symbol's never is."""
+    below = np.less(exact_values(exponent), -1e4, dtype=object)
+    return np.asarray(np.equal(below, True, dtype=object), dtype=bool)
 
 
 def _weight(i: Any, s: Any) -> Any:

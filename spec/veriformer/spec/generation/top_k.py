@@ -102,7 +102,7 @@ EQUATIONS = (
         slug="top-k",
         number=None,
         title="Top-k sampling",
-        statement=r"\text{next\_token} \sim \text{Categorical}(\text{top-k}(p, k))",
+        statement=r"\text{next token} \sim \text{Categorical}(\text{top-k}(p, k))",
         sources=(Source("003", _SOURCE, 1489),),
         symbols=(
             Symbol("p", r"(0, 1)^V", "the probabilities of the next token"),
@@ -154,7 +154,7 @@ EQUATIONS = (
         slug="greedy",
         number=None,
         title="Greedy decoding",
-        statement=r"\text{next\_token} = \arg\max_{i} p_i",
+        statement=r"\text{next token} = \mathrm{arg}\max_{i} p_i",
         sources=(Source("003", _SOURCE, 1478),),
         symbols=(Symbol("p", r"(0, 1)^V", "the probabilities of the next token"),),
         assumptions=(Assumption("there is a token", lambda a: a["logits"].shape[-1] > 0),),

@@ -117,7 +117,7 @@ EQUATIONS = (
         slug="top-p",
         number=None,
         title="Nucleus (top-p) sampling",
-        statement=r"\text{next\_token} \sim \text{Categorical}(\{i : \sum_{j \in \text{top}(p)} p_j \leq p\})",
+        statement=r"\text{next token} \sim \text{Categorical}(\{i : \sum_{j \in \text{top}(p)} p_j \leq p\})",
         sources=(Source("003", _SOURCE, 1506), Source("003", _SOURCE, 1510)),
         symbols=(
             Symbol("p_j", "(0, 1)", "the probability of token j"),

@@ -121,7 +121,7 @@ EQUATIONS = (
         slug="unigram-segmentation",
         number=None,
         title="Unigram segmentation",
-        statement=r"\arg\max_{\tau_1 \cdots \tau_k = s} \sum_{i=1}^k \log P(\tau_i)",
+        statement=r"\mathrm{arg}\max_{\tau_1 \cdots \tau_k = s} \sum_{i=1}^k \log P(\tau_i)",
         sources=(Source("000", "11.3", 415), Source("001", "11.3", 554)),
         symbols=(
             Symbol("s", r"\Sigma^*", "a text of n characters"),

@@ -79,7 +79,7 @@ EQUATIONS = (
         slug="inner-product-search",
         number=None,
         title="Maximum inner product search",
-        statement=r"\mathbf{v}^* = \arg\max_{\mathbf{v} \in \mathcal{V}} \mathbf{q}^T \mathbf{v}",
+        statement=r"\mathbf{v}^* = \mathrm{arg}\max_{\mathbf{v} \in \mathcal{V}} \mathbf{q}^T \mathbf{v}",
         sources=(Source("002", "4.3", 591),),
         symbols=(
             Symbol(r"\mathbf{q}", r"\mathbb{R}^d", "a query"),
