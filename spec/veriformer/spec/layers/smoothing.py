@@ -96,7 +96,7 @@ EQUATIONS = (
         number="48",
         title="Label smoothing",
         statement=r"y_{\text{smooth}} = (1-\alpha) y_{\text{true}} + \frac{\alpha}{V} \mathbf{1}",
-        sources=(Source("000", "11.4", 440), Source("001", "11.4", 582)),
+        sources=(Source("000", "11.4", 440), Source("001", "11.4", 581)),
         symbols=(
             Symbol(r"y_{\text{true}}", r"\{0, 1\}^V", "the one-hot target", "one at t"),
             Symbol(r"\alpha", "[0, 1]", "the share that all classes divide"),
