@@ -7,10 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from veriformer.spec import costs
 from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
 from veriformer.spec.generation.beam_search import beam_search
 from veriformer.spec.generation.calibration import expected_calibration_error
 from veriformer.spec.generation.claims import CLAIMS
+from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.generation.temperature import temperature_scale, temperature_scale_vjp
 from veriformer.spec.generation.top_k import greedy, top_k_filter
 from veriformer.spec.generation.top_p import mass_before, top_p_filter
@@ -31,6 +33,22 @@ def floats(x):
 def temperature_route(a):
     rows = [[C.exp(C.mpf(z) / C.mpf(a["temperature"])) for z in row] for row in a["logits"]]
     return [[e / C.fsum(row) for e in row] for row in rows]
+
+
+class Counting(Float):
+    """Float64 that counts the entries of what it computes with."""
+
+    count = 0
+
+    def apply(self, operation, /, *operands, **options):
+        self.count += max(np.size(getattr(x, "value", x)) for x in operands)
+        return super().apply(operation, *operands, **options)
+
+
+def test_operations_by_counting():
+    xp = Counting()
+    temperature_scale(xp, xp.asarray(np.ones((4, 5))), 2.0)
+    assert xp.count == costs.evaluate(temperature_costs()["other operations"](), N=4, d=5)
 
 
 def calibration_route(a):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec import costs
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.generation.choices import exact_values
+from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.indexed import dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -69,11 +69,9 @@ def _entropy() -> Pairs:
 
 
 def _cold() -> Pairs:
-    # k scores share the maximum, the others lie by a > 0 and b > 0 below it.
-    t, a, b, k = positive("T a b k")
-    top = 1 / (k + sp.exp(-a / t) + sp.exp(-b / t))
-    yield computed(sp.limit(top, t, 0, "+")), 1 / k
-    yield computed(sp.limit(top * sp.exp(-a / t), t, 0, "+")), sp.S.Zero
+    z, (i, j), t, gap = vector("z"), index("i j"), positive("T"), positive("a")
+    yield 1 / _weight(i, 1 / t), total(sp.exp(-(z[i] - z[j]) / t), j, dimension("n"))
+    yield computed(sp.limit(sp.exp(-gap / t), t, 0, "+")), sp.S.Zero
 
 
 def _hot() -> Pairs:
@@ -156,10 +154,10 @@ EQUATIONS = (
             ),
             Step(
                 slug="cold",
-                claim=r"As T goes to 0, k scores that share the maximum get $1 / k$ each and all others 0.",
+                claim=r"$1 / p_i = \sum_j e^{-(z_i - z_j) / T}$. For a largest score the terms of those that share it "
+                "are 1, and the others, with a gap, go to 0 with T: k scores that share the maximum get "
+                "$1 / k$ each, and so nothing is left for the rest.",
                 identity=_cold,
-                scope=Scope.ENUMERATED,
-                scope_detail="any k, two other scores at any distance below",
             ),
             Step(
                 slug="hot",
@@ -181,7 +179,7 @@ EQUATIONS = (
                 scope_detail="shapes (1), (3) and (2, 2), any T",
             ),
         ),
-        costs=costs.lazily("softmax"),
+        costs=temperature_costs(),
         errata=(
             Erratum(
                 slug="ties-stay-random",

@@ -12,7 +12,7 @@ from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import rounds_to
+from veriformer.spec.optimization.printed import computed, rounds_to
 from veriformer.spec.softmax import weight
 from veriformer.spec.staged import Staged, pairs
 
@@ -58,6 +58,12 @@ def _own_position_only() -> Pairs:
     row = sp.log(total(sp.exp(z[t, j]), j, size)) - total(y[t, j] * z[t, j], j, size)
     gradient = sp.exp(z[s, k]) / total(sp.exp(z[s, j]), j, size) - y[s, k]
     yield sp.diff(total(row, t, dimension("T")), z[s, k]), gradient
+
+
+def _surprise() -> Pairs:
+    p = sp.Symbol("p", positive=True)
+    yield computed(sp.diff(-sp.log(p), p) * p), -sp.S.One
+    yield -sp.log(p) + sp.log(90 * p), sp.log(90)
 
 
 def _formula() -> Pairs:
@@ -131,6 +137,12 @@ EQUATIONS = (
                 claim=r"$\partial \mathcal{L} / \partial z_{sk} = p_{sk} - y_{sk}$: the logits of a position learn "
                 "from the token at that position alone, one-hot y, any T and V.",
                 identity=_own_position_only,
+            ),
+            Step(
+                slug="surprise",
+                claim=r"The loss of a token, $-\log p$, is 0 at p = 1 and falls with slope $-1/p$, steepest where p is "
+                r"small: a token that was given 1% costs $\log 90 = 4.5$ more than one that was given 90%.",
+                identity=_surprise,
             ),
             Step(
                 slug="formula",
