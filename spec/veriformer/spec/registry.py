@@ -89,6 +89,17 @@ _MODULES = (
     "layers.smoothing",
     "layers.xavier",
     "layers.weights",
+    "blocks.attention_branch",
+    "blocks.feed_forward_branch",
+    "blocks.pre_norm",
+    "blocks.post_norm",
+    "blocks.costs_block",
+    "efficient.cache",
+    "efficient.int8",
+    "efficient.cached_attention",
+    "efficient.linear_recurrence",
+    "efficient.costs_cache",
+    "efficient.costs_attention",
 )
 
 

@@ -1,0 +1,210 @@
+"""The Transformer block by a second route, its gradients against torch, its paths, its costs, and its claims."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
+from veriformer.spec.blocks.block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.blocks.claims import CLAIMS
+from veriformer.spec.blocks.costs_block import COSTS
+from veriformer.spec.blocks.printed import parameters
+from veriformer.spec.registry import select
+from veriformer.spec.staged import entries
+
+torch.set_num_threads(1)
+XP, FP64 = Float(), Rounded(FORMATS["fp64"])
+# Two computations with 300 bits agree when they are rounded to fp64.
+EXACT = Exact(300)
+C = EXACT.context
+D = 4
+
+
+def floats(x):
+    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
+
+
+def arguments(heads=2, groups=1, n=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(2, n, D)), parameters(rng, D, heads, groups, 5)
+
+
+def run(x, params, xp=XP, **options):
+    return floats(transformer_block(xp, xp.asarray(x), params, **options))
+
+
+def norm_of(row, weight, bias, eps):
+    mean = C.fsum(row) / len(row)
+    root = C.sqrt(C.fsum(e * e for e in row) / len(row) - mean**2 + C.mpf(eps))
+    return np.array([w * (e - mean) / root + b for e, w, b in zip(row, weight, bias, strict=True)], dtype=object)
+
+
+def attend(h, p, heads, groups, causal, hidden):
+    """Token by token and head by head, in plain sums."""
+    out = np.full((len(h), D), C.mpf(0), dtype=object)
+    for i, a in product(range(len(h)), range(heads)):
+        g, mine = a * groups // heads, slice(2 * a, 2 * a + 2)
+        own = slice(2 * g, 2 * g + 2)
+        seen = [j for j in range(len(h)) if not hidden[j] and not (causal and j > i)]
+        q = h[i] @ p["w_q"][:, mine]
+        e = [C.exp(q @ (h[j] @ p["w_k"][:, own]) / C.sqrt(2)) for j in seen]
+        for weight, j in zip(e, seen, strict=True):
+            out[i] += weight / C.fsum(e) * (h[j] @ p["w_v"][:, own]) @ p["w_o"][mine]
+    return out
+
+
+ACTIVATIONS = {
+    "gelu": lambda z: z * C.ncdf(z),
+    "relu": lambda z: max(z, C.mpf(0)),
+    "tanh": C.tanh,
+    "sigmoid": lambda z: 1 / (1 + C.exp(-z)),
+}
+
+
+def route(x, params, *, num_heads, num_kv_heads=None, norm="pre", activation="gelu", is_causal=False, **more):
+    p, eps = {name: EXACT.asarray(a).value for name, a in params.items()}, more.get("eps", 1e-5)
+    norms = [
+        lambda h, i=i: np.array([norm_of(r, p[f"norm{i}_weight"], p[f"norm{i}_bias"], eps) for r in h]) for i in (1, 2)
+    ]
+    out = []
+    for b, text in enumerate(EXACT.asarray(x).value):
+        hidden = [False] * len(text) if "attention_mask" not in more else [e == 0 for e in more["attention_mask"][b]]
+
+        def attention(h, hidden=hidden):
+            return attend(h, p, num_heads, num_kv_heads or num_heads, is_causal, hidden)
+
+        def network(h):
+            return np.frompyfunc(ACTIVATIONS[activation], 1, 1)(h @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+
+        for branch, normalise in zip((attention, network), norms, strict=True):
+            text = text + branch(normalise(text)) if norm == "pre" else normalise(text + branch(text))
+        out.append(text)
+    return np.array(out)
+
+
+MASK = np.array([[1, 1, 0], [0, 1, 1]])
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"is_causal": True, "activation": "relu"},
+        {"attention_mask": MASK, "activation": "tanh", "eps": 0.1},
+        {"activation": "sigmoid", "num_kv_heads": None},
+    ],
+    ids=str,
+)
+def test_by_two_routes(norm, more):
+    options = {"num_heads": 2, "num_kv_heads": 1} | more
+    x, params = arguments(groups=options["num_kv_heads"] or 2)
+    assert (
+        run(x, params, EXACT, norm=norm, **options).tolist() == floats(route(x, params, norm=norm, **options)).tolist()
+    )
+
+
+@pytest.mark.parametrize("slug", ["block-first-norm", "block-attention", "block-output", "post-norm-block"])
+def test_sampled_arguments_by_two_routes(slug):
+    (equation,), rng = select(slug), np.random.default_rng(2)
+    a = equation.sample(rng)
+    while a["x"].shape[-1] != D:
+        a = equation.sample(rng)
+    if equation.formula is attention_sublayer:
+        a["params"] |= {"w2": 0 * a["params"]["w2"], "b2": 0 * a["params"]["b2"]}
+    x = a.pop("x")
+    ours = floats(equation.formula(EXACT, EXACT.asarray(x), **a))
+    assert ours.tolist() == floats(route(x, **a)).tolist()
+
+
+def torch_block(x, p, norm, causal, eps):
+    def normalise(h, i):
+        return torch.nn.functional.layer_norm(h, h.shape[-1:], p[f"norm{i}_weight"], p[f"norm{i}_bias"], eps)
+
+    def attention(h):
+        q, k, v = ((h @ p[f"w_{z}"]).unflatten(-1, (-1, 2)).transpose(1, 2) for z in "qkv")
+        o = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+        return o.transpose(1, 2).flatten(-2) @ p["w_o"]
+
+    def network(h):
+        return torch.nn.functional.gelu(h @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+
+    for i, branch in ((1, attention), (2, network)):
+        x = x + branch(normalise(x, i)) if norm == "pre" else normalise(x + branch(x), i)
+    return x
+
+
+def assert_within(reference, got):
+    exact, bound = FP64.judgeable(reference)
+    assert exact.shape == got.shape
+    assert (abs(got.detach().numpy() - exact) <= bound).all()
+    assert (abs(exact) > bound).any()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_gradients_are_those_of_autograd(norm):
+    x, params = arguments(heads=4, groups=2)
+    tensors = {name: torch.tensor(a, requires_grad=True) for name, a in ({"x": x} | params).items()}
+    y = torch_block(tensors["x"], tensors, norm, True, 1e-3)
+    g = np.random.default_rng(5).normal(size=x.shape)
+    options = {"num_heads": 4, "num_kv_heads": 2, "norm": norm, "is_causal": True, "eps": 1e-3}
+    lifted = {name: FP64.asarray(a) for name, a in params.items()}
+    assert_within(transformer_block(FP64, FP64.asarray(x), lifted, **options), y)
+    dx, dparams = transformer_block_vjp(FP64, FP64.asarray(x), lifted, FP64.asarray(g), **options)
+    assert set(dparams) == set(params)
+    gradients = torch.autograd.grad(y, list(tensors.values()), torch.tensor(g))
+    for name, got in zip(tensors, gradients, strict=True):
+        assert_within(dx if name == "x" else dparams[name], got)
+
+
+def stacked(x, params, norm):
+    h = EXACT.asarray(x)
+    for _ in range(3):
+        h = transformer_block(EXACT, h, params, num_heads=2, num_kv_heads=1, norm=norm)
+    return h
+
+
+def test_a_constant_passes_a_stack_with_norms_in_the_branches():
+    x, params = arguments()
+    h, shifted = (stacked(EXACT.asarray(x) + c, params, "pre") for c in (0, 1))
+    assert (floats(shifted - h) == 1).all()
+
+
+def test_no_constant_passes_a_norm_on_the_path():
+    x, params = arguments()
+    params |= {"norm2_weight": np.ones(D), "norm2_bias": np.zeros(D)}
+    assert (abs(floats(EXACT.sum(stacked(x, params, "post"), axis=-1))) < 2.0**-250).all()
+    assert (abs(floats(EXACT.sum(stacked(x, params, "pre"), axis=-1))) > 2.0**-10).any()
+
+
+def test_silent_branches_are_the_identity():
+    x, params = arguments()
+    silent = params | {name: 0 * params[name] for name in ("w_o", "w2", "b2")}
+    assert (run(x, silent, num_heads=2, num_kv_heads=1) == x).all()
+    assert (run(x, silent, num_heads=2, num_kv_heads=1, norm="post") != x).any()
+
+
+def test_what_is_not_known():
+    x, params = arguments()
+    assert (
+        run(x, params | {"w_more": x}, num_heads=2, num_kv_heads=1) == run(x, params, num_heads=2, num_kv_heads=1)
+    ).all()
+    with pytest.raises(KeyError, match="sandwich"):
+        run(x, params, num_heads=2, num_kv_heads=1, norm="sandwich")
+
+
+def test_costs_by_counting():
+    _, params = arguments(heads=4, groups=2)
+    sizes = {"B": 2, "H": 4, "G": 2, "n_q": 3, "n_k": 3, "d": D, "d_k": 2, "d_v": 2, "h": 5}
+    assert costs.evaluate(COSTS["parameters"](), **sizes) == sum(p.size for p in params.values())
+    products = [(3, *params[name].shape) for name in ("w_q", "w_k", "w_v", "w_o", "w1", "w2")]
+    products += [(3, 2, 3), (3, 3, 2)] * 4
+    assert costs.evaluate(COSTS["FLOPs"](), **sizes) == 2 * sum(2 * a * b * c for a, b, c in products)
+
+
+def test_every_claim_has_a_verdict():
+    verdicts = {claim.verdict for claim in CLAIMS}
+    assert verdicts == {"proved", "imprecise", "contradictory", "not checkable"}

@@ -1,0 +1,115 @@
+"""The first half of the block: normalise, attend, add (equations 32 and 33)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from veriformer.spec.blocks.block import attention_sublayer
+from veriformer.spec.blocks.costs_block import COSTS
+from veriformer.spec.blocks.layer_jacobian import jacobian, over, rate, x_hat, x_of
+from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, sample
+from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step
+from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.staged import pairs
+
+
+def _same_input() -> Pairs:
+    i, a, c, eps = index("i"), positive("a"), real("c"), positive("epsilon")
+    yield x_hat(i, lambda k: a * x_of(k) + c, a**2 * eps), x_hat(i)
+
+
+def _weaker_branch() -> Pairs:
+    (i, k), a, eps = index("i k"), positive("a"), positive("epsilon")
+    yield jacobian(i, k, lambda j: a * x_of(j), a**2 * eps), jacobian(i, k) / a
+
+
+def _jacobian() -> Pairs:
+    w, (i, k) = vector("W"), index("i k")
+    after = x_of(i) + over(lambda j: w[i, j] * x_hat(j))
+    yield sp.diff(after, x_of(k)), delta(i, k) + over(lambda j: w[i, j] * jacobian(j, k))
+
+
+def _chain() -> Pairs:
+    # g pulled back through the branch W, then through the norm, and added to what came past both.
+    g, w, k, d = vector("g"), vector("W"), index("k"), dimension("d")
+
+    def h(j: Any) -> Any:
+        return over(lambda i: g[i] * w[i, j])
+
+    pulled = rate() * (h(k) - over(h) / d - x_hat(k) * over(lambda j: h(j) * x_hat(j)) / d)
+    yield g[k] + over(lambda j: h(j) * jacobian(j, k)), g[k] + pulled
+
+
+def _formula() -> Pairs:
+    for n, d in ((1, 2), (2, 1), (2, 2)):
+        case = Case(n, d, 1)
+        x = case.x.value[0]
+        h_1 = case.norm(1, x)
+        printed = x + case.attended(h_1)
+        computed = attention_sublayer(case.xp, case.x, case.params, **case.options)
+        yield from pairs(case.in_full(computed), printed)
+
+
+EQUATIONS = (
+    Equation(
+        slug="block-first-norm",
+        number="32",
+        title="The norm before attention",
+        statement=r"\mathbf{h}_1 = \text{LayerNorm}(\mathbf{x})",
+        sources=(Source("002", "7.1", 900), Source("003", "7, Single Layer Mathematical Flow", 564)),
+        symbols=SYMBOLS,
+        assumptions=ASSUMPTIONS,
+        sample=sample,
+        formula=attention_sublayer,
+        steps=(
+            Step(
+                slug="same-input",
+                claim=r"The branch reads the same whatever the stream's scale and offset: $\hat{\mathbf{x}}(a "
+                r"\mathbf{x} + c; a^2 \epsilon) = \hat{\mathbf{x}}(\mathbf{x}; \epsilon)$. However large the stream "
+                "has grown over the blocks, attention sees rows of one size.",
+                identity=_same_input,
+            ),
+            Step(
+                slug="weaker-branch",
+                claim=r"Its Jacobian is divided by that scale, $J(a \mathbf{x}; a^2 \epsilon) = J(\mathbf{x}; "
+                r"\epsilon) / a$: on a stream that has grown, a block changes the gradient less, and comes closer to "
+                "the identity.",
+                identity=_weaker_branch,
+            ),
+        ),
+    ),
+    Equation(
+        slug="block-attention",
+        number="33",
+        title="Attention, added to the stream",
+        statement=r"\mathbf{h}_2 = \mathbf{x} + \text{MultiHeadAttn}(\mathbf{h}_1, \mathbf{h}_1, \mathbf{h}_1)",
+        sources=(Source("002", "7.1", 901), Source("003", "7, Single Layer Mathematical Flow", 566)),
+        symbols=SYMBOLS,
+        assumptions=ASSUMPTIONS,
+        sample=sample,
+        formula=attention_sublayer,
+        steps=(
+            Step(
+                slug="jacobian",
+                claim=r"The Jacobian is $I + W J$: the identity, untouched by norm and branch, and a term that goes "
+                "through both.",
+                identity=_jacobian,
+            ),
+            Step(
+                slug="pullback",
+                claim=r"So a cotangent comes back as $\mathbf{g}$ itself, plus $\mathbf{g} W$ through the norm's own "
+                "vector-Jacobian product (19).",
+                identity=_chain,
+            ),
+            Step(
+                slug="formula",
+                claim="The formula is the statement.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="one head; (n, d) of (1, 2), (2, 1) and (2, 2)",
+            ),
+        ),
+        costs=COSTS,
+    ),
+)

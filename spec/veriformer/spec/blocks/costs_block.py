@@ -1,0 +1,148 @@
+"""What a block costs: its parameters and its operations (documents 002, section 7.1, and 003, sections 9 and 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.heads.weights import flops as heads_flops
+from veriformer.spec.heads.weights import weight_count as heads_weights
+from veriformer.spec.indexed import index, total
+from veriformer.spec.lazy import sp
+
+
+def feed_forward_flops() -> Any:
+    """Two products with W₁ [d, h] and W₂ [h, d]: 4 B n_q d h."""
+    b, n_q, d, h = (costs.symbol(name) for name in ("B", "n_q", "d", "h"))
+    return 4 * b * n_q * d * h
+
+
+def block_flops() -> Any:
+    """Attention with its projections, and the feed-forward network."""
+    return heads_flops() + feed_forward_flops()
+
+
+def block_parameters() -> Any:
+    """Projections, both layers of the network with their biases, weight and bias of two norms."""
+    d, h = costs.symbol("d"), costs.symbol("h")
+    return heads_weights() + 2 * d * h + h + d + 4 * d
+
+
+def block_other() -> Any:
+    """Scores, two norms of seven passes, two sums and two biases; the activation is counted by its own operation."""
+    b, n_q, d, h = (costs.symbol(name) for name in ("B", "n_q", "d", "h"))
+    return costs.attention_other() + b * n_q * (2 * 7 * d + 2 * d + d + h)
+
+
+COSTS = {"parameters": block_parameters, "FLOPs": block_flops, "other operations": block_other}
+
+
+def usual(cost: Any) -> Any:
+    """One text of n tokens read by n_q = n_k = n queries, H heads of width d / H, and a network of 4 d."""
+    n, d, heads = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
+    sizes = {"B": 1, "G": heads, "n_q": n, "n_k": n, "d_k": d / heads, "d_v": d / heads, "h": 4 * d}
+    return sp.expand(cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True))
+
+
+def _flops() -> Pairs:
+    n, d = costs.symbol("n"), costs.symbol("d")
+    yield usual(feed_forward_flops()), total(2 * d * 4 * d, index("i"), 2 * n)
+    yield usual(block_flops()), 24 * n * d**2 + 4 * n**2 * d
+
+
+def _parameters() -> Pairs:
+    d = costs.symbol("d")
+    yield usual(block_parameters()), total(sp.Integer(12), index("i"), d) * d + 13 * d - 4 * d
+
+
+def _crossing() -> Pairs:
+    n, d = costs.symbol("n"), costs.symbol("d")
+    attention = usual(costs.attention_flops())
+    yield usual(block_flops() - costs.attention_flops()) - attention, 4 * n * d * (6 * d - n)
+    yield usual(feed_forward_flops() - heads_flops()), 4 * n * d * (2 * d - n)
+
+
+def _gpt2() -> Pairs:
+    d = costs.symbol("d")
+    one = usual(block_parameters()).subs(d, 768)
+    yield total(sp.Integer(12 * 768 + 9), index("i"), 768), one
+    yield total(one, index("l"), 12), sp.Integer(85_017_600)
+    yield total(sp.Integer(7_084_800), index("l"), 12), sp.Integer(85_017_600)
+
+
+def _not_dominant() -> Evidence:
+    at = {costs.symbol("n"): 2048, costs.symbol("d"): 768, costs.symbol("H"): 12}
+    network, attention = (usual(cost).subs(at) for cost in (feed_forward_flops(), heads_flops()))
+    return Evidence(
+        "d = 768, n = 2048: is the network the larger part of a block's FLOPs", True, bool(network > attention)
+    )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    heads, width = (int(x) for x in rng.integers(1, 17, size=2))
+    return {"d": heads * width, "heads": heads, "inner": 4 * heads * width}
+
+
+EQUATIONS = (
+    Equation(
+        slug="block-costs",
+        number=None,
+        title="The costs of a block",
+        statement=r"O(n^2 \cdot d_{\text{model}} + n \cdot d_{\text{model}}^2)",
+        sources=(
+            Source("003", "9, Multi-Head Attention Mathematical Formulation", 986),
+            Source("003", "11, Stage 6: Feed-Forward Networks", 1335),
+        ),
+        symbols=(
+            Symbol("n", r"\mathbb{N}", "the number of tokens"),
+            Symbol(r"d_{\text{model}}, d", r"\mathbb{N}", "the width of the model"),
+            Symbol("h", r"\mathbb{N}", "the inner width of the feed-forward network", "four times d"),
+        ),
+        assumptions=(
+            Assumption("the heads divide the width of the model", lambda a: a["d"] % a["heads"] == 0),
+            Assumption("the network is four times as wide as the model", lambda a: a["inner"] == 4 * a["d"]),
+        ),
+        sample=_sample,
+        steps=(
+            Step(
+                slug="operations",
+                claim=r"The network takes $16 n d^2$ FLOPs, and the whole block $24 n d^2 + 4 n^2 d$: in n and d of "
+                "the order that is printed.",
+                identity=_flops,
+            ),
+            Step(
+                slug="parameters",
+                claim=r"A block has $12 d^2 + 9 d$ parameters: $4 d^2$ in attention, $8 d^2 + 5 d$ in the network, "
+                r"$4 d$ in the norms.",
+                identity=_parameters,
+            ),
+            Step(
+                slug="crossing",
+                claim=r"Scores and values outgrow everything else from $n > 6 d$ on, and attention with its "
+                r"projections outgrows the network from $n > 2 d$ on.",
+                identity=_crossing,
+            ),
+            Step(
+                slug="gpt-2",
+                claim="At d = 768 a block has 7,084,800 parameters, and twelve of them 85,017,600.",
+                identity=_gpt2,
+                scope=Scope.ENUMERATED,
+                scope_detail="d = 768, without biases in the projections",
+            ),
+        ),
+        costs=COSTS,
+        errata=(
+            Erratum(
+                slug="not-always-dominant",
+                kind="imprecise",
+                source=Source("003", "11, Stage 6: Feed-Forward Networks", 1331),
+                printed=r"\text{Dominates transformer computation cost due to large hidden dimension}",
+                corrected=r"\text{as long as } n < 2 d_{\text{model}}",
+                counterexample=_not_dominant,
+            ),
+        ),
+    ),
+)

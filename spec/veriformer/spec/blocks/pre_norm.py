@@ -1,0 +1,91 @@
+"""Why the residual path of a pre-norm stack keeps an identity Jacobian (documents 002, section 3.4, and 003, 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
+from veriformer.spec.blocks.layer_jacobian import jacobian, over, x_hat, x_of
+from veriformer.spec.blocks.printed import ASSUMPTIONS, block_sample
+from veriformer.spec.equation import Equation, Pairs, Source, Step, Symbol
+from veriformer.spec.indexed import delta, dimension, index, total, vector
+from veriformer.spec.lazy import sp
+
+
+def block(i: Any, k: Any) -> Any:
+    """∂h_{l+1,i} / ∂h_{l,k} = δ_ik + Σ_j W_ij ∂x̂_j/∂x_k."""
+    w = vector("W")
+    return delta(i, k) + over(lambda j: w[i, j] * jacobian(j, k))
+
+
+def _sum_of_branches() -> Pairs:
+    h, f, i, l, n = vector("h"), vector("F"), index("i"), index("l"), dimension("L")
+    yield h[i] + total(f[l, i], l, n + 1), h[i] + total(f[l, i], l, n) + f[n + 1, i]
+
+
+def _one_block() -> Pairs:
+    w, (i, k) = vector("W"), index("i k")
+    yield sp.diff(x_of(i) + over(lambda j: w[i, j] * x_hat(j)), x_of(k)), block(i, k)
+
+
+def _any_depth() -> Pairs:
+    # The blocks before have the Jacobian I + R; M is the branch of the next one.
+    m, r, (i, k) = vector("M"), vector("R"), index("i k")
+    after = over(lambda j: (delta(i, j) + m[i, j]) * (delta(j, k) + r[j, k]))
+    yield after, delta(i, k) + (m[i, k] + r[i, k] + over(lambda j: m[i, j] * r[j, k]))
+
+
+def _constant_direction() -> Pairs:
+    i, r = index("i"), vector("R")
+    yield over(lambda k: block(i, k)), 1
+    # And by induction: if the blocks before send (1, …, 1) to itself, so does one more.
+    before = over(lambda k: delta(i, k) + (r[i, k] - over(lambda j: r[i, j]) / dimension("d")))
+    yield before, 1
+
+
+EQUATIONS = (
+    Equation(
+        slug="pre-norm-path",
+        number=None,
+        title="The residual path before the norms",
+        statement=r"\text{Pre-LN: } \mathbf{h}_{l+1} = \mathbf{h}_l + F(\text{LN}(\mathbf{h}_l))",
+        sources=(Source("002", "3.4", 519), Source("003", "7, Single Layer Mathematical Flow", 582)),
+        symbols=(
+            Symbol(r"\mathbf{h}_l", r"\mathbb{R}^d", "the stream before block l"),
+            Symbol("F_l", r"\mathbb{R}^d", "what the branch of block l adds"),
+            Symbol("W", r"\mathbb{R}^{d \times d}", "the Jacobian of the branch"),
+            Symbol("M, R", r"\mathbb{R}^{d \times d}", "Jacobians of branches with their norms: one, and all before"),
+        ),
+        assumptions=ASSUMPTIONS,
+        sample=block_sample,
+        formula=transformer_block,
+        vjp=transformer_block_vjp,
+        steps=(
+            Step(
+                slug="sum-of-branches",
+                claim=r"After L blocks the stream is $\mathbf{h}_0 + \sum_l F_l$, and one block more adds one more "
+                "term: nothing is ever done to what is there.",
+                identity=_sum_of_branches,
+            ),
+            Step(
+                slug="one-block",
+                claim=r"A block's Jacobian is $I + W J$ with the Jacobian J of the norm: the norm stands in the branch "
+                "only.",
+                identity=_one_block,
+            ),
+            Step(
+                slug="any-depth",
+                claim=r"If the blocks before have the Jacobian $I + R$, then with one more it is $I + (M + R + MR)$. "
+                "By induction the identity stays as a term, with the factor 1, at any depth.",
+                identity=_any_depth,
+            ),
+            Step(
+                slug="constant-direction",
+                claim=r"In one direction nothing can cancel it: the norm does not see a constant added to all "
+                r"features, so $(I + WJ) \mathbf{1} = \mathbf{1}$ for any branch, and by induction through any number "
+                "of blocks.",
+                identity=_constant_direction,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,151 @@
+"""The complexity of attention, as printed and in blocks (documents 000 and 001, sections 10.1 and 10.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Source, Step, Symbol
+from veriformer.spec.indexed import index, total
+
+
+def square(cost: Any, heads: Any = 1) -> Any:
+    """One text of n tokens with `heads` heads of width d / heads."""
+    n, d = costs.symbol("n"), costs.symbol("d")
+    sizes = {"B": 1, "H": heads, "G": heads, "n_q": n, "n_k": n, "d_k": d / heads, "d_v": d / heads}
+    return cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True)
+
+
+def _time() -> Pairs:
+    n, d, i = costs.symbol("n"), costs.symbol("d"), index("i")
+    yield square(costs.score_flops()), total(2 * n * d, i, n)
+    yield square(costs.value_flops()), total(2 * n * d, i, n)
+    yield square(costs.attention_other()), total(6 * n, i, n)
+    yield square(costs.attention_flops(), costs.symbol("H")), total(4 * n * d, i, n)
+
+
+def _space() -> Pairs:
+    n, d, i, w = costs.symbol("n"), costs.symbol("d"), index("i"), costs.symbol("w")
+    written = square(costs.reference_attention_peak())
+    yield written, total(2 * n * w, i, n)
+    # Against the arguments and the result, 4 n d numbers: by how much scores and weights are more.
+    yield written - square(costs.attention_bytes()), 2 * n * w * (n - 2 * d)
+
+
+def _doubling() -> Pairs:
+    n = costs.symbol("n")
+    for cost in (costs.attention_flops, costs.reference_attention_peak):
+        yield square(cost()).subs(n, 2 * n), total(square(cost()), index("i"), 4)
+
+
+def _tiles() -> Pairs:
+    n, t, w = costs.symbol("n"), costs.symbol("T"), costs.symbol("w")
+    tiled = square(costs.tiled_attention_peak())
+    yield tiled.subs(n, n + 1) - tiled, 2 * w
+    yield square(costs.reference_attention_peak()) - tiled, 2 * w * (n * (n - 1) - t**2)
+
+
+def _once_more() -> Pairs:
+    n, d = costs.symbol("n"), costs.symbol("d")
+    again = square(costs.tiled_backward_flops() - costs.attention_backward_flops())
+    yield again, total(2 * n * d, index("i"), n)
+    tiled, plain = square(costs.tiled_backward_flops()), square(costs.attention_backward_flops())
+    yield total(tiled, index("i"), 4), total(plain, index("i"), 5)
+
+
+def _moved() -> Pairs:
+    n, w = costs.symbol("n"), costs.symbol("w")
+    yield square(costs.reference_attention_bytes() - costs.attention_bytes()), total(4 * n * w, index("i"), n)
+
+
+def _heads_hold_scores_each() -> Evidence:
+    n, d, heads = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
+    ratio = square(costs.reference_attention_peak(), heads) / costs.symbol("w") / (n**2 + n * d)
+    at = [ratio.subs({n: 128, d: 128, heads: count}) for count in (1, 128)]
+    return Evidence(
+        "n = d = 128: how often n² + nd goes into scores and weights, of 1 and of 128 heads", (1, 1), tuple(at)
+    )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    heads, width, n = (int(x) for x in rng.integers(1, 17, size=3))
+    return {"d": heads * width, "heads": heads, "n": n}
+
+
+EQUATIONS = (
+    Equation(
+        slug="attention-costs",
+        number=None,
+        title="The complexity of attention",
+        statement=r"\text{Time: } O(n^2 d), \quad \text{Space: } O(n^2 + nd), \quad \text{FlashAttention: } O(n) "
+        r"\text{ memory}",
+        sources=(
+            Source("000", "10.1", 248),
+            Source("000", "10.1", 261),
+            Source("000", "10.2", 292),
+            Source("001", "10.1", 308),
+            Source("001", "10.2", 369),
+        ),
+        symbols=(
+            Symbol("n", r"\mathbb{N}", "the number of tokens"),
+            Symbol("d", r"\mathbb{N}", "the width of the model"),
+            Symbol("T", r"\mathbb{N}", "the edge of a block"),
+            Symbol("w", r"\mathbb{N}", "bytes per number"),
+        ),
+        assumptions=(
+            Assumption("the heads divide the width of the model", lambda a: a["d"] % a["heads"] == 0),
+            Assumption("there is a token", lambda a: a["n"] > 0),
+        ),
+        sample=_sample,
+        steps=(
+            Step(
+                slug="time",
+                claim=r"Scores and output take $2 n^2 d$ FLOPs each, and softmax $6 n^2$ other operations per head: "
+                r"together $O(n^2 d)$, whatever the number of heads. Projections are not counted here (27).",
+                identity=_time,
+            ),
+            Step(
+                slug="space",
+                claim=r"Scores and weights take $2 n^2$ numbers per head: more than arguments and result as soon as "
+                r"$n > 2 d$.",
+                identity=_space,
+            ),
+            Step(
+                slug="doubling",
+                claim="Twice the text is four times the work and four times the memory: running in parallel divides "
+                "the time, but not the work.",
+                identity=_doubling,
+            ),
+            Step(
+                slug="tiles",
+                claim=r"In blocks of $T \times T$ a token more takes two numbers more, for its maximum and its sum: "
+                r"linear in n. What is saved is $2 (n (n - 1) - T^2)$ numbers per head.",
+                identity=_tiles,
+            ),
+            Step(
+                slug="once-more",
+                claim=r"The price is paid in the backward pass: the scores once more, $2 n^2 d$ FLOPs, which makes it "
+                "5/4 of what it was. The forward pass recomputes nothing.",
+                identity=_once_more,
+            ),
+            Step(
+                slug="moved",
+                claim=r"$4 n^2$ numbers per head less are moved: scores and weights are neither written nor read.",
+                identity=_moved,
+            ),
+        ),
+        costs=costs.lazily("attention", costs.ATTENTION),
+        errata=(
+            Erratum(
+                slug="scores-of-each-head",
+                kind="imprecise",
+                source=Source("000", "10.1", 249),
+                printed=r"\text{Space: } O(n^2 + nd) \text{ for attention matrix and activations}",
+                corrected=r"O(H n^2 + n d) \text{ with H heads, as document 003 has it in line 998}",
+                counterexample=_heads_hold_scores_each,
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,282 @@
+"""Why linear attention needs no scores, and what it is not (equation 45)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic import Float, Symbolic
+from veriformer.spec.efficient.linear_attention import (
+    State,
+    elu_plus_one,
+    elu_plus_one_slope,
+    linear_attention,
+    linear_attention_vjp,
+    linear_step,
+)
+from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.indexed import dimension, index, positive, total, vector
+from veriformer.spec.lazy import sp
+from veriformer.spec.staged import Staged, pairs
+
+# In the proofs for all sizes: f_c are the features of a query, g_jc those of key j; c over d, j over n.
+
+
+def _over(letter: str, term: Callable[[Any], Any], size: Any = None) -> Any:
+    i = sp.Dummy(letter, integer=True)
+    return total(term(i), i, dimension({"c": "d", "j": "n"}[letter]) if size is None else size)
+
+
+def _similarity(j: Any) -> Any:
+    return _over("c", lambda c: vector("f")[c] * vector("g")[j, c])
+
+
+def _associative() -> Pairs:
+    f, g, v = vector("f"), vector("g"), vector("v")
+    sums = _over("c", lambda c: f[c] * _over("j", lambda j: g[j, c] * v[j]))
+    yield _over("j", lambda j: _similarity(j) * v[j]), sums
+    yield _over("j", _similarity), _over("c", lambda c: f[c] * _over("j", lambda j: g[j, c]))
+
+
+def _weights() -> Pairs:
+    j = index("j")
+    yield _over("j", lambda i: _similarity(i) / _over("j", _similarity)), 1
+    yield (
+        _over("j", lambda i: vector("f")[j] * vector("g")[i, j]),
+        vector("f")[j] * _over("j", lambda i: vector("g")[i, j]),
+    )
+
+
+def _recurrence() -> Pairs:
+    f, g, v, n = vector("f"), vector("g"), vector("v"), dimension("n")
+    s_next = _over("c", lambda c: f[c] * (_over("j", lambda j: g[j, c] * v[j]) + g[n + 1, c] * v[n + 1]))
+    yield _over("j", lambda j: _similarity(j) * v[j], n + 1), s_next
+    z_next = _over("c", lambda c: f[c] * (_over("j", lambda j: g[j, c]) + g[n + 1, c]))
+    yield _over("j", _similarity, n + 1), z_next
+
+
+def _positive_features() -> Pairs:
+    p = positive("p")
+    xp = Symbolic()
+    for x, value, slope in ((p, p + 1, sp.S.One), (-p, sp.exp(-p), sp.exp(-p))):
+        yield elu_plus_one(xp, xp.asarray(x)).value[()] * p, value * p
+        yield sp.diff(value, p) * sp.diff(x, p) * p, elu_plus_one_slope(xp, xp.asarray(x)).value[()] * p
+        yield slope * p**2 + p, p * (slope * p + 1)
+
+
+_SIGNS = ({"positive": True}, {"negative": True})
+
+
+def _cases() -> Any:
+    """Queries and keys of either sign, on both sides of the corner of φ."""
+    for n_q, n_k, causal in ((1, 2, False), (2, 2, True), (2, 1, True)):
+        for of_q, of_k in ((0, 1), (1, 0)):
+            xp = Staged()
+            q = xp.symbols("q", 1, 1, n_q, 1, **_SIGNS[of_q])
+            k = xp.symbols("k", 1, 1, n_k, 1, **_SIGNS[of_k])
+            yield xp, q, k, xp.symbols("v", 1, 1, n_k, 1), causal
+
+
+def _phi(x: Any) -> Any:
+    return x + 1 if x.is_positive else sp.exp(x)
+
+
+def _formula() -> Pairs:
+    for xp, q, k, v, causal in _cases():
+        o = linear_attention(xp, q, k, v, is_causal=causal).value[0, 0, :, 0]
+        keys, values = (list(x.value[0, 0, :, 0]) for x in (k, v))
+        for i, query in enumerate(q.value[0, 0, :, 0]):
+            seen = range(max(0, i + 1 + len(keys) - len(o)) if causal else len(keys))
+            s, z = (
+                sum(_phi(keys[j]) * x for j, x in part)
+                for part in (((j, values[j]) for j in seen), ((j, 1) for j in seen))
+            )
+            printed = _phi(query) * s / (_phi(query) * z) if seen else sp.S.Zero
+            yield xp.in_full(o[i]), printed
+
+
+def _steps() -> Pairs:
+    for n in (1, 2, 3):
+        xp = Staged()
+        q, k, v = (
+            xp.symbols("q", 1, 1, n, 1, positive=True),
+            *(xp.symbols(name, 1, 1, n, 1, positive=True) for name in "kv"),
+        )
+        at_once = linear_attention(xp, q, k, v, is_causal=True).value
+        state = State(*(xp.asarray(np.zeros((1, 1, 1, 1))) for _ in "sz"))
+        for i in range(n):
+            o, state = linear_step(xp, state, *(x[:, :, i : i + 1] for x in (q, k, v)))
+            yield (
+                xp.in_full(o.value[0, 0, 0, 0]) * q.value[0, 0, 0, 0],
+                xp.in_full(at_once[0, 0, i, 0]) * q.value[0, 0, 0, 0],
+            )
+
+
+def _vjp() -> Pairs:
+    for xp, q, k, v, causal in _cases():
+        o = linear_attention(xp, q, k, v, is_causal=causal)
+        g = xp.symbols("g", *o.shape)
+        for argument, gradient in zip((q, k, v), linear_attention_vjp(xp, q, k, v, g, is_causal=causal), strict=True):
+            full = [[xp.in_full(e) for e in side] for side in (gradient.value.ravel(), xp.gradient(o, g, argument))]
+            yield from pairs(*full)
+
+
+def linear_flops() -> Any:
+    """φ(K)ᵀ V, φ(Q) of it, and φ(Q) of the summed features: 2 B H (n_k d_k d_v + n_q d_k d_v + n_q d_k)."""
+    b, h, n_q, n_k, d_k, d_v = (costs.symbol(name) for name in ("B", "H", "n_q", "n_k", "d_k", "d_v"))
+    return 2 * b * h * (n_k * d_k * d_v + n_q * d_k * d_v + n_q * d_k)
+
+
+def state_bytes() -> Any:
+    """S and z: (d_k d_v + d_k) elements per head, whatever the length of the text."""
+    b, h, d_k, d_v, w = (costs.symbol(name) for name in ("B", "H", "d_k", "d_v", "w"))
+    return w * b * h * (d_k * d_v + d_k)
+
+
+def _square(cost: Any) -> Any:
+    n, d = costs.symbol("n"), costs.symbol("d")
+    sizes = {"B": 1, "H": 1, "G": 1, "n_q": n, "n_k": n, "d_k": d, "d_v": d}
+    return cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True)
+
+
+def _operations() -> Pairs:
+    n, d = costs.symbol("n"), costs.symbol("d")
+    yield _square(linear_flops()), 4 * n * d**2 + 2 * n * d
+    yield _square(costs.attention_flops() - linear_flops()), 4 * n * d * (n - d - sp.Rational(1, 2))
+
+
+def _not_softmax() -> Evidence:
+    xp = Float()
+    ways = []
+    for query in (1.0, -1.0):
+        q, k, v = (xp.asarray(np.reshape(x, (1, 1, -1, 1))) for x in ([query], [0.0, 1.0], [0.0, 1.0]))
+        ways.append(float(linear_attention(xp, q, k, v).value.item()))
+    softmax = [round(float(np.exp(q) / (1 + np.exp(q))), 3) for q in (1.0, -1.0)]
+    return Evidence(
+        "d = 1, keys 0 and 1, φ = elu + 1: the weight of key 1 for the queries 1 and −1, by softmax and by features",
+        tuple(softmax),
+        tuple(round(weight, 3) for weight in ways),
+    )
+
+
+def _no_denominator() -> Evidence:
+    query, keys = sp.Integer(1), (sp.Integer(1), sp.Integer(-1))
+    return Evidence("φ(x) = x, q = 1, keys 1 and −1: the denominator", "not 0", query * sum(keys))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n_q, n_k, d, d_v = (int(size) for size in rng.integers(1, 5, size=4))
+    shapes = {"q": (2, 3, n_q, d), "k": (2, 3, n_k, d), "v": (2, 3, n_k, d_v)}
+    return {name: rng.normal(size=shape) for name, shape in shapes.items()} | {"is_causal": bool(rng.integers(2))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="linear-attention",
+        number="45",
+        title="Linear attention",
+        statement=r"\text{LinAttn}(Q,K,V) = \frac{\phi(Q)(\phi(K)^T V)}{\phi(Q)(\phi(K)^T \mathbf{1})}",
+        sources=(Source("000", "10.5", 370), Source("001", "10.5", 467)),
+        symbols=(
+            Symbol(r"\phi", r"\mathbb{R} \to \mathbb{R}_{> 0}", "the feature map, entry by entry: elu + 1"),
+            Symbol("f_c, g_{jc}", r"\mathbb{R}_{> 0}", "features of a query and of key j"),
+            Symbol(
+                "S, z",
+                r"\mathbb{R}^{d \times d_v}, \mathbb{R}^d",
+                "the state: features times values, and features, summed",
+            ),
+            Symbol(r"\mathbf{1}", r"\mathbb{R}^{n}", "a column of ones"),
+        ),
+        assumptions=(
+            Assumption("queries and keys have one width", lambda a: a["q"].shape[-1] == a["k"].shape[-1]),
+            Assumption("a key head for each head", lambda a: a["q"].shape[1] == a["k"].shape[1]),
+            Assumption("there are as many values as keys", lambda a: a["k"].shape[2] == a["v"].shape[2] > 0),
+        ),
+        sample=_sample,
+        formula=linear_attention,
+        vjp=linear_attention_vjp,
+        steps=(
+            Step(
+                slug="associative",
+                claim=r"$(\phi(Q) \phi(K)^T) V = \phi(Q) (\phi(K)^T V)$, and the same with ones for the values: the "
+                "sum over keys can be done first, once for all queries.",
+                identity=_associative,
+            ),
+            Step(
+                slug="weights",
+                claim=r"The weights $\phi(q) \cdot \phi(k_j) / \sum_i \phi(q) \cdot \phi(k_i)$ sum to one, and they "
+                r"are positive where features are. A single feature of the query is a factor of all, and cancels.",
+                identity=_weights,
+            ),
+            Step(
+                slug="recurrence",
+                claim=r"One more key adds $\phi(k)^T v$ to S and $\phi(k)$ to z, for any number of keys: the causal "
+                "form is a recurrence whose state does not grow.",
+                identity=_recurrence,
+            ),
+            Step(
+                slug="features",
+                claim=r"elu + 1 is $x + 1$ above zero and $e^x$ below, positive on both sides, with the slopes 1 and "
+                r"$e^x$, which meet at zero.",
+                identity=_positive_features,
+            ),
+            Step(
+                slug="formula",
+                claim="The formula, which keeps the weights so that keys can be hidden, is the statement; a query that "
+                "sees no key gets zero.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="(n_q, n_k) of (1, 2), and causal (2, 2) and (2, 1); queries above and keys below zero, "
+                "and the other way",
+            ),
+            Step(
+                slug="steps",
+                claim="Token by token through the state it is the causal formula.",
+                identity=_steps,
+                scope=Scope.ENUMERATED,
+                scope_detail="n ≤ 3, d = 1",
+            ),
+            Step(
+                slug="vjp",
+                claim="The vector-Jacobian products are the formula's derivatives in queries, keys and values.",
+                identity=_vjp,
+                scope=Scope.ENUMERATED,
+                scope_detail="the cases of the formula",
+            ),
+            Step(
+                slug="operations",
+                claim=r"It takes $4 n d^2 + 2 n d$ FLOPs against $4 n^2 d$: fewer as soon as $n > d + \frac{1}{2}$, "
+                r"that is for $d < n$.",
+                identity=_operations,
+            ),
+        ),
+        costs={
+            "FLOPs": linear_flops,
+            "bytes of the state": state_bytes,
+            "FLOPs of softmax attention": costs.attention_flops,
+        },
+        errata=(
+            Erratum(
+                slug="not-softmax",
+                kind="imprecise",
+                source=Source("000", "10.5", 366),
+                printed=r"\text{Approximate } \text{softmax}(\mathbf{q}^T\mathbf{k}) \text{ with } \phi(\mathbf{q})^T "
+                r"\phi(\mathbf{k})",
+                corrected=r"\text{it takes the place of } e^{\mathbf{q}^T \mathbf{k}} \text{ before the sum, and how "
+                r"near it is depends on } \phi \text{: elu + 1 with } d = 1 \text{ does not look at the query at all}",
+                counterexample=_not_softmax,
+            ),
+            Erratum(
+                slug="positive-features",
+                kind="imprecise",
+                source=Source("000", "10.5", 370),
+                printed=r"\frac{\phi(Q)(\phi(K)^T V)}{\phi(Q)(\phi(K)^T \mathbf{1})} \text{ for feature map } \phi",
+                corrected=r"\text{for a feature map with } \phi(\mathbf{q}) \cdot \phi(\mathbf{k}) > 0",
+                counterexample=_no_denominator,
+            ),
+        ),
+    ),
+)
