@@ -66,12 +66,13 @@ def _output() -> Pairs:
 
 
 def _row_sum() -> Pairs:
-    # Weights that sum to one: the last is what the others leave.
     (a, b), n, p = index("a b"), dimension("n"), real("p")
     w = vector("A")
     square = total(total(factor_moment(a, b, p) * w[a] * w[b], a, n), b, n)
     yield square - total(w[a], a, n) ** 2, p / (1 - p) * total(w[a] ** 2, a, n)
-    yield total(1 / n**2, a, n) * p / (1 - p), p / ((1 - p) * n)
+    # With ΣA = 1 this says ΣA² = 1/n + Σ(A − 1/n)².
+    even = total((w[a] - 1 / n) ** 2, a, n)
+    yield total(w[a] ** 2, a, n), even + (2 * total(w[a], a, n) - 1) / n
 
 
 def _masks() -> list[Mask]:

@@ -37,7 +37,8 @@ def mixture_of_experts(
     """Σ_e p_e E_e(x) over the chosen experts e, with p = softmax of their scores alone.
 
     x [..., d], router [d, E], w1 [E, d, h], b1 [E, h], w2 [E, h, d_out], b2 [E, d_out]. The scores are x @ router, each
-    expert is gelu(x w1 + b1) w2 + b2. chosen [..., E] says who is asked, by default the `top_k` best (`route`).
+    expert is gelu(x w1 + b1) w2 + b2. chosen [..., E] says who is asked, by default the `top_k` best (`route`, which
+    also tells where rounding may change the choice; what is bounded here is the sum over these experts).
     """
     rows, _, gates = _gates(xp, x, router, top_k, chosen)
     answers = xp.matmul(gelu(xp, _hidden(xp, rows, w1, b1)), w2) + _for_each_row(xp, b2)
@@ -222,6 +223,8 @@ EQUATIONS = (
                 slug="one-expert",
                 claim="One expert alone is the feed-forward network, whatever the router says.",
                 identity=_one_expert,
+                scope=Scope.ENUMERATED,
+                scope_detail="one feature, one hidden unit, one output",
             ),
             Step(
                 slug="formula",

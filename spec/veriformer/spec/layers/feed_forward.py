@@ -279,7 +279,8 @@ EQUATIONS = (
                 slug="expansion-is-no-bottleneck",
                 kind="wrong",
                 source=Source("003", "11", 1197),
-                printed=r"\text{computational bottlenecks that force the model to compress information}",
+                printed=r"\text{FFNs serve as computational bottlenecks that force the model to compress and process "
+                r"information efficiently}",
                 corrected=r"\text{the hidden layer is wider than the input: nothing forces it to lose information}",
                 counterexample=_not_a_bottleneck,
             ),

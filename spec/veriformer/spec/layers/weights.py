@@ -46,6 +46,12 @@ def _network(d: Any) -> Any:
     return network_parameters().subs({costs.symbol("f"): 4 * d, costs.symbol("o"): d}, simultaneous=True)
 
 
+def _model() -> Any:
+    """The whole model: tables, blocks and the last norm."""
+    v, n, layers, d = (costs.symbol(name) for name in ("V", "n", "L", "d"))
+    return sp.expand(v * d + n * d + layers * sp.simplify(_block()) + 2 * d)
+
+
 def _expansion() -> Pairs:
     d, c = costs.symbol("d"), index("c")
     yield total(d, c, 4 * d), 4 * d**2
@@ -80,15 +86,10 @@ def _parts() -> Pairs:
     yield v * d + n * d + total(_block(), layer, layers) + 2 * d, d * (v + n + 2) + layers * (12 * d**2 + 13 * d)
 
 
-def _count() -> Any:
-    v, n, layers, d = GPT2.values()
-    return sp.Integer(v) * d + n * d + layers * _block().subs(costs.symbol("d"), d) + 2 * d
-
-
 def _gpt2() -> Pairs:
-    # From the block as it is counted part by part; the count of heads cancels.
-    yield computed(sp.simplify(_count())), 124439808
-    yield rounds_to(sp.simplify(_count()) / 10**6, "124")
+    count = costs.evaluate(_model(), **GPT2)
+    yield computed(count), 124439808
+    yield rounds_to(count / 10**6, "124")
 
 
 def _gpt2_share() -> Pairs:
@@ -169,7 +170,7 @@ EQUATIONS = (
                 slug="not-the-majority-of-a-model",
                 kind="imprecise",
                 source=Source("003", "11", 1193),
-                printed=r"\text{contains majority of model parameters (about 2/3 in standard architectures)}",
+                printed=r"\text{Contains majority of model parameters (~2/3 in standard architectures)}",
                 corrected=r"\text{2/3 of the weights of the blocks; of GPT-2, with its tables, 46 percent}",
                 counterexample=_majority,
             ),
@@ -212,6 +213,6 @@ EQUATIONS = (
                 scope_detail="the one model that the document specifies",
             ),
         ),
-        costs={"parameters": lambda: _block()},
+        costs={"parameters": _model},
     ),
 )
