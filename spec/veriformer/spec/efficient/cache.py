@@ -115,7 +115,7 @@ def sample(rng: np.random.Generator) -> dict[str, Any]:
     """A cache of three tokens, with or without a window, and new keys and values."""
     batch, groups, d, new = (int(size) for size in rng.integers(1, 4, size=4))
     old, rows = rng.normal(size=(2, batch, groups, 3, d)), rng.normal(size=(2, batch, groups, new, d))
-    cache = Cache(*old, length=3, max_length=8, window=(None, 1, 2)[int(rng.integers(3))])
+    cache = Cache(old[0], old[1], length=3, max_length=8, window=(None, 1, 2)[int(rng.integers(3))])
     return {"cache": cache, "k_new": rows[0], "v_new": rows[1]}
 
 
