@@ -10,7 +10,7 @@ _DECIDED = (
     ("002", "3.4", 510, "h_{l+1} = h_l + α F(h_l)", "scaled-residual:jacobian"),
     ("002", "3.4", 519, "Pre-LN: h_{l+1} = h_l + F(LN(h_l))", "pre-norm-path:one-block"),
     ("002", "3.4", 520, "Post-LN: h_{l+1} = LN(h_l + F(h_l))", "post-norm-block:jacobian"),
-    ("002", "3.4", 525, "the gradient flows better with norms before the branches", "pre-norm-path:any-depth"),
+    ("002", "3.4", 525, "better gradient flow: no norm scales the path past the branches", "pre-norm-path:any-depth"),
     ("002", "7.1", 900, "h_1 = LayerNorm(x)", "block-first-norm:same-input"),
     ("002", "7.1", 901, "h_2 = x + MultiHeadAttn(h_1, h_1, h_1)", "block-attention:formula"),
     ("002", "7.1", 902, "h_3 = LayerNorm(h_2)", "block-second-norm:by-tokens"),
