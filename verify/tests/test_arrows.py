@@ -1,0 +1,53 @@
+"""Imports between the rooms point one way: import-linter holds the contracts of pyproject.toml."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("spec", "impl", "verify", "bench", "reports")
+
+
+def lint(root: Path) -> subprocess.CompletedProcess[str]:
+    environment = {"PYTHONPATH": ":".join(str(root / room) for room in ROOMS), "PATH": str(Path(sys.executable).parent)}
+    command = [
+        str(Path(sys.executable).parent / "lint-imports"),
+        "--no-cache",
+        "--config",
+        str(root / "pyproject.toml"),
+    ]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_every_arrow_is_kept() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout
+    assert "5 kept, 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "contract"),
+    [
+        ("spec/veriformer/spec/softmax.py", "import torch", "spec imports none"),
+        ("impl/veriformer/impl/precision.py", "import veriformer.spec.softmax", "impl imports none"),
+        ("verify/veriformer/verify/judge.py", "import veriformer.impl", "verify imports spec"),
+        ("bench/veriformer/bench/flops.py", "import veriformer.impl", "bench imports spec"),
+        ("reports/veriformer/reports/summary.py", "import veriformer.verify.trial", "reports imports spec"),
+    ],
+)
+def test_an_arrow_the_wrong_way_is_seen(tmp_path: Path, file: str, line: str, contract: str) -> None:
+    for room in ROOMS:
+        shutil.copytree(
+            ROOT / room / "veriformer", tmp_path / room / "veriformer", ignore=shutil.ignore_patterns("*.pyc")
+        )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / file).open("a") as source:
+        source.write(f"\n{line}\n")
+    done = lint(tmp_path)
+    assert done.returncode == 1
+    assert any(contract in row and "BROKEN" in row for row in done.stdout.splitlines()), done.stdout
