@@ -198,7 +198,7 @@ def test_what_is_not_known():
 
 def test_costs_by_counting():
     _, params = arguments(heads=4, groups=2)
-    sizes = {"B": 2, "H": 4, "G": 2, "n_q": 3, "n_k": 3, "d": D, "d_k": 2, "d_v": 2, "h": 5}
+    sizes = {"B": 2, "H": 4, "G": 2, "n_q": 3, "n_k": 3, "d": D, "d_k": 2, "d_v": 2, "f": 5}
     assert costs.evaluate(COSTS["parameters"](), **sizes) == sum(p.size for p in params.values())
     products = [(3, *params[name].shape) for name in ("w_q", "w_k", "w_v", "w_o", "w1", "w2")]
     products += [(3, 2, 3), (3, 3, 2)] * 4

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
 from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
-from veriformer.spec.layers.activations import activate, activate_vjp
-from veriformer.spec.layers.linear import linear, linear_vjp
+from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
 
 Params = Mapping[str, Any]
 """w_q, w_k, w_v, w_o, w1 [d, h], b1 [h], w2 [h, d], b2 [d], norm1_weight, norm1_bias, norm2_weight, norm2_bias [d]."""
 
 _PROJECTIONS = ("w_q", "w_k", "w_v", "w_o")
+_NETWORK = ("w1", "b1", "w2", "b2")
 
 
 def attention_sublayer(
@@ -111,18 +111,15 @@ def _attention(xp: Any, params: Params, options: dict[str, Any]) -> _Branch:
 
 
 def _feed_forward(xp: Any, params: Params, activation: str) -> _Branch:
-    w1, b1, w2, b2 = (xp.asarray(params[name]) for name in ("w1", "b1", "w2", "b2"))
-
-    def value(h: Any) -> Any:
-        return linear(xp, activate(xp, linear(xp, h, w1, b1), activation), w2, b2)
+    w1, b1, w2, b2 = (xp.asarray(params[name]) for name in _NETWORK)
 
     def vjp(h: Any, g: Any) -> tuple[Any, dict[str, Any]]:
-        z = linear(xp, h, w1, b1)
-        da, dw2, db2 = linear_vjp(xp, activate(xp, z, activation), w2, g)
-        dh, dw1, db1 = linear_vjp(xp, h, w1, activate_vjp(xp, z, da, activation))
-        return dh, {"w1": dw1, "b1": db1, "w2": dw2, "b2": db2}
+        dh, *dw = feed_forward_vjp(xp, h, w1, b1, w2, b2, g, activation=activation)
+        return dh, dict(zip(_NETWORK, dw, strict=True))
 
-    return _Branch(value, vjp, _norm(xp, params, "norm2"))
+    return _Branch(
+        lambda h: feed_forward(xp, h, w1, b1, w2, b2, activation=activation), vjp, _norm(xp, params, "norm2")
+    )
 
 
 def _norm(xp: Any, params: Params, place: str) -> dict[str, Any]:

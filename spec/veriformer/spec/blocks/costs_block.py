@@ -11,13 +11,13 @@ from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pa
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import weight_count as heads_weights
 from veriformer.spec.indexed import index, total
+from veriformer.spec.layers.costs_layers import network_flops, network_parameters
 from veriformer.spec.lazy import sp
 
 
 def feed_forward_flops() -> Any:
-    """Two products with W₁ [d, h] and W₂ [h, d]: 4 B n_q d h."""
-    b, n_q, d, h = (costs.symbol(name) for name in ("B", "n_q", "d", "h"))
-    return 4 * b * n_q * d * h
+    """Two products with W₁ [d, f] and W₂ [f, d] for every token: 4 B n_q d f."""
+    return _of_tokens(network_flops())
 
 
 def block_flops() -> Any:
@@ -27,14 +27,19 @@ def block_flops() -> Any:
 
 def block_parameters() -> Any:
     """Projections, both layers of the network with their biases, weight and bias of two norms."""
-    d, h = costs.symbol("d"), costs.symbol("h")
-    return heads_weights() + 2 * d * h + h + d + 4 * d
+    return heads_weights() + _of_tokens(network_parameters()) + 4 * costs.symbol("d")
 
 
 def block_other() -> Any:
     """Scores, two norms of seven passes, two sums and two biases; the activation is counted by its own operation."""
-    b, n_q, d, h = (costs.symbol(name) for name in ("B", "n_q", "d", "h"))
-    return costs.attention_other() + b * n_q * (2 * 7 * d + 2 * d + d + h)
+    b, n_q, d, f = (costs.symbol(name) for name in ("B", "n_q", "d", "f"))
+    return costs.attention_other() + b * n_q * (2 * 7 * d + 2 * d + d + f)
+
+
+def _of_tokens(cost: Any) -> Any:
+    """The cost of a network that gives B n_q tokens the width that they had."""
+    tokens = costs.symbol("B") * costs.symbol("n_q")
+    return cost.subs({costs.symbol("N"): tokens, costs.symbol("o"): costs.symbol("d")}, simultaneous=True)
 
 
 COSTS = {"parameters": block_parameters, "FLOPs": block_flops, "other operations": block_other}
@@ -43,7 +48,7 @@ COSTS = {"parameters": block_parameters, "FLOPs": block_flops, "other operations
 def usual(cost: Any) -> Any:
     """One text of n tokens read by n_q = n_k = n queries, H heads of width d / H, and a network of 4 d."""
     n, d, heads = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
-    sizes = {"B": 1, "G": heads, "n_q": n, "n_k": n, "d_k": d / heads, "d_v": d / heads, "h": 4 * d}
+    sizes = {"B": 1, "G": heads, "n_q": n, "n_k": n, "d_k": d / heads, "d_v": d / heads, "f": 4 * d}
     return sp.expand(cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True))
 
 
@@ -99,7 +104,7 @@ EQUATIONS = (
         symbols=(
             Symbol("n", r"\mathbb{N}", "the number of tokens"),
             Symbol(r"d_{\text{model}}, d", r"\mathbb{N}", "the width of the model"),
-            Symbol("h", r"\mathbb{N}", "the inner width of the feed-forward network", "four times d"),
+            Symbol("f", r"\mathbb{N}", "the inner width of the feed-forward network", "four times d"),
         ),
         assumptions=(
             Assumption("the heads divide the width of the model", lambda a: a["d"] % a["heads"] == 0),

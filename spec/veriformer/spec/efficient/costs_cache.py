@@ -42,7 +42,7 @@ def _at_length(cost: Any) -> Any:
 def _one_token(cost: Any) -> Any:
     """One query, whose own key and value alone are projected, over t keys in H heads of width d / H."""
     t, d, heads = costs.symbol("t"), costs.symbol("d"), costs.symbol("H")
-    own = {"B": 1, "G": heads, "n_q": 1, "d_k": d / heads, "d_v": d / heads, "h": 4 * d}
+    own = {"B": 1, "G": heads, "n_q": 1, "d_k": d / heads, "d_v": d / heads, "f": 4 * d}
     sizes = {costs.symbol(name): size for name, size in own.items()}
     n_k = costs.symbol("n_k")
     attention = costs.attention_flops()
