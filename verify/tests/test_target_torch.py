@@ -68,6 +68,7 @@ def test_causality_is_bottom_right_for_either_length():
         assert TARGET.causal_mask(n_q, n_k).sum() == sum(max(0, min(n_k, i + n_k - n_q + 1)) for i in range(n_q))
         assert agrees(q, k, v, is_causal=True)
         assert agrees(q, k, v, is_causal=True, window=2)
+        assert agrees(q, k, v[..., :3], is_causal=True, scale=-0.4)
 
 
 def test_options_that_pytorch_has_no_argument_for():

@@ -81,11 +81,12 @@ def _causal_mask(n_q: int, n_k: int, window: int | None) -> Tensor:
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
+    """``is_causal`` where it means the same; not under a scale ≤ 0, with which PyTorch 2.13 gives NaN on a CPU."""
     rate = o.dropout_p if o.training else 0.0
-    square = q.shape[2] == k.shape[2]
-    causal = o.is_causal and square and o.window is None and o.mask is None and o.bias is None
-    mask = None if causal else _attn_mask(q, k, o)
+    plain = q.shape[2] == k.shape[2] and o.window is None and o.mask is None and o.bias is None
     q, k, scale = (q, k, o.scale) if o.softcap is None else (*_capped_scores(q, k, o, o.softcap), 1.0)
+    causal = o.is_causal and plain and (scale is None or scale > 0)
+    mask = None if causal else _attn_mask(q, k, o)
     with _seeded(o.generator if rate else None):
         return F.scaled_dot_product_attention(
             q, k, v, mask, rate, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
