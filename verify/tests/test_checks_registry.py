@@ -38,7 +38,7 @@ def test_every_operation_of_the_contract_has_a_record() -> None:
 
 
 def test_a_slug_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(KeyError, match="softmax.nothing"):
+    with pytest.raises(KeyError, match=r"softmax\.nothing"):
         requirement("softmax.nothing")
 
 

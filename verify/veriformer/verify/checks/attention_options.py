@@ -69,27 +69,24 @@ def _widths(trial: Trial) -> None:
     _judge(trial, {**draw_tensors(trial, shape, _KINDS), **draw_causal(trial, shape)})
 
 
-def _several(trial: Trial) -> Shape:
+def draw_several(trial: Trial) -> Shape:
     """Batch, heads and lengths above 1, and no two of them equal, so that no axis can stand for another."""
     b, groups, repeats = trial.draw(choice((2, 3, 1), (3, 2, 1), (2, 1, 3), (3, 2, 2), (2, 3, 2)))
     n_q, n_k = trial.draw(choice((4, 5), (5, 4), (1, 5), (5, 7), (7, 5)))
     return b, groups * repeats, groups, n_q, n_k, trial.draw(sizes(2, 4)), trial.draw(sizes(1, 3))
 
 
-_AXES = axes_of_scores()
-
-
 def _mask(trial: Trial) -> None:
-    shape = _several(trial)
+    shape = draw_several(trial)
     tensors = draw_tensors(trial, shape, _KINDS)
     causal = {"is_causal": True} if trial.draw(st.booleans()) else {}
     causal = causal if every_row_sees(trial, shape, causal) else {}
-    _judge(trial, {**tensors, **causal, **draw_mask(trial, shape, causal, trial.draw(_AXES))})
+    _judge(trial, {**tensors, **causal, **draw_mask(trial, shape, causal, trial.draw(axes_of_scores()))})
 
 
 def _padding(trial: Trial) -> None:
     """A mask [B, 1, 1, n_k] that hides the first or the last keys of each batch element, beside causality or alone."""
-    shape = _several(trial)
+    shape = draw_several(trial)
     b, _, _, _, n_k, _, _ = shape
     lengths = torch.tensor([trial.draw(sizes(1, n_k)) for _ in range(b)])[:, None, None, None]
     j = torch.arange(n_k)
@@ -104,7 +101,7 @@ def _padding(trial: Trial) -> None:
 
 def _packing(trial: Trial) -> None:
     """Several documents in one row: each query sees the keys of its own document, causally or not."""
-    b, h, groups, _, _, d_k, d_v = _several(trial)
+    b, h, groups, _, _, d_k, d_v = draw_several(trial)
     n = trial.draw(sizes(2, 7))
     document = torch.tensor([[trial.draw(st.integers(0, 1)) for _ in range(n)] for _ in range(b)]).cumsum(-1)
     mask = (document[:, :, None] == document[:, None, :])[:, None]
@@ -114,21 +111,21 @@ def _packing(trial: Trial) -> None:
 
 
 def _bias(trial: Trial) -> None:
-    shape = _several(trial)
+    shape = draw_several(trial)
     tensors = draw_tensors(trial, shape, _KINDS)
     causal = {"is_causal": True} if trial.draw(st.booleans()) else {}
     causal = causal if every_row_sees(trial, shape, causal) else {}
     softcap = trial.draw(option("softcap", None, 1.5))
     scale = trial.draw(option("scale", None, 0.25))
-    bias = draw_bias(trial, shape, causal, trial.draw(_AXES), ("gaussian", "offset", "peaked", "one-signed"))
+    bias = draw_bias(trial, shape, causal, trial.draw(axes_of_scores()), ("gaussian", "offset", "peaked", "one-signed"))
     _judge(trial, {**tensors, **causal, **softcap, **scale, **bias})
 
 
 def _bias_dtype(trial: Trial) -> None:
     """A bias of another dtype than the scores; its gradient has its own."""
-    shape = _several(trial)
+    shape = draw_several(trial)
     tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "integers"))
-    bias = draw_bias(trial, shape, {}, trial.draw(_AXES), ("gaussian", "integers", "one-signed"))["bias"]
+    bias = draw_bias(trial, shape, {}, trial.draw(axes_of_scores()), ("gaussian", "integers", "one-signed"))["bias"]
     other = trial.draw(choice(*dtypes.NAMES))
     arguments = {**tensors, "bias": bias.to(dtypes.TORCH[other])}
     coarse = over_float64(max(other, trial.dtype_name, key=lambda name: FORMATS[name].unit_roundoff))

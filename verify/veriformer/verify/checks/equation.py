@@ -29,19 +29,24 @@ def _equation(operation: Operation, trial: Trial) -> None:
 
 
 def _gradient(operation: Operation, trial: Trial) -> None:
-    judge_with_gradients(trial, operation, operation.draw(trial), sharp=True)
+    judge_with_gradients(trial, operation, operation.draw(trial), alone=True)
 
 
-def judge_with_gradients(trial: Trial, operation: Operation, arguments: Arguments, *, sharp: bool = False) -> None:
-    """Judge the result and the gradients of one call, for a cotangent and a choice of leaves that are drawn here."""
+def judge_with_gradients(trial: Trial, operation: Operation, arguments: Arguments, *, alone: bool = False) -> None:
+    """Judge the result and the gradients of one call, for a cotangent and a choice of leaves that are drawn here.
+
+    alone: the check is about gradients alone; they are held against the exact oracle, and one of them must be able to
+    tell right from wrong.
+    """
     references = operation.exact(trial, arguments, sharp=False)
     cotangent = draw_cotangent(trial, references[0].exact.shape)
     outcome = trial.call(arguments, wrt=draw_wrt(trial, operation, arguments), cotangent=cotangent)
     agrees(trial, operation, arguments, outcome, references)
     if references[0].exact.ndim == 0 and not np.isfinite(references[0].bound):
         return  # a result that may overflow has no gradient to judge
-    trial.effective.clear()  # an example of a gradient must tell right from wrong in a gradient
-    gradients_agree(trial, outcome, operation.exact_gradients(trial, arguments, cotangent, sharp=sharp))
+    if alone:
+        trial.effective.clear()
+    gradients_agree(trial, outcome, operation.exact_gradients(trial, arguments, cotangent, sharp=alone))
 
 
 def draw_cotangent(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:

@@ -35,7 +35,7 @@ def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
 
 
 def broadcastable() -> st.SearchStrategy[tuple[bool, ...] | None]:
-    """For the last two to four axes of the scores, whether each is full or 1; None leaves the argument out."""
+    """The axes of a mask or bias; None leaves it out."""
     return maybe(axes_of_scores())
 
 

@@ -30,5 +30,9 @@ def maybe(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[T | None]:
 
 @cache
 def axes_of_scores() -> st.SearchStrategy[tuple[bool, ...]]:
-    """For the last two to four axes of the scores, whether each is full or 1."""
-    return st.lists(st.booleans(), min_size=2, max_size=4).map(tuple)
+    """For the last two to four axes of [B, H, n_q, n_k], whether each is full or 1; most often that of the keys is."""
+    t, f = True, False
+    pairs = ((t, t), (f, t), (t, f))
+    triples = ((t, t, t), (f, t, t), (t, f, t), (t, t, f))
+    all_four = ((t, t, t, t), (t, f, t, t), (t, f, f, t), (f, t, t, t), (f, t, f, t), (f, f, t, t), (t, t, f, t))
+    return st.sampled_from((*pairs, *triples, *all_four, (t, f, t, f), (f, f, f, t)))
