@@ -42,13 +42,13 @@ def result(status: Status, dtype: str = "fp32") -> Result:
 def test_a_covered_failure_is_known_and_a_covered_pass_unexpected(tmp_path: Path) -> None:
     read = waivers.read(write(tmp_path, TABLE), rows())
     given = [result(Status.FAIL), result(Status.PASS), result(Status.FAIL, "fp64"), result(Status.BLOCKED)]
-    found = [row.status for row in waivers.apply(given, read, TODAY)]
+    found = [waivers.apply(row, read, TODAY).status for row in given]
     assert found == [Status.KNOWN_FAIL, Status.UNEXPECTED_PASS, Status.FAIL, Status.BLOCKED]
 
 
 def test_a_waiver_past_its_end_covers_nothing_and_says_so(tmp_path: Path) -> None:
     read = waivers.read(write(tmp_path, TABLE), rows())
-    (found,) = waivers.apply([result(Status.FAIL)], read, date(2027, 1, 2))
+    found = waivers.apply(result(Status.FAIL), read, date(2027, 1, 2))
     assert found.status is Status.FAIL
     assert "2027-01-01" in str(found.message)
 
@@ -68,3 +68,12 @@ def test_a_waiver_past_its_end_covers_nothing_and_says_so(tmp_path: Path) -> Non
 def test_a_file_that_means_nothing_is_refused(tmp_path: Path, old: str, new: str, named: str) -> None:
     with pytest.raises(waivers.WaiverError, match=named):
         waivers.read(write(tmp_path, TABLE.replace(old, new)), rows())
+
+
+def test_a_shipped_target_brings_its_own() -> None:
+    shipped = waivers.of_run("torch", None, rows())
+    assert {"attention.hidden_poison", "clip_grad_norm.range"} <= {waiver.requirement for waiver in shipped}
+    slugs = {check.requirement.slug for check in checks()}
+    assert {waiver.requirement for waiver in shipped} <= slugs
+    assert waivers.of_run("impl", None, rows()) == []
+    assert waivers.of_run("torch.py", None, rows()) == []

@@ -145,17 +145,18 @@ def verify(
     plan = Plan(target=target, profile=profile, only=only, dtypes=dtype, device=device, seed=seed, timeout_s=timeout)
     try:
         rows = plan.rows()
-        waived = waivers.read(waiver_file, rows) if waiver_file else []
+        waived = waivers.of_run(target, waiver_file, rows)
         described = probe(target, device)
         journal = _journal(plan, json_file, resume)
     except (UnknownSelectionError, TargetError, JournalError, waivers.WaiverError) as error:
         refuse(error)
     for warning in described.warnings:
         console().print(f"[yellow]warning[/] {warning}")
+    waive = partial(waivers.apply, waivers=waived, today=date.today())
     done = len(journal.results())
     with Live(len(rows) - done, target) as live:
-        found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=live.tell)
-    found.results = waivers.apply(found.results, waived, date.today())
+        found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=lambda r: live.tell(waive(r)))
+    found.results = [waive(result) for result in found.results]
     _save(found, journal, json_file, html, keep=interrupted)
     summarise(found, console())
     if interrupted:

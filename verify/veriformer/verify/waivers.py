@@ -11,14 +11,14 @@ expires = 2027-06-30
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify import dtypes
+from veriformer.verify import dtypes, targets
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.row import Row
 
@@ -44,19 +44,29 @@ class Waiver:
         return fnmatchcase(requirement, self.requirement) and self.dtype in (None, dtype)
 
 
+def of_run(target: str, path: Path | None, rows: Sequence[Row]) -> list[Waiver]:
+    """The waivers of a run: those of the user's file, and those that ship with the target."""
+    shipped = targets.known_failures(target)
+    return [*(read(path, rows) if path else []), *(_tables(shipped) if shipped else [])]
+
+
 def read(path: Path, rows: Sequence[Row]) -> list[Waiver]:
     """Read a waiver file. Raises WaiverError for a malformed table, or one that covers no row of the run."""
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise WaiverError(f"waivers: {path}: {error}") from error
-    waivers = [_waiver(table, number) for number, table in enumerate(tables, 1)]
+    waivers = _tables(path)
     for number, waiver in enumerate(waivers, 1):
         if not any(waiver.covers(row.check.requirement.slug, row.dtype) for row in rows):
             raise WaiverError(
                 f"waivers: table {number} ({waiver.requirement}) covers no row of this run: mend or remove it"
             )
     return waivers
+
+
+def _tables(path: Path) -> list[Waiver]:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise WaiverError(f"waivers: {path}: {error}") from error
+    return [_waiver(table, number) for number, table in enumerate(tables, 1)]
 
 
 def _waiver(table: dict[str, Any], number: int) -> Waiver:
@@ -74,15 +84,11 @@ def _waiver(table: dict[str, Any], number: int) -> Waiver:
         raise WaiverError(f"waivers: table {number}: {error}") from error
 
 
-def apply(results: Iterable[Result], waivers: Sequence[Waiver], today: date) -> list[Result]:
-    """The results as the waivers make them: a covered violation is a known failure, a covered pass is unexpected.
+def apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:
+    """The result as the waivers make it: a covered violation is a known failure, a covered pass is unexpected.
 
     A waiver past its end covers nothing any more, and says so in the row's message.
     """
-    return [_apply(result, waivers, today) for result in results]
-
-
-def _apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:
     waiver = next((w for w in waivers if w.covers(result.requirement, result.dtype)), None)
     if waiver is None:
         return result

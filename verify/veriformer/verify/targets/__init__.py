@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 _SHIPPED: dict[str, tuple[str, str]] = {
     "impl": ("veriformer.verify.targets.own", "default"),
@@ -21,6 +22,12 @@ _SHIPPED: dict[str, tuple[str, str]] = {
 def names() -> list[str]:
     """Every shipped name, and the families of names that take an identifier."""
     return [*_SHIPPED, "mutant:ID", "variant:ID", "sabotage:KIND"]
+
+
+def known_failures(spec: str) -> Path | None:
+    """The waiver file that ships with a target, or None where none does."""
+    file = Path(__file__).with_name(f"{spec}_known.toml")
+    return file if spec in _SHIPPED and file.is_file() else None
 
 
 def find(spec: str) -> Callable[[], object] | None:
