@@ -68,13 +68,14 @@ def test_no_generator_means_the_global_one(attention):
 
 
 @backends
-def test_backward_leaves_the_generator_where_forward_left_it(attention):
+@pytest.mark.parametrize("generator", [seeded(5), None], ids=["own", "global"])
+def test_backward_leaves_the_generators_where_forward_left_them(attention, generator):
     q, k, v, g = tensors()
-    generator = seeded(5)
     o = attention(q.requires_grad_(), k, v, dropout_p=0.5, training=True, generator=generator)
-    state = generator.get_state()
+    generators = [torch.default_generator] + [generator] * (generator is not None)
+    states = [each.get_state() for each in generators]
     o.backward(g)
-    assert torch.equal(generator.get_state(), state)
+    assert all(torch.equal(each.get_state(), state) for each, state in zip(generators, states, strict=True))
 
 
 @backends
