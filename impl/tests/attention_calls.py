@@ -12,10 +12,10 @@ backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTI
 B, H, G, N_Q, N_K, D_K, D_V = 2, 6, 3, 13, 19, 5, 4
 
 
-def tensors(dtype=torch.float64, n_q=N_Q, n_k=N_K):
+def tensors(dtype=torch.float64, n_q=N_Q, n_k=N_K, d_v=D_V):
     """Return q, k, v and a cotangent."""
-    q, k, v = random(B, H, n_q, D_K, seed=1), random(B, G, n_k, D_K, seed=2), random(B, G, n_k, D_V, seed=3)
-    return [x.to(dtype) for x in (q, k, v, random(B, H, n_q, D_V, seed=4))]
+    q, k, v = random(B, H, n_q, D_K, seed=1), random(B, G, n_k, D_K, seed=2), random(B, G, n_k, d_v, seed=3)
+    return [x.to(dtype) for x in (q, k, v, random(B, H, n_q, d_v, seed=4))]
 
 
 def coin(*shape, p=0.5, seed=0):

@@ -2,16 +2,20 @@
 
 import pytest
 
-from tests.attention_calls import OPTIONS, backends, gradients, tensors
+from tests.attention_calls import D_K, D_V, OPTIONS, backends, gradients, tensors
 from tests.attention_oracle import oracle
 from tests.derived_bounds import dtypes, judge
+
+# PyTorch has kernels for values as wide as keys, and others for the rest.
+widths = pytest.mark.parametrize("d_v", [D_K, D_V])
 
 
 @dtypes
 @backends
+@widths
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_values_and_gradients(attention, options, dtype):
-    q, k, v, g = tensors(dtype)
+def test_values_and_gradients(attention, options, dtype, d_v):
+    q, k, v, g = tensors(dtype, d_v=d_v)
     got = gradients(attention, q, k, v, g, **options)
     want = oracle(q, k, v, g, **options)
     assert got.keys() == want.keys()
@@ -23,9 +27,12 @@ def test_values_and_gradients(attention, options, dtype):
 
 @backends
 @pytest.mark.parametrize(("n_q", "n_k"), [(1, 19), (19, 1), (19, 13), (13, 13), (8, 7), (7, 14), (1, 1)])
+@pytest.mark.parametrize("scale", [None, 0.0, -0.4, 1e-50])
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"is_causal": True, "window": 3}], ids=str)
-def test_lengths(attention, options, n_q, n_k):
-    q, k, v, g = tensors(n_q=n_q, n_k=n_k)
+@widths
+def test_lengths(attention, options, scale, n_q, n_k, d_v):
+    q, k, v, g = tensors(n_q=n_q, n_k=n_k, d_v=d_v)
+    options = {"scale": scale, **options}
     got = gradients(attention, q, k, v, g, **options)
     for name, (exact, bound) in oracle(q, k, v, g, **options).items():
         judge(got[name], exact, bound)

@@ -6,6 +6,7 @@ import torch
 from tests.attention_calls import N_K, N_Q, H, backends, gradients, tensors
 from tests.derived_bounds import dtypes
 
+widths = pytest.mark.parametrize("d_v", [4, 5])  # other than d_k, and equal to it
 ROW = 4
 ONE_ROW_HIDDEN = torch.ones(N_Q, N_K, dtype=torch.bool).index_fill(0, torch.tensor([ROW]), False)
 ONE_ROW_AT_MINUS_INFINITY = torch.zeros(H, N_Q, N_K).masked_fill(~ONE_ROW_HIDDEN, -torch.inf)
@@ -24,8 +25,9 @@ BY_BOTH = {
     [{"mask": ONE_ROW_HIDDEN}, {"bias": ONE_ROW_AT_MINUS_INFINITY}, BY_BOTH],
     ids=["mask", "bias", "mask and bias"],
 )
-def test_one_empty_row(attention, dtype, hiding, softcap):
-    got = gradients(attention, *tensors(dtype), softcap=softcap, **hiding)
+@widths
+def test_one_empty_row(attention, dtype, hiding, softcap, d_v):
+    got = gradients(attention, *tensors(dtype, d_v=d_v), softcap=softcap, **hiding)
     assert all(x.isfinite().all() for x in got.values())
     assert not got["o"][:, :, ROW].any()
     assert not got["q"][:, :, ROW].any()
@@ -37,8 +39,9 @@ def test_one_empty_row(attention, dtype, hiding, softcap):
 
 @dtypes
 @backends
-def test_queries_before_the_first_key(attention, dtype):
-    got = gradients(attention, *tensors(dtype, n_q=9, n_k=5), is_causal=True)
+@widths
+def test_queries_before_the_first_key(attention, dtype, d_v):
+    got = gradients(attention, *tensors(dtype, n_q=9, n_k=5, d_v=d_v), is_causal=True)
     assert all(x.isfinite().all() for x in got.values())
     assert not got["o"][:, :, :4].any()
     assert not got["q"][:, :, :4].any()
@@ -48,8 +51,9 @@ def test_queries_before_the_first_key(attention, dtype):
 @dtypes
 @backends
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"bias": torch.zeros(13, 0)}], ids=["", "causal", "bias"])
-def test_no_key_at_all(attention, dtype, options):
-    got = gradients(attention, *tensors(dtype, n_k=0), **options)
+@widths
+def test_no_key_at_all(attention, dtype, options, d_v):
+    got = gradients(attention, *tensors(dtype, n_k=0, d_v=d_v), **options)
     assert not got["o"].any()
     assert got["q"].shape == (2, H, 13, 5)
     assert not got["q"].any()
@@ -58,9 +62,10 @@ def test_no_key_at_all(attention, dtype, options):
 @dtypes
 @backends
 @pytest.mark.parametrize("options", [{}, {"is_causal": True, "window": 2}], ids=["", "causal"])
-def test_no_query_at_all(attention, dtype, options):
-    got = gradients(attention, *tensors(dtype, n_q=0), **options)
-    assert got["o"].shape == (2, H, 0, 4)
+@widths
+def test_no_query_at_all(attention, dtype, options, d_v):
+    got = gradients(attention, *tensors(dtype, n_q=0, d_v=d_v), **options)
+    assert got["o"].shape == (2, H, 0, d_v)
     assert got["o"].dtype == dtype
     assert not got["k"].any()
     assert not got["v"].any()

@@ -118,8 +118,9 @@ def _strange_layouts(x, dim):
 
 @backends
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"bias": random(H, 13, 19)}], ids=["", "causal", "bias"])
-def test_layout_changes_nothing_but_rounding(attention, options):
-    arguments = tensors()
+@pytest.mark.parametrize("d_v", [4, 5])
+def test_layout_changes_nothing_but_rounding(attention, options, d_v):
+    arguments = tensors(d_v=d_v)
     want = oracle(*arguments, **options)
     for layouts in zip(*(_strange_layouts(x, 2) for x in arguments), strict=True):
         got = gradients(attention, *layouts, **options)
@@ -128,8 +129,9 @@ def test_layout_changes_nothing_but_rounding(attention, options):
 
 
 @backends
-def test_expanded_tensors_and_cotangents(attention):
-    q, k, v, g = (x[:1, :1, :1].expand_as(x) for x in tensors())
+@pytest.mark.parametrize("d_v", [4, 5])
+def test_expanded_tensors_and_cotangents(attention, d_v):
+    q, k, v, g = (x[:1, :1, :1].expand_as(x) for x in tensors(d_v=d_v))
     bias = random(1, 1, 19).expand(H, 13, 19)
     k = k * torch.arange(19)[:, None]
     got = gradients(attention, q, k, v, g, bias=bias)

@@ -20,7 +20,7 @@ def fused(call: Call) -> Tensor:
     if not _expressible(call):
         return dense(call)
     q, k, v = (_on_cpu_widened(x) for x in (call.q, call.k, call.v))
-    plain = call.is_causal and call.shift == 0 and call.mask is None and call.bias is None and call.window is None
+    plain = _plainly_causal(call)
     attn_mask, empty = (None, None) if plain else _attn_mask(call, q.dtype)
     o = scaled_dot_product_attention(
         q,
@@ -36,6 +36,12 @@ def fused(call: Call) -> Tensor:
 
 
 attention = backend(fused)
+
+
+def _plainly_causal(call: Call) -> bool:
+    """Tell whether `is_causal` means the same to the kernels. They scale the −∞ they hide with, and 0 makes it NaN."""
+    alone = call.mask is None and call.bias is None and call.window is None
+    return call.is_causal and alone and call.shift == 0 and call.scale >= torch.finfo(torch.float32).tiny
 
 
 def _expressible(call: Call) -> bool:
