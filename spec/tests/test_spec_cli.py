@@ -38,7 +38,7 @@ def test_listing(call, cache):
     assert code == 0
     assert "(20) Similarity of a query to keys  proved" in out
     assert r"\text{Var}(QK^T) = d_k \sigma^4" in out
-    assert "2 equations, 7 steps: 7 proved; 5 errata" in out
+    assert "2 equations, 7 steps: 7 proved; 6 errata" in out
     assert len(list(cache.glob("proofs/*.json"))) == 7
 
 

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import fact, rounds_to
 from veriformer.spec.points import equals
 from veriformer.spec.softmax import weight
 from veriformer.spec.staged import Staged, pairs
@@ -192,6 +194,17 @@ def _called_an_average() -> Evidence:
     return Evidence("V = 2, p = (1/2, 1/2), y = (1, 0), called an average over the vocabulary", printed / 2, printed)
 
 
+def _printed() -> Pairs:
+    xp, target = Symbolic(), np.array([0])
+    z = xp.asarray([[5, sp.Rational(1, 2)]])
+    right, wrong = cross_entropy_vjp(xp, z, target, xp.asarray(1))[0].value[0]
+    yield rounds_to(1 + right, "0.9890131")
+    yield rounds_to(wrong, "0.010986943")
+    yield rounds_to(cross_entropy(xp, z, target).value[()], "0.0110477")
+    # fp32 numbers just below 1 are 2^-24 apart, and p - 1 keeps the error of p.
+    yield fact(abs(right + sp.Rational("0.010986924171447754")) <= sp.Rational(1, 2**25))
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     n = int(rng.integers(2, 6))
     return {"logits": rng.normal(size=(2, n)) * 3, "target": rng.dirichlet(np.ones(n), size=2)}
@@ -261,6 +274,14 @@ EQUATIONS = (
                 identity=_vjp,
                 scope=Scope.ENUMERATED,
                 scope_detail="2 rows of n = 3",
+            ),
+            Step(
+                slug="printed",
+                claim="For logits (5, 0.5) and the first class the printed probabilities, the loss 0.0110477 and the "
+                "small gradient are right; p - 1 shows the rounding of p in fp32, in its sixth digit.",
+                identity=_printed,
+                scope=Scope.NUMERIC,
+                scope_detail="exact numbers, rounded to 7 and 9 places",
             ),
         ),
         costs=costs.lazily("cross_entropy"),

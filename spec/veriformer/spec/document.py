@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from veriformer.spec.equation import Equation, Erratum, Step, Symbol
+from veriformer.spec import inventory, registry
+from veriformer.spec.equation import Equation, Erratum, Source, Step, Symbol
 from veriformer.spec.lazy import sp
 from veriformer.spec.proof import Verdict, prove_all
 
@@ -15,11 +16,21 @@ Verdicts = Mapping[tuple[str, str], Verdict]
 def document(equations: Sequence[Equation], verdicts: Verdicts | None = None) -> dict[str, Any]:
     """Everything there is to know of these equations; steps are proved here unless their verdicts are given.
 
-    `verdicts` maps (equation slug, step slug) to a verdict.
+    `verdicts` maps (equation slug, step slug) to a verdict. The inventory lists what the sources say that these
+    equations decide, and with all equations also what nothing decides.
     """
     if verdicts is None:
         verdicts = {(e.slug, s.slug): v for e, s, v in prove_all(equations)}
-    return {"schema": "veriformer/spec/1", "equations": [_equation(e, verdicts) for e in equations]}
+    return {
+        "schema": "veriformer/spec/1",
+        "equations": [_equation(e, verdicts) for e in equations],
+        "inventory": [_item(i) for i in decided(equations)],
+    }
+
+
+def decided(equations: Sequence[Equation]) -> tuple[inventory.Item, ...]:
+    """What these equations decide of all that the sources say; with all of them, everything."""
+    return inventory.decided_by(equations, everything=len(equations) == len(registry.equations()))
 
 
 def _equation(e: Equation, verdicts: Verdicts) -> dict[str, Any]:
@@ -28,12 +39,28 @@ def _equation(e: Equation, verdicts: Verdicts) -> dict[str, Any]:
         "number": e.number,
         "title": e.title,
         "statement": e.statement,
-        "sources": [{"document": s.document, "section": s.section, "line": s.line} for s in e.sources],
+        "sources": [_source(s) for s in e.sources],
         "symbols": [_symbol(s) for s in e.symbols],
         "assumptions": [a.text for a in e.assumptions],
         "steps": [_step(s, verdicts[e.slug, s.slug]) for s in e.steps],
         "errata": [_erratum(x) for x in e.errata],
         "costs": {name: sp.latex(sp.factor(cost())) for name, cost in e.costs.items()},
+    }
+
+
+def _source(s: Source) -> dict[str, Any]:
+    return {"document": s.document, "section": s.section, "line": s.line}
+
+
+def _item(i: inventory.Item) -> dict[str, Any]:
+    return {
+        "id": i.id,
+        **_source(i.claim.source),
+        "kind": i.kind,
+        "statement": i.claim.text,
+        "verdict": i.claim.verdict,
+        "decided_by": i.claim.by or None,
+        "reason": i.claim.reason or None,
     }
 
 
@@ -58,7 +85,7 @@ def _erratum(x: Erratum) -> dict[str, Any]:
     return {
         "slug": x.slug,
         "kind": x.kind,
-        "source": {"document": x.source.document, "section": x.source.section, "line": x.source.line},
+        "source": _source(x.source),
         "printed": x.printed,
         "corrected": x.corrected,
         "evidence": str(evidence),

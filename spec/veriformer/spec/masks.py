@@ -171,6 +171,16 @@ def _mask_of_ones() -> Evidence:
     return Evidence("n = 2, the pair i = j = 0, by line 946 and by the code of line 659", 0, int(returned[0, 0]))
 
 
+def _unmasked_encoder() -> Evidence:
+    xp = Float()
+    seen = [
+        masked_softmax(xp, xp.asarray(np.zeros((2, 2))), see).value[0, 1]
+        for see in (causal_mask(2, 2), np.ones((2, 2), dtype=bool))
+    ]
+    point = "n = 2, equal scores: the weight of token 1, the target of position 0, in the prediction of position 0"
+    return Evidence(point, *map(float, seen))
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     n_q, n_k = int(rng.integers(1, 5)), int(rng.integers(1, 5))
     return {"s": rng.normal(size=(n_q, n_k)), "see": rng.random((n_q, n_k)) < 0.8}
@@ -291,6 +301,14 @@ EQUATIONS = (
                 printed=r"\text{mask}_{ij} = 1 \text{ if } j \le i \text{, else } -\infty \text{ (as returned)}",
                 corrected=r"\text{mask}_{ij} = 0 \text{ if } j \le i \text{, else } -\infty \text{, as in line 946}",
                 counterexample=_mask_of_ones,
+            ),
+            Erratum(
+                slug="encoder-without-a-mask",
+                kind="wrong",
+                source=Source("004", "4.3", 532),
+                printed=r"\text{out = self.encoder(h), trained to predict the next token}",
+                corrected=r"\text{with a causal mask; without one each position sees the token that it is to predict}",
+                counterexample=_unmasked_encoder,
             ),
         ),
     ),

@@ -11,6 +11,7 @@ from veriformer.spec.attention import attention, attention_vjp
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, real, total, vector
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed, rounds_to
 from veriformer.spec.staged import Staged, pairs
 
 
@@ -98,6 +99,23 @@ def _worked() -> tuple[Any, Any]:
 def _thousandths(x: Any) -> str:
     """Rounded to three places, half up, from forty exact digits."""
     return f"{int(sp.floor(sp.N(x, 40) * 1000 + sp.Rational(1, 2))) / 1000:.3f}"
+
+
+def _worked_steps() -> Pairs:
+    scores = [e for row in np.array(_Q) @ np.array(_K).T for e in row]
+    yield from (
+        (computed(sp.Integer(int(e))), sp.Integer(printed)) for e, printed in zip(scores, (1, 2, 1, 1), strict=True)
+    )
+    scaled = [sp.Integer(int(e)) / sp.sqrt(3) for e in scores]
+    for s, printed, exponential in zip(scaled, ("0.577", "1.155"), ("1.781", "3.173"), strict=False):
+        yield rounds_to(s, printed)
+        yield rounds_to(sp.exp(s), exponential)
+    yield rounds_to(sp.exp(scaled[0]) + sp.exp(scaled[1]), "4.954")
+    # The second sum, 3.562, is printed from the rounded terms; unrounded it is 3.5626.
+    yield computed(2 * sp.Rational("1.781")), sp.Rational("3.562")
+    weights, output = _worked()
+    yield from (rounds_to(w, "0.500") for w in weights[1])
+    yield from (rounds_to(o, printed) for o, printed in zip(output[1], ("1.500", "0.500", "0.500"), strict=True))
 
 
 def _worked_weights() -> Evidence:
@@ -193,6 +211,14 @@ EQUATIONS = (
                 identity=_options,
                 scope=Scope.ENUMERATED,
                 scope_detail="one query, two keys",
+            ),
+            Step(
+                slug="worked",
+                claim="The worked example is right up to its exponentials, and in the second row, whose scores are "
+                "equal: weights 0.500, output (1.500, 0.500, 0.500).",
+                identity=_worked_steps,
+                scope=Scope.NUMERIC,
+                scope_detail="exact numbers, rounded as printed",
             ),
         ),
         costs=costs.lazily("attention", costs.ATTENTION),

@@ -92,6 +92,12 @@ def _mean_is_kept() -> Evidence:
     return Evidence("d_k = 4, entries of mean 1: mean of the scaled scores", 0, Fraction(d_k * mu * nu, 2))
 
 
+def _largest_weight() -> Evidence:
+    s = sp.Symbol("s", positive=True)
+    actual = sp.limit(sp.exp(s) / (1 + sp.exp(s)), s, sp.oo)
+    return Evidence("the larger of two weights as its score grows without bound", sp.oo, actual)
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"d_k": int(rng.integers(1, 9)), "sigma": float(rng.uniform(0.1, 3)), "tau": float(rng.uniform(0.1, 3))}
 
@@ -177,6 +183,14 @@ EQUATIONS = (
                 corrected=r"\text{it gives unit variance where } \sigma = 1 \text{ and the means are zero; "
                 r"a mean becomes } \sqrt{d_k} \mu \nu",
                 counterexample=_mean_is_kept,
+            ),
+            Erratum(
+                slug="weights-do-not-explode",
+                kind="imprecise",
+                source=Source("004", "3.2", 356),
+                printed=r"\text{Without it, early training can produce exploding attention weights}",
+                corrected=r"\text{the scores can grow without bound; a weight stays below 1, and one of them nears it}",
+                counterexample=_largest_weight,
             ),
         ),
     ),

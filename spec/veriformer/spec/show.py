@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.progress import Progress
 from rich.text import Text
 
-from veriformer.spec.document import Verdicts, summary
+from veriformer.spec import inventory
+from veriformer.spec.document import Verdicts, decided, summary
 from veriformer.spec.equation import Equation, Erratum, Step, Symbol
 from veriformer.spec.proof import Verdict, prove_all
 
@@ -42,6 +43,13 @@ def listing(equations: Sequence[Equation], verdicts: Verdicts, *, in_full: bool)
     counts = ", ".join(f"{steps.count(status)} {status}" for status in dict.fromkeys(steps))
     errata = sum(len(e.errata) for e in equations)
     _print(console, 0, Text(f"{len(equations)} equations, {len(steps)} steps: {counts}; {errata} errata"))
+    _print(console, 0, Text(_inventory(equations)))
+
+
+def _inventory(equations: Sequence[Equation]) -> str:
+    found = decided(equations)
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in inventory.counts(found).items() if n)
+    return f"{len(found)} statements of the documents: {counts}" if found else "no statement of the documents"
 
 
 def _print(console: Console, indent: int, line: Text) -> None:

@@ -10,6 +10,7 @@ from veriformer.spec import costs
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import delta, dimension, index, total, vector
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.printed import computed
 from veriformer.spec.softmax import softmax, softmax_vjp, weight
 from veriformer.spec.staged import Staged, entries
 
@@ -32,6 +33,14 @@ def aggregate(xp: Any, weights: Any, v: Any) -> Any:
 def aggregate_vjp(xp: Any, weights: Any, v: Any, g: Any) -> tuple[Any, Any]:
     """dα = g vᵀ and dv = αᵀ g."""
     return xp.matmul(g, xp.swapaxes(v, -1, -2)), xp.matmul(xp.swapaxes(weights, -1, -2), g)
+
+
+def _printed_weights() -> Pairs:
+    printed = [sp.Rational(p, 100) for p in (5, 15, 10, 15, 55)]
+    xp = Staged()
+    weights = softmax(xp, xp.asarray([sp.log(p) for p in printed])).value
+    yield from ((xp.in_full(w), p) for w, p in zip(weights, printed, strict=True))
+    yield computed(sum(printed)), sp.S.One
 
 
 def _dot(a: Any, b: Any) -> Any:
@@ -224,6 +233,14 @@ EQUATIONS = (
                 r"\mathbf{k}_j)$: the "
                 "query is pulled to a key by how far the key is from the mean key.",
                 identity=_query_gradient,
+            ),
+            Step(
+                slug="printed",
+                claim=r"Any positive numbers that sum to one are weights, those of the scores $\log \alpha_i$: so are "
+                "the five printed ones, 0.05, 0.15, 0.10, 0.15 and 0.55.",
+                identity=_printed_weights,
+                scope=Scope.ENUMERATED,
+                scope_detail="the five printed weights",
             ),
         ),
         costs=costs.lazily("softmax"),

@@ -42,8 +42,6 @@ _DECIDED = (
 )
 
 _UNDECIDED = (
-    ("000", "11.4", 443, "smoothing improves calibration", _MODELS),
-    ("001", "11.4", 586, "smoothing improves calibration", _MODELS),
     ("003", "12, Mathematical Formulation", 1468, "τ can be tuned to a desired confidence", _PRACTICE),
     ("003", "12, Mathematical Formulation", 1483, "greedy text is often repetitive", _MODELS),
     ("003", "12, Mathematical Formulation", 1494, "top-k balances diversity and quality", _MODELS),

@@ -47,6 +47,12 @@ def _sixteenth() -> Evidence:
     return Evidence("16 batches of 16 sequences, each of mean loss 1", printed, epoch_loss(xp, losses).value[()])
 
 
+def _validated_on_training_data() -> Evidence:
+    trained, evaluated = np.arange(256), np.arange(256)[:32]
+    seen = int(np.isin(evaluated, trained).sum())
+    return Evidence("of the 32 sequences evaluated: those that the loop trained on", 0, seen)
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"losses": rng.uniform(0, 10, size=int(rng.integers(1, 6)))}
 
@@ -94,6 +100,14 @@ EQUATIONS = (
                 printed=r"\text{losses.append(total_loss / len(input_ids))} \quad \text{(Average Loss)}",
                 corrected=r"\text{divide by the number of batches, since total_loss sums batch means}",
                 counterexample=_sixteenth,
+            ),
+            Erratum(
+                slug="validated-on-training-data",
+                kind="wrong",
+                source=Source("004", "4.5", 591),
+                printed=r"\text{Evaluate Perplexity on Validation Samples: model(input_ids[:32])}",
+                corrected=r"\text{the first 32 of the 256 sequences that were trained on: it is a training loss}",
+                counterexample=_validated_on_training_data,
             ),
         ),
     ),
