@@ -68,9 +68,7 @@ def test_no_place_is_left_uncovered():
 
 
 def test_a_place_without_a_claim_is_found(monkeypatch):
-    some = next(
-        p for p in places() if p.kind == "displayed formula" and p.document == "002" and p.holds(Source("002", "", 637))
-    )
+    some = next(p for p in places() if p.holds(Source("002", "5.1", 637)))
     others = tuple(c for c in inventory.inventory() if not some.holds(c.source))
     monkeypatch.setattr(inventory, "inventory", lambda: others)
     assert uncovered() == (some,)
@@ -79,14 +77,18 @@ def test_a_place_without_a_claim_is_found(monkeypatch):
 def test_the_displayed_formulas_of_the_documents_are_listed():
     found = [p for p in places() if p.kind == "displayed formula"]
     assert {d: sum(p.document == d for p in found) for d in DOCUMENTS} == DISPLAYED
-    assert {p.kind for p in places()} == {"displayed formula", "inline formula", "number"}
+    assert {p.kind for p in places()} == {"displayed formula", "row of a formula", "inline formula", "number"}
 
 
-def test_places_are_apart():
-    for document_ in DOCUMENTS:
-        lines = [n for p in places() if p.document == document_ for n in range(p.first, p.last + 1)]
-        assert len(set(lines)) == len(lines)
-        assert all(p.first <= p.last for p in places())
+def test_places_are_apart_but_for_the_rows_of_formulas():
+    def lines(kind, *, but=False):
+        return [(p.document, n) for p in places() if (p.kind == kind) != but for n in range(p.first, p.last + 1)]
+
+    row = "row of a formula"
+    assert all(0 < p.first <= p.last for p in places())
+    assert len(set(lines(row, but=True))) == len(lines(row, but=True))
+    assert len(set(lines(row))) == len(lines(row)) > 200
+    assert set(lines(row)) <= set(lines("displayed formula"))
 
 
 def test_a_claim_has_the_kind_of_its_place():

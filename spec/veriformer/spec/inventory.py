@@ -1,8 +1,8 @@
 """Everything that the source documents say, and what became of it: the claims of all topics, and where claims must be.
 
-The places, where a document shows a formula or a number, were found by scanning the documents: displayed formulas,
-inline formulas with a relation in them, and numbers or fenced examples outside of formulas. A claim covers the place
-it lies in, so that coverage is computed, not claimed.
+The places, where a document shows a formula or a number, were found by scanning the documents: displayed formulas and
+those rows of theirs with a relation or a number, inline formulas with a relation, and lines and fenced examples with
+numbers outside of formulas. A claim covers the places it lies in, so that coverage is computed, not claimed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ VERDICTS = ("proved", "confirmed", "refuted", "imprecise", "contradictory", "not
 
 @dataclass(frozen=True)
 class Place:
-    """Lines of a document that show something: kind is "displayed formula", "inline formula" or "number"."""
+    """Lines of a document that show something of a kind: "displayed formula", "row of a formula" in one of those,
+    "inline formula", or "number".
+    """
 
     document: str
     kind: str
@@ -108,4 +110,5 @@ def uncovered() -> tuple[Place, ...]:
 
 
 def _kind(source: Source) -> str:
+    # A row's formula is listed before it.
     return next((p.kind for p in places() if p.holds(source)), "statement")
