@@ -13,11 +13,11 @@ def softmax(z: Tensor, dim: int = -1) -> Tensor:
     """Right, with the refusals of the contract."""
     if not isinstance(z, Tensor) or not z.is_floating_point():
         raise TypeError(f"z: expected a floating-point tensor, got {type(z).__name__}")
-    if isinstance(dim, bool) or not isinstance(dim, int) or not -z.ndim <= dim < z.ndim:
+    if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -z.ndim <= dim < z.ndim:
         raise ValueError(f"dim: expected an axis of z, got {dim!r}")
     if z.shape[dim] == 0:
         raise ValueError("z: expected a value to normalise over, got an empty axis along dim")
-    return torch.softmax(z, dim)
+    return torch.softmax(z, int(dim))
 
 
 def logsumexp(z: Tensor, dim: int = -1) -> Tensor:

@@ -76,4 +76,4 @@ def test_a_shipped_target_brings_its_own() -> None:
     slugs = {check.requirement.slug for check in checks()}
     assert {waiver.requirement for waiver in shipped} <= slugs
     assert waivers.of_run("impl", None, rows()) == []
-    assert waivers.of_run("torch.py", None, rows()) == []
+    assert waivers.of_run("some/torch.py", None, rows()) == []
