@@ -93,19 +93,17 @@ def _attend(work: Workspace, tiles: list[Tile], q: Tensor, k: Tensor, v: Tensor)
     """Return output, maximum and sum for one block of queries: the online softmax over its tiles."""
     q_i = work.rows(q, tiles[0]) * work.plan.scale  # [B·G, R·rows, d_k]
     o = q_i.new_zeros(*q_i.shape[:2], v.shape[3])
-    m = q_i.new_full((*q_i.shape[:2], 1), -torch.inf)
+    m = q_i.new_full((*q_i.shape[:2], 1), torch.finfo(q_i.dtype).min)  # finite, for −∞ − (−∞) would be NaN
     l = torch.zeros_like(m)
     for tile in tiles:
         scores = work.scores(q_i, work.cols(k, tile), tile)
-        m_new = torch.maximum(m, scores.s.amax(-1, keepdim=True))
-        pivot = m_new.masked_fill(m_new == -torch.inf, 0)  # while nothing is seen, −∞ − (−∞) would be NaN
-        p = scores.s.sub_(pivot).exp_()
-        decay = (m - pivot).exp_()
-        l.mul_(decay).add_(p.sum(-1, keepdim=True))
+        m_old, m = m, torch.maximum(m, scores.s.amax(-1, keepdim=True))
+        p = scores.s.sub_(m).exp_()
+        decay = m_old.sub_(m).exp_()
+        l = p.sum(-1, keepdim=True).addcmul_(l, decay)
         if work.plan.dropout_p > 0:
             p.mul_(work.keep(p))
         work.add_weighed(o.mul_(decay), p, work.cols(v, tile), scores.hidden, tile)
-        m = m_new
     empty = l == 0
     l.masked_fill_(~(l > 0), 1)  # NaN too: backward divides by l, and would carry NaN to keys that the row cannot see
     return o.mul_(survivor_scale(work.plan.dropout_p)).div_(l), m.masked_fill_(empty, torch.inf), l

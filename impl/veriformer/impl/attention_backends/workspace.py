@@ -32,7 +32,7 @@ class Plan:
 def _side(call: Call) -> int:
     """Large tiles make fast products; small ones stay in the cache, and waste less where the causal edge cuts them."""
     heads = call.q.shape[0] * call.q.shape[1]
-    return 256 if heads <= (2 if call.is_causal else 16) else 128
+    return 128 if call.is_causal or heads > 16 else 256
 
 
 @dataclass(frozen=True)
