@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -122,6 +123,25 @@ def mumbles(op: Operation, *args: Any, **options: Any) -> Any:
         raise ValueError("bad input") from None
 
 
+def by_tiles(op: Operation, x: Tensor, *args: Any, **options: Any) -> Tensor:
+    """The second tile of the last axis, or of the rows, is read one entry late."""
+    late = x.clone()
+    late[..., 512:] = x[..., 511:-1] if x.shape[-1] > 512 else x[..., 512:]
+    late[65536:] = x[65535:-1] if len(x) > 65536 else x[65536:]
+    return op(late, *args, **options)
+
+
+def particular(op: Operation, *args: Any, **options: Any) -> Any:
+    if any(isinstance(value, np.generic) for value in (*args, *options.values())):
+        raise TypeError("expected a Python number")
+    return op(*args, **options)
+
+
+@functools.cache
+def remembered(n_q: int, n_k: int, window: int | None = None) -> Tensor:
+    return GOOD.causal_mask(n_q, n_k, window=window)
+
+
 def blurred(x: Tensor) -> Tensor:
     """Rounded to four bits."""
     m, e = torch.frexp(x.double())
@@ -150,6 +170,8 @@ FAMILIES: dict[str, Fault] = {
     "refusal": instead(accepts),
     "refusal_names_argument": instead(mumbles),
     "batch": changed(mixed),
+    "long": instead(by_tiles),
+    "numpy_numbers": instead(particular),
     "accuracy": changed(blurred),
 }
 
@@ -344,6 +366,12 @@ def scores_in_half(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: An
     return op(q, k, v, **options) + (0 * s.sum()).to(q.dtype)
 
 
+def not_low_enough(op: Operation, q: Tensor, k: Tensor, v: Tensor, *, mask: Any = None, **options: Any) -> Tensor:
+    if mask is None:
+        return op(q, k, v, **options)
+    return op(q, k, v, bias=torch.where(mask, 0.0, -1e4).to(q.dtype), **options)
+
+
 def by_key_place(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     return op(q, k * (1 + 0.05 * torch.arange(k.shape[2], dtype=k.dtype)[:, None]), v, **options)
 
@@ -450,6 +478,7 @@ SPECIFIC: dict[str, Fault] = {
     "causal_mask.sensitivity": without("window"),
     "causal_mask.window": instead(wider),
     "causal_mask.nested": changed(lambda x: x.flip(0)),
+    "causal_mask.fresh": lambda op: remembered,
     "causal_mask.alignment": instead(top_left),
     "attention.sensitivity": without("softcap"),
     "attention.scale": without("scale"),
@@ -479,6 +508,7 @@ SPECIFIC: dict[str, Fault] = {
     "attention.empty_row": instead(uniform_when_empty),
     "attention.no_query": changed(lambda x: x[..., :0] if x.numel() == 0 else x),
     "attention.hidden_poison": instead(touches_hidden),
+    "attention.hidden_scores": instead(not_low_enough),
     "attention.range": instead(scores_in_half),
     "attention.dropout_off": attend(lambda dropout_p=0.0, **_: {"training": True}),
     "attention.dropout_scale": instead(rescaled_kept),
@@ -486,6 +516,7 @@ SPECIFIC: dict[str, Fault] = {
     "attention.dropout_rate": dropping(lambda dropout_p, **_: {"dropout_p": 1.0 - dropout_p}),
     "attention.dropout_independence": instead(dropped_alike),
     "attention.dropout_gradient": instead(fresh_in_backward),
+    "attention.dropout_long": instead(fresh_in_backward),
 }
 
 

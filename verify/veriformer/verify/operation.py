@@ -62,7 +62,7 @@ class Operation:
     parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
     refusals: calls that must be refused. part: a call, one that computes a part of it alone, and by ``"result"`` and by
     argument where that part lies. changes: a call, and the same with one argument changed, by what was changed.
-    bulk: arguments with enough entries to tell how large rounding errors are on average.
+    bulk: arguments with enough entries to tell how large rounding errors are on average. long: axes longer than a tile.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Operation:
     part: Callable[[Trial], tuple[Arguments, Arguments, Mapping[str, Index]]] | None = None
     changes: Callable[[Trial], tuple[Arguments, Mapping[str, Arguments]]] | None = None
     bulk: Callable[[Trial], Arguments] | None = None
+    long: Callable[[Trial], Arguments] | None = None
     reading: Callable[[Claims], dict[str, Any]] = _nothing
     parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
     result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
@@ -116,8 +117,12 @@ class Operation:
         found: list[Reference] = []
         for index, form in enumerate(forms):
             xp = trial.xp if sharp and index == 0 else over_float64(trial.dtype_name)
-            more = [_reference(xp, x) for x in evaluate(form, xp, self.lift(trial, arguments, xp))]
-            found = [_wider(a, b) for a, b in zip(found, more, strict=True)] if index else more
+            values = evaluate(form, xp, self.lift(trial, arguments, xp))
+            found = (
+                [_wider(r, xp, x) for r, x in zip(found, values, strict=True)]
+                if index
+                else [_reference(xp, x) for x in values]
+            )
         return found
 
 
@@ -127,8 +132,11 @@ def _reference(xp: Rounded, x: Any) -> Reference:
     return Reference(*xp.judgeable(x))
 
 
-def _wider(a: Reference, b: Reference) -> Reference:
-    return Reference(a.exact, np.maximum(a.bound, b.bound))
+def _wider(found: Reference, xp: Rounded, x: Any) -> Reference:
+    """The same values with the bound of another form, where that is larger; none where the form breaks down."""
+    value, bound = xp.judgeable(x)
+    broken = np.isnan(value) | np.isnan(bound)
+    return Reference(found.exact, np.where(broken, np.inf, np.fmax(found.bound, bound)))
 
 
 @cache

@@ -1,6 +1,7 @@
 """Counterexamples as Python scripts that need nothing of the suite but the numbers it found.
 
-A script loads the target, makes the arguments, repeats the calls and the verdict, and ends with a status other than 0 exactly
+A script loads the target, makes the arguments, repeats the calls and the verdict, and ends with a status other than
+0 exactly
 where the violation is reproduced.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 
@@ -43,7 +45,17 @@ class Recorded:
 
 def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
     """The whole script as text."""
-    lines = [f'"""{title}"""', "", "from math import inf, nan", "", "import torch", "", loader, ""]
+    lines = [
+        f'"""{title}"""',
+        "",
+        "from math import inf, nan",
+        "",
+        "import numpy as np",
+        "import torch",
+        "",
+        loader,
+        "",
+    ]
     names: dict[int, str] = {}
     for call in calls:
         lines += _call(call, names)
@@ -51,7 +63,7 @@ def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence
 
 
 def _call(call: Recorded, names: dict[int, str]) -> list[str]:
-    lines = []
+    lines: list[str] = []
     words = {}
     for key, value in call.arguments.items():
         words[key] = _argument(f"{key}{call.name.removeprefix('r')}", value, key in call.wrt, names, lines)
@@ -105,11 +117,16 @@ def literal(value: Any) -> str:
         return f"torch.Generator().manual_seed({value.value})"
     if isinstance(value, torch.Tensor):
         return _tensor(value.detach().cpu())
+    if isinstance(value, np.generic):
+        return f"np.{type(value).__name__}({value.item()!r})"
     return repr(value)
 
 
 def _tensor(value: torch.Tensor) -> str:
-    base = tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in zip(value.shape, value.stride(), strict=True))
+    base = tuple(
+        slice(0, 1) if stride == 0 and size > 1 else slice(None)
+        for size, stride in zip(value.shape, value.stride(), strict=True)
+    )
     kept = value[base]
     numbers = kept.double() if kept.is_floating_point() else kept
     text = f"torch.tensor({numbers.tolist()!r}, dtype={value.dtype})"
@@ -125,7 +142,11 @@ def describe(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         values = value.detach().cpu()
         numbers = values.double() if values.is_floating_point() else values
-        return {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape), "values": numbers.tolist()}
+        return {
+            "dtype": str(value.dtype).removeprefix("torch."),
+            "shape": list(value.shape),
+            "values": numbers.tolist(),
+        }
     if isinstance(value, Seed):
         return {"generator_seed": value.value}
     if isinstance(value, list | tuple):

@@ -229,8 +229,11 @@ class Trial:
         lines = [*dict.fromkeys("\n" + source for source in observed.sources)]
         self._judge_shape(observed, reference, what, lines)
         self.effective.append(reference.effective)
-        lines += within_bound(observed.expression, reference.exact.tolist(), reference.bound.tolist())
-        judge(array(observed.value), reference, self.tally, what=what, lines=lines)
+        try:
+            judge(array(observed.value), reference, self.tally, what=what, lines=lines)
+        except Violation as violation:
+            violation.lines += within_bound(observed.expression, violation.exact, violation.bound)
+            raise
 
     def _judge_shape(self, observed: Observation, reference: Reference, what: str, lines: list[str]) -> None:
         if tuple(observed.value.shape) != reference.exact.shape:

@@ -73,11 +73,13 @@ ATTENTION = (
             "https://github.com/huggingface/transformers/issues/36293",
         ),
     ),
+    families.numpy_numbers("attention"),
     _option(
         "scale",
         "The scores are multiplied by `scale`, which may be 0 or negative, and by $1 / \\sqrt{d_k}$ only where none "
         "is given.",
         "wrong scale",
+        "https://github.com/pytorch/pytorch/pull/105202",
         "https://github.com/zzhhjjj/gemma-triton-flash-attn/issues/6",
         "https://github.com/lucidrains/vit-pytorch/issues/65",
     ),
@@ -239,6 +241,11 @@ ATTENTION = (
         "zero times NaN",
         "https://github.com/pytorch/pytorch/issues/101967",
     ),
+    _option(
+        "hidden_scores",
+        "What is hidden has weight 0, however far its score lies above the visible ones, or these below 0.",
+        "mask that is not low enough",
+    ),
     families.law(
         "attention",
         "range",
@@ -297,5 +304,12 @@ ATTENTION = (
             "https://github.com/aws-neuron/nki-samples/pull/81",
             "https://github.com/allenai/OLMo-core/pull/828",
         ),
+    ),
+    _option(
+        "dropout_long",
+        "Forward and backward pass drop the same weights in sequences longer than a tile, too.",
+        "another mask in the backward pass",
+        "https://github.com/aws-neuron/nki-samples/pull/81",
+        equations=("46",),
     ),
 )

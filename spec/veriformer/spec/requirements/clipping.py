@@ -17,6 +17,7 @@ CLIP_GRAD_NORM = (
         "clip_grad_norm", "No list, missing gradients, and a maximum that is negative or no number are refused."
     ),
     families.sensitivity("clip_grad_norm"),
+    families.numpy_numbers("clip_grad_norm"),
     families.law(
         "clip_grad_norm",
         "direction",

@@ -31,6 +31,8 @@ CROSS_ENTROPY = (
     ),
     families.batch("cross_entropy", "Losses that are not reduced are independent: each row can be computed alone."),
     families.sensitivity("cross_entropy"),
+    families.numpy_numbers("cross_entropy"),
+    families.long("cross_entropy"),
     families.law(
         "cross_entropy",
         "conservation",

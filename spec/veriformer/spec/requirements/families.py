@@ -119,6 +119,32 @@ def sensitivity(operation: str, precedents: tuple[str, ...] = ()) -> Requirement
     )
 
 
+def long(operation: str) -> Requirement:
+    """Axes longer than a tile, and not multiples of one."""
+    return Requirement(
+        slug=f"{operation}.long",
+        operation=operation,
+        statement="The formula holds for axes of any length.",
+        float_form="For axes from 513 to 4999, and 70000 rows of norms, result and gradient lie within their bounds.",
+        kind=Kind.EQUATION,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="tile edge",
+    )
+
+
+def numpy_numbers(operation: str) -> Requirement:
+    """NumPy's numbers are numbers."""
+    return Requirement(
+        slug=f"{operation}.numpy_numbers",
+        operation=operation,
+        statement="NumPy scalars count as numbers: given for Python's, they change nothing.",
+        float_form="The formula's value within its bound.",
+        kind=Kind.CONTRACT,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="refused number",
+    )
+
+
 def accuracy(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
     """In half precision the result is as good as the plain formula makes it."""
     return Requirement(

@@ -27,6 +27,8 @@ LAYER_NORM = (
     ),
     families.batch("layer_norm", "Rows are independent: each can be computed alone."),
     families.sensitivity("layer_norm"),
+    families.numpy_numbers("layer_norm"),
+    families.long("layer_norm"),
     families.law(
         "layer_norm",
         "moments",

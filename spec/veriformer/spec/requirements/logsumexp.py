@@ -12,6 +12,8 @@ LOGSUMEXP = (
     *families.refusals("logsumexp", "No tensor and an axis that does not exist are refused."),
     families.batch("logsumexp", "Slices along the other axes are independent: each can be computed alone."),
     families.sensitivity("logsumexp"),
+    families.numpy_numbers("logsumexp"),
+    families.long("logsumexp"),
     families.law(
         "logsumexp",
         "shift",

@@ -11,6 +11,7 @@ CAUSAL_MASK = (
     ),
     *families.refusals("causal_mask", "Negative lengths and windows below 1 are refused."),
     families.sensitivity("causal_mask"),
+    families.numpy_numbers("causal_mask"),
     families.law(
         "causal_mask",
         "window",
@@ -28,6 +29,13 @@ CAUSAL_MASK = (
         "The same exactly.",
         "holes in the mask",
         equations=("24a",),
+    ),
+    families.contract_case(
+        "causal_mask",
+        "fresh",
+        "A mask belongs to its caller: changing it changes no later one.",
+        "shared result",
+        ("24a",),
     ),
     families.convention(
         "causal_mask",

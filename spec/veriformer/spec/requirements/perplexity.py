@@ -19,6 +19,7 @@ PERPLEXITY = (
         "are refused.",
     ),
     families.sensitivity("perplexity"),
+    families.numpy_numbers("perplexity"),
     families.law(
         "perplexity",
         "between",

@@ -25,6 +25,8 @@ RMS_NORM = (
     ),
     families.batch("rms_norm", "Rows are independent: each can be computed alone."),
     families.sensitivity("rms_norm"),
+    families.numpy_numbers("rms_norm"),
+    families.long("rms_norm"),
     families.law(
         "rms_norm",
         "unit",

@@ -19,6 +19,8 @@ SOFTMAX = (
     *families.refusals("softmax", "No tensor, an axis that does not exist and an empty axis are refused."),
     families.batch("softmax", "Slices along the other axes are independent: each can be computed alone."),
     families.sensitivity("softmax"),
+    families.numpy_numbers("softmax"),
+    families.long("softmax"),
     families.law(
         "softmax",
         "simplex",

@@ -11,6 +11,7 @@ from veriformer.verify.checks import (
     batch,
     clipping,
     equation,
+    forms_of_call,
     losses,
     masks,
     norms,
@@ -21,7 +22,7 @@ from veriformer.verify.checks import (
     sensitivity,
 )
 
-_FAMILIES = (equation, purity, refusal, batch, sensitivity, accuracy)
+_FAMILIES = (equation, purity, refusal, batch, sensitivity, forms_of_call, accuracy)
 _LAWS = (scores, losses, perplexities, norms, clipping, masks)
 _ATTENTION = (attention_options, attention_laws, attention_edges, attention_dropout)
 _BY_SLUG: dict[str, Check] = {

@@ -117,6 +117,10 @@ def _generator(trial: Trial) -> None:
     trial.require(same, "equal generator states drop other weights", f"bool((({a} != 0) == ({b} != 0)).all())")
     apart = bool(((one.value != 0) != (other.value != 0)).any())
     trial.require(apart, "another generator state drops the same weights", f"bool((({a} != 0) != ({c} != 0)).any())")
+    grown = trial.call(arguments, wrt=("q", "v"), cotangent=torch.ones_like(one.value)).result
+    kept = bool(((one.value != 0) == (grown.value != 0)).all())
+    said = f"bool((({a} != 0) == ({grown.expression} != 0)).all())"
+    trial.require(kept, "a call that asks for gradients drops other weights", said)
     free = {key: value for key, value in arguments.items() if key != "generator"}
     first, second = trial.call(free).result, trial.call(free).result
     d, e = first.expression, second.expression
@@ -126,7 +130,7 @@ def _generator(trial: Trial) -> None:
 
 def _uniform(trial: Trial, p: float) -> Arguments:
     """A call whose result shows the mask of dropout: weights that are all equal, values that are the identity."""
-    b, h, n_q, n_k = trial.draw(choice((2, 4, 16, 16), (3, 2, 16, 24), (2, 2, 32, 16)))
+    b, h, n_q, n_k = trial.draw(choice((2, 4, 16, 16), (3, 2, 16, 24), (2, 2, 32, 16), (1, 2, 128, 128)))
     zero = trial.tensor(np.zeros((b, h, n_q, 2)))
     k = trial.tensor(trial.draw(values(("gaussian",))).array(b, h, n_k, 2))
     v = trial.tensor(np.broadcast_to(np.eye(n_k), (b, h, n_k, n_k)))
@@ -163,7 +167,8 @@ def _independence(trial: Trial) -> None:
     p = trial.draw(choice(0.3, 0.5, 0.7))
     result = trial.call(_uniform(trial, p)).result
     shape = result.value.shape
-    for axis, lag in ((3, 1), (3, 2), (3, 4), (2, 1), (2, 2), (1, 1), (0, 1)):
+    lags = {3: (1, 2, 4, 16, 32, 64), 2: (1, 2, 16, 32, 64), 1: (1,), 0: (1,)}
+    for axis, lag in [(i, lag) for i in lags for lag in lags[i] if 2 * lag <= shape[i]]:
         pairs = shape[axis] // (2 * lag) * lag * (result.value.numel() // shape[axis])
         observed = trial.observe(agreement, result, constant(torch.tensor([axis, lag])))
         what = f"share of weights {lag} apart along axis {axis} that fare alike"
@@ -173,7 +178,18 @@ def _independence(trial: Trial) -> None:
 def _gradient(trial: Trial) -> None:
     """The backward pass drops the weights that the forward pass dropped, and scales what it kept."""
     b, h, groups, n_q, n_k, d_k, _ = draw_shape(trial)
-    shape = (b, h, groups, n_q, n_k, d_k, n_k)
+    _judge_dropped(trial, (b, h, groups, n_q, n_k, d_k, n_k))
+
+
+def _long(trial: Trial) -> None:
+    """The same for sequences longer than a tile."""
+    groups = trial.draw(choice(1, 2))
+    n_q, n_k = trial.draw(choice((70, 130), (130, 70), (65, 65)))
+    _judge_dropped(trial, (1, 2, groups, n_q, n_k, 3, n_k))
+
+
+def _judge_dropped(trial: Trial, shape: Shape) -> None:
+    b, h, _, n_q, n_k, _, _ = shape
     tensors = draw_tensors(trial, shape, _MILD)
     tensors["v"] = _diagonal(trial, shape)
     p = trial.draw(choice(0.25, 0.4, 0.6))
@@ -197,4 +213,5 @@ CHECKS = (
     check("attention.dropout_rate", _rate, effort=0.5),
     check("attention.dropout_independence", _independence, effort=0.5),
     check("attention.dropout_gradient", _gradient),
+    check("attention.dropout_long", _long, effort=0.1, dtypes=("fp64", "fp32", "fp16")),
 )

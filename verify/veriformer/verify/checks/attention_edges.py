@@ -120,6 +120,26 @@ def _hidden_poison(trial: Trial) -> None:
     trial.judge(outcome.gradient("q"), _only(gradient, blind), "gradient of a query that cannot see the poison")
 
 
+def _hidden_scores(trial: Trial) -> None:
+    """Hidden keys may score far above the visible ones, and these far below what is written over the hidden."""
+    b, h, groups, n_q, n_k, _, d_v = draw_shape(trial)
+    n_k = max(n_k, 2)
+    shape = (b, h, groups, n_q, n_k, 4, d_v)
+    arguments: dict[str, Any] = draw_tensors(trial, shape, ("integers", "gaussian"))
+    rng = trial.draw(values()).rng
+    arguments |= _hiding(trial, shape, rng)
+    by_group = sees(trial, shape, arguments).reshape(b, groups, h // groups, n_q, n_k)
+    loud = np.asarray(~by_group.any((2, 3)))[..., None]
+    direction = rng.choice([-1.0, 1.0], 4)
+    q = 100.0 * direction + rng.integers(-2, 3, (b, h, n_q, 4))
+    level = trial.draw(choice(1.0, -1.0)) * 120.0 * np.where(loud, 1.0, -1.0)
+    k = level * direction + rng.integers(-2, 3, (b, groups, n_k, 4))
+    tensors = {**arguments, "q": trial.tensor(q), "k": trial.tensor(k)}
+    trial.assume(bool(loud.any()))
+    judge_with_gradients(trial, ATTENTION, tensors)
+    trial.effective.append(True)
+
+
 def _hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
     b, _, _, _, n_k, _, _ = shape
     causal = draw_causal(trial, shape)
@@ -164,5 +184,6 @@ CHECKS = (
     check("attention.empty_row", _empty_row, convention="attention.empty_row", effort=1.5),
     check("attention.no_query", _no_query, effort=0.5),
     check("attention.hidden_poison", _hidden_poison),
+    check("attention.hidden_scores", _hidden_scores),
     check("attention.range", _range),
 )

@@ -13,7 +13,7 @@ from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.attention_options import draw_grouped, draw_several
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import alive, constant, difference, equal, scaled
+from veriformer.verify.checks.laws import alive, between, constant, difference, equal, scaled
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (
@@ -233,10 +233,9 @@ def _convexity(trial: Trial) -> None:
     v = np.repeat(arguments["v"].double().numpy(), repeats, axis=1)[:, :, None]
     low = np.where(seen, v, np.inf).min(-2)
     high = np.where(seen, v, -np.inf).max(-2)
-    middle, reach = (high + low) / 2, (high - low) / 2 + reference.bound * (1 + 2.0**-40) + 2.0**-50 * np.abs(low)
     result = trial.call(arguments).result
     alive(trial, result, reference, "result")
-    trial.judge(result, Reference(middle, reach, scale=np.inf, constant=True), "result between the visible values")
+    between(trial, result, low, high, reference.bound, "how far the result is outside the visible values")
 
 
 def combined(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -38,7 +38,9 @@ def _judge(trial: Trial, arguments: Arguments) -> None:
 def _scale(trial: Trial) -> None:
     shape = draw_shape(trial)
     scale = trial.draw(choice(1.0, 0.0, -0.5, 2.5, 0.125, -3.0))
-    _judge(trial, {**draw_tensors(trial, shape, _KINDS), "scale": scale})
+    causal = draw_causal(trial, shape)
+    mask = draw_mask(trial, shape, causal, trial.draw(choice(None, (True, True))))
+    _judge(trial, {**draw_tensors(trial, shape, _KINDS), **causal, **mask, "scale": scale})
 
 
 def _softcap(trial: Trial) -> None:
@@ -167,7 +169,7 @@ LENGTHS = (65, 130, 128, 200, 257, 300)
 
 def _long(trial: Trial) -> None:
     n_q, n_k = trial.draw(choice(*LENGTHS)), trial.draw(choice(*LENGTHS))
-    shape = (2, 2, trial.draw(sizes(1, 2)), n_q, n_k, trial.draw(sizes(2, 5)), trial.draw(sizes(1, 3)))
+    shape = (2, 2, trial.draw(sizes(1, 2)), n_q, n_k, trial.draw(choice(3, 2, 5, 64, 40)), trial.draw(sizes(1, 3)))
     tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
     peaked = trial.draw(choice(1.0, 4.0))
     options = draw_options(trial, shape, ("gaussian", "sparse"))
@@ -204,6 +206,6 @@ _BODIES: dict[str, Any] = {
 CHECKS = (
     *(check(f"attention.{name}", body) for name, body in _BODIES.items()),
     check("attention.alignment", _alignment, convention="causal.alignment"),
-    check("attention.long", _long, effort=0.25, dtypes=("fp64", "fp32", "fp16")),
+    check("attention.long", _long, effort=0.2, dtypes=("fp64", "fp32", "fp16")),
     check("attention.long_windows", _long_windows, effort=0.2, dtypes=("fp64", "fp32", "fp16")),
 )

@@ -31,6 +31,19 @@ def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: R
     trial.judge(trial.observe(difference, a, b), reference, what)
 
 
+def outside(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """How far x is outside [low, high], in float64."""
+    return torch.maximum(low - x.double(), x.double() - high).clamp(min=0)
+
+
+def between(trial: Trial, x: Observation, low: Floats, high: Floats, bound: Floats, what: str) -> None:
+    """Raise Violation unless a result lies between two numbers, give or take its bound."""
+    edges = [constant(torch.as_tensor(np.asarray(edge))) for edge in (low, high)]
+    slack = bound * _SUBTRACTION + 2.0**-50 * (np.abs(low) + np.abs(high))
+    law = Reference(np.zeros(np.shape(slack)), slack, scale=np.inf, constant=True)
+    trial.judge(trial.observe(outside, x, *edges), law, what)
+
+
 def alive(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
     """Raise Violation if two entries are equal whose exact values lie further apart than their bounds."""
     low, high = _apart(reference)

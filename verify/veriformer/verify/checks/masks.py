@@ -50,7 +50,22 @@ def _nested(trial: Trial) -> None:
         trial.require(not all_seen, "every query sees every key", f"not bool({e}.all())")
 
 
-_LAWS: dict[str, Any] = {"window": _window, "nested": _nested}
+def _fresh(trial: Trial) -> None:
+    """A mask belongs to its caller: what is done to it shows in no later one."""
+    n_q, n_k = trial.draw(sizes(1, 6)), trial.draw(sizes(1, 6))
+    arguments: Arguments = {"n_q": n_q, "n_k": n_k}
+    first = trial.call(arguments)
+    has_form(trial, first.result, (n_q, n_k), torch.bool)
+    first.result.value.logical_not_()
+    again = trial.call(arguments).result
+    exact = CAUSAL_MASK.exact(trial, arguments)[0].exact.astype(bool)
+    right = torch.equal(again.value, torch.as_tensor(exact))
+    made = f"target.causal_mask({n_q}, {n_k})"
+    said = f"{first.name}.logical_not_() is not None and torch.equal({made}, torch.tensor({exact.tolist()!r}))"
+    trial.require(right, "a mask that was changed by its caller comes back changed", said)
+
+
+_LAWS: dict[str, Any] = {"window": _window, "nested": _nested, "fresh": _fresh}
 
 CHECKS = (
     *(check(f"causal_mask.{name}", body) for name, body in _LAWS.items()),

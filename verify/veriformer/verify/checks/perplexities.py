@@ -10,7 +10,7 @@ import torch
 from veriformer.verify.checks.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import constant, equal
+from veriformer.verify.checks.laws import between, constant, equal
 from veriformer.verify.checks.losses import draw_rows, pieces
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import PERPLEXITY
@@ -29,16 +29,14 @@ def _between(trial: Trial) -> None:
     logits = arguments["logits"].double()
     width = logits.amax(-1) - logits.amin(-1)
     others = logits.shape[-1] - 1
-    low, high = (float(torch.log1p(others * (sign * width).exp()).mean()) for sign in (-1.0, 1.0))
-    middle, reach = (np.exp(high) + np.exp(low)) / 2, (np.exp(high) - np.exp(low)) / 2
-    bound = reach + reference.bound + 2.0**-48 * middle
-    law = Reference(np.asarray(middle), np.asarray(bound), scale=np.inf, constant=True)
-    trial.judge(trial.call(arguments).result, law, "perplexity against the least and the most it can be")
+    low, high = (torch.log1p(others * (sign * width).exp()).mean().exp().numpy() for sign in (-1.0, 1.0))
+    bound = reference.bound + 2.0**-46 * high
+    between(trial, trial.call(arguments).result, low, high, bound, "how far it is outside the least and the most")
 
 
 def _uniform(trial: Trial) -> None:
     lead, vocabulary = trial.draw(leading_shapes()), trial.draw(choice(3, 2, 5, 1, 100))
-    kind = trial.draw(values())
+    kind = trial.draw(values(("integers", "gaussian")))
     logits = np.broadcast_to(kind.array(*lead, 1), (*lead, vocabulary))
     arguments = {"logits": trial.tensor(logits), "target": ids(classes(kind.rng, lead, vocabulary))}
     bound = _exact(trial, arguments).bound

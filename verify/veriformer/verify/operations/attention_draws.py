@@ -122,7 +122,15 @@ def draw_options(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
     return chosen
 
 
+def with_nothing_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same call with every option that it left out given as what stands for it."""
+    nothing = dict.fromkeys(("mask", "bias", "window", "scale", "softcap", "generator"))
+    return {**nothing, "is_causal": False, "dropout_p": 0.0, "training": False, **options}
+
+
 def draw_attention(trial: Trial) -> Arguments:
     """A call with any options at once."""
     shape = draw_shape(trial)
-    return {**draw_tensors(trial, shape), **draw_options(trial, shape)}
+    options = draw_options(trial, shape)
+    options = with_nothing_left_out(options) if trial.draw(choice(False, False, False, True)) else options
+    return {**draw_tensors(trial, shape), **options}

@@ -51,6 +51,9 @@ def _bad_options(good: Arguments, n_q: int, n_k: int) -> Iterator[Refusal]:
     yield Refusal("a mask of integers", {**good, "mask": torch.ones(n_q, n_k, dtype=torch.int64)}, ("mask",))
     yield Refusal("a window that is not causal", {**good, "window": 2}, ("window", "is_causal"))
     yield Refusal("an empty window", {**good, "window": 0, "is_causal": True}, ("window",))
+    for name in ("scale", "softcap", "dropout_p"):
+        yield Refusal(f"a bool for {name}", {**good, name: True}, (name,))
+    yield Refusal("a bool for a window", {**good, "window": True, "is_causal": True}, ("window",))
     yield Refusal("a cap of 0", {**good, "softcap": 0.0}, ("softcap",))
     yield Refusal("a negative cap", {**good, "softcap": -1.0}, ("softcap",))
     yield Refusal("dropout below 0", {**good, "dropout_p": -0.1}, ("dropout_p",))

@@ -79,6 +79,7 @@ def _bad_lists(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("no list", {"grads": None, "max_norm": 1.0}, ("grads",))
     yield Refusal("a missing gradient", {"grads": [g, None], "max_norm": 1.0}, ("grads",))
     yield Refusal("a negative maximum", {"grads": [g], "max_norm": -1.0}, ("max_norm",))
+    yield Refusal("a bool for a maximum", {"grads": [g], "max_norm": True}, ("max_norm",))
     yield Refusal("a maximum that is no number", {"grads": [g], "max_norm": None}, ("max_norm",))
 
 

@@ -114,7 +114,9 @@ def draw_cross_entropy(trial: Trial) -> Arguments:
     if trial.draw(st.integers(0, 3)) < 3:
         return {**draw_perplexity(trial), **options}
     rng, logits = _drawn_logits(trial)
-    return {"logits": trial.tensor(logits), "target": trial.tensor(probabilities(rng, logits.shape)), **options}
+    target = torch.as_tensor(probabilities(rng, logits.shape))
+    dtype = trial.draw(choice(trial.dtype, trial.dtype, torch.float32, torch.float64))
+    return {"logits": trial.tensor(logits), "target": target.to(dtype), **options}
 
 
 def probabilities(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -166,6 +168,13 @@ def _bulk(trial: Trial) -> Arguments:
     return {"logits": trial.tensor(logits), "target": ids(target), "label_smoothing": smoothing, "reduction": "none"}
 
 
+def _long(trial: Trial) -> Arguments:
+    vocabulary = trial.draw(choice(1025, 513, 2048, 4999))
+    kind = trial.draw(values(("gaussian", "one-signed", "peaked", "offset")))
+    target = kind.rng.choice([0, vocabulary - 1, vocabulary // 2, 512], 3)
+    return {"logits": trial.tensor(kind.array(3, vocabulary)), "target": ids(target)}
+
+
 def _bad_targets(trial: Trial) -> Iterator[Refusal]:
     n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(2))
     kind = trial.draw(values(("gaussian",)))
@@ -180,6 +189,9 @@ def _bad_targets(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("a negative class", {"logits": logits, "target": ids(np.where(last, -1, target))}, ("target",))
     yield Refusal("too few targets", {"logits": logits, "target": ids(target[1:])}, ("target", "logits"))
     yield Refusal("too many axes", {"logits": logits, "target": ids(target[:, None])}, ("target", "logits"))
+    yield Refusal(
+        "a bool for a class", {"logits": logits, "target": ids(target), "ignore_index": True}, ("ignore_index",)
+    )
     yield Refusal("no classes", {"logits": logits[:, :0], "target": ids(target)}, ("logits", "target"))
 
 
@@ -189,6 +201,7 @@ def _bad_cross_entropy(trial: Trial) -> Iterator[Refusal]:
     given = {"logits": trial.tensor([[0.5, -1.0, 2.0]])}
     yield Refusal("smoothing below 0", {**good, "label_smoothing": -0.1}, ("label_smoothing",))
     yield Refusal("smoothing above 1", {**good, "label_smoothing": 1.1}, ("label_smoothing",))
+    yield Refusal("a bool for a number", {**good, "label_smoothing": True}, ("label_smoothing",))
     yield Refusal("an unknown reduction", {**good, "reduction": "average"}, ("reduction",))
     yield Refusal("a probability below 0", {**given, "target": trial.tensor([[-0.5, 0.5, 1.0]])}, ("target",))
     yield Refusal("a probability above 1", {**given, "target": trial.tensor([[1.5, 0.0, 0.0]])}, ("target",))
@@ -206,6 +219,7 @@ CROSS_ENTROPY = Operation(
     part=_slice,
     changes=_changes,
     bulk=_bulk,
+    long=_long,
 )
 
 PERPLEXITY = Operation(

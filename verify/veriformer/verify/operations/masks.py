@@ -41,6 +41,8 @@ def _bad_sizes(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("a negative number of queries", {"n_q": -n, "n_k": n}, ("n_q",))
     yield Refusal("a negative number of keys", {"n_q": n, "n_k": -n}, ("n_k",))
     yield Refusal("an empty window", {"n_q": n, "n_k": n, "window": 0}, ("window",))
+    yield Refusal("a bool for a length", {"n_q": True, "n_k": n}, ("n_q",))
+    yield Refusal("a bool for a window", {"n_q": n, "n_k": n, "window": True}, ("window",))
     yield Refusal("a negative window", {"n_q": n, "n_k": n, "window": -n}, ("window",))
 
 

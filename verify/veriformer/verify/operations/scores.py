@@ -98,6 +98,11 @@ def _bulk(trial: Trial) -> Arguments:
     return {"z": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(40, 60))}
 
 
+def _long(trial: Trial) -> Arguments:
+    n = trial.draw(choice(1025, 513, 2048, 4999))
+    return {"z": trial.tensor(trial.draw(values(("gaussian", "one-signed", "peaked", "offset"))).array(2, n))}
+
+
 def _ordinary(trial: Trial) -> Arguments:
     shape = trial.draw(shapes(1, 3))
     return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
@@ -108,6 +113,7 @@ def _bad_axis(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("no tensor", {"z": None}, ("z",))
     yield Refusal("an axis too high", {"z": z, "dim": z.ndim}, ("dim",))
     yield Refusal("an axis too low", {"z": z, "dim": -z.ndim - 1}, ("dim",))
+    yield Refusal("a bool for an axis", {"z": z, "dim": False}, ("dim",))
 
 
 def _bad_softmax(trial: Trial) -> Iterator[Refusal]:
@@ -119,6 +125,7 @@ SOFTMAX = Operation(
     name="softmax",
     draw=draw_scores,
     ordinary=_ordinary,
+    long=_long,
     formulas=(_softmax, _softmax_by_log),
     vjps=(_softmax_vjp, _softmax_vjp_by_log),
     inputs=("z",),
@@ -132,6 +139,7 @@ LOGSUMEXP = Operation(
     name="logsumexp",
     draw=draw_scores,
     ordinary=_ordinary,
+    long=_long,
     formulas=(_logsumexp,),
     vjps=(_logsumexp_vjp, _logsumexp_vjp_by_log),
     inputs=("z",),

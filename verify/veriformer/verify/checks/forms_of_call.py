@@ -1,0 +1,41 @@
+"""The same call in other forms: axes longer than a tile, and NumPy's numbers for Python's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.verify.checks.agreement import agrees
+from veriformer.verify.checks.equation import judge_with_gradients
+from veriformer.verify.checks.family import over
+from veriformer.verify.operation import Operation
+from veriformer.verify.operations import OPERATIONS
+from veriformer.verify.trial import Trial
+
+
+def _long(operation: Operation, trial: Trial) -> None:
+    assert operation.long is not None
+    judge_with_gradients(trial, operation, operation.long(trial))
+
+
+def _numpy_numbers(operation: Operation, trial: Trial) -> None:
+    arguments = operation.draw(trial)
+    changed = {key: _number(value) for key, value in arguments.items()}
+    trial.assume(any(isinstance(value, np.generic) for value in changed.values()))
+    agrees(trial, operation, arguments, trial.call(changed), operation.exact(trial, arguments, sharp=False))
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return np.int64(value) if isinstance(value, int) else np.float64(value)
+
+
+LENGTHY = tuple(operation for operation in OPERATIONS if operation.long is not None)
+"""The operations that kernels compute in tiles, attention apart."""
+
+CHECKS = (
+    *over(LENGTHY, "long", _long, effort=0.15, dtypes=("fp64", "fp32")),
+    *over(OPERATIONS, "numpy_numbers", _numpy_numbers, effort=0.5),
+)
