@@ -208,6 +208,7 @@ def _scale_balance(trial: Trial) -> None:
     """Scores depend on q and k through their product alone: ⟨q, dq⟩ = ⟨k, dk⟩, whatever the options."""
     shape = draw_shape(trial)
     arguments = {**draw_tensors(trial, shape, _MILD), **draw_options(trial, shape, _MILD)}
+    arguments["scale"] = arguments.get("scale") or 0.5  # with 0 there is no gradient to balance
     cotangent = draw_cotangent(trial, _exact(trial, arguments).exact.shape)
     outcome = trial.call(arguments, wrt=("q", "k"), cotangent=cotangent)
     exact = ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False)

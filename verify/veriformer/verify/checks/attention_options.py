@@ -206,6 +206,6 @@ _BODIES: dict[str, Any] = {
 CHECKS = (
     *(check(f"attention.{name}", body) for name, body in _BODIES.items()),
     check("attention.alignment", _alignment, convention="causal.alignment"),
-    check("attention.long", _long, effort=0.2, dtypes=("fp64", "fp32", "fp16")),
+    check("attention.long", _long, effort=0.2, dtypes=("fp64", "fp32")),
     check("attention.long_windows", _long_windows, effort=0.2, dtypes=("fp64", "fp32", "fp16")),
 )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.points import equals
+from veriformer.verify.operations.scores import through_maximum
 
 
 def loss(
@@ -46,13 +47,15 @@ def loss_gradient(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Any:
-    """w (e^{z − lse} Σ y − y), with the row's share w of the cotangent."""
+    """(w Σ y / s) e − w y with s = Σ e, e = e^{z − max}: what the chain rule gives; w is the row's share of g."""
     counted, y, _ = _masses(xp, logits, target, ignore_index, label_smoothing)
     z = xp.where(counted[..., None], logits, 0)
-    p = xp.exp(z - _log_total(xp, z))
+    e = xp.exp(z - xp.max(z, axis=-1, keepdims=True))
     share = g if reduction == "none" else xp.broadcast_to(g / _count(counted, reduction), counted.shape)
     w = xp.reshape(xp.where(counted, share, 0), (*counted.shape, 1))
-    return w * (p * xp.sum(y, axis=-1, keepdims=True) - y)
+    of_total = w * xp.sum(y, axis=-1, keepdims=True)
+    dz = e * (of_total / xp.sum(e, axis=-1, keepdims=True))
+    return through_maximum(xp, z, dz, of_total, -1) - w * y
 
 
 def _log_total(xp: Any, z: Any) -> Any:

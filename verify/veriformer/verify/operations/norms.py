@@ -77,6 +77,18 @@ def _rms_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return dict(zip(("x", "weight"), rms_norm_vjp(xp, a["x"], a.get("weight"), g, **_options(a)), strict=True))
 
 
+def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """h r + x · 2 dσ² / d with dσ² = −r³ Σ h x / 2, as the chain rule gives it for x · r."""
+    x, d = a["x"], a["x"].shape[-1]
+    r = 1 / xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True) / d + a.get("eps", 1e-6))
+    h = g if a.get("weight") is None else g * a["weight"]
+    d_square = xp.sum(h * x, axis=-1, keepdims=True) * (r * r * r) / -2
+    found = {"x": h * r + x * (d_square * 2 / d)}
+    if a.get("weight") is not None:
+        found["weight"] = sum_to_shape(xp, g * (x * r), a["weight"].shape)
+    return found
+
+
 def _draw(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
     lead, d = trial.draw(leading_shapes()), trial.draw(choice(*_WIDTHS))
     x = trial.draw(values()).array(*lead, d)
@@ -180,7 +192,7 @@ RMS_NORM = Operation(
     ordinary=_ordinary,
     long=_long,
     formulas=(_rms_norm,),
-    vjps=(_rms_norm_vjp,),
+    vjps=(_rms_norm_vjp, _rms_norm_vjp_by_chain),
     inputs=("x", "weight"),
     refusals=lambda trial: _bad_rows(trial, ("weight",)),
     part=lambda trial: _slice(trial, draw_rms_norm),

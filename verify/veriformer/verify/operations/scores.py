@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
+from veriformer.spec.points import equals
 from veriformer.spec.softmax import softmax, softmax_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
@@ -44,6 +45,21 @@ def _softmax_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]
     return {"z": p * (g - xp.sum(p * g, axis=_axis(a), keepdims=True))}
 
 
+def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
+    """dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
+    highest = equals(z - xp.max(z, axis=axis, keepdims=True), 0)
+    return xp.where(highest, dz + (dm - xp.sum(dz, axis=axis, keepdims=True)), dz)
+
+
+def _softmax_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """e (g / s − Σ g e / s²) with s = Σ e, as the chain rule gives it for e / s."""
+    z, axis = a["z"], _axis(a)
+    e = xp.exp(z - xp.max(z, axis=axis, keepdims=True))
+    s = xp.sum(e, axis=axis, keepdims=True)
+    dz = e * (g / s - xp.sum(g * e, axis=axis, keepdims=True) / s / s)
+    return {"z": through_maximum(xp, z, dz, 0, axis)}
+
+
 def _logsumexp(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [logsumexp(xp, a["z"], _axis(a))]
 
@@ -56,6 +72,15 @@ def _logsumexp_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, An
     axis = _axis(a) % a["z"].ndim
     shape = a["z"].shape
     return {"z": _softmax_by_log(xp, a)[0] * xp.reshape(g, (*shape[:axis], 1, *shape[axis + 1 :]))}
+
+
+def _logsumexp_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """(g / s) e with s = Σ e, as the chain rule gives it for max + log s."""
+    z, axis = a["z"], _axis(a) % a["z"].ndim
+    g = xp.reshape(g, (*z.shape[:axis], 1, *z.shape[axis + 1 :]))
+    e = xp.exp(z - xp.max(z, axis=axis, keepdims=True))
+    dz = e * (g / xp.sum(e, axis=axis, keepdims=True))
+    return {"z": through_maximum(xp, z, dz, g, axis)}
 
 
 def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
@@ -127,7 +152,7 @@ SOFTMAX = Operation(
     ordinary=_ordinary,
     long=_long,
     formulas=(_softmax, _softmax_by_log),
-    vjps=(_softmax_vjp, _softmax_vjp_by_log),
+    vjps=(_softmax_vjp, _softmax_vjp_by_log, _softmax_vjp_by_chain),
     inputs=("z",),
     refusals=_bad_softmax,
     part=lambda trial: _slice(trial, reduced=False),
@@ -141,7 +166,7 @@ LOGSUMEXP = Operation(
     ordinary=_ordinary,
     long=_long,
     formulas=(_logsumexp,),
-    vjps=(_logsumexp_vjp, _logsumexp_vjp_by_log),
+    vjps=(_logsumexp_vjp, _logsumexp_vjp_by_log, _logsumexp_vjp_by_chain),
     inputs=("z",),
     refusals=_bad_axis,
     part=lambda trial: _slice(trial, reduced=True),
