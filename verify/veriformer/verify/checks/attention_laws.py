@@ -179,7 +179,7 @@ def _conservation(trial: Trial) -> None:
         options.pop(name, None)
     bias = trial.tensor(trial.draw(values(("gaussian", "one-signed"))).array(*stretched(_ALL, _scores(shape))))
     arguments = {**tensors, **options, "bias": bias}
-    cotangent = draw_cotangent(trial, _exact(trial, arguments).exact.shape)
+    cotangent = draw_cotangent(trial, _exact(trial, arguments).exact.shape, expanded=False)
     outcome = trial.call(arguments, wrt=("k", "bias"), cotangent=cotangent)
     exact = ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False)
     alive(trial, outcome.gradient("k"), exact["k"], "gradient of k")
@@ -267,12 +267,13 @@ _LAWS: dict[str, Any] = {
     "grouped_is_copied": _grouped_is_copied,
     "permutation": _permutation,
     "key_shift": _key_shift,
-    "conservation": _conservation,
     "convexity": _convexity,
     "linear_in_values": _linear_in_values,
 }
 
 CHECKS = (
     *(check(f"attention.{name}", body) for name, body in _LAWS.items()),
-    check("attention.scale_balance", _scale_balance, dtypes=("fp64", "fp32", "fp16")),  # bf16 leaves it nothing to say
+    # sums that vanish: in halves the bounds leave them little to say
+    check("attention.conservation", _conservation, dtypes=("fp64", "fp32")),
+    check("attention.scale_balance", _scale_balance, dtypes=("fp64", "fp32")),
 )

@@ -49,10 +49,10 @@ def judge_with_gradients(trial: Trial, operation: Operation, arguments: Argument
     gradients_agree(trial, outcome, operation.exact_gradients(trial, arguments, cotangent, sharp=alone))
 
 
-def draw_cotangent(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:
-    """Random, seldom uniform, under any strides."""
+def draw_cotangent(trial: Trial, shape: tuple[int, ...], *, expanded: bool = True) -> torch.Tensor:
+    """Random, seldom uniform, under any strides; ``expanded=False`` leaves out 0, along which it is constant."""
     g = trial.tensor(trial.draw(values()).array(*(shape or (1,))))
-    return trial.draw(layouts()).of(g if shape else g[0])
+    return trial.draw(layouts(expanded=expanded)).of(g if shape else g[0])
 
 
 def draw_wrt(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[str, ...]:

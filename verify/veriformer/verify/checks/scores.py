@@ -68,7 +68,7 @@ def _logsumexp_shift(trial: Trial) -> None:
 
 def _jacobian(trial: Trial) -> None:
     arguments = draw_scores(trial)
-    cotangent = draw_cotangent(trial, tuple(arguments["z"].shape))
+    cotangent = draw_cotangent(trial, tuple(arguments["z"].shape), expanded=False)
     gradient = trial.call(arguments, wrt=("z",), cotangent=cotangent).gradient("z")
     reference = SOFTMAX.exact_gradients(trial, arguments, cotangent, sharp=False)["z"]
     alive(trial, gradient, reference, "gradient")
