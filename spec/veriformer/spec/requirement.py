@@ -45,4 +45,6 @@ class Requirement:
 
     def __post_init__(self) -> None:
         if not self.slug.startswith(f"{self.operation}."):
-            raise ValueError(f"slug: expected {self.operation + '.'!r}… for an operation's requirement, got {self.slug!r}")
+            raise ValueError(
+                f"slug: expected {self.operation + '.'!r}… for an operation's requirement, got {self.slug!r}"
+            )

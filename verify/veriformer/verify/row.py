@@ -184,7 +184,10 @@ class _Search:
         if share > VACUOUS_SHARE:
             status, message = Status.VACUOUS, f"{share:.0%} of the examples could not tell right from wrong"
         elif convention is not None and self.target.claims.deviates(convention):
-            status, message = Status.DEVIATION, f"{convention} = {self.target.claims.convention(convention)!r}, as claimed"
+            status, message = (
+                Status.DEVIATION,
+                f"{convention} = {self.target.claims.convention(convention)!r}, as claimed",
+            )
         return self._result(status, message)
 
     def _failed(self, error: BaseException) -> Result:
