@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import hypothesis
@@ -21,6 +21,9 @@ from veriformer.verify.profiles import Profile
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.script import describe, script
 from veriformer.verify.trial import Trial
+
+BURST = 10
+"""Examples per run of Hypothesis. After ten it begins to vary what it has drawn, and one draw then decides for many."""
 
 VACUOUS_SHARE = 0.5
 """A row in which more than this share of the examples could not tell right from wrong was not exercised."""
@@ -133,6 +136,18 @@ class _Search:
     def run(self, seed: str) -> Result:
         torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
         examples = max(1, round(self.profile.examples * self.row.check.effort))
+        try:
+            for first in range(0, examples, BURST):
+                self._property(f"{seed}|{self.row.key}|{first}", min(BURST, examples - first))()
+            if self.row.check.finish is not None:
+                self.row.check.finish(self.tally)
+        except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
+            return self._failed(error)
+        except Exception:
+            return self._broken()
+        return self._held()
+
+    def _property(self, seed: str, examples: int) -> Callable[[], None]:
         settings = hypothesis.settings(
             max_examples=examples,
             deadline=None,
@@ -144,16 +159,8 @@ class _Search:
             suppress_health_check=list(hypothesis.HealthCheck),
             phases=[hypothesis.Phase.generate] + ([hypothesis.Phase.shrink] if self.profile.shrinks else []),
         )
-        prop = hypothesis.seed(_number(f"{seed}|{self.row.key}"))(settings(hypothesis.given(st.data())(self._example)))
-        try:
-            prop()
-            if self.row.check.finish is not None:
-                self.row.check.finish(self.tally)
-        except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
-            return self._failed(error)
-        except Exception:
-            return self._broken()
-        return self._held()
+        found: Callable[[], None] = settings(hypothesis.given(st.data())(self._example))
+        return hypothesis.seed(_number(seed))(found)
 
     def _example(self, data: st.DataObject) -> None:
         check = self.row.check
