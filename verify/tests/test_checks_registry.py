@@ -6,7 +6,7 @@ import pytest
 
 from veriformer.spec.requirement import Requirement
 from veriformer.spec.requirements import REQUIREMENTS, requirement
-from veriformer.verify.check import POSITIONAL
+from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.checks import ALL
 from veriformer.verify.operations import OPERATIONS
 

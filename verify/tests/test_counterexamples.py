@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify import load
-from veriformer.verify.check import select
+from veriformer.verify.catalogue import select
 from veriformer.verify.profiles import PROFILES
 from veriformer.verify.results import Result, Status
 from veriformer.verify.row import plan, run_row

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from veriformer.verify import mutants
-from veriformer.verify.check import POSITIONAL
+from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import KERNELS
 from veriformer.verify.mutants.records import known_bugs

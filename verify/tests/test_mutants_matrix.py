@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from veriformer.verify.check import checks
+from veriformer.verify.catalogue import checks
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, cells, family, kill_matrix, validate
 

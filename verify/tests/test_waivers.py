@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify import waivers
-from veriformer.verify.check import checks
+from veriformer.verify.catalogue import checks
 from veriformer.verify.results import Result, Status
 from veriformer.verify.row import plan
 

@@ -18,7 +18,7 @@ import click
 from rich.console import Console
 
 from veriformer.verify import dtypes, results, waivers
-from veriformer.verify.check import UnknownSelectionError
+from veriformer.verify.catalogue import UnknownSelectionError
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import probe

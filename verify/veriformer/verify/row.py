@@ -14,7 +14,7 @@ import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify import isolation
-from veriformer.verify.check import Check
+from veriformer.verify.catalogue import Check
 from veriformer.verify.judge import Tally, Violation
 from veriformer.verify.loading import Target
 from veriformer.verify.profiles import Profile

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from veriformer.verify import dtypes
-from veriformer.verify.check import select
+from veriformer.verify.catalogue import select
 from veriformer.verify.engine.plugin import settle
 from veriformer.verify.loading import wrap
 from veriformer.verify.profiles import PROFILES

@@ -82,8 +82,7 @@ def backend(compute: Callable[[Call], Tensor]) -> Attention:
             v,
             _check_mask(mask, q, shape),
             _check_bias(bias, q, shape),
-            _check_causal(is_causal, window, shape),
-            window,
+            *_check_causal(is_causal, window, shape),
             q.shape[3] ** -0.5 if scale is None else checks.finite("scale", scale),
             _check_softcap(softcap),
             _check_dropout(dropout_p, training, generator),
@@ -159,23 +158,26 @@ def _rank_four(name: str, x: Tensor, q: Tensor, shape: Shape) -> Tensor:
     return x[(None,) * (4 - x.ndim)]
 
 
-def _check_causal(is_causal: bool, window: int | None, shape: Shape) -> bool:
-    """Return whether causality hides anything: a single query, the last, sees every key that its window holds."""
+def _check_causal(is_causal: bool, window: int | None, shape: Shape) -> tuple[bool, int | None]:
+    """Return whether causality hides anything, and the window: the last query alone sees every key in its window."""
     checks.flag("is_causal", is_causal)
     _, _, n_q, n_k = shape
     if window is None:
-        return is_causal and n_q > 1
-    checks.integer("window", window, minimum=1)
+        return is_causal and n_q > 1, None
+    width = checks.integer("window", window, minimum=1)
     if not is_causal:
         advice = "a window ends at the causal edge"
         checks.refuse("window", "is_causal=True beside it", f"window={window} alone", advice)
-    return n_q > 1 or window < n_k
+    return n_q > 1 or width < n_k, width
 
 
 def _check_softcap(softcap: float | None) -> float | None:
-    if softcap is not None and checks.finite("softcap", softcap) <= 0:
-        checks.refuse("softcap", "a number above 0", softcap, "pass None for no cap")
-    return softcap
+    if softcap is None:
+        return None
+    cap = checks.finite("softcap", softcap)
+    if cap <= 0:
+        checks.refuse("softcap", "a number above 0", cap, "pass None for no cap")
+    return cap
 
 
 def _check_dropout(dropout_p: float, training: bool, generator: object) -> float:

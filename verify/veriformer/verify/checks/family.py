@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from veriformer.spec.requirements import requirement
-from veriformer.verify.check import Check
+from veriformer.verify.catalogue import Check
 from veriformer.verify.operation import Operation
 from veriformer.verify.trial import Trial
 

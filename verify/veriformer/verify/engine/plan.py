@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from veriformer.verify import dtypes
-from veriformer.verify.check import select
+from veriformer.verify.catalogue import select
 from veriformer.verify.profiles import PROFILES, Profile
 from veriformer.verify.row import Row, plan
 

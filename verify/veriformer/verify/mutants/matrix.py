@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from veriformer.verify import dtypes
-from veriformer.verify.check import Check, checks
+from veriformer.verify.catalogue import Check, checks
 from veriformer.verify.loading import load
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant, Sabotage, Variant
 from veriformer.verify.mutants.records import known_bugs

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from veriformer.spec.requirement import Kind
-from veriformer.verify.check import Check
+from veriformer.verify.catalogue import Check
 from veriformer.verify.mutants.base.attention import Attention, causal
 from veriformer.verify.mutants.base.layers import Clip, LayerNorm, RmsNorm
 from veriformer.verify.mutants.base.scores import CrossEntropy, LogSumExp, Perplexity, Softmax

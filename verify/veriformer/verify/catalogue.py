@@ -1,4 +1,4 @@
-"""A check: one Hypothesis property, bound to one requirement on one operation."""
+"""A check is one Hypothesis property, bound to one requirement on one operation; the catalogue holds all of them."""
 
 from __future__ import annotations
 
