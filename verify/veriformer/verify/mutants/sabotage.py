@@ -15,12 +15,9 @@ import torch
 from torch import Tensor
 
 from veriformer.spec.requirement import Kind
-from veriformer.verify.catalogue import Check
-from veriformer.verify.mutants.base.attention import Attention, causal
-from veriformer.verify.mutants.base.layers import Clip, LayerNorm, RmsNorm
-from veriformer.verify.mutants.base.scores import CrossEntropy, LogSumExp, Perplexity, Softmax
+from veriformer.verify.catalogue import POSITIONAL, Check
 from veriformer.verify.mutants.records import Sabotage
-from veriformer.verify.targets.front import dress
+from veriformer.verify.targets.own import backend
 
 Fill = Callable[[Tensor], Tensor]
 
@@ -28,17 +25,10 @@ CLAIMED_KINDS = (Kind.EQUATION, Kind.GRADIENT, Kind.LAW, Kind.NUMERICS)
 """What an adapter claims, and so must fail. It claims no contract checks (purity, layout, shapes), refusals or
 conventions: zeros of the right shape are pure, indifferent to layout and bound by no convention."""
 
-_RIGHT = dress(
-    softmax=Softmax(),
-    logsumexp=LogSumExp(),
-    cross_entropy=CrossEntropy(),
-    perplexity=Perplexity(),
-    layer_norm=LayerNorm(),
-    rms_norm=RmsNorm(),
-    clip_grad_norm=Clip(),
-    causal_mask=causal,
-    attention=Attention(),
-)
+_RIGHT = backend("reference")
+"""What the adapters take shapes, dtypes and gradients from."""
+
+_OPERATIONS = tuple(name for name in vars(_RIGHT) if name in POSITIONAL)
 
 
 class _Replaced(torch.autograd.Function):
@@ -68,7 +58,7 @@ def _filled(operation: Callable[..., Any], fill: Fill) -> Callable[..., Any]:
 
 
 def _everywhere(fill: Fill) -> Callable[[], object]:
-    return lambda: SimpleNamespace(**{name: _filled(operation, fill) for name, operation in vars(_RIGHT).items()})
+    return lambda: SimpleNamespace(**{name: _filled(getattr(_RIGHT, name), fill) for name in _OPERATIONS})
 
 
 def _nan(x: Tensor) -> Tensor:
@@ -95,9 +85,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage("zeros", "zeros everywhere", _everywhere(torch.zeros_like)),
     _sabotage("constant", "ones everywhere", _everywhere(torch.ones_like)),
     _sabotage("nan", "NaN everywhere", _everywhere(_nan)),
-    _sabotage(
-        "identity", "its first argument", lambda: SimpleNamespace(**dict.fromkeys(vars(_RIGHT), _first_argument))
-    ),
+    _sabotage("identity", "its first argument", lambda: SimpleNamespace(**dict.fromkeys(_OPERATIONS, _first_argument))),
     _sabotage("garbage", "numbers drawn at random", _everywhere(_garbage)),
 )
 

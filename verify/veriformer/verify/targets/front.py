@@ -1,12 +1,15 @@
 """The contract's argument checks, to put in front of a kernel that has none of its own.
 
 ``dress(softmax=kernel, ...)`` gives an implementation: each kernel behind the checks of its operation, with its
-optional arguments filled in. A variant, a mutant or a wrapped library says what it computes; refusals are said once.
+optional arguments filled in. Where no front is written below, our own implementation does the refusing. A variant, a
+mutant or a wrapped library says what it computes; refusals are said once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from veriformer import impl
 from veriformer.impl import checks
 
 Kernel = Callable[..., Any]
@@ -37,10 +41,42 @@ class AttentionOptions:
 def dress(claims: Mapping[str, Any] | None = None, /, **kernels: Kernel) -> SimpleNamespace:
     """An implementation of the operations named, each a kernel behind the checks of its operation.
 
-    Raises KeyError for a name that is no operation with a front.
+    Raises AttributeError for a name that is no operation.
     """
-    operations = {name: _FRONTS[name](kernel) for name, kernel in kernels.items()}
+    operations = {
+        name: _FRONTS[name](kernel) if name in _FRONTS else _guarded(name, kernel) for name, kernel in kernels.items()
+    }
     return SimpleNamespace(**operations, **({"CLAIMS": dict(claims)} if claims else {}))
+
+
+def _guarded(name: str, kernel: Kernel) -> Kernel:
+    """Kernel: the contract's arguments, by position or name as the contract has them, with their defaults.
+
+    Our own implementation is called first, for what it refuses; random generators are put back as they were.
+    """
+    right = getattr(impl, name)
+    signature = inspect.signature(right)
+
+    def operation(*arguments: Any, **options: Any) -> Any:
+        bound = signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        with torch.no_grad(), _kept(bound.arguments.get("generator")):
+            right(*bound.args, **bound.kwargs)
+        return kernel(*bound.args, **bound.kwargs)
+
+    operation.__name__ = operation.__qualname__ = name
+    return operation
+
+
+@contextlib.contextmanager
+def _kept(generator: object) -> Iterator[None]:
+    """Leave a generator, and PyTorch's global one, as they were found."""
+    drawn = generator if isinstance(generator, torch.Generator) else torch.default_generator
+    state = drawn.get_state()
+    try:
+        yield
+    finally:
+        drawn.set_state(state)
 
 
 def _softmax(kernel: Kernel) -> Kernel:
