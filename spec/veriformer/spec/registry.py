@@ -94,6 +94,7 @@ _MODULES = (
     "blocks.pre_norm",
     "blocks.post_norm",
     "blocks.costs_block",
+    "blocks.costs_model",
     "efficient.cache",
     "efficient.int8",
     "efficient.cached_attention",

@@ -120,6 +120,14 @@ _SYMBOLS = (
     Symbol("n", r"\mathbb{N}", "number of scores", "at least 1"),
 )
 
+_JACOBIAN_COSTS = {
+    "other operations": lambda: 4 * costs.symbol("N") * costs.symbol("d"),
+    "other operations, with the matrix": lambda: 4 * costs.symbol("N") * costs.symbol("d") ** 2,
+    "bytes": lambda: 3 * costs.symbol("w") * costs.symbol("N") * costs.symbol("d"),
+    "bytes of the matrix": lambda: costs.symbol("w") * costs.symbol("N") * costs.symbol("d") ** 2,
+    "parameters": lambda: sp.S.Zero,
+}
+
 EQUATIONS = (
     Equation(
         slug="softmax",
@@ -210,6 +218,7 @@ EQUATIONS = (
                 scope_detail="shapes (1), (3), (4) and both axes of (2, 3)",
             ),
         ),
+        costs=_JACOBIAN_COSTS,
         errata=(
             Erratum(
                 slug="softmax-of-a-matrix",

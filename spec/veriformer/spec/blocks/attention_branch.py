@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from veriformer.spec import costs
 from veriformer.spec.blocks.block import attention_sublayer
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import jacobian, over, rate, x_hat, x_of
@@ -78,6 +79,7 @@ EQUATIONS = (
                 identity=_weaker_branch,
             ),
         ),
+        costs=costs.lazily("layer_norm"),
     ),
     Equation(
         slug="block-attention",

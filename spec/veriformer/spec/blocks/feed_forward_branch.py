@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from veriformer.spec import costs
 from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import over
@@ -69,6 +70,7 @@ EQUATIONS = (
                 scope_detail="2 tokens of 2 features",
             ),
         ),
+        costs=costs.lazily("layer_norm"),
     ),
     Equation(
         slug="block-output",

@@ -6,6 +6,7 @@ from typing import Any
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.blocks.block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import jacobian, over, x_hat, x_of
 from veriformer.spec.blocks.printed import ASSUMPTIONS, Case, block_sample
 from veriformer.spec.equation import Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
@@ -142,6 +143,7 @@ EQUATIONS = (
                 scope_detail="one head, ReLU; (n, d) of (1, 2) and (2, 1), the second half of (1, 2)",
             ),
         ),
+        costs=COSTS,
         errata=(
             Erratum(
                 slug="no-bypass",

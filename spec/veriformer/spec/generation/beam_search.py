@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.generation.costs_generation import BEAM
 from veriformer.spec.indexed import dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, fact
@@ -217,5 +218,6 @@ EQUATIONS = (
                 identity=_mean,
             ),
         ),
+        costs=BEAM,
     ),
 )

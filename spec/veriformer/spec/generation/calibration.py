@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.generation.choices import exact_values, highest
+from veriformer.spec.generation.costs_generation import CALIBRATION
 from veriformer.spec.indexed import dimension, index, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -144,6 +145,7 @@ EQUATIONS = (
                 scope_detail="1 to 7 samples, on edges too, in 1, 2 and 4 bins",
             ),
         ),
+        costs=CALIBRATION,
         errata=(
             Erratum(
                 slug="errors-cancel",

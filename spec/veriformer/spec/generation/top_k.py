@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.generation.choices import highest, ranks
+from veriformer.spec.generation.costs_generation import GREEDY, TOP_K
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -149,6 +150,7 @@ EQUATIONS = (
                 scope_detail="the same",
             ),
         ),
+        costs=TOP_K,
     ),
     Equation(
         slug="greedy",
@@ -174,5 +176,6 @@ EQUATIONS = (
                 scope_detail="eight distributions of up to 4 tokens, with and without ties",
             ),
         ),
+        costs=GREEDY,
     ),
 )

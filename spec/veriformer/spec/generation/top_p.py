@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.generation.choices import exact_values, ranks
+from veriformer.spec.generation.costs_generation import TOP_P
 from veriformer.spec.generation.top_k import WEIGHTS, logs
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
@@ -165,6 +166,7 @@ EQUATIONS = (
                 identity=_loss_is_bounded,
             ),
         ),
+        costs=TOP_P,
         errata=(
             Erratum(
                 slug="reaches-not-stays-below",

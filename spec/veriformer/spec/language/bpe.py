@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.language.costs_language import BYTE_PAIRS
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, fact
 
@@ -202,6 +203,7 @@ EQUATIONS = (
                 scope_detail="one number; that there are 50,000 merges is known of the model, not of the documents",
             ),
         ),
+        costs=BYTE_PAIRS,
         errata=(
             Erratum(
                 slug="length-of-the-example",

@@ -1,6 +1,7 @@
-"""What embeddings and heads cost: N tokens of width d, a vocabulary of V, w bytes per element.
+"""What embeddings, heads and segmentation cost: N tokens of width d, a vocabulary of V, w bytes per element.
 
 FLOPs count matrix products. A lookup has none: as a product with one-hot rows it would have 2 N V d.
+A text has n bytes or code points; M merges are learned; no piece is longer than m.
 """
 
 from __future__ import annotations
@@ -35,3 +36,28 @@ def _of(operation: str) -> dict[str, Any]:
 def language_costs(operation: str) -> dict[str, Callable[[], Any]]:
     """The costs of a lookup or a head, each worked out when it is asked for: records are made without SymPy."""
     return {name: partial(lambda name: _of(operation)[name], name) for name in ("FLOPs", "bytes", "parameters")}
+
+
+def pairs_scanned() -> Any:
+    """A scan of i pieces looks at i − 1 pairs, and every merge leaves fewer: 1 + 2 + … + (n − 1)."""
+    n = symbol("n")
+    return n * (n - 1) / 2
+
+
+def pieces_considered() -> Any:
+    """Up to m ≤ n pieces end at each place, fewer at the first ones: n m − m (m − 1) / 2."""
+    n, m = symbol("n"), symbol("m")
+    return n * m - m * (m - 1) / 2
+
+
+BYTE_PAIRS: dict[str, Callable[[], Any]] = {
+    "pairs looked at in encoding, at most": pairs_scanned,
+    "pairs counted in training, at most": lambda: symbol("M") * (symbol("n") - 1),
+    "merges kept": lambda: symbol("M"),
+}
+
+UNIGRAM: dict[str, Callable[[], Any]] = {
+    "pieces considered": pieces_considered,
+    "segmentations of an exhaustive search": lambda: sp.Integer(2) ** (symbol("n") - 1),
+    "numbers kept": lambda: 2 * (symbol("n") + 1),
+}

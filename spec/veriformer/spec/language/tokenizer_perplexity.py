@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec import costs
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, positive, total, vector
@@ -138,6 +139,7 @@ EQUATIONS = (
                 scope_detail="2 tokens, V = 2, 2 units",
             ),
         ),
+        costs=costs.lazily("perplexity"),
         errata=(
             Erratum(
                 slug="comparable-per-character",

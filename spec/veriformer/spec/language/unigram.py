@@ -12,6 +12,7 @@ import numpy as np
 
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, total
+from veriformer.spec.language.costs_language import UNIGRAM
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, fact
 
@@ -176,5 +177,6 @@ EQUATIONS = (
                 scope_detail="one example",
             ),
         ),
+        costs=UNIGRAM,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from veriformer.spec.equation import Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import delta, dimension, index, real, total, vector
-from veriformer.spec.layers.costs_layers import NETWORK
+from veriformer.spec.layers.costs_layers import NETWORK, elementwise
 from veriformer.spec.layers.feed_forward import SHAPES, Case, sample
 from veriformer.spec.layers.mlp import SYMBOLS, mlp, mlp_vjp
 from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
@@ -174,6 +174,7 @@ EQUATIONS = (
                 identity=_squared_error,
             ),
         ),
+        costs=elementwise(1, arrays=3),
         errata=(
             Erratum(
                 slug="needs-a-linear-output",

@@ -12,6 +12,7 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.gradient_flow import gradient_descent
 
 
@@ -162,5 +163,6 @@ EQUATIONS = (
                 scope_detail="quadratic losses, one parameter",
             ),
         ),
+        costs=optimizer_costs("accumulation"),
     ),
 )

@@ -227,6 +227,7 @@ EQUATIONS = (
                 scope_detail="t ≤ 3, any gradients",
             ),
         ),
+        costs=optimizer_costs("exponential_average"),
     ),
     Equation(
         slug="adam-second-moment",
@@ -266,6 +267,7 @@ EQUATIONS = (
                 scope_detail="t ≤ 3, any gradients",
             ),
         ),
+        costs=optimizer_costs("square_average"),
         errata=(
             Erratum(
                 slug="second-moment-is-not-change",

@@ -10,6 +10,7 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 
 
 def average(xp: Any, mean: Any, value: Any, beta: Any) -> Any:
@@ -194,6 +195,7 @@ EQUATIONS = (
                 scope_detail="t ≤ 4, any values",
             ),
         ),
+        costs=optimizer_costs("exponential_average"),
         errata=(
             Erratum(
                 slug="correction-factor",

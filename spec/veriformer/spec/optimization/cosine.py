@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import positive
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.costs_optimizers import schedule_costs
 from veriformer.spec.optimization.warmup import sample, warmup
 
 # π to 1024 bits: a constant for any precision that is asked for.
@@ -143,6 +144,7 @@ EQUATIONS = (
                 scope_detail="5 of 5 steps of a decay over D = 4",
             ),
         ),
+        costs=schedule_costs(9),
         errata=(
             Erratum(
                 slug="cosine-rises-again",

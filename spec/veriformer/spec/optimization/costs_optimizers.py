@@ -15,6 +15,9 @@ from veriformer.spec.lazy import sp
 
 # Elementwise operations per parameter, arrays read or written (θ, g and the state), and arrays kept as state.
 _STEPS = {
+    "exponential_average": (3, 3, 1),
+    "square_average": (4, 3, 1),
+    "accumulation": (1, 3, 1),
     "gradient_descent": (2, 3, 0),
     "sgd_momentum": (5, 5, 1),
     "adam": (14, 7, 2),
@@ -35,6 +38,18 @@ def _step(optimizer: str) -> dict[str, Any]:
 
 
 def optimizer_costs(optimizer: str) -> dict[str, Callable[[], Any]]:
-    """The costs of a step over P parameters, each worked out when it is asked for: records are made without SymPy."""
+    """The costs of a step over P parameters, or of one micro-batch that is added to a sum of P gradients.
+
+    Each is worked out when it is asked for: records are made without SymPy.
+    """
     names = ("FLOPs", "other operations", "bytes", "bytes of state")
     return {name: partial(lambda name: _step(optimizer)[name], name) for name in names}
+
+
+def schedule_costs(operations: int) -> dict[str, Callable[[], Any]]:
+    """A schedule is a number per step, however large the model is."""
+    return {
+        "other operations": lambda: sp.Integer(operations),
+        "bytes of state": lambda: sp.S.Zero,
+        "parameters": lambda: sp.S.Zero,
+    }

@@ -10,6 +10,7 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import positive
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.costs_optimizers import schedule_costs
 
 
 def noam(xp: Any, step: int, *, d_model: int, warmup_steps: int) -> Any:
@@ -121,5 +122,6 @@ EQUATIONS = (
                 scope_detail="T = 1, 2 and 4, t ≤ 5, any width",
             ),
         ),
+        costs=schedule_costs(5),
     ),
 )

@@ -9,6 +9,7 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.euler import LOCAL_ERROR, over
 from veriformer.spec.staged import Staged, pairs
@@ -157,6 +158,7 @@ EQUATIONS = (
                 scope_detail="shape (2, 2), with and without a scale",
             ),
         ),
+        costs=elementwise(2, arrays=3),
         errata=(
             Erratum(
                 slug="highway-can-be-blocked",

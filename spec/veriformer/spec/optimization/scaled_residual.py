@@ -7,6 +7,7 @@ from typing import Any
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Source, Step, Symbol
 from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.euler import over
 from veriformer.spec.optimization.residual_flow import residual, residual_vjp, sample
@@ -100,6 +101,7 @@ EQUATIONS = (
                 identity=_aligned_branch,
             ),
         ),
+        costs=elementwise(2, arrays=3),
         errata=(
             Erratum(
                 slug="below-one-is-not-enough",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, total, vector
@@ -92,6 +93,7 @@ EQUATIONS = (
                 scope_detail="the printed digits",
             ),
         ),
+        costs=costs.lazily("cross_entropy"),
         errata=(
             Erratum(
                 slug="divided-twice",

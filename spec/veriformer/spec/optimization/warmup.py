@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, positive, total
 from veriformer.spec.lazy import sp
+from veriformer.spec.optimization.costs_optimizers import schedule_costs
 
 
 def warmup(xp: Any, step: int, *, max_lr: Any, warmup_steps: int) -> Any:
@@ -114,6 +115,7 @@ EQUATIONS = (
                 scope_detail="T ≤ 3, t ≤ 4, any rate",
             ),
         ),
+        costs=schedule_costs(2),
         errata=(
             Erratum(
                 slug="no-warmup",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.costs import symbol
 from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
@@ -142,6 +143,7 @@ EQUATIONS = (
                 scope_detail="H ≤ 9 and H = 12, 16",
             ),
         ),
+        costs={"other operations": lambda: symbol("H"), "parameters": lambda: sp.S.Zero},
     ),
     Equation(
         slug="alibi",

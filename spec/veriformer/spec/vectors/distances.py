@@ -11,6 +11,7 @@ from veriformer.spec.indexed import dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, rounds_to
 from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.vectors.costs_vectors import comparison
 
 
 def euclidean_distance(xp: Any, u: Any, v: Any) -> Any:
@@ -191,6 +192,7 @@ EQUATIONS = (
                 scope_detail="two pairs, d = 2",
             ),
         ),
+        costs=comparison(3),
     ),
     Equation(
         slug="cosine-similarity",
@@ -252,6 +254,7 @@ EQUATIONS = (
                 scope_detail="one pair, d = 2",
             ),
         ),
+        costs=comparison(4),
         errata=(
             Erratum(
                 slug="rounded-too-early",

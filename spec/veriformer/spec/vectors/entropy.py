@@ -12,6 +12,7 @@ from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
 from veriformer.spec.softmax import weight
 from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.vectors.costs_vectors import comparison
 
 
 def kl_divergence(xp: Any, y: Any, p: Any) -> Any:
@@ -150,6 +151,7 @@ EQUATIONS = (
                 scope_detail="two pairs of distributions, n = 2",
             ),
         ),
+        costs=comparison(4),
         errata=(
             Erratum(
                 slug="cross-entropy-is-no-divergence",

@@ -11,6 +11,7 @@ from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
 from veriformer.spec.similarity import similarity
+from veriformer.spec.vectors.costs_vectors import SEARCH
 
 
 def largest_inner_product(xp: Any, q: Any, v: Any) -> Any:
@@ -120,6 +121,7 @@ EQUATIONS = (
                 scope_detail="one query, three vectors",
             ),
         ),
+        costs=SEARCH,
         errata=(
             Erratum(
                 slug="attention-takes-a-mean",

@@ -1,0 +1,33 @@
+"""What a comparison of vectors costs: one query and N keys of width d, w bytes per element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from veriformer.spec.costs import symbol
+from veriformer.spec.lazy import sp
+
+Costs = dict[str, Callable[[], Any]]
+
+
+def _entries() -> Any:
+    return symbol("N") * symbol("d")
+
+
+def comparison(operations: int) -> Costs:
+    """So many elementwise operations on each entry of the keys, which are read once, as the query is."""
+    return {
+        "FLOPs": lambda: sp.S.Zero,
+        "other operations": lambda: operations * _entries(),
+        "bytes": lambda: symbol("w") * (_entries() + symbol("d") + symbol("N")),
+        "parameters": lambda: sp.S.Zero,
+    }
+
+
+SEARCH: Costs = {
+    "FLOPs": lambda: 2 * _entries(),
+    "comparisons": lambda: symbol("N") - 1,
+    "bytes": lambda: symbol("w") * (_entries() + symbol("d")),
+    "parameters": lambda: sp.S.Zero,
+}
