@@ -63,12 +63,15 @@ class Operation:
     refusals: calls that must be refused. part: a call, one that computes a part of it alone, and by ``"result"`` and by
     argument where that part lies. changes: a call, and the same with one argument changed, by what was changed.
     bulk: arguments with enough entries to tell how large rounding errors are on average. long: axes longer than a tile.
+    dtypes: record names of the formats in which the operation is judged. sharp: whether fp64 is judged by the exact
+    oracle; where that takes too long, float64 serves, with bounds that are a few roundoffs wider.
+    A result that is no tensor has no formulas: checks of its own say what it must be.
     """
 
     name: str
     draw: Callable[[Trial], Arguments]
     ordinary: Callable[[Trial], Arguments]
-    formulas: tuple[Formula, ...]
+    formulas: tuple[Formula, ...] = ()
     vjps: tuple[Vjp, ...] = ()
     inputs: tuple[str, ...] = ()
     refusals: Callable[[Trial], Iterable[Refusal]]
@@ -79,6 +82,8 @@ class Operation:
     reading: Callable[[Claims], dict[str, Any]] = _nothing
     parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
     result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
+    dtypes: tuple[str, ...] = dtypes.NAMES
+    sharp: bool = True
 
     def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
         """The arguments as the formulas take them."""
@@ -116,7 +121,7 @@ class Operation:
     ) -> list[Reference]:
         found: list[Reference] = []
         for index, form in enumerate(forms):
-            xp = trial.xp if sharp and index == 0 else over_float64(trial.dtype_name)
+            xp = trial.xp if sharp and self.sharp and index == 0 else over_float64(trial.dtype_name)
             values = evaluate(form, xp, self.lift(trial, arguments, xp))
             found = (
                 [_wider(r, xp, x) for r, x in zip(found, values, strict=True)]

@@ -63,11 +63,14 @@ def draw_wrt(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[
     return tuple(name for name in names if trial.draw(st.booleans())) or names[-1:]
 
 
+JUDGED = tuple(operation for operation in OPERATIONS if operation.formulas)
+"""The operations whose result the spec gives as numbers."""
+
 DIFFERENTIABLE = tuple(operation for operation in OPERATIONS if operation.vjps)
 """The operations whose gradient the spec knows."""
 
 CHECKS = (
-    *over(OPERATIONS, "contract", _contract, effort=0.25),
-    *over(OPERATIONS, "equation", _equation, effort=2),
+    *over(JUDGED, "contract", _contract, effort=0.25),
+    *over(JUDGED, "equation", _equation, effort=2),
     *over(DIFFERENTIABLE, "gradient", _gradient, effort=2),
 )

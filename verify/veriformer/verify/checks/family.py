@@ -5,23 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from veriformer.spec.requirements import requirement
+from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.verify import dtypes
 from veriformer.verify.catalogue import Check
 from veriformer.verify.operation import Operation
 from veriformer.verify.trial import Trial
 
+_SLUGS = frozenset(listed.slug for listed in REQUIREMENTS)
+
 
 def over(
-    operations: Iterable[Operation], family: str, body: Callable[[Operation, Trial], None], **options: Any
+    operations: Iterable[Operation],
+    family: str,
+    body: Callable[[Operation, Trial], None],
+    *,
+    dtypes: tuple[str, ...] = dtypes.NAMES,
+    **options: Any,
 ) -> tuple[Check, ...]:
-    """The checks ``<operation>.<family>``; options are those of Check."""
+    """The checks ``<operation>.<family>`` of those operations that list it as a requirement, in their dtypes.
+
+    Options are those of Check.
+    """
 
     def bound(operation: Operation) -> Callable[[Trial], None]:
         return lambda trial: body(operation, trial)
 
     return tuple(
-        Check(requirement=requirement(f"{operation.name}.{family}"), body=bound(operation), **options)
+        Check(
+            requirement=requirement(f"{operation.name}.{family}"),
+            body=bound(operation),
+            dtypes=tuple(name for name in dtypes if name in operation.dtypes),
+            **options,
+        )
         for operation in operations
+        if f"{operation.name}.{family}" in _SLUGS
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.verify.checks.agreement import agrees
-from veriformer.verify.checks.equation import judge_with_gradients
+from veriformer.verify.checks.equation import JUDGED, judge_with_gradients
 from veriformer.verify.checks.family import over
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import OPERATIONS
@@ -37,5 +37,5 @@ LENGTHY = tuple(operation for operation in OPERATIONS if operation.long is not N
 
 CHECKS = (
     *over(LENGTHY, "long", _long, effort=0.15, dtypes=("fp64", "fp32")),
-    *over(OPERATIONS, "numpy_numbers", _numpy_numbers, effort=0.5),
+    *over(JUDGED, "numpy_numbers", _numpy_numbers, effort=0.5),
 )

@@ -9,10 +9,9 @@ import hypothesis.strategies as st
 import torch
 
 from veriformer.verify.checks.agreement import agrees
-from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
+from veriformer.verify.checks.equation import JUDGED, draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import over
 from veriformer.verify.operation import Operation
-from veriformer.verify.operations import OPERATIONS
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import layouts
 from veriformer.verify.trial import Arguments, Trial, fresh
@@ -74,9 +73,7 @@ def _laid_out(trial: Trial, operation: Operation, arguments: Arguments, key: str
     return trial.draw(layouts(expanded=free and bool(value.isfinite().all()))).of(value)
 
 
-_WITH_TENSORS = tuple(operation for operation in OPERATIONS if operation.name != "causal_mask")
-
 CHECKS = (
-    *over(_WITH_TENSORS, "purity", _purity, effort=0.5),
-    *over(_WITH_TENSORS, "layout", _layout, effort=1.5),
+    *over(JUDGED, "purity", _purity, effort=0.5),
+    *over(JUDGED, "layout", _layout, effort=1.5),
 )
