@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
 from veriformer.spec.blocks.block import attention_sublayer, transformer_block, transformer_block_vjp
 from veriformer.spec.blocks.claims import CLAIMS
 from veriformer.spec.blocks.costs_block import COSTS
+from veriformer.spec.blocks.decoder_block import decoder_block
 from veriformer.spec.blocks.printed import parameters
 from veriformer.spec.registry import select
 from veriformer.spec.staged import entries
@@ -208,3 +209,31 @@ def test_costs_by_counting():
 def test_every_claim_has_a_verdict():
     verdicts = {claim.verdict for claim in CLAIMS}
     assert verdicts == {"proved", "imprecise", "contradictory", "not checkable"}
+
+
+def test_a_decoder_block_is_its_three_sublayers_one_after_the_other():
+    x, params = arguments()
+    context, cross = arguments(n=5, seed=1)
+    options = {"num_heads": 2, "num_kv_heads": 1}
+    y = floats(decoder_block(XP, XP.asarray(x), XP.asarray(context), params, cross, **options))
+    t = {name: torch.tensor(value) for name, value in params.items()}
+    u = {name: torch.tensor(value) for name, value in cross.items()}
+
+    def heads(h, c, weights, causal):
+        q, k, v = (z @ weights[w] for z, w in ((h, "w_q"), (c, "w_k"), (c, "w_v")))
+        q, k, v = (z.unflatten(-1, (-1, 2)).transpose(1, 2) for z in (q, k, v))
+        o = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+        return o.transpose(1, 2).flatten(2) @ weights["w_o"]
+
+    def norm(h, weights, place):
+        weight, bias = weights[f"norm{place}_weight"], weights[f"norm{place}_bias"]
+        return torch.nn.functional.layer_norm(h, (D,), weight, bias)
+
+    h = torch.tensor(x)
+    h = h + heads(*[norm(h, t, 1)] * 2, t, True)
+    h = h + heads(norm(h, u, 1), torch.tensor(context), u, False)
+    h = h + torch.nn.functional.gelu(norm(h, t, 2) @ t["w1"] + t["b1"]) @ t["w2"] + t["b2"]
+    arguments_ = (FP64.asarray(x), FP64.asarray(context), params, cross)
+    exact, bound = FP64.judgeable(decoder_block(FP64, *arguments_, **options))
+    assert (np.abs(h.numpy() - exact) <= bound).all()
+    assert (np.abs(y - exact) <= bound).all()

@@ -161,7 +161,7 @@ _DECIDED = (
     ("003", "3", 95, "every position can attend to every other", "softmax:between-zero-and-one"),
     ("003", "3", 96, "no position waits for another", "attention:formula"),
     ("003", "3", 134, "the decoder's own attention is masked", "masked-attention:causality"),
-    ("003", "3", 135, "the decoder attends to the encoder", "cross-attention:formula"),
+    ("003", "3", 135, "the decoder attends to the encoder", "decoder-block:formula"),
     ("003", "3", 142, "any two positions are connected directly", "softmax:between-zero-and-one"),
     ("003", "3", 150, "every position reaches every other in one layer", "softmax:between-zero-and-one"),
     ("003", "7", 508, "attention relates pairs of positions", "attention:formula"),

@@ -93,6 +93,7 @@ _MODULES = (
     "blocks.feed_forward_branch",
     "blocks.pre_norm",
     "blocks.post_norm",
+    "blocks.decoder_block",
     "blocks.costs_block",
     "blocks.costs_model",
     "efficient.cache",

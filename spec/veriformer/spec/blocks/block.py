@@ -29,11 +29,22 @@ def attention_sublayer(
     norm: str = "pre",
     is_causal: bool = False,
     attention_mask: ArrayLike | None = None,
+    context: Any = None,
     eps: float = 1e-5,
 ) -> Any:
-    """x + MultiHeadAttn(LN₁(x)) for norm "pre" (32, 33); LN₁(x + MultiHeadAttn(x)) for "post". x [B, n, d]."""
+    """x + MultiHeadAttn(LN₁(x)) for norm "pre" (32, 33); LN₁(x + MultiHeadAttn(x)) for "post". x [B, n, d].
+
+    With a context [B, n_k, d_c], which is taken as it is, keys and values come from there.
+    """
     options = _options(num_heads, num_kv_heads, is_causal, attention_mask)
-    return _added(xp, _attention(xp, params, options), x, norm, eps)
+    return _added(xp, _attention(xp, params, options | {"context": context}), x, norm, eps)
+
+
+def feed_forward_sublayer(
+    xp: Any, x: Any, params: Params, *, norm: str = "pre", activation: str = "gelu", eps: float = 1e-5
+) -> Any:
+    """x + FFN(LN₂(x)) for norm "pre" (34, 35); LN₂(x + FFN(x)) for "post". x [B, n, d]."""
+    return _added(xp, _feed_forward(xp, params, activation), x, norm, eps)
 
 
 def transformer_block(
@@ -55,8 +66,8 @@ def transformer_block(
     attention_mask [B, n] hides keys where it is 0; further keys of params are ignored.
     """
     options = _options(num_heads, num_kv_heads, is_causal, attention_mask)
-    h = _added(xp, _attention(xp, params, options), x, norm, eps)
-    return _added(xp, _feed_forward(xp, params, activation), h, norm, eps)
+    h = attention_sublayer(xp, x, params, norm=norm, eps=eps, **options)
+    return feed_forward_sublayer(xp, h, params, norm=norm, activation=activation, eps=eps)
 
 
 def transformer_block_vjp(

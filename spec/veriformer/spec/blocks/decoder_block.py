@@ -1,0 +1,137 @@
+"""The block of a decoder that reads an encoder: masked attention, cross-attention, network (003, section 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from veriformer.spec import costs
+from veriformer.spec.blocks.block import Params, attention_sublayer, feed_forward_sublayer
+from veriformer.spec.blocks.costs_block import block_flops, block_parameters
+from veriformer.spec.blocks.layer_jacobian import over
+from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, block_sample, normalised, parameters
+from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.heads.printed import Raw, multi_head
+from veriformer.spec.heads.weights import flops as heads_flops
+from veriformer.spec.heads.weights import weight_count
+from veriformer.spec.indexed import delta, index, vector
+from veriformer.spec.staged import pairs
+
+
+def decoder_block(
+    xp: Any,
+    x: Any,
+    context: Any,
+    params: Params,
+    cross: Params,
+    *,
+    num_heads: int,
+    num_kv_heads: int | None = None,
+    norm: str = "pre",
+    activation: str = "gelu",
+    context_mask: ArrayLike | None = None,
+    eps: float = 1e-5,
+) -> Any:
+    """Causal self-attention, attention to context, feed-forward network, each with its norm and its residual.
+
+    x [B, n, d], context [B, n_k, d_c]; cross holds w_q [d, ·], w_k and w_v [d_c, ·], w_o and the norm1 of the middle
+    sublayer; context_mask [B, n_k] hides tokens of the context where it is 0.
+    """
+    heads: dict[str, Any] = {"num_heads": num_heads, "num_kv_heads": num_kv_heads, "norm": norm, "eps": eps}
+    h = attention_sublayer(xp, x, params, is_causal=True, **heads)
+    h = attention_sublayer(xp, h, cross, context=context, attention_mask=context_mask, **heads)
+    return feed_forward_sublayer(xp, h, params, norm=norm, activation=activation, eps=eps)
+
+
+class _Decoder(Case):
+    """One token of a decoder that looks at two of an encoder."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__(1, d, 1)
+        self.context = self.xp.symbols("c", 1, 2, d)
+        self.cross = {name: self.xp.symbols(f"cross_{name}", *p.shape) for name, p in self.params.items()}
+
+    def printed(self) -> Raw:
+        """The three lines of the document, one after the other."""
+        x = self.x.value[0]
+        x = x + self.attended(self.norm(1, x))
+        weight, bias = (self.cross[f"norm1_{kind}"].value for kind in ("weight", "bias"))
+        h = normalised(x, weight, bias, self.eps)
+        weights = {z: self.cross[f"w_{z}"].value for z in "qkvo"}
+        x = x + multi_head(h, self.context.value[0], weights, 1, 1)
+        return np.asarray(x + self.thought(self.norm(2, x)))
+
+
+def _formula() -> Pairs:
+    # A network of its own features would multiply the size of every expression that the norm before it has.
+    case = _Decoder(1)
+    y = decoder_block(case.xp, case.x, case.context, case.params, case.cross, activation="relu", **case.options)
+    yield from pairs(case.in_full(y), case.printed())
+
+
+def _context_path() -> Pairs:
+    f, k_, (i, k) = vector("F"), vector("K"), index("i k")
+    yield over(lambda j: (delta(i, j) + f[i, j]) * k_[j, k]), k_[i, k] + over(lambda j: f[i, j] * k_[j, k])
+
+
+def _stream_path() -> Pairs:
+    a, c, (i, k) = vector("A"), vector("C"), index("i k")
+    through = over(lambda j: (delta(i, j) + c[i, j]) * (delta(j, k) + a[j, k]))
+    yield through, delta(i, k) + a[i, k] + c[i, k] + over(lambda j: c[i, j] * a[j, k])
+
+
+def _flops() -> Any:
+    """Those of a block over n_q tokens, and attention with its projections over n_k tokens of the context."""
+    return block_flops().subs(costs.symbol("n_k"), costs.symbol("n_q")) + heads_flops()
+
+
+def _parameters() -> Any:
+    """Those of a block, and the projections and the norm of the middle sublayer."""
+    return block_parameters() + weight_count() + 2 * costs.symbol("d")
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    drawn = block_sample(rng)
+    d, heads, groups = drawn["x"].shape[-1], drawn["num_heads"], drawn["num_kv_heads"]
+    return {**drawn, "context": rng.normal(size=(2, 3, d)), "cross": parameters(rng, d, heads, groups, 3)}
+
+
+EQUATIONS = (
+    Equation(
+        slug="decoder-block",
+        number=None,
+        title="The block of a decoder that reads an encoder",
+        statement=r"\mathbf{h} = \mathbf{x} + \text{Masked}(\text{LN}(\mathbf{x})), \quad \mathbf{h}' = \mathbf{h} + "
+        r"\text{Cross}(\text{LN}(\mathbf{h}), C), \quad \mathbf{y} = \mathbf{h}' + \text{FFN}(\text{LN}(\mathbf{h}'))",
+        sources=(Source("003", "3, Complete Transformer Architecture", 135),),
+        symbols=(*SYMBOLS[:1], Symbol("C", r"\mathbb{R}^{n_k \times d_c}", "what the encoder gave"), SYMBOLS[-1]),
+        assumptions=ASSUMPTIONS,
+        sample=_sample,
+        formula=decoder_block,
+        steps=(
+            Step(
+                slug="formula",
+                claim="What is computed are the three sublayers in the printed order; the context is not normalised "
+                "again.",
+                identity=_formula,
+                scope=Scope.ENUMERATED,
+                scope_detail="one token, two tokens of context, width 1",
+            ),
+            Step(
+                slug="stream-path",
+                claim=r"Two sublayers with Jacobians A and C in their branches give $I + A + C + CA$: the identity "
+                "stays, and by induction through the third and any further one.",
+                identity=_stream_path,
+            ),
+            Step(
+                slug="context-path",
+                claim=r"The context reaches the result as $K + FK$, with K through cross-attention and F through the "
+                "network: it has no residual path, so an encoder learns only through attention to it.",
+                identity=_context_path,
+            ),
+        ),
+        costs={"FLOPs": _flops, "parameters": _parameters},
+    ),
+)
