@@ -5,9 +5,23 @@
 
 from veriformer.impl.attention_backends import BACKENDS
 from veriformer.impl.attention_backends.masks import causal_mask
+from veriformer.impl.layers.activations import gelu, silu
+from veriformer.impl.layers.dropout import dropout
+from veriformer.impl.layers.feed_forward import feed_forward, mlp
 from veriformer.impl.layers.layer_norm import layer_norm
+from veriformer.impl.layers.lm_head import lm_head
+from veriformer.impl.layers.mixture_of_experts import mixture_of_experts
+from veriformer.impl.layers.mse_loss import mse_loss
+from veriformer.impl.layers.residual import residual
 from veriformer.impl.layers.rms_norm import rms_norm
+from veriformer.impl.layers.swiglu import swiglu
+from veriformer.impl.layers.token_embedding import token_embedding
+from veriformer.impl.layers.xavier import xavier_normal
 from veriformer.impl.optimization.clipping import clip_grad_norm
+from veriformer.impl.positions.alibi import alibi_bias, alibi_slopes
+from veriformer.impl.positions.rope import rope
+from veriformer.impl.positions.sinusoidal import sinusoidal_encoding
+from veriformer.impl.positions.t5 import t5_relative_position_bucket
 from veriformer.impl.scores.cross_entropy import cross_entropy
 from veriformer.impl.scores.logsumexp import logsumexp
 from veriformer.impl.scores.perplexity import perplexity
@@ -17,13 +31,30 @@ attention = BACKENDS["sdpa"]
 
 __all__ = [
     "BACKENDS",
+    "alibi_bias",
+    "alibi_slopes",
     "attention",
     "causal_mask",
     "clip_grad_norm",
     "cross_entropy",
+    "dropout",
+    "feed_forward",
+    "gelu",
     "layer_norm",
+    "lm_head",
     "logsumexp",
+    "mixture_of_experts",
+    "mlp",
+    "mse_loss",
     "perplexity",
+    "residual",
     "rms_norm",
+    "rope",
+    "silu",
+    "sinusoidal_encoding",
     "softmax",
+    "swiglu",
+    "t5_relative_position_bucket",
+    "token_embedding",
+    "xavier_normal",
 ]

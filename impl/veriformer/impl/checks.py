@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NoReturn
 
 import torch
@@ -95,6 +95,41 @@ def flag(name: str, value: object) -> bool:
     """Return `value` if it is `True` or `False`."""
     if not isinstance(value, bool):
         refuse(name, "True or False", f"{value!r} ({type(value).__name__})", "pass a bool", TypeError)
+    return value
+
+
+def positive(name: str, value: object) -> float:
+    """Return `value` as a float if it is a finite number above zero."""
+    result = finite(name, value)
+    if result <= 0:
+        refuse(name, "a number above 0", result, "pass a positive one")
+    return result
+
+
+def choice(name: str, value: object, options: Collection[str]) -> str:
+    """Return `value` if it is one of the words in `options`."""
+    if not isinstance(value, str) or value not in options:
+        refuse(name, f"one of {', '.join(options)}", repr(value), "choose one of them")
+    return value
+
+
+def integers(name: str, x: object) -> Tensor:
+    """Return `x` if it is a tensor of integers, of any width; bools are none."""
+    if not isinstance(x, Tensor):
+        refuse(name, "a torch.Tensor of integers", type(x).__name__, "use torch.tensor(...)", TypeError)
+    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+        refuse(name, "a tensor of integers", x.dtype, f"convert it with {name}.long()", TypeError)
+    return x
+
+
+def generator(name: str, value: object, device: torch.device) -> torch.Generator | None:
+    """Return `value` if it is None or a generator that can draw on `device`."""
+    if value is None:
+        return None
+    if not isinstance(value, torch.Generator):
+        refuse(name, "a torch.Generator or None", type(value).__name__, "make one", TypeError)
+    if value.device.type != device.type and device.type != "meta":
+        refuse(name, f"a generator on {device.type}", value.device, "make one with torch.Generator(device)")
     return value
 
 

@@ -14,3 +14,11 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
 def widen(x: Tensor) -> Tensor:
     """Return `x` in its accumulation dtype; differentiable, and `x` itself where nothing needs to change."""
     return x.to(accumulation_dtype(x.dtype))
+
+
+def with_range(x: Tensor) -> Tensor:
+    """Return float16 in float32, for products and sums that may leave its range; bfloat16 has the range of float32.
+
+    Matrix products of bfloat16 accumulate in float32 by themselves, and keep the speed of their own hardware.
+    """
+    return x.float() if x.dtype == torch.float16 else x

@@ -1,0 +1,24 @@
+"""The head of a language model: features to logits."""
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from veriformer.impl.layers.token_embedding import check_table
+from veriformer.impl.precision import with_range
+from veriformer.impl.shapes import fit
+
+
+def lm_head(h: Tensor, weight: Tensor) -> Tensor:
+    r"""Score every token of the vocabulary by its inner product with the features.
+
+    $$z = h E^\top$$
+
+    `weight` may be the table of `token_embedding`, which then collects both gradients.
+
+    Shapes: `h [..., d]`, `weight [V, d]` → logits `[..., V]`. Dtypes: float64, float32, bfloat16, float16, both the
+    same; halves accumulate in float32. Raises `ValueError` for shapes that do not match and `V = 0`, `TypeError` for
+    wrong or mixed dtypes. Equation 40.
+    """
+    fit({"h": "... d", "weight": "V d"}, h=h, weight=weight)
+    check_table(weight)
+    return F.linear(with_range(h), with_range(weight)).to(h.dtype)

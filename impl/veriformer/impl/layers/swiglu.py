@@ -1,0 +1,23 @@
+"""SwiGLU: a feed-forward network with a gate."""
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from veriformer.impl.precision import with_range
+from veriformer.impl.shapes import fit
+
+
+def swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
+    r"""Let one projection of `x` open and close another.
+
+    $$y = \big(\mathrm{SiLU}(x W_{\mathrm{gate}}) \odot x W_{\mathrm{up}}\big)\, W_{\mathrm{down}}$$
+
+    Shapes: `x [..., d]`, `w_gate [d, f]`, `w_up [d, f]`, `w_down [f, o]` → `[..., o]`. Dtypes: float64, float32,
+    bfloat16, float16, all the same; hidden values have the range of float32. Raises `ValueError` for shapes that do not
+    match, `TypeError` for wrong or mixed dtypes. Stage 6 of the third document.
+    """
+    shapes = {"x": "... d", "w_gate": "d f", "w_up": "d f", "w_down": "f o"}
+    fit(shapes, x=x, w_gate=w_gate, w_up=w_up, w_down=w_down)
+    x_, w_gate, w_up, w_down = (with_range(t) for t in (x, w_gate, w_up, w_down))
+    h = F.silu(x_ @ w_gate) * (x_ @ w_up)  # [..., f]
+    return (h @ w_down).to(x.dtype)
