@@ -17,7 +17,12 @@ from veriformer.impl.layers.rms_norm import rms_norm
 from veriformer.impl.layers.swiglu import swiglu
 from veriformer.impl.layers.token_embedding import token_embedding
 from veriformer.impl.layers.xavier import xavier_normal
+from veriformer.impl.optimization.accumulation import accumulate_gradients
+from veriformer.impl.optimization.adam import adam, adamw
 from veriformer.impl.optimization.clipping import clip_grad_norm
+from veriformer.impl.optimization.gradient_descent import gradient_descent
+from veriformer.impl.optimization.momentum import sgd_momentum
+from veriformer.impl.optimization.schedules import noam, warmup, warmup_cosine
 from veriformer.impl.positions.alibi import alibi_bias, alibi_slopes
 from veriformer.impl.positions.rope import rope
 from veriformer.impl.positions.sinusoidal import sinusoidal_encoding
@@ -31,6 +36,9 @@ attention = BACKENDS["sdpa"]
 
 __all__ = [
     "BACKENDS",
+    "accumulate_gradients",
+    "adam",
+    "adamw",
     "alibi_bias",
     "alibi_slopes",
     "attention",
@@ -40,21 +48,26 @@ __all__ = [
     "dropout",
     "feed_forward",
     "gelu",
+    "gradient_descent",
     "layer_norm",
     "lm_head",
     "logsumexp",
     "mixture_of_experts",
     "mlp",
     "mse_loss",
+    "noam",
     "perplexity",
     "residual",
     "rms_norm",
     "rope",
+    "sgd_momentum",
     "silu",
     "sinusoidal_encoding",
     "softmax",
     "swiglu",
     "t5_relative_position_bucket",
     "token_embedding",
+    "warmup",
+    "warmup_cosine",
     "xavier_normal",
 ]
