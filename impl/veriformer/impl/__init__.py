@@ -5,6 +5,10 @@
 
 from veriformer.impl.attention_backends import BACKENDS
 from veriformer.impl.attention_backends.masks import causal_mask
+from veriformer.impl.blocks.transformer_block import transformer_block
+from veriformer.impl.cache.cached_attention import cached_attention
+from veriformer.impl.cache.kv_cache import kv_cache
+from veriformer.impl.heads.multi_head import multi_head_attention
 from veriformer.impl.layers.activations import gelu, silu
 from veriformer.impl.layers.dropout import dropout
 from veriformer.impl.layers.feed_forward import feed_forward, mlp
@@ -17,6 +21,7 @@ from veriformer.impl.layers.rms_norm import rms_norm
 from veriformer.impl.layers.swiglu import swiglu
 from veriformer.impl.layers.token_embedding import token_embedding
 from veriformer.impl.layers.xavier import xavier_normal
+from veriformer.impl.linear.attention import linear_attention
 from veriformer.impl.optimization.accumulation import accumulate_gradients
 from veriformer.impl.optimization.adam import adam, adamw
 from veriformer.impl.optimization.clipping import clip_grad_norm
@@ -42,6 +47,7 @@ __all__ = [
     "alibi_bias",
     "alibi_slopes",
     "attention",
+    "cached_attention",
     "causal_mask",
     "clip_grad_norm",
     "cross_entropy",
@@ -49,12 +55,15 @@ __all__ = [
     "feed_forward",
     "gelu",
     "gradient_descent",
+    "kv_cache",
     "layer_norm",
+    "linear_attention",
     "lm_head",
     "logsumexp",
     "mixture_of_experts",
     "mlp",
     "mse_loss",
+    "multi_head_attention",
     "noam",
     "perplexity",
     "residual",
@@ -67,6 +76,7 @@ __all__ = [
     "swiglu",
     "t5_relative_position_bucket",
     "token_embedding",
+    "transformer_block",
     "warmup",
     "warmup_cosine",
     "xavier_normal",

@@ -1,0 +1,1 @@
+"""Attention in several subspaces at once (equations 26 and 27)."""
