@@ -48,9 +48,14 @@ def transformer_block(
     real = check_attention_mask(attention_mask, x)
 
     def attend(h: Tensor) -> Tensor:
-        projections = (p[name] for name in _PROJECTIONS)
-        options = {"num_heads": num_heads, "num_kv_heads": num_kv_heads, "is_causal": is_causal}
-        return multi_head_attention(h, *projections, **options, attention_mask=real)
+        return multi_head_attention(
+            h,
+            *(p[name] for name in _PROJECTIONS),
+            num_heads=num_heads,
+            num_kv_heads=num_kv_heads,
+            attention_mask=real,
+            is_causal=is_causal,
+        )
 
     def transform(h: Tensor) -> Tensor:
         return feed_forward(h, *(p[name] for name in _NETWORK), activation=activation)

@@ -122,4 +122,5 @@ def _without_padding(x: Tensor, C: Tensor, real: Tensor | None, *, alone: bool) 
 
 def _split(x: Tensor, heads: int) -> Tensor:
     """Cut the features into heads, and put the heads before the tokens: `[B, n, H·d]` → `[B, H, n, d]`."""
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    B, n, width = x.shape
+    return x.reshape(B, n, heads, width // heads).transpose(1, 2)
