@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 
 from veriformer.spec.arithmetic import FORMATS, Format
@@ -14,6 +17,10 @@ TORCH: dict[str, torch.dtype] = {
 }
 NAMES: tuple[str, ...] = tuple(TORCH)
 HALVES: tuple[str, ...] = ("bf16", "fp16")
+DEFAULTED: frozenset[str] = frozenset(
+    {"xavier_normal", "smooth_labels", "sinusoidal_encoding", "alibi_slopes", "alibi_bias"}
+)
+"""The operations whose results no tensor argument types: they have PyTorch's default dtype, on the CPU."""
 
 _ALIASES = {
     "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32",
@@ -36,3 +43,14 @@ def canonical(name: str) -> str:
 def format_of(dtype: torch.dtype) -> Format:
     """The spec's format of a PyTorch dtype."""
     return FORMATS[canonical(str(dtype))]
+
+
+@contextlib.contextmanager
+def default(dtype: torch.dtype | None) -> Iterator[None]:
+    """Let PyTorch's default dtype be this one for a while; None leaves it."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype or before)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

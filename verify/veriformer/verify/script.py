@@ -32,6 +32,7 @@ class Recorded:
 
     name: the variable that holds its result. wrt: the arguments whose gradients are taken, with ``cotangent``.
     refusal: None for an ordinary call; for bad input, the names of which the refusal must hold one (perhaps none).
+    default: PyTorch's default dtype during the call, where it decides that of the result.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Recorded:
     wrt: tuple[str, ...] = ()
     cotangent: torch.Tensor | None = None
     refusal: tuple[str, ...] | None = None
+    default: torch.dtype | None = None
 
 
 def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
@@ -69,6 +71,8 @@ def _call(call: Recorded, names: dict[int, str]) -> list[str]:
         words[key] = _argument(f"{key}{call.name.removeprefix('r')}", value, key in call.wrt, names, lines)
     listed = [words[key] if key in call.positional else f"{key}={words[key]}" for key in call.arguments]
     made = f"{call.name} = target.{call.operation}({', '.join(listed)})"
+    if call.default is not None:
+        lines.append(f"torch.set_default_dtype({call.default})")
     lines += [made] if call.refusal is None else _refused(made, call.refusal)
     if call.wrt:
         lines.append(f"cotangent = {literal(call.cotangent)}")

@@ -175,7 +175,8 @@ class Trial:
         refusal: tuple[str, ...] | None = None,
     ) -> Recorded:
         name = f"r{len(self.calls)}"
-        record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal)
+        default = self.dtype if operation in dtypes.DEFAULTED else None
+        record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal, default)
         self.calls.append(record)
         return record
 
@@ -185,7 +186,8 @@ class Trial:
             raise HarnessError(f"{operation}: called, though the target does not provide it")
         positional = [arguments[key] for key in self.positional if key in arguments]
         options = {key: value for key, value in arguments.items() if key not in self.positional}
-        with warnings.catch_warnings():
+        default = dtypes.default(self.dtype if operation in dtypes.DEFAULTED else None)
+        with warnings.catch_warnings(), default:
             warnings.simplefilter("ignore")
             try:
                 return function(*positional, **options)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
+from veriformer.verify import dtypes
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
@@ -16,7 +17,7 @@ def has_form(
 ) -> None:
     """Raise Violation unless a tensor has this shape and dtype, on the device of the row."""
     x = observed.value
-    place = torch.device(trial.device).type
+    place = "cpu" if trial.operation in dtypes.DEFAULTED else torch.device(trial.device).type
     wanted = f"shape {shape}, {dtype}, on {place}"
     found = f"shape {tuple(x.shape)}, {x.dtype}, on {x.device.type}"
     e = observed.expression
