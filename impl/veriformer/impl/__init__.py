@@ -8,6 +8,10 @@ from veriformer.impl.attention_backends.masks import causal_mask
 from veriformer.impl.blocks.transformer_block import transformer_block
 from veriformer.impl.cache.cached_attention import cached_attention
 from veriformer.impl.cache.kv_cache import kv_cache
+from veriformer.impl.generation.beam_search import beam_search
+from veriformer.impl.generation.greedy import greedy
+from veriformer.impl.generation.top_k import top_k_filter
+from veriformer.impl.generation.top_p import top_p_filter
 from veriformer.impl.heads.multi_head import multi_head_attention
 from veriformer.impl.layers.activations import gelu, silu
 from veriformer.impl.layers.dropout import dropout
@@ -32,10 +36,16 @@ from veriformer.impl.positions.alibi import alibi_bias, alibi_slopes
 from veriformer.impl.positions.rope import rope
 from veriformer.impl.positions.sinusoidal import sinusoidal_encoding
 from veriformer.impl.positions.t5 import t5_relative_position_bucket
+from veriformer.impl.scores.calibration import expected_calibration_error
 from veriformer.impl.scores.cross_entropy import cross_entropy
 from veriformer.impl.scores.logsumexp import logsumexp
+from veriformer.impl.scores.masked_lm import masked_lm_loss
 from veriformer.impl.scores.perplexity import perplexity
+from veriformer.impl.scores.smoothing import smooth_labels
 from veriformer.impl.scores.softmax import softmax
+from veriformer.impl.scores.temperature import temperature_scale
+from veriformer.impl.text.bpe import bpe_encode, bpe_train
+from veriformer.impl.text.unigram import unigram_segment
 
 attention = BACKENDS["sdpa"]
 
@@ -47,19 +57,25 @@ __all__ = [
     "alibi_bias",
     "alibi_slopes",
     "attention",
+    "beam_search",
+    "bpe_encode",
+    "bpe_train",
     "cached_attention",
     "causal_mask",
     "clip_grad_norm",
     "cross_entropy",
     "dropout",
+    "expected_calibration_error",
     "feed_forward",
     "gelu",
     "gradient_descent",
+    "greedy",
     "kv_cache",
     "layer_norm",
     "linear_attention",
     "lm_head",
     "logsumexp",
+    "masked_lm_loss",
     "mixture_of_experts",
     "mlp",
     "mse_loss",
@@ -72,11 +88,16 @@ __all__ = [
     "sgd_momentum",
     "silu",
     "sinusoidal_encoding",
+    "smooth_labels",
     "softmax",
     "swiglu",
     "t5_relative_position_bucket",
+    "temperature_scale",
     "token_embedding",
+    "top_k_filter",
+    "top_p_filter",
     "transformer_block",
+    "unigram_segment",
     "warmup",
     "warmup_cosine",
     "xavier_normal",

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from veriformer.impl import checks
 from veriformer.impl.precision import widen
+from veriformer.impl.scores.classes import check_classes, check_probabilities, check_scores
 
 _REDUCTIONS = ("none", "sum", "mean")
 
@@ -44,31 +45,22 @@ def cross_entropy(
     return loss.to(logits.dtype)
 
 
-def token_losses(logits: Tensor, target: Tensor, ignore_index: int, alpha: float) -> tuple[Tensor, Tensor]:
-    """Return the losses `[...]` in the accumulation dtype, 0 where ignored, and how many of them count."""
+def token_losses(
+    logits: Tensor, target: Tensor, ignore_index: int, alpha: float, name: str = "target"
+) -> tuple[Tensor, Tensor]:
+    """Return the losses `[...]` in the accumulation dtype, 0 where ignored, and how many of them count.
+
+    `name` is what a refusal calls the target.
+    """
     ignore_index = checks.integer("ignore_index", ignore_index)
-    _check_logits(logits)
-    if not isinstance(target, Tensor):
-        checks.refuse(
-            "target", "a torch.Tensor", type(target).__name__, "pass int64 classes or probabilities", TypeError
-        )
-    if target.device != logits.device:
-        checks.refuse(
-            "target", f"device {logits.device}, where logits lives", target.device, "move one of the two first"
-        )
-    if target.is_floating_point():
+    check_scores("logits", logits)
+    if isinstance(target, Tensor) and target.is_floating_point():
         return _against_probabilities(logits, target, alpha)
-    return _against_classes(logits, target, ignore_index, alpha)
+    counted = check_classes(name, target, logits, ignore_index, of="logits")
+    return _against_classes(logits, target, counted, alpha)
 
 
-def _check_logits(logits: Tensor) -> None:
-    if checks.tensor("logits", logits).ndim == 0 or logits.shape[-1] == 0:
-        got = f"shape {tuple(logits.shape)}"
-        checks.refuse("logits", "shape [..., V] with V of 1 or more", got, "no class means no loss")
-
-
-def _against_classes(logits: Tensor, target: Tensor, ignore_index: int, alpha: float) -> tuple[Tensor, Tensor]:
-    counted = _check_classes(logits, target, ignore_index)
+def _against_classes(logits: Tensor, target: Tensor, counted: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     z = widen(logits).masked_fill(~counted[..., None], 0)  # what an ignored row holds reaches neither loss nor gradient
     log_p = torch.log_softmax(z, -1)  # [..., V]
     y = target.masked_fill(~counted, 0)
@@ -77,24 +69,6 @@ def _against_classes(logits: Tensor, target: Tensor, ignore_index: int, alpha: f
         loss = (1 - alpha) * loss if alpha < 1 else torch.zeros_like(loss)
         loss = loss - alpha * log_p.mean(-1)
     return loss.masked_fill(~counted, 0), counted.sum()
-
-
-def _check_classes(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    if target.dtype != torch.int64:
-        checks.refuse(
-            "target", "int64 classes or floating-point probabilities", target.dtype, "use target.long()", TypeError
-        )
-    if target.shape != logits.shape[:-1]:
-        expected = f"shape {tuple(logits.shape[:-1])}, that of logits without its last axis"
-        checks.refuse("target", expected, f"shape {tuple(target.shape)}", "give one class to each row of logits")
-    counted = target != ignore_index
-    V = logits.shape[-1]
-    if _may_refuse(target) and bool((counted & ((target < 0) | (target >= V))).any()):
-        expected = f"classes in [0, {V}) or ignore_index={ignore_index}"
-        checks.refuse(
-            "target", expected, f"values from {int(target.min())} to {int(target.max())}", "check the vocabulary"
-        )
-    return counted
 
 
 def _against_probabilities(logits: Tensor, target: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
@@ -109,13 +83,10 @@ def _against_probabilities(logits: Tensor, target: Tensor, alpha: float) -> tupl
 
 def _check_probabilities(logits: Tensor, target: Tensor) -> None:
     checks.tensor("target", target)
+    if target.device != logits.device:
+        got = target.device
+        checks.refuse("target", f"device {logits.device}, where logits lives", got, "move one of the two first")
     if target.shape != logits.shape:
         expected = f"probabilities of shape {tuple(logits.shape)}, as logits has"
         checks.refuse("target", expected, f"shape {tuple(target.shape)}", "give one probability to each class")
-    if _may_refuse(target) and not bool(((target >= 0) & (target <= 1)).all()):
-        checks.refuse("target", "probabilities in [0, 1]", "values outside", "normalise the target first")
-
-
-def _may_refuse(x: Tensor) -> bool:
-    """Looking at values on an accelerator would make the host wait for it at every step."""
-    return checks.readable(x) and x.device.type == "cpu"
+    check_probabilities("target", target)

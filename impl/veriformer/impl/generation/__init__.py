@@ -1,0 +1,1 @@
+"""Generation: from scores to the next token, and from tokens to a text."""

@@ -1,0 +1,1 @@
+"""Text: cutting it into pieces, and learning which pieces to cut."""
