@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from veriformer.verify import waivers
-from veriformer.verify.catalogue import checks
+from veriformer.verify import load, waivers
+from veriformer.verify.catalogue import checks, select
+from veriformer.verify.profiles import PROFILES
+from veriformer.verify.replay import reproduces
 from veriformer.verify.results import Result, Status
-from veriformer.verify.row import plan
+from veriformer.verify.row import plan, run_row
 
 TODAY = date(2026, 11, 20)
 TABLE = """
@@ -77,3 +79,35 @@ def test_a_shipped_target_brings_its_own() -> None:
     assert {waiver.requirement for waiver in shipped} <= slugs
     assert waivers.of_run("impl", None, rows()) == []
     assert waivers.of_run("some/torch.py", None, rows()) == []
+
+
+SCRIPT = "raise SystemExit('violated' if {} else 0)\n"
+
+
+def test_a_stored_counterexample_is_run_first(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(SCRIPT.format("True"))
+    path = write(tmp_path, TABLE + 'example = "example.py"\n')
+    chosen = plan(select(["softmax.equation"]), ["fp32", "fp64"])
+    stored = waivers.stored(waivers.read(path, chosen), chosen)
+    assert list(stored) == ["softmax.equation[fp32-cpu]"]
+    (row,) = (row for row in chosen if row.key in stored)
+    still = run_row(row, load("impl:reference"), PROFILES["quick"], "slug", {}, stored=stored[row.key])
+    assert (still.status, still.examples) == (Status.FAIL, 1)
+    gone = run_row(row, load("impl:reference"), PROFILES["quick"], "slug", {}, stored=SCRIPT.format("False"))
+    assert gone.status is Status.PASS
+    assert gone.examples > 1
+
+
+@pytest.mark.parametrize(("added", "named"), [('example = "none.py"', "none.py"), ('example = "example.py"', "dtype")])
+def test_a_stored_counterexample_must_be_there_and_have_a_dtype(tmp_path: Path, added: str, named: str) -> None:
+    (tmp_path / "example.py").write_text(SCRIPT.format("True"))
+    table = TABLE if named == "none.py" else TABLE.replace('dtype = "float32"\n', "")
+    with pytest.raises(waivers.WaiverError, match=named):
+        waivers.read(write(tmp_path, f"{table}{added}\n"), rows())
+
+
+def test_every_stored_counterexample_of_a_shipped_target_still_shows_its_failure() -> None:
+    shipped = [waiver for waiver in waivers.of_run("torch", None, rows()) if waiver.example is not None]
+    assert shipped
+    for waiver in shipped:
+        assert reproduces(str(waiver.example)) is not None, waiver.requirement

@@ -8,6 +8,7 @@ import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import partial
@@ -146,6 +147,7 @@ def verify(
     try:
         rows = plan.rows()
         waived = waivers.of_run(target, waiver_file, rows)
+        plan = replace(plan, stored=waivers.stored(waived, rows))
         described = probe(target, device)
         journal = _journal(plan, json_file, resume)
     except (UnknownSelectionError, TargetError, JournalError, waivers.WaiverError) as error:

@@ -18,6 +18,7 @@ from veriformer.verify.catalogue import Check
 from veriformer.verify.judge import Tally, Violation
 from veriformer.verify.loading import Target
 from veriformer.verify.profiles import Profile
+from veriformer.verify.replay import reproduces
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.script import describe, script
 from veriformer.verify.trial import Trial
@@ -76,10 +77,12 @@ def run_row(
     finished: Mapping[str, Status],
     *,
     may_kill: bool = False,
+    stored: str | None = None,
 ) -> Result:
     """Run one row to its Result. Whatever the target does short of ending the process becomes a status.
 
-    finished: statuses of rows already run, by key, to see whether a prerequisite failed.
+    finished: statuses of rows already run, by key, to see whether a prerequisite failed. stored: the script of a known
+    counterexample, run before anything is searched for.
     """
     settled = _settled_by_claims(row, target) or _settled_by_prerequisites(row, finished)
     if settled is not None:
@@ -88,7 +91,8 @@ def run_row(
     search = _Search(row, target, profile)
     try:
         with isolation.time_limit(profile.timeout_s, may_kill=may_kill):
-            result = search.run(seed)
+            found = None if stored is None else reproduces(stored)
+            result = search.run(seed) if found is None else _known(row, found, str(stored))
     except isolation.RowTimeout:
         result = row.result(
             Status.TIMEOUT,
@@ -96,6 +100,12 @@ def run_row(
             message=f"stopped after {profile.timeout_s:g} s in example {search.tally.examples}",
         )
     return Result(**{**vars(result), "seconds": round(time.perf_counter() - started, 4)})
+
+
+def _known(row: Row, found: str, script: str) -> Result:
+    example = Counterexample(arguments={}, observed=None, exact=None, bound=None, script=script)
+    message = f"the stored counterexample still shows it: {found}"
+    return row.result(Status.FAIL, examples=1, message=message, counterexample=example)
 
 
 def _settled_by_claims(row: Row, target: Target) -> Result | None:

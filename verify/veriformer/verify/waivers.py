@@ -6,6 +6,8 @@ dtype = "bf16"                       # optional: only in this dtype
 reason = "the fused kernel multiplies hidden values by zero"
 link = "https://github.com/pytorch/pytorch/issues/101967"
 expires = 2027-06-30
+example = "poison.py"                # optional, wanted where only some inputs fail: the counterexample's script, a file
+                                     # beside this one; it is run first
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.row import Row
 
 _REQUIRED = {"requirement": str, "reason": str, "link": str, "expires": date}
+_OPTIONAL = ("dtype", "example")
 
 
 class WaiverError(ValueError):
@@ -31,13 +34,17 @@ class WaiverError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Waiver:
-    """One known failure. It covers rows by requirement (or a glob) and, where given, by dtype."""
+    """One known failure. It covers rows by requirement (or a glob) and, where given, by dtype.
+
+    example: the text of the script that shows it.
+    """
 
     requirement: str
     reason: str
     link: str
     expires: date
     dtype: str | None = None
+    example: str | None = None
 
     def covers(self, requirement: str, dtype: str | None) -> bool:
         """Whether a row falls under this waiver."""
@@ -61,19 +68,40 @@ def read(path: Path, rows: Sequence[Row]) -> list[Waiver]:
     return waivers
 
 
+def stored(waivers: Sequence[Waiver], rows: Sequence[Row]) -> dict[str, str]:
+    """The scripts of stored counterexamples, by the keys of the rows that they are for."""
+    return {
+        row.key: waiver.example
+        for row in rows
+        for waiver in waivers
+        if waiver.example is not None and waiver.covers(row.check.requirement.slug, row.dtype)
+    }
+
+
 def _tables(path: Path) -> list[Waiver]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise WaiverError(f"waivers: {path}: {error}") from error
-    return [_waiver(table, number) for number, table in enumerate(tables, 1)]
+    return [_waiver(_with_example(table, number, path), number) for number, table in enumerate(tables, 1)]
+
+
+def _with_example(table: dict[str, Any], number: int, path: Path) -> dict[str, Any]:
+    if "example" not in table:
+        return table
+    if "dtype" not in table:
+        raise WaiverError(f"waivers: table {number}: dtype: expected beside an example, which has one; got none")
+    try:
+        return {**table, "example": (path.parent / str(table["example"])).read_text(encoding="utf-8")}
+    except OSError as error:
+        raise WaiverError(f"waivers: table {number}: example: expected a script beside {path}: {error}") from error
 
 
 def _waiver(table: dict[str, Any], number: int) -> Waiver:
-    unknown = table.keys() - _REQUIRED.keys() - {"dtype"}
+    unknown = table.keys() - _REQUIRED.keys() - set(_OPTIONAL)
     if unknown:
         raise WaiverError(
-            f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}; known: {', '.join(_REQUIRED)}, dtype"
+            f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}; known: {', '.join((*_REQUIRED, *_OPTIONAL))}"
         )
     for key, kind in _REQUIRED.items():
         if not isinstance(table.get(key), kind) or not table[key]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from veriformer.verify import dtypes
@@ -19,8 +19,9 @@ class Plan:
 
     target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into
         every row's seed.
-    timeout_s: seconds a row may take, None for the profile's own. finished: keys of the rows that an earlier,
-        interrupted run has already done.
+    timeout_s: seconds a row may take, None for the profile's own. stored: by key of a row, the script of a
+        counterexample that is known, to be run first. finished: keys of the rows that an earlier, interrupted run has
+        already done.
     """
 
     target: str
@@ -30,6 +31,7 @@ class Plan:
     device: str = "cpu"
     seed: str = "slug"
     timeout_s: float | None = None
+    stored: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()
 
     @property
@@ -57,7 +59,7 @@ class Plan:
         return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
     @classmethod
-    def from_dict(cls, fields: dict[str, str | Sequence[str]]) -> Plan:
+    def from_dict(cls, fields: Mapping[str, str | Sequence[str] | Mapping[str, str]]) -> Plan:
         """The plan of a JSON object."""
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})  # type: ignore[arg-type]
 

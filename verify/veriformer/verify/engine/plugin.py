@@ -129,7 +129,13 @@ class Worker(_Collects):
                 statuses = {key: result.status for key, result in finished.items()}
                 self.journal.start(row.key, self.name, time.time())
                 finished[row.key] = run_row(
-                    row, self.target, self.profile, self.plan.seed, statuses, may_kill=self.may_kill
+                    row,
+                    self.target,
+                    self.profile,
+                    self.plan.seed,
+                    statuses,
+                    may_kill=self.may_kill,
+                    stored=self.plan.stored.get(row.key),
                 )
                 self.journal.add(finished[row.key])
             settle(finished[row.key])
