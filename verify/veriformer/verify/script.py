@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.verify.uses import USES, source
+
 
 @dataclass(frozen=True)
 class Seed:
@@ -58,6 +60,7 @@ def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence
         loader,
         "",
     ]
+    lines += [text for text in dict.fromkeys(source(call.operation) for call in calls) if text]
     names: dict[int, str] = {}
     for call in calls:
         lines += _call(call, names)
@@ -70,7 +73,8 @@ def _call(call: Recorded, names: dict[int, str]) -> list[str]:
     for key, value in call.arguments.items():
         words[key] = _argument(f"{key}{call.name.removeprefix('r')}", value, key in call.wrt, names, lines)
     listed = [words[key] if key in call.positional else f"{key}={words[key]}" for key in call.arguments]
-    made = f"{call.name} = target.{call.operation}({', '.join(listed)})"
+    start = f"{USES[call.operation].__name__}(target, " if call.operation in USES else f"target.{call.operation}("
+    made = f"{call.name} = {start}{', '.join(listed)})"
     if call.default is not None:
         lines.append(f"torch.set_default_dtype({call.default})")
     lines += [made] if call.refusal is None else _refused(made, call.refusal)

@@ -25,6 +25,7 @@ from veriformer.verify.claims import Claims
 from veriformer.verify.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.loading import Target
 from veriformer.verify.script import Recorded, Seed, naming, within_bound
+from veriformer.verify.uses import USES
 
 T = TypeVar("T")
 Arguments = Mapping[str, Any]
@@ -190,6 +191,8 @@ class Trial:
         with warnings.catch_warnings(), default:
             warnings.simplefilter("ignore")
             try:
+                if operation in USES:
+                    return USES[operation](self.target.implementation, *positional, **options)
                 return function(*positional, **options)
             except Exception as error:
                 raise Violation(f"raised {type(error).__name__}: {error}") from error

@@ -1,0 +1,162 @@
+"""Requirements of the cache of keys and values, and of attention over it (equations 42 to 44)."""
+
+from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirements import families
+
+_CACHE = ("42", "43")
+_ATTENTION = ("44",)
+_EXACTLY = "The same, exactly: what is stored is not computed with."
+_SCALES = "https://github.com/sgl-project/sglang/pull/20705"
+_WINDOW = "https://github.com/huggingface/transformers/issues/39408"
+
+
+def _of_cache(name: str, statement: str, bug_class: str, *precedents: str, float_form: str = _EXACTLY) -> Requirement:
+    return families.law("kv_cache", name, statement, float_form, bug_class, equations=_CACHE, precedents=precedents)
+
+
+def _of_attention(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+    float_form = "The same within the bound of the formula, or the sum of the bounds of what is compared."
+    return families.law(
+        "cached_attention", name, statement, float_form, bug_class, equations=_ATTENTION, precedents=precedents
+    )
+
+
+KV_CACHE = (
+    families.contract("kv_cache", _CACHE),
+    families.equation(
+        "kv_cache",
+        _CACHE,
+        r"$K \gets \mathrm{concat}(K, k_{\mathrm{new}})$ and $V \gets \mathrm{concat}(V, v_{\mathrm{new}})$: after "
+        "every update keys and values are those of all tokens so far, oldest first.",
+    ),
+    families.purity("kv_cache"),
+    families.layout("kv_cache"),
+    *families.refusals(
+        "kv_cache",
+        "Sizes that are negative or no integers, unknown quantizations and dtypes, empty windows; updates of another "
+        "shape, dtype or of too many tokens, and orders that are not one int64 element of the batch each are refused.",
+    ),
+    families.numpy_numbers("kv_cache"),
+    _of_cache(
+        "history",
+        "After any sequence of updates, reorders, resets and refused updates a cache shows, and counts, what a plain "
+        "list of rows would.",
+        "stale state",
+    ),
+    _of_cache(
+        "overflow",
+        "More tokens than `max_length` are refused, and a refused update changes nothing; exactly as many are taken.",
+        "lost tokens",
+    ),
+    _of_cache(
+        "window",
+        "With a window $w$ an update of $n$ rows shows the latest $\\min(m, w - 1) + n$ rows, where $m$ came before, "
+        "for any chunks around $w$; `length` counts all of them.",
+        "window off by one",
+        _WINDOW,
+        "https://github.com/trymirai/lalamo/pull/200",
+    ),
+    _of_cache(
+        "reorder",
+        "After a reorder, batch element $b$ shows the rows of element `index[b]` in keys and values alike, and goes on "
+        "from them, also where elements repeat.",
+        "stale rows after a reorder",
+    ),
+    _of_cache(
+        "lifetime",
+        "What an update returned stays what it was until the next call, and the arguments of an update can be reused.",
+        "aliased memory",
+    ),
+    families.law(
+        "kv_cache",
+        "int8",
+        "With `int8` each entry returned is within half a step, $\\max |x| / 254$ of its row, of what was stored, for "
+        "rows of very different sizes; rows of zeros stay zeros.",
+        "$|\\hat x - x| \\le \\max |x| / 254$ plus the rounding of quotient, scale and product.",
+        "wrong scale",
+        kind=Kind.NUMERICS,
+        equations=_CACHE,
+        precedents=(_SCALES, "https://github.com/kekzl/imp/pull/91"),
+    ),
+    _of_cache(
+        "int8_rows",
+        "With `int8` what is returned of a row depends on that row alone: not on other elements, heads or tokens, nor "
+        "on what came before or after it.",
+        "scale shared between rows",
+        _SCALES,
+        "https://github.com/kekzl/imp/pull/91",
+    ),
+    _of_cache(
+        "int8_odd",
+        "With `int8` the negative of a row comes back as the negative.",
+        "rounding that is not symmetric",
+        "https://github.com/InternLM/lmdeploy/issues/4849",
+    ),
+)
+
+CACHED_ATTENTION = (
+    families.contract("cached_attention", _ATTENTION),
+    families.equation(
+        "cached_attention",
+        _ATTENTION,
+        r"$\mathrm{softmax}(q_{\mathrm{new}} K^\top / \sqrt{d_k}) V$ over the cache with the new rows appended, "
+        "causal, with scale and soft-cap as in attention and the window of the cache.",
+    ),
+    families.gradient(
+        "cached_attention",
+        _ATTENTION,
+        "New queries, keys and values get the vector-Jacobian product of attention at their rows.",
+    ),
+    families.purity("cached_attention"),
+    families.layout("cached_attention"),
+    *families.refusals(
+        "cached_attention",
+        "Wrong ranks, dtypes that differ, heads that do not divide, lengths and widths that do not match, bad scales "
+        "and caps, and more tokens than there is room for are refused.",
+    ),
+    families.batch(
+        "cached_attention", "Batch elements and groups of heads are independent: each can be computed alone."
+    ),
+    families.sensitivity("cached_attention"),
+    families.numpy_numbers("cached_attention"),
+    _of_attention(
+        "chunks",
+        "However a text is cut into calls, with a window or without, outputs are those of one call: prefill is "
+        "decoding.",
+        "decoding that differs from prefill",
+        "https://github.com/Dao-AILab/flash-attention/issues/282",
+        _WINDOW,
+    ),
+    _of_attention(
+        "reorder",
+        "After a reorder every batch element goes on as if the text of the element that it follows had been its own.",
+        "stale rows after a reorder",
+    ),
+    _of_attention(
+        "forgotten",
+        "What was there before a reset, and what a window has left behind, may hold anything, NaN too: it does "
+        "not matter.",
+        "stale rows after a reset",
+    ),
+    _of_attention(
+        "overflow",
+        "A call with more tokens than there is room for is refused, and the next one gives what it would have given.",
+        "half an update",
+    ),
+    _of_attention(
+        "causality",
+        "Among the new tokens, a query sees none after it; it sees every one before it, in the cache or not.",
+        "what lies ahead leaks",
+        "https://github.com/Dao-AILab/flash-attention/issues/282",
+    ),
+    families.law(
+        "cached_attention",
+        "int8",
+        "Over a cache of bytes the output is attention over keys and values within half a step of those given.",
+        "Within the bound of the formula with every key and value in doubt by half a step of its row.",
+        "wrong scale",
+        kind=Kind.NUMERICS,
+        equations=_ATTENTION,
+        precedents=(_SCALES,),
+    ),
+)

@@ -1,0 +1,91 @@
+"""Requirements of linear attention (equation 45)."""
+
+from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirements import families
+
+_NAME = "linear_attention"
+_EQUATIONS = ("45",)
+_ELEMENTWISE = "https://github.com/lucidrains/performer-pytorch/issues/21"
+_SEVERED = "https://github.com/fla-org/flash-linear-attention/pull/875"
+
+
+def _law(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+    float_form = "The same within the sum of the bounds of what is compared."
+    return families.law(_NAME, name, statement, float_form, bug_class, equations=_EQUATIONS, precedents=precedents)
+
+
+LINEAR_ATTENTION = (
+    families.contract(_NAME, _EQUATIONS),
+    families.equation(
+        _NAME,
+        _EQUATIONS,
+        r"$\varphi(Q)(\varphi(K)^\top V) / \varphi(Q)(\varphi(K)^\top \mathbf 1)$ over the keys that a query sees, "
+        r"with $\varphi(x) = \mathrm{elu}(x) + 1$ and one scalar in the denominator of each query.",
+        (_ELEMENTWISE,),
+    ),
+    families.gradient(
+        _NAME,
+        _EQUATIONS,
+        r"$\bar V = P^\top g$, $\bar A = (g V^\top - \mathrm{rowsum}(g \odot O)) / D$ where visible, "
+        r"$\bar Q = \bar A \varphi(K) \odot \varphi'(Q)$, $\bar K = \bar A^\top \varphi(Q) \odot \varphi'(K)$: through "
+        "numerator and normaliser.",
+        (_SEVERED,),
+    ),
+    families.purity(_NAME),
+    families.layout(_NAME),
+    *families.refusals(
+        _NAME,
+        "Wrong ranks, dtypes that differ, sizes that do not match, grouped heads and unknown feature maps are refused.",
+    ),
+    families.batch(_NAME, "Batch elements and heads are independent: each can be computed alone."),
+    families.sensitivity(_NAME),
+    _law(
+        "prefix",
+        "The causal form at a position is the other form of that query over the keys up to it: parallel, chunked and "
+        "recurrent forms agree.",
+        "state off by one",
+        _ELEMENTWISE,
+    ),
+    _law(
+        "causality",
+        "Under causality the output at a position depends on no later key or value, and on every earlier one.",
+        "what lies ahead leaks",
+    ),
+    _law(
+        "keys_permuted",
+        "Keys and values in another order give the same; queries in another order give that order.",
+        "dependence on position",
+    ),
+    _law(
+        "convexity",
+        "Each result lies between the extremes of the values that its query sees; equal values come out unchanged.",
+        "weights that are not a distribution",
+        _ELEMENTWISE,
+    ),
+    _law("linear_in_values", "The result is linear in $V$.", "not linear in the values"),
+    _law(
+        "duplicated_keys",
+        "Every key and value given twice changes nothing: the normaliser counts them too.",
+        "normaliser that does not follow the sum",
+        _ELEMENTWISE,
+    ),
+    families.law(
+        _NAME,
+        "empty_row",
+        "A query that sees no key, by causality or for want of keys, gives a zero row with zero gradient.",
+        "Result and gradients lie within the bound of the formula, which is 0 at such rows.",
+        "0 divided by 0",
+        equations=("45", "24a"),
+    ),
+    families.law(
+        _NAME,
+        "chunks",
+        "The formula holds for sequences longer than a chunk, and not multiples of one.",
+        "Result and gradients lie within the running error bound of the formula.",
+        "chunk edge",
+        kind=Kind.EQUATION,
+        equations=_EQUATIONS,
+        precedents=(_SEVERED,),
+    ),
+    families.accuracy(_NAME),
+)

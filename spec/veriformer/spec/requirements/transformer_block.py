@@ -1,0 +1,87 @@
+"""Requirements of the Transformer block (equations 32 to 35)."""
+
+from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirements import families
+
+_NAME = "transformer_block"
+_EQUATIONS = ("32", "33", "34", "35")
+_AFTER_NORM = "https://github.com/Howuhh/faster-trajectory-transformer/issues/3"
+_BEFORE_NORM = "https://github.com/NVIDIA-NeMo/Speech/pull/4350"
+
+
+def _law(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+    float_form = "The same within the sum of the bounds of what is compared."
+    return families.law(_NAME, name, statement, float_form, bug_class, equations=_EQUATIONS, precedents=precedents)
+
+
+TRANSFORMER_BLOCK = (
+    families.contract(_NAME, _EQUATIONS),
+    families.equation(
+        _NAME,
+        _EQUATIONS,
+        r"Pre: $h = x + \mathrm{MHA}(\mathrm{LN}_1(x))$, $y = h + \mathrm{FFN}(\mathrm{LN}_2(h))$; post: $h = "
+        r"\mathrm{LN}_1(x + \mathrm{MHA}(x))$, $y = \mathrm{LN}_2(h + \mathrm{FFN}(h))$.",
+        (_AFTER_NORM, _BEFORE_NORM),
+    ),
+    families.gradient(
+        _NAME,
+        _EQUATIONS,
+        "The tokens and all twelve parameters get the vector-Jacobian product, through the branches and around them.",
+    ),
+    families.purity(_NAME),
+    families.layout(_NAME),
+    *families.refusals(
+        _NAME,
+        "Wrong ranks, missing parameters, shapes and dtypes that do not match, numbers of heads that do not divide, "
+        "unknown words for `norm` and `activation`, and a negative `eps` are refused.",
+    ),
+    families.batch(_NAME, "Batch elements are independent: each can be computed alone."),
+    families.sensitivity(_NAME),
+    families.numpy_numbers(_NAME),
+    _law(
+        "identity_path",
+        "With $W^O$, $W_2$ and $b_2$ zero a pre-norm block is the identity, and a post-norm block two layer norms; so "
+        "are the gradients of $x$.",
+        "residual taken after the norm",
+        _AFTER_NORM,
+        _BEFORE_NORM,
+    ),
+    _law(
+        "stream_shift",
+        "A number added to all features of a token comes out of a pre-norm block unchanged, and vanishes in a "
+        "post-norm block.",
+        "norm at the wrong place",
+        _AFTER_NORM,
+        _BEFORE_NORM,
+    ),
+    _law(
+        "one_branch",
+        "With $W_2$ and $b_2$ zero tokens meet only in attention; with $W^O$ zero each token is computed by itself.",
+        "branch at the wrong place",
+    ),
+    _law(
+        "tokens_permuted",
+        "Without causality, tokens in another order give their outputs in that order.",
+        "dependence on position",
+    ),
+    _law(
+        "causality",
+        "Under causality the output at a position depends on no later token, and on every earlier one.",
+        "what lies ahead leaks",
+    ),
+    _law(
+        "padding",
+        "A real token's output is the same whether padding is there or not, on either side, whatever it holds.",
+        "padding that leaks",
+        "https://github.com/pytorch/pytorch/issues/101967",
+    ),
+    families.law(
+        _NAME,
+        "range",
+        "The formula has a value where branches leave the range of fp16.",
+        "Hidden values of 1e5 give finite results within the bound of the formula.",
+        "overflow",
+        kind=Kind.NUMERICS,
+        equations=_EQUATIONS,
+    ),
+)

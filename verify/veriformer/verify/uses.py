@@ -1,0 +1,77 @@
+"""How operations are put to use whose arguments or results are more than tensors: a mapping of weights, a cache.
+
+Each function takes the implementation and the recorded arguments, and gives tensors. It uses nothing but torch, for its
+source goes into the scripts that reproduce a violation.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+
+def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), **options):  # type: ignore[no-untyped-def]
+    """Make a cache and act on it: what the updates showed, taken up just before the next call, and every length."""
+    cache = target.kv_cache(batch, num_kv_heads, max_length, head_dim, **options)
+    supply, shown, last, lengths = iter(rows), [], (), [cache.length]
+    for action in actions:
+        given = [next(supply) for _ in range({"update": 2, "overflow": 2, "reorder": 1, "reset": 0}[action])]
+        shown += [x.clone() for x in last]
+        last = ()
+        if action == "overflow":
+            try:
+                cache.update(*given)
+            except (ValueError, TypeError):
+                pass
+            else:
+                raise AssertionError(f"more tokens than max_length={max_length} were accepted")
+        else:
+            last = getattr(cache, action)(*given) or ()
+        lengths.append(cache.length)
+    return [*shown, *last], lengths
+
+
+def used_cached_attention(target, q_new, k_new, v_new, *, max_length, past=(), order=None, forget=False, excess=(), chunks=None, quantization=None, window=None, **options):  # type: ignore[no-untyped-def]  # fmt: skip # noqa: E501
+    """Fill a cache with past keys and values, pair by pair; reorder or reset it; then attend, chunk by chunk."""
+    B, G, _, d = k_new.shape
+    cache = target.kv_cache(B, G, max_length, d, dtype=k_new.dtype, quantization=quantization, window=window)
+    for k, v in zip(past[::2], past[1::2], strict=True):
+        cache.update(k, v)
+    if order is not None:
+        cache.reorder(order)
+    if forget:
+        cache.reset()
+    if excess:
+        try:
+            target.cached_attention(*excess, cache, **options)
+        except (ValueError, TypeError):
+            pass
+        else:
+            raise AssertionError(f"more tokens than max_length={max_length} were accepted")
+    parts = [x.split(chunks or x.shape[2], 2) for x in (q_new, k_new, v_new)]
+    outputs = [target.cached_attention(q, k, v, cache, **options) for q, k, v in zip(*parts, strict=True)]
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
+
+
+def used_transformer_block(target, x, **options):  # type: ignore[no-untyped-def]
+    """Put the parameters, given one by one, into the mapping that the block takes."""
+    settings = {"num_heads", "num_kv_heads", "norm", "activation", "is_causal", "attention_mask", "eps"}
+    params = {name: options.pop(name) for name in list(options) if name not in settings}
+    return target.transformer_block(x, params, **options)
+
+
+USES: Mapping[str, Callable[..., Any]] = {
+    "kv_cache": used_kv_cache,
+    "cached_attention": used_cached_attention,
+    "transformer_block": used_transformer_block,
+}
+"""By operation, the function that puts it to use; all others are called as they are."""
+
+
+def source(operation: str) -> str:
+    """The text of the function that puts an operation to use; empty for those called as they are."""
+    return re.sub(r"  # (type|fmt|noqa).*", "", inspect.getsource(USES[operation])) if operation in USES else ""
