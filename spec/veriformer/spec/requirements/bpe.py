@@ -1,0 +1,124 @@
+"""Requirements of byte-pair encoding (document 003, section 5)."""
+
+from veriformer.spec.requirements import families
+
+_RUNS = ("https://github.com/google/sentencepiece/issues/318",)
+_RANK = (
+    "https://github.com/ztxz16/fastllm/pull/715",
+    "https://github.com/rasbt/LLMs-from-scratch/issues/558",
+)
+
+BPE_TRAIN = (
+    families.contract_case(
+        "bpe_train",
+        "contract",
+        "The result is a list of at most `num_merges` pairs of byte strings, none of them empty.",
+        "wrong form",
+    ),
+    families.law(
+        "bpe_train",
+        "equation",
+        "Each merge joins the most frequent pair of neighbours, in the order of learning.",
+        "The same exactly, on texts without ties and runs of a piece.",
+        "wrong merges",
+    ),
+    families.law(
+        "bpe_train",
+        "most_frequent",
+        "Each merge is a most frequent pair of the texts as merged so far, overlapping pairs counted; learning goes on "
+        "while a pair occurs twice and stops where none is left.",
+        "The same exactly, on any texts.",
+        "pairs that are counted wrongly",
+        precedents=_RUNS,
+    ),
+    families.law(
+        "bpe_train",
+        "order",
+        "The order of the texts does not matter, nor that each is given twice.",
+        "The same exactly, on texts without ties and runs of a piece.",
+        "pairs that span texts",
+    ),
+    families.law(
+        "bpe_train",
+        "prefix",
+        "Learning fewer merges learns the first of them.",
+        "The same exactly, on texts without ties and runs of a piece.",
+        "dependence on the number of merges",
+    ),
+    families.law(
+        "bpe_train",
+        "renaming",
+        "Bytes are names: renaming letters renames the merges.",
+        "The same exactly, on texts without ties and runs of a piece.",
+        "a letter that is treated apart",
+    ),
+    families.contract_case(
+        "bpe_train",
+        "nothing",
+        "No texts, empty texts, texts of one byte, and no merges give no merges.",
+        "learning from nothing",
+    ),
+    families.contract_case("bpe_train", "purity", "The list of texts is not modified.", "modified argument"),
+    families.numpy_numbers("bpe_train"),
+    *families.refusals(
+        "bpe_train",
+        "Missing texts, texts that are no strings, and a number of merges that is "
+        "negative, a bool or missing are refused.",
+    ),
+)
+
+BPE_ENCODE = (
+    families.contract_case(
+        "bpe_encode",
+        "contract",
+        "The result is a list of byte strings, none of them empty; of the empty text it is empty.",
+        "wrong form",
+    ),
+    families.law(
+        "bpe_encode",
+        "equation",
+        "While any merge applies, the one learned first is made everywhere, left to right.",
+        "The same exactly, on merges that training produces.",
+        "wrong pieces",
+        precedents=_RANK,
+    ),
+    families.law(
+        "bpe_encode",
+        "lossless",
+        "The pieces join to the UTF-8 bytes of the text.",
+        "The same exactly.",
+        "lost bytes",
+    ),
+    families.law(
+        "bpe_encode",
+        "in_turn",
+        "On merges that training produced, encoding is making every merge in turn, each once: what a merge makes, only "
+        "later ones join.",
+        "The same exactly.",
+        "merges out of order",
+        precedents=_RANK,
+    ),
+    families.law(
+        "bpe_encode",
+        "exhausted",
+        "No pair that was learned stands next to each other in the result, and every piece is a byte or was learned.",
+        "The same exactly.",
+        "merges left undone",
+    ),
+    families.law(
+        "bpe_encode",
+        "runs",
+        "In a run of one letter the merges are made from the left, without overlap.",
+        "The same exactly.",
+        "overlapping merges",
+        precedents=_RUNS,
+    ),
+    families.contract_case(
+        "bpe_encode",
+        "duplicates",
+        "A pair that is listed twice keeps its first rank.",
+        "rank of a pair that comes twice",
+    ),
+    families.contract_case("bpe_encode", "purity", "The list of merges is not modified.", "modified argument"),
+    *families.refusals("bpe_encode", "A missing text and missing merges are refused."),
+)

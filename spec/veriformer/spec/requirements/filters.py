@@ -1,0 +1,173 @@
+"""Requirements of what chooses tokens: top-k, top-p and greedy (document 003, section 12)."""
+
+from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirements import families
+
+_TIED = ("https://github.com/vllm-project/vllm/pull/50979",)
+_CROSSING = ("https://github.com/Biohub/esm/pull/360",)
+_EMPTY = ("https://github.com/ml-explore/mlx-lm/pull/1912",)
+_LAST = ("https://github.com/ohdearquant/lattice/pull/386",)
+
+
+def _untouched(operation: str) -> Requirement:
+    return families.law(
+        operation,
+        "untouched",
+        r"A score that is kept is the score that was given, and one that is not kept is $-\infty$.",
+        "The same bit for bit.",
+        "scores that are changed",
+    )
+
+
+def _order_only(operation: str, statement: str) -> Requirement:
+    return families.law(
+        operation,
+        "permutation",
+        statement,
+        "The same; nothing is judged where scores tie.",
+        "dependence on the place of a token",
+    )
+
+
+TOP_K_FILTER = (
+    families.contract("top_k_filter"),
+    families.equation(
+        "top_k_filter",
+        (),
+        r"The $k$ largest scores of the last axis stay, ties to the lower index; the others become $-\infty$.",
+        _TIED,
+    ),
+    families.purity("top_k_filter"),
+    families.layout("top_k_filter"),
+    *families.refusals(
+        "top_k_filter", "A missing tensor, an empty last axis, and a $k$ below 1, a bool or missing are refused."
+    ),
+    families.batch("top_k_filter", "Rows are independent: each can be filtered alone."),
+    families.sensitivity("top_k_filter"),
+    families.numpy_numbers("top_k_filter"),
+    families.long("top_k_filter"),
+    _untouched("top_k_filter"),
+    families.law(
+        "top_k_filter",
+        "count",
+        "Exactly $k$ scores survive, whatever ties; no score that is dropped exceeds one that is kept.",
+        "The same exactly.",
+        "more or fewer than k",
+        precedents=_TIED,
+    ),
+    families.law(
+        "top_k_filter",
+        "nested",
+        "What $k$ keeps, $k + 1$ keeps too; filtering twice is filtering by the smaller $k$.",
+        "The same exactly.",
+        "sets that are not nested",
+    ),
+    families.law(
+        "top_k_filter",
+        "monotone",
+        "The kept set depends on the order of the scores alone: doubling and shifting them keeps it.",
+        "The same exactly, for scores on which both are exact.",
+        "dependence on the values of scores",
+    ),
+    _order_only("top_k_filter", "Without ties tokens that change places are kept or dropped as before."),
+)
+
+TOP_P_FILTER = (
+    families.contract("top_p_filter"),
+    families.equation(
+        "top_p_filter",
+        (),
+        "The smallest set of most probable tokens whose mass reaches $p$ stays, ties to the lower index, always one.",
+        (*_CROSSING, *_EMPTY),
+    ),
+    families.purity("top_p_filter"),
+    families.layout("top_p_filter"),
+    *families.refusals(
+        "top_p_filter",
+        "A missing tensor, an empty last axis, and a $p$ outside $[0, 1]$, NaN, a bool or missing are refused.",
+    ),
+    families.batch("top_p_filter", "Rows are independent: each can be filtered alone."),
+    families.sensitivity("top_p_filter"),
+    families.numpy_numbers("top_p_filter"),
+    _untouched("top_p_filter"),
+    families.law(
+        "top_p_filter",
+        "nucleus",
+        "Of all subsets of the tokens none that is smaller reaches $p$, and the kept one does.",
+        "For up to 6 tokens, against every subset; what meets $p$ within the bound on its mass may go either way.",
+        "the token that crosses the threshold",
+        precedents=_CROSSING,
+    ),
+    families.law(
+        "top_p_filter",
+        "never_empty",
+        "However small $p$ is, the most probable token stays, and at $p = 0$ it alone.",
+        "The same exactly, down to the smallest number of fp64.",
+        "nothing left to sample",
+        precedents=_EMPTY,
+    ),
+    families.law(
+        "top_p_filter",
+        "all",
+        "At $p = 1$ every token stays.",
+        "The same exactly, also where probabilities underflow.",
+        "tokens lost at p = 1",
+        kind=Kind.EQUATION,
+    ),
+    families.law(
+        "top_p_filter",
+        "ties",
+        "Of equal scores those of lower index stay, as many as $p$ needs.",
+        "For $n$ equal scores and $p$ midway between two multiples of $1/n$: the first $m$ exactly.",
+        "a cut by value that takes all ties",
+        precedents=_TIED,
+    ),
+    families.law(
+        "top_p_filter",
+        "nested",
+        "A larger $p$ keeps what a smaller one keeps.",
+        "The same exactly.",
+        "sets that are not nested",
+    ),
+    families.law(
+        "top_p_filter",
+        "shift",
+        "A number added to every score of a row keeps the set.",
+        "The same for exact shifts, unless a mass meets $p$ within its bound.",
+        "dependence on an offset",
+    ),
+    _order_only("top_p_filter", "Without ties tokens that change places are kept or dropped as before."),
+)
+
+GREEDY = (
+    families.contract("greedy"),
+    families.equation("greedy", (), r"$\arg\max_i z_i$ over the last axis, ties to the lower index.", _LAST),
+    families.purity("greedy"),
+    families.layout("greedy"),
+    *families.refusals("greedy", "A missing tensor and an empty last axis are refused."),
+    families.batch("greedy", "Rows are independent: each can be decoded alone."),
+    families.sensitivity("greedy"),
+    families.long("greedy"),
+    families.law(
+        "greedy",
+        "first",
+        "Of equally high scores the first is chosen, also where all are equal, or all but one are $-\\infty$.",
+        "The same exactly.",
+        "choice at ties",
+        precedents=_LAST,
+    ),
+    families.law(
+        "greedy",
+        "monotone",
+        "The choice depends on the order of the scores alone: doubling and shifting them keeps it.",
+        "The same exactly, for scores on which both are exact.",
+        "dependence on the values of scores",
+    ),
+    families.law(
+        "greedy",
+        "permutation",
+        "Without ties the choice moves with the token.",
+        "The same exactly.",
+        "dependence on the place of a token",
+    ),
+)

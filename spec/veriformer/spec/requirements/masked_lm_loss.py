@@ -1,0 +1,82 @@
+"""Requirements of the masked language model's objective (document 003, section 8)."""
+
+from veriformer.spec.requirement import Kind
+from veriformer.spec.requirements import families
+
+_COUNT = ("https://github.com/flagos-ai/FlagGems/pull/73",)
+
+MASKED_LM_LOSS = (
+    families.contract("masked_lm_loss"),
+    families.equation(
+        "masked_lm_loss",
+        (),
+        r"$-\frac1M \sum_{i \text{ masked}} \log P(x_i | \text{visible})$ over the $M$ labels that are not ignored.",
+        _COUNT,
+    ),
+    families.gradient("masked_lm_loss", (), r"$\bar z = \bar L (p - y) / M$ at masked positions, 0 elsewhere."),
+    families.purity("masked_lm_loss"),
+    families.layout("masked_lm_loss"),
+    *families.refusals(
+        "masked_lm_loss",
+        "Missing tensors, shapes that do not match, no classes, and labels outside $[0, V)$ that are not ignored are "
+        "refused.",
+    ),
+    families.sensitivity("masked_lm_loss"),
+    families.numpy_numbers("masked_lm_loss"),
+    families.long("masked_lm_loss"),
+    families.law(
+        "masked_lm_loss",
+        "visible",
+        "Logits at visible positions change neither loss nor gradient, and their own gradient is 0.",
+        "The same; what is masked agrees within the sum of both bounds.",
+        "visible positions that count",
+        precedents=("https://github.com/pytorch/pytorch/issues/73205",),
+    ),
+    families.law(
+        "masked_lm_loss",
+        "partition",
+        "For any split into micro-batches the losses of the parts, weighted by how many labels each counts, give the "
+        "loss of all.",
+        "The same within the sum of the bounds.",
+        "wrong denominator",
+        precedents=_COUNT,
+    ),
+    families.law(
+        "masked_lm_loss",
+        "positions",
+        "Nothing is shifted: positions that change places together, logits and labels, change nothing.",
+        "The same within the sum of both bounds.",
+        "logits that score the next label",
+    ),
+    families.law(
+        "masked_lm_loss",
+        "uniform",
+        r"Equal logits cost $\log V$ whatever the labels.",
+        "The same within the bound.",
+        "wrong base or scale",
+    ),
+    families.law(
+        "masked_lm_loss",
+        "conservation",
+        "Each row of the gradient sums to 0.",
+        r"$|\sum_c \hat{\bar z}_c|$ is at most the sum of the bounds on the entries.",
+        "gradient that does not conserve",
+    ),
+    families.law(
+        "masked_lm_loss",
+        "range",
+        "The formula has a value for logits of any size.",
+        "Large logits of both signs give loss and gradient within their bounds; no mean overflows through its sum.",
+        "overflow",
+        kind=Kind.NUMERICS,
+        precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
+    ),
+    families.convention(
+        "masked_lm_loss",
+        "no_target",
+        "With no masked position the loss is 0, and so is its gradient.",
+        "mean over nothing",
+        (),
+        ("https://github.com/pytorch/pytorch/issues/70348",),
+    ),
+)
