@@ -26,6 +26,7 @@ from veriformer.impl.layers.swiglu import swiglu
 from veriformer.impl.layers.token_embedding import token_embedding
 from veriformer.impl.layers.xavier import xavier_normal
 from veriformer.impl.linear.attention import linear_attention
+from veriformer.impl.models.decoder import causal_lm
 from veriformer.impl.optimization.accumulation import accumulate_gradients
 from veriformer.impl.optimization.adam import adam, adamw
 from veriformer.impl.optimization.clipping import clip_grad_norm
@@ -61,6 +62,7 @@ __all__ = [
     "bpe_encode",
     "bpe_train",
     "cached_attention",
+    "causal_lm",
     "causal_mask",
     "clip_grad_norm",
     "cross_entropy",

@@ -1,0 +1,87 @@
+"""A decoder-only model: GPT, Llama, and what lies between."""
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.impl.models.block import Stack
+from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.embedding import Embedding, check_call
+from veriformer.impl.models.head import Head
+from veriformer.impl.models.initialization import initialize
+from veriformer.impl.models.memory import Memory, make_memory
+from veriformer.impl.models.output import Output
+from veriformer.impl.models.position import rotation, token_positions
+from veriformer.impl.models.sight import Hidden, sight
+
+
+class Decoder(nn.Module):
+    """Each token is predicted from those before it."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config)
+        self.stack = Stack(config, config.num_layers, causal=True)
+        self.head = Head(config)
+        initialize(self, config)
+
+    def forward(
+        self,
+        ids: Tensor,
+        attention_mask: Tensor | None = None,
+        past_key_values: Memory | None = None,
+        use_cache: bool = False,
+        *,
+        documents: Tensor | None = None,
+    ) -> Output:
+        """Return the logits of the token after each of `ids [B, n]`, given all before it.
+
+        `attention_mask [B, past + n]` is 1 for real tokens and 0 for padding, on either side, which changes nothing at
+        real positions. `documents [B, n]` numbers the texts packed into a row: none sees another, and each starts at
+        position 0. `use_cache` starts a cache that grows, unless `past_key_values` gives one (see `memory`) with
+        the tokens so far. Raises `ValueError` or `TypeError` for what does not fit.
+        """
+        memory = self.memory(ids.shape[0]) if use_cache and past_key_values is None else past_key_values
+        h = self.hidden(ids, attention_mask, memory, documents=documents)
+        return Output(self.head(h, self.embedding.tokens.weight), memory)
+
+    def hidden(
+        self,
+        ids: Tensor,
+        attention_mask: Tensor | None = None,
+        memory: Memory | None = None,
+        *,
+        documents: Tensor | None = None,
+    ) -> Tensor:
+        """Return what the head turns into logits, `[B, n, d]`."""
+        past = 0 if memory is None else memory.length
+        check_call(self.config, ids, attention_mask, documents, past)
+        positions = token_positions(ids, past, attention_mask, documents)
+        x = self.embedding(ids, positions)  # [B, n, d]
+        n_k = ids.shape[1] if memory is None else memory.visible(ids.shape[1])
+        seen = sight(
+            self.config,
+            x,
+            n_k,
+            Hidden(True, attention_mask, documents),
+            relative_bias=self.stack.relative_bias,
+            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
+        )
+        return self.stack(x, seen, memory)  # type: ignore[no-any-return]
+
+    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+        """Make empty caches: of `max_length` tokens, taken at once, or growing; a window bounds either.
+
+        `quantization="int8"` stores a byte per entry.
+        """
+        layers, weight = len(self.stack.blocks), self.embedding.tokens.weight
+        return make_memory(self.config, layers, weight.dtype, batch, max_length, quantization)
+
+
+def causal_lm() -> Decoder:
+    """Build a small decoder: two layers, grouped keys, rotated positions. It is the contract's `causal_lm`."""
+    torch.manual_seed(0)
+    config = ModelConfig(
+        vocab_size=61, width=48, num_layers=2, num_heads=4, num_kv_heads=2, hidden=80, position="rope", init_std=0.2
+    )
+    return Decoder(config)

@@ -1,0 +1,64 @@
+"""An encoder-only model: BERT."""
+
+from torch import Tensor, nn
+
+from veriformer.impl import checks
+from veriformer.impl.models.block import Stack
+from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.embedding import Embedding, check_call
+from veriformer.impl.models.head import Head
+from veriformer.impl.models.initialization import initialize
+from veriformer.impl.models.output import Output
+from veriformer.impl.models.position import rotation, token_positions
+from veriformer.impl.models.sight import Hidden, sight
+
+
+class Encoder(nn.Module):
+    """Each token is predicted, where it is masked, from those on both sides."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        if config.window is not None:
+            checks.refuse("window", "None in an encoder", config.window, "a window ends at the causal edge")
+        self.config = config
+        self.embedding = Embedding(config)
+        self.stack = Stack(config, config.num_layers, causal=False)
+        self.head = Head(config)
+        initialize(self, config)
+
+    def forward(
+        self,
+        ids: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        segments: Tensor | None = None,
+        documents: Tensor | None = None,
+    ) -> Output:
+        """Return the logits of every token of `ids [B, n]`, given all the others.
+
+        `attention_mask` and `documents` are as in `Decoder`; `segments [B, n]` are BERT's token types.
+        """
+        h = self.hidden(ids, attention_mask, segments=segments, documents=documents)
+        return Output(self.head(h, self.embedding.tokens.weight))
+
+    def hidden(
+        self,
+        ids: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        segments: Tensor | None = None,
+        documents: Tensor | None = None,
+    ) -> Tensor:
+        """Return what the head turns into logits, `[B, n, d]`."""
+        check_call(self.config, ids, attention_mask, documents)
+        positions = token_positions(ids, 0, attention_mask, documents)
+        x = self.embedding(ids, positions, segments)
+        seen = sight(
+            self.config,
+            x,
+            ids.shape[1],
+            Hidden(False, attention_mask, documents),
+            relative_bias=self.stack.relative_bias,
+            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
+        )
+        return self.stack(x, seen)  # type: ignore[no-any-return]

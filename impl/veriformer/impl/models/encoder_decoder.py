@@ -1,0 +1,99 @@
+"""An encoder and a decoder that reads it: T5, and the Transformer of the first paper."""
+
+from torch import Tensor, nn
+
+from veriformer.impl import checks
+from veriformer.impl.models.block import Keys, Stack
+from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.embedding import Embedding, check_call
+from veriformer.impl.models.head import Head
+from veriformer.impl.models.initialization import initialize
+from veriformer.impl.models.memory import Memory, make_memory
+from veriformer.impl.models.output import Output
+from veriformer.impl.models.position import rotation, token_positions
+from veriformer.impl.models.sight import Hidden, Sight, key_mask, sight
+
+
+class EncoderDecoder(nn.Module):
+    """Each target token is predicted from those before it and from the whole source.
+
+    Both sides share the embedding. A `window` is the decoder's own.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config)
+        self.encoder = Stack(config, config.num_layers, causal=False)
+        self.decoder = Stack(config, config.decoder_layers, causal=True, cross=True)
+        self.head = Head(config)
+        initialize(self, config)
+
+    def forward(
+        self,
+        ids: Tensor | None,
+        attention_mask: Tensor | None = None,
+        past_key_values: Memory | None = None,
+        use_cache: bool = False,
+        *,
+        decoder_ids: Tensor,
+        decoder_attention_mask: Tensor | None = None,
+    ) -> Output:
+        """Return the logits of the token after each of `decoder_ids [B, n]`, given the source `ids [B, m]`.
+
+        `attention_mask [B, m]` and `decoder_attention_mask [B, past + n]` are 1 for real tokens and 0 for padding. With
+        `past_key_values` the source was read before, and `ids` is None. Raises `ValueError` or `TypeError` for what
+        does not fit.
+        """
+        memory = self.memory(decoder_ids.shape[0]) if use_cache and past_key_values is None else past_key_values
+        if ids is not None:
+            keys, keys_mask = self.encode(ids, attention_mask)
+            if memory is not None:
+                memory.context, memory.context_mask = keys, keys_mask
+        elif memory is None or not memory.context:
+            checks.refuse("ids", "the source, or past_key_values that remember one", "neither", "pass one of them")
+        else:
+            keys, keys_mask = memory.context, memory.context_mask
+        h = self.decode(decoder_ids, keys, keys_mask, decoder_attention_mask, memory)
+        return Output(self.head(h, self.embedding.tokens.weight), memory)
+
+    def encode(self, ids: Tensor, attention_mask: Tensor | None = None) -> tuple[list[Keys], Tensor | None]:
+        """Return what each layer of the decoder reads of the source, and which of it is real."""
+        x, seen = self._embed(self.encoder, ids, attention_mask, None)
+        context = self.encoder(x, seen)  # [B, m, d]
+        keys = [block.cross.keys(context) for block in self.decoder.blocks]  # type: ignore[union-attr, operator]
+        return keys, None if attention_mask is None else key_mask(attention_mask)
+
+    def decode(
+        self,
+        ids: Tensor,
+        keys: list[Keys],
+        keys_mask: Tensor | None,
+        attention_mask: Tensor | None = None,
+        memory: Memory | None = None,
+    ) -> Tensor:
+        """Return what the head turns into logits, `[B, n, d]`."""
+        x, seen = self._embed(self.decoder, ids, attention_mask, memory)
+        return self.decoder(x, seen, memory, keys, Sight(keys_mask))  # type: ignore[no-any-return]
+
+    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+        """Make empty caches for the target, as `Decoder.memory` does."""
+        layers, weight = len(self.decoder.blocks), self.embedding.tokens.weight
+        return make_memory(self.config, layers, weight.dtype, batch, max_length, quantization)
+
+    def _embed(
+        self, stack: Stack, ids: Tensor, attention_mask: Tensor | None, memory: Memory | None
+    ) -> tuple[Tensor, Sight]:
+        past = 0 if memory is None else memory.length
+        check_call(self.config, ids, attention_mask, past=past)
+        positions = token_positions(ids, past, attention_mask)
+        x = self.embedding(ids, positions)
+        seen = sight(
+            self.config,
+            x,
+            ids.shape[1] if memory is None else memory.visible(ids.shape[1]),
+            Hidden(stack.causal, attention_mask),
+            relative_bias=stack.relative_bias,
+            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
+        )
+        return x, seen

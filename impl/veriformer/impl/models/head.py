@@ -1,0 +1,34 @@
+"""From vectors to logits."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.norm import Norm
+
+
+class Head(nn.Module):
+    """Logits h Wᵀ (equation 40), W being the embedding itself where the two are tied.
+
+    The tied weight is handed in and never owned, so that no loading, moving or sharding can take the two apart.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        V, d = config.vocab_size, config.width
+        self.config = config
+        if config.head_transform:
+            self.transform, self.norm = nn.Linear(d, d), Norm(config)
+        self.weight = None if config.tied else nn.Parameter(torch.empty(V, d))
+        self.bias = nn.Parameter(torch.zeros(V)) if config.head_bias else None
+
+    def features(self, h: Tensor) -> Tensor:
+        """Return what the weight multiplies, `[..., d]`."""
+        if self.config.head_transform:
+            h = self.norm(F.gelu(self.transform(h)))
+        return h if self.config.logit_scale == 1 else h * self.config.logit_scale
+
+    def forward(self, h: Tensor, embedding: Tensor) -> Tensor:
+        """Return the logits `[B, n, V]` of `h [B, n, d]`."""
+        return F.linear(self.features(h), embedding if self.weight is None else self.weight, self.bias)
