@@ -6,7 +6,8 @@ import pytest
 
 from veriformer.verify.catalogue import checks
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
-from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, cells, family, kill_matrix, validate
+from veriformer.verify.mutants.cell import Cell
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells, family, kill_matrix, validate
 
 MUTANT = {mutant.identifier: mutant for mutant in MUTANTS}
 VARIANT = {variant.identifier: variant for variant in VARIANTS}

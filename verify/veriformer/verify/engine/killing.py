@@ -14,12 +14,19 @@ import torch
 from veriformer.verify.engine.plugin import HearsInterruption
 from veriformer.verify.engine.run import run_pytest
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
-from veriformer.verify.mutants.matrix import MATRIX_PROFILE, Cell, KillMatrix, Member, cells, family
+from veriformer.verify.mutants.cell import Cell
+from veriformer.verify.mutants.generic import generic_mutants, named
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, Member, cells, family
 
 _CELLS = pytest.StashKey[list[Cell]]()
 _MEMBERS: tuple[Member, ...] = (*MUTANTS, *VARIANTS, *SABOTAGES)
 EVERYONE = {f"{family(member)}:{member.identifier}": member for member in _MEMBERS}
-"""Every member of the matrix by its name, such as ``mutant:GQA-01``."""
+"""Every member of the matrix by its name, such as ``mutant:GQA-01``, but for the generic ones."""
+
+
+def generic() -> dict[str, Member]:
+    """The generic mutants by their names."""
+    return {f"generic:{mutant.identifier}": mutant for mutant in generic_mutants()}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,7 +49,8 @@ class _Collects:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One item per member."""
-        metafunc.parametrize("row", [pytest.param(self.caller(name), id=name) for name in self.names])
+        places = enumerate(self.names)  # names have characters that ids of tests may not have
+        metafunc.parametrize("row", [pytest.param(self.caller(name), id=str(i)) for i, name in places])
 
     def caller(self, name: str) -> Callable[[pytest.Item], None]:
         """What the test function calls; nothing, where only collecting."""
@@ -54,7 +62,8 @@ class _Worker(_Collects):
         """Run one member and leave its cells for the report."""
 
         def call(item: pytest.Item) -> None:
-            item.stash[_CELLS] = cells(EVERYONE[name], MATRIX_PROFILE, self.seed)
+            member = EVERYONE.get(name) or named(name.partition(":")[2])
+            item.stash[_CELLS] = cells(member, MATRIX_PROFILE, self.seed)
 
         return call
 
@@ -77,7 +86,7 @@ class _Controller(_Collects, HearsInterruption):
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the cells of a member that has been run."""
         if report.when == "call" and hasattr(report, "veriformer"):
-            name = report.nodeid.partition("[")[2].removesuffix("]")
+            name = self.names[int(report.nodeid.partition("[")[2].removesuffix("]"))]
             self.cells[name] = [Cell(**cell) for cell in json.loads(report.veriformer)]
             self.tell(name, self.cells[name])
 

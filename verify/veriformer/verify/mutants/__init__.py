@@ -2,7 +2,8 @@
 
 - a **mutant** repeats one bug of public transformer code on the operations concerned (``MUTANTS``);
 - a **variant** is correct and must not be accused (``VARIANTS``);
-- a **sabotage adapter** computes nothing and must fail whatever it claims (``SABOTAGES``).
+- a **sabotage adapter** computes nothing and must fail whatever it claims (``SABOTAGES``);
+- a **generic** mutant is a small edit of our own source that nobody has picked (``generic.generic_mutants``).
 
 ``build("mutant", "GQA-01")`` gives the implementation; the command line takes ``mutant:GQA-01`` as a target.
 """
@@ -38,8 +39,12 @@ _FAMILIES: Mapping[str, Mapping[str, Mutant | Variant | Sabotage]] = {
 
 def build(family: str, identifier: str) -> object:
     """The implementation of that name. Raises LookupError, with a list of what exists, for one that does not."""
+    if family == "generic":
+        from veriformer.verify.mutants.generic import named  # reads the source of the whole implementation
+
+        return named(identifier).build()
     if family not in _FAMILIES:
-        raise LookupError(f"family {family!r}: expected one of {', '.join(_FAMILIES)}")
+        raise LookupError(f"family {family!r}: expected one of {', '.join((*_FAMILIES, 'generic'))}")
     members = _FAMILIES[family]
     if identifier not in members:
         raise LookupError(f"{family} {identifier!r}: expected one of {', '.join(members)}")

@@ -18,36 +18,19 @@ from veriformer.verify import dtypes
 from veriformer.verify.catalogue import Check, checks
 from veriformer.verify.loading import load
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant, Sabotage, Variant
+from veriformer.verify.mutants.cell import Cell, judged
+from veriformer.verify.mutants.generic import GenericMutant, generic_mutants, survivors
+from veriformer.verify.mutants.generic.killing import until_killed
 from veriformer.verify.mutants.records import known_bugs
 from veriformer.verify.mutants.sabotage import must_fail
 from veriformer.verify.profiles import PROFILES, Profile
-from veriformer.verify.results import VIOLATIONS, Status
-from veriformer.verify.row import Row, run_row
+from veriformer.verify.results import Status
 
 SCHEMA_NAME = "veriformer/mutants/1"
 MATRIX_PROFILE = replace(PROFILES["quick"], shrinks=0)
 """The quick profile without shrinking: how a mutant dies is of interest here, not its smallest counterexample."""
 
-Member = Mutant | Variant | Sabotage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One requirement on one member.
-
-    killed: the requirement was violated. examples: how many were run, up to the one that killed.
-    """
-
-    family: str
-    member: str
-    requirement: str
-    operation: str
-    kind: str
-    dtype: str
-    status: str
-    killed: bool
-    examples: int
-    seconds: float
+Member = Mutant | Variant | Sabotage | GenericMutant
 
 
 def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug") -> list[Cell]:
@@ -55,8 +38,10 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
 
     Of a mutant, each is run in one dtype, the first of the mutant's own that the check is for; if all of them let it
     live, its other dtypes follow. A variant is run on each in one dtype, in turn, so that the family sees all of them;
-    a sabotage adapter in one, on what it claims.
+    a sabotage adapter in one, on what it claims. A generic mutant is run until something kills it.
     """
+    if isinstance(member, GenericMutant):
+        return until_killed(member, profile, seed)
     if isinstance(member, Variant):
         turn = VARIANTS.index(member)
         rows = [(c, c.dtypes[(turn + i) % len(c.dtypes)]) for i, c in enumerate(_concerning(member))]
@@ -75,8 +60,8 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
 
 
 def family(member: Member) -> str:
-    """The word in front of the colon: mutant, variant or sabotage."""
-    return type(member).__name__.lower()
+    """The word in front of the colon: mutant, variant, sabotage or generic."""
+    return "generic" if isinstance(member, GenericMutant) else type(member).__name__.lower()
 
 
 def _concerning(member: Mutant | Variant) -> list[Check]:
@@ -88,25 +73,9 @@ def _preferred(check: Check, wanted: Sequence[str]) -> list[str]:
 
 
 def _run(member: Member, rows: Iterable[tuple[Check, str]], profile: Profile, seed: str) -> list[Cell]:
-    target = load(f"{family(member)}:{member.identifier}")
-    found = []
-    for check, dtype in rows:
-        result = run_row(Row(check, dtype), target, profile, seed, {})
-        found.append(
-            Cell(
-                family=family(member),
-                member=member.identifier,
-                requirement=check.requirement.slug,
-                operation=check.operation,
-                kind=check.requirement.kind.value,
-                dtype=dtype,
-                status=result.status.value,
-                killed=result.status in VIOLATIONS,
-                examples=result.examples,
-                seconds=result.seconds,
-            )
-        )
-    return found
+    name = f"{family(member)}:{member.identifier}"
+    target = load(name)
+    return [judged(name, target, check, dtype, profile, seed) for check, dtype in rows]
 
 
 @dataclass(frozen=True)
@@ -134,6 +103,23 @@ class KillMatrix:
     def survivors(self) -> list[Mutant]:
         """The mutants that nothing killed."""
         return [mutant for mutant in self.mutants if self.first_killer(mutant) is None]
+
+    @property
+    def generic(self) -> list[GenericMutant]:
+        """The generic mutants that were run."""
+        ran = {cell.member for cell in self.cells if cell.family == "generic"}
+        return [mutant for mutant in generic_mutants() if mutant.identifier in ran] if ran else []
+
+    @property
+    def generic_survivors(self) -> list[GenericMutant]:
+        """Those of them that nothing killed."""
+        killed = {cell.member for cell in self.cells if cell.family == "generic" and cell.killed}
+        return [mutant for mutant in self.generic if mutant.identifier not in killed]
+
+    @property
+    def unexplained(self) -> list[GenericMutant]:
+        """Generic survivors that nobody has looked at."""
+        return [mutant for mutant in self.generic_survivors if mutant.identifier not in survivors()]
 
     @property
     def false_alarms(self) -> list[Cell]:
@@ -173,12 +159,29 @@ class KillMatrix:
                 "kills_by_kind": self.kills("kind"),
             },
             "mutants": [self._mutant(mutant) for mutant in self.mutants],
+            "generic": self._generic(),
             "variants": [
                 _named(v) | {"operations": list(v.operations), "link": v.link} for v in VARIANTS if self.of(v)
             ],
             "sabotages": [_named(s) | {"exempt": dict(s.exempt)} for s in SABOTAGES if self.of(s)],
             "not_expressible": [dict(bug) for bug in known_bugs() if "reason" in bug],
             "cells": [asdict(cell) for cell in self.cells],
+        }
+
+    def _generic(self) -> dict[str, Any]:
+        """Counts by operator, and the survivors with the reasons that were found for them."""
+        living = {mutant.identifier for mutant in self.generic_survivors}
+        kinds = sorted({mutant.site.operator for mutant in self.generic})
+        outcome = [(mutant.site.operator, mutant.identifier in living) for mutant in self.generic]
+        return {
+            "mutants": len(self.generic),
+            "killed": len(self.generic) - len(living),
+            "by_operator": {
+                kind: {"mutants": outcome.count((kind, True)) + outcome.count((kind, False))}
+                | {"killed": outcome.count((kind, False))}
+                for kind in kinds
+            },
+            "survivors": {name: survivors().get(name) for name in sorted(living)},
         }
 
     def _mutant(self, mutant: Mutant) -> dict[str, Any]:

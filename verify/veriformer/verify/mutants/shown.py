@@ -10,7 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from veriformer.verify.mutants import Mutant
-from veriformer.verify.mutants.matrix import Cell, KillMatrix
+from veriformer.verify.mutants.cell import Cell
+from veriformer.verify.mutants.generic import GenericMutant, survivors
+from veriformer.verify.mutants.matrix import KillMatrix
 
 
 class LiveMatrix:
@@ -52,8 +54,11 @@ def show(matrix: KillMatrix, out: Console) -> None:
     if matrix.mutants:
         out.print(_kills(matrix))
         out.print(_by_requirement(matrix))
+    if matrix.generic:
+        out.print(_by_operator(matrix))
     for title, rows in (
         ("SURVIVORS", [f"{mutant.identifier}  {mutant.title}" for mutant in matrix.survivors]),
+        ("GENERIC SURVIVORS", [_survivor(mutant) for mutant in matrix.generic_survivors]),
         ("FALSE ALARMS", [_place(cell) for cell in matrix.false_alarms]),
         ("ESCAPED SABOTAGE", [_place(cell) for cell in matrix.escapes]),
         ("HARNESS ERRORS", [_place(cell) for cell in matrix.errors]),
@@ -70,6 +75,12 @@ def sentence(matrix: KillMatrix) -> str:
     killers = [killer for mutant in matrix.mutants if (killer := matrix.first_killer(mutant)) is not None]
     examples = sorted(killer.examples for killer in killers)
     median = f", median {examples[len(examples) // 2]} examples to the first kill" if examples else ""
+    if matrix.generic:
+        killed = len(matrix.generic) - len(matrix.generic_survivors)
+        return (
+            f"{killed} of {len(matrix.generic)} generic mutants killed ({killed / len(matrix.generic):.1%}); "
+            f"{len(matrix.unexplained)} survivors that nobody has looked at (seed {matrix.seed})"
+        )
     return (
         f"{summary['killed']} of {summary['mutants']} mutants killed{median}; "
         f"{summary['false_alarms']} false alarms over {summary['variants']} correct variants; "
@@ -101,6 +112,20 @@ def _by_requirement(matrix: KillMatrix) -> Table:
     for requirement, count in sorted(matrix.kills("requirement").items(), key=lambda item: (-item[1], item[0])):
         table.add_row(requirement, str(count))
     return table
+
+
+def _by_operator(matrix: KillMatrix) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title="generic mutants", title_justify="left")
+    table.add_column("operator")
+    for column in ("mutants", "killed"):
+        table.add_column(column, justify="right")
+    for operator, counts in matrix.to_dict()["generic"]["by_operator"].items():
+        table.add_row(operator, str(counts["mutants"]), str(counts["killed"]))
+    return table
+
+
+def _survivor(mutant: GenericMutant) -> str:
+    return f"{mutant.identifier}  ({mutant.title}): {survivors().get(mutant.identifier, 'nobody has looked at it')}"
 
 
 def _place(cell: Cell) -> str:

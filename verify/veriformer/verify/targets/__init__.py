@@ -21,7 +21,7 @@ _SHIPPED: dict[str, tuple[str, str]] = {
 
 def names() -> list[str]:
     """Every shipped name, and the families of names that take an identifier."""
-    return [*_SHIPPED, "mutant:ID", "variant:ID", "sabotage:KIND"]
+    return [*_SHIPPED, "mutant:ID", "variant:ID", "sabotage:KIND", "generic:EDIT"]
 
 
 def known_failures(spec: str) -> Path | None:
@@ -38,7 +38,7 @@ def find(spec: str) -> Callable[[], object] | None:
         module, attribute = _SHIPPED[spec]
         return lambda: getattr(importlib.import_module(module), attribute)
     family, _, identifier = spec.partition(":")
-    if identifier and family in ("mutant", "variant", "sabotage"):
+    if identifier and family in ("mutant", "variant", "sabotage", "generic"):
         mutants = importlib.import_module("veriformer.verify.mutants")
         return partial(mutants.build, family, identifier)
     return None

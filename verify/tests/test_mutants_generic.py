@@ -1,0 +1,100 @@
+"""Edits of our own source: what the operators make, where they apply, and that the package stays as it was."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+import pytest
+import torch
+
+import veriformer.impl
+from veriformer.verify.mutants.generic import generic_mutants, named, survivors
+from veriformer.verify.mutants.generic.operators import edits
+from veriformer.verify.mutants.generic.reach import modules, resting_on, tree
+from veriformer.verify.mutants.generic.sites import edited, sites
+from veriformer.verify.mutants.matrix import cells
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("3", {"4", "2"}),
+        ("0", {"1", "-1"}),
+        ("0.5", {"1.0"}),
+        ("True", {"False"}),
+        ("a - b", {"b - a", "a", "a + b"}),
+        ("a @ b", {"b @ a"}),
+        ("a * b", {"a", "b"}),
+        ("-1", {"0", "-2"}),
+        ("-x", {"x"}),
+        ("a < b", {"a <= b", "a > b"}),
+        ("a and b", {"a or b"}),
+        ("a if c else b", {"b if c else a"}),
+        ("x.sum(1)", {"x.mean(1)"}),
+        ("x.float()", {"x"}),
+        ("widen(x)", {"x"}),
+        ("f(x)", set()),
+        ("'word'", set()),
+    ],
+)
+def test_what_the_operators_make(source: str, made: set[str]) -> None:
+    assert {ast.unparse(edit) for _, edit in edits(ast.parse(source, mode="eval").body)} == made
+
+
+MODULE = '''
+"""A module."""
+def f(x: int = 1, *, y=-1):
+    """A text with a 2."""
+    if x > 3:
+        refuse("x", "4 or less", 5)
+    def g():
+        return x + y
+    return g()
+'''
+
+
+def test_only_what_computes_is_edited() -> None:
+    found = list(sites("veriformer.impl.m", ast.parse(MODULE)))
+    assert {site.identifier for site in found if site.operator == "constant"} == {"m:f:3 → 4", "m:f:3 → 2"}
+    assert {site.function for site in found} == {"f", "f.g"}
+    for site in found:
+        source = ast.unparse(edited(ast.parse(MODULE), site))
+        assert source != ast.unparse(ast.parse(MODULE))
+        assert "'4 or less', 5" in source
+
+
+def test_every_edit_is_made_where_it_was_found() -> None:
+    for module in modules()[:6]:
+        original = ast.unparse(tree(module))
+        for site in sites(module, tree(module)):
+            assert ast.unparse(edited(ast.parse(original), site)) != original, site.identifier
+
+
+def test_the_package_stays_as_it_was() -> None:
+    before = {name: module for name, module in sys.modules.items() if name.startswith("veriformer.impl")}
+    mutant = next(m for m in generic_mutants() if m.site.module.endswith("layers.rms_norm"))
+    built = mutant.build()
+    after = {name: module for name, module in sys.modules.items() if name.startswith("veriformer.impl")}
+    assert before == after
+    assert sys.modules["veriformer"].impl is veriformer.impl  # type: ignore[attr-defined]
+    assert built.rms_norm is not veriformer.impl.rms_norm  # type: ignore[attr-defined]
+    assert torch.equal(veriformer.impl.rms_norm(torch.ones(2), eps=0.0), torch.ones(2))
+
+
+def test_an_edit_of_a_formula_is_killed() -> None:
+    mutant = next(m for m in generic_mutants() if m.site.function == "_RMSNorm.forward" and m.site.operator == "axis")
+    assert cells(mutant)[-1].killed
+    assert named(mutant.identifier) is mutant
+
+
+def test_what_rests_on_a_module_is_named_nearest_first() -> None:
+    assert resting_on("veriformer.impl.layers.layer_norm")[0] == "layer_norm"
+    assert resting_on("veriformer.impl.attention_backends.tiled")[0] == "attention/tiled"
+    assert len(resting_on("veriformer.impl.checks")) == 4
+
+
+def test_survivors_that_are_listed_are_among_the_mutants_and_have_a_reason() -> None:
+    assert set(survivors()) <= {mutant.identifier for mutant in generic_mutants()}
+    for reason in survivors().values():
+        assert reason.partition(":")[0] in ("equivalent", "gap", "refusal")

@@ -1,0 +1,52 @@
+"""One requirement on one member of the kill matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from veriformer.verify.catalogue import Check
+from veriformer.verify.loading import Target
+from veriformer.verify.profiles import Profile
+from veriformer.verify.results import VIOLATIONS, Status
+from veriformer.verify.row import Row, run_row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One requirement on one member.
+
+    killed: the requirement was violated. examples: how many were run, up to the one that killed.
+    """
+
+    family: str
+    member: str
+    requirement: str
+    operation: str
+    kind: str
+    dtype: str
+    status: str
+    killed: bool
+    examples: int
+    seconds: float
+
+
+def judged(name: str, target: Target | None, check: Check, dtype: str, profile: Profile, seed: str) -> Cell:
+    """Run one check on the member of that name, such as ``mutant:GQA-01``.
+
+    A target of None is a member that could not even be loaded, which kills it.
+    """
+    family, _, member = name.partition(":")
+    result = None if target is None else run_row(Row(check, dtype), target, profile, seed, {})
+    status = Status.CRASH if result is None else result.status
+    return Cell(
+        family=family,
+        member=member,
+        requirement=check.requirement.slug,
+        operation=check.operation,
+        kind=check.requirement.kind.value,
+        dtype=dtype,
+        status=status.value,
+        killed=status in VIOLATIONS,
+        examples=0 if result is None else result.examples,
+        seconds=0.0 if result is None else result.seconds,
+    )

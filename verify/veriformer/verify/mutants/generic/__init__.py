@@ -1,0 +1,10 @@
+"""Mutants by operator: small edits of the source of ``veriformer.impl``, which nobody has picked.
+
+``edits`` finds what each operator can do to a module; ``rebuilt`` imports the package with one module edited;
+``MUTANTS`` are the records, a fixed share of all of them; ``survivors.json`` lists those that live, each with the
+reason.
+"""
+
+from veriformer.verify.mutants.generic.records import GenericMutant, generic_mutants, named, survivors
+
+__all__ = ["GenericMutant", "generic_mutants", "named", "survivors"]

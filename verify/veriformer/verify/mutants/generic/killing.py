@@ -1,0 +1,39 @@
+"""A generic mutant against the requirements of the operations that rest on its edit, until one kills it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from veriformer.verify.catalogue import Check, checks
+from veriformer.verify.loading import Target, TargetError, load
+from veriformer.verify.mutants.cell import Cell, judged
+from veriformer.verify.mutants.generic.records import GenericMutant
+from veriformer.verify.profiles import Profile
+
+_DTYPES = ("fp32", "fp64", "bf16", "fp16")
+
+
+def until_killed(mutant: GenericMutant, profile: Profile, seed: str) -> list[Cell]:
+    """The cells up to the first kill, the nearest operation first, one dtype after the other."""
+    name = f"generic:{mutant.identifier}"
+    target = _loaded(name)
+    found: list[Cell] = []
+    for check, dtype in _turns(mutant):
+        found.append(judged(name, target, check, dtype, profile, seed))
+        if found[-1].killed:
+            break
+    return found
+
+
+def _turns(mutant: GenericMutant) -> Iterator[tuple[Check, str]]:
+    place = {operation: i for i, operation in enumerate(mutant.operations)}
+    concerning = sorted((c for c in checks() if c.operation in place), key=lambda check: place[check.operation])
+    for dtype in _DTYPES:
+        yield from ((check, dtype) for check in concerning if dtype in check.dtypes)
+
+
+def _loaded(name: str) -> Target | None:
+    try:
+        return load(name)
+    except TargetError:  # the edit broke the import: nothing is easier to see
+        return None
