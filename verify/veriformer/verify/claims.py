@@ -15,10 +15,10 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "clip_grad_norm.denominator": ("norm", "norm+1e-6"),
     "cross_entropy.no_target": ("zero", "nan"),
     "layer_norm.variance": ("two-pass", "one-pass"),
-    "adam.eps": (),
+    "adam.eps": ("outside", "hat", "inside"),
     "rope.pairing": ("interleaved", "half"),
-    "sgd.first_velocity": (),
-    "warmup.first_step": (),
+    "sgd.first_velocity": ("damped", "gradient"),
+    "warmup.first_step": ("zero", "one"),
 }
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""
 

@@ -311,7 +311,7 @@ def fresh(value: Any, leaf: bool) -> Any:
     if isinstance(value, torch.Tensor):
         return _copy(value).requires_grad_(leaf and value.is_floating_point())
     if isinstance(value, list | tuple):
-        return [fresh(item, leaf) for item in value]
+        return type(value)(fresh(item, leaf) for item in value)
     return value
 
 

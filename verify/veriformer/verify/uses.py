@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from veriformer.verify import training_runs
+
 
 def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), **options):  # type: ignore[no-untyped-def]
     """Make a cache and act on it: what the updates showed, taken up just before the next call, and every length."""
@@ -68,6 +70,7 @@ USES: Mapping[str, Callable[..., Any]] = {
     "kv_cache": used_kv_cache,
     "cached_attention": used_cached_attention,
     "transformer_block": used_transformer_block,
+    **training_runs.USES,
 }
 """By operation, the function that puts it to use; all others are called as they are."""
 

@@ -1,0 +1,208 @@
+"""The optimizers as records: what they leave of the parameters after every step of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.verify.claims import Claims
+from veriformer.verify.operation import Formula, Operation, Refusal
+from veriformer.verify.operations import optimizer_formulas as formulas
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import Values, choice, layouts, option, shapes, sizes, values
+from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
+
+_SCALES = (1.0, 1e-6, 1e3, 1e-12, 1e-4, 0.0)
+_RUNS = ("varied", "constant", "fading", "with zeros", "alternating")
+
+
+def gradients(trial: Trial, kind: Values, i: int, steps: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The gradients of one parameter: of one size or fading, constant, alternating or zero at some steps."""
+    rng = np.random.default_rng([kind.seed, 2, i])
+    g = kind.array(steps, *(shape or (1,))).reshape(steps, *shape) + 0.25 * rng.standard_normal((steps, *shape))
+    run = _RUNS[rng.integers(len(_RUNS))]
+    if run == "constant":
+        g = np.broadcast_to(g[:1], g.shape)
+    elif run == "fading":
+        g = g * 0.1 ** np.arange(steps).reshape(-1, *[1] * len(shape))
+    elif run == "alternating":
+        g = np.abs(g) * (-1.0) ** np.arange(steps).reshape(-1, *[1] * len(shape))
+    elif run == "with zeros":
+        g = g * (rng.random((steps, *[1] * len(shape))) < 0.6)
+    return np.asarray(g * rng.choice(_SCALES))
+
+
+def draw_run(name: str, trial: Trial, *, steps: int | None = None, gaps: bool = True) -> dict[str, Any]:
+    """Parameters, which may start at 0 so that nothing hides a small step, their gradients, and what is done between.
+
+    gaps: gradients may be missing, be zeroed, and the run may go on from a saved state.
+    """
+    kind = trial.draw(values())
+    drawn = trial.draw(st.lists(shapes(0, 2, 3), min_size=1, max_size=3))
+    T = trial.draw(sizes(1, 8)) if steps is None else steps
+    rng = kind.rng
+    params = [
+        trial.draw(layouts(expanded=False)).of(trial.tensor(rng.choice([1.0, 0.0, 1e-3]) * rng.standard_normal(shape)))
+        for shape in drawn
+    ]
+    grads = [trial.tensor(gradients(trial, kind, i, T, shape)) for i, shape in enumerate(drawn)]
+    run: dict[str, Any] = {"params": params, "lr": trial.draw(choice(0.125, 0.1, 1e-3, 1.0))}
+    run |= {"optimizer": name, "grads": grads}
+    return run | (_between(trial, rng, T, len(params)) if gaps else {})
+
+
+def _between(trial: Trial, rng: np.random.Generator, T: int, n: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if trial.draw(st.booleans()):
+        found["missing"] = tuple((t, i) for t in range(T) for i in range(n) if rng.random() < 0.3)
+    for what in ("zeroed", "resumed", "rewound"):
+        if trial.draw(st.booleans()):
+            found[what] = tuple(t for t in range(T) if rng.random() < 0.4)
+    return found | trial.draw(option("lazily", None, True))
+
+
+def moderate(trial: Trial, shape: tuple[int, ...], rng: np.random.Generator) -> torch.Tensor:
+    """Gradients that are nowhere near zero, as ε = 0 asks for."""
+    return trial.tensor(rng.choice([-1.0, 1.0], shape) * rng.uniform(0.25, 4.0, shape))
+
+
+def draw_gradient_descent(trial: Trial) -> Arguments:
+    """A run."""
+    return draw_run("gradient_descent", trial)
+
+
+def draw_sgd_momentum(trial: Trial) -> Arguments:
+    """A run with any β, 0 among them."""
+    return draw_run("sgd_momentum", trial) | trial.draw(option("beta", None, 0.5, 0.99, 0.0))
+
+
+def _adam_options(trial: Trial, run: dict[str, Any], decays: tuple[float | None, ...]) -> Arguments:
+    run |= trial.draw(option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.9, 0.0), (0.95, 0.9)))
+    run |= trial.draw(option("eps", None, 1e-3, 0.1, 0.0))
+    if run.get("eps") == 0.0:
+        rng = trial.draw(values()).rng
+        run["grads"] = [moderate(trial, tuple(g.shape), rng) for g in run["grads"]]
+        return run | ({"weight_decay": 0.0} if decays[0] is None else {})
+    return run | trial.draw(option("weight_decay", *decays))
+
+
+def draw_adam(trial: Trial) -> Arguments:
+    """A run with any options; without ε every gradient is away from 0, and nothing is added to it."""
+    run = draw_run("adam", trial)
+    return _adam_options(trial, run, (None, 0.5, 0.01, 2.0))
+
+
+def draw_adamw(trial: Trial) -> Arguments:
+    """A run with any options; without ε every gradient is away from 0."""
+    return _adam_options(trial, draw_run("adamw", trial), (0.1, None, 0.0, 2.0))
+
+
+def _ordinary(name: str) -> Callable[[Trial], Arguments]:
+    def ordinary(trial: Trial) -> Arguments:
+        params = [trial.tensor([[1.0, -2.0, 0.5]]), trial.tensor([0.25, 3.0])]
+        grads = [trial.tensor([[[0.5, -1.0, 2.0]]]), trial.tensor([[1.0, -0.25]])]
+        return {"params": params, "lr": 0.1, "optimizer": name, "grads": grads}
+
+    return ordinary
+
+
+def _parts(outcome: Outcome, arguments: Arguments) -> list[Observation]:
+    return [outcome.item(0, i) for i in range(len(arguments["params"]))]
+
+
+def _refusals(name: str, options: Mapping[str, tuple[Any, ...]]) -> Callable[[Trial], Iterator[Refusal]]:
+    def refusals(trial: Trial) -> Iterator[Refusal]:
+        good = {"params": [trial.tensor([1.0, 2.0])], "lr": 0.1, "optimizer": name}
+        yield Refusal("no parameters", {**good, "params": []}, ("params",))
+        yield Refusal("None for the parameters", {**good, "params": None}, ("params",))
+        yield Refusal("None among the parameters", {**good, "params": [*good["params"], None]}, ("params",))
+        for key, bad in {"lr": (-0.1, None, True, float("nan")), **options}.items():
+            for value in bad:
+                yield Refusal(f"{key} = {value!r}", {**good, key: value}, (key,))
+
+    return refusals
+
+
+_NUMBER = (-0.1, None, True, float("nan"))
+_BETAS = ((1.0, 0.9), (0.9, 1.0), (-0.1, 0.9), (0.9, -0.1), (0.9,), 0.9, None, (0.9, float("nan")))
+_ADAM = {"betas": _BETAS, "eps": _NUMBER, "weight_decay": _NUMBER}
+
+
+def _changes(name: str, **options: tuple[Any, Any]) -> Callable[[Trial], tuple[Arguments, dict[str, Arguments]]]:
+    """A run of three steps; options: by name, two values."""
+
+    def changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+        rng = trial.draw(values(("gaussian",))).rng
+        params = [trial.tensor(rng.standard_normal(s)) for s in ((2, 3), (4,))]
+        grads = [moderate(trial, (3, *p.shape), rng) for p in params]
+        a: Arguments = {"params": params, "lr": 0.125, "optimizer": name, "grads": grads}
+        a = {**a, **{key: first for key, (first, _) in options.items()}}
+        return a, {
+            "the first parameter": {**a, "params": [nudged(trial, params[0], rng), params[1]]},
+            "the last parameter's gradients": {**a, "grads": [grads[0], nudged(trial, grads[1], rng)]},
+            "lr": {**a, "lr": 0.25},
+            **{key: {**a, key: second} for key, (_, second) in options.items()},
+        }
+
+    return changes
+
+
+def _first_velocity(claims: Claims) -> dict[str, Any]:
+    return {"first_velocity": claims.convention("sgd.first_velocity")}
+
+
+def _eps_place(claims: Claims) -> dict[str, Any]:
+    return {"eps_place": claims.convention("adam.eps")}
+
+
+def _record(name: str, draw: Callable[[Trial], Arguments], formula: Formula, **rest: Any) -> Operation:
+    return Operation(
+        name=name,
+        draw=draw,
+        ordinary=_ordinary(name),
+        formulas=(formula,),
+        parts=_parts,
+        dtypes=("fp64", "fp32"),
+        sharp=False,
+        **rest,
+    )
+
+
+GRADIENT_DESCENT = _record(
+    "gradient_descent",
+    draw_gradient_descent,
+    formulas.gradient_descent,
+    refusals=_refusals("gradient_descent", {}),
+    changes=_changes("gradient_descent"),
+)
+SGD_MOMENTUM = _record(
+    "sgd_momentum",
+    draw_sgd_momentum,
+    formulas.sgd_momentum,
+    refusals=_refusals("sgd_momentum", {"beta": (1.0, -0.1, 2.0, None, True, float("nan"))}),
+    changes=_changes("sgd_momentum", beta=(0.5, 0.75)),
+    reading=_first_velocity,
+)
+_ADAM_CHANGES = {"betas": ((0.5, 0.75), (0.5, 0.5)), "eps": (0.5, 0.125), "weight_decay": (0.25, 0.5)}
+ADAM = _record(
+    "adam",
+    draw_adam,
+    formulas.adam,
+    refusals=_refusals("adam", _ADAM),
+    changes=_changes("adam", **_ADAM_CHANGES),
+    reading=_eps_place,
+)
+ADAMW = _record(
+    "adamw",
+    draw_adamw,
+    formulas.adamw,
+    refusals=_refusals("adamw", _ADAM),
+    changes=_changes("adamw", **_ADAM_CHANGES),
+    reading=_eps_place,
+)
+OPTIMIZERS = (GRADIENT_DESCENT, SGD_MOMENTUM, ADAM, ADAMW)
+"""In the contract's order."""

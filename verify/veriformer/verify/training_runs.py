@@ -1,0 +1,87 @@
+"""How optimizers, schedules and gradient accumulation are put to use: see `uses`, to which these functions belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+
+def used_optimizer(target, params, lr, *, optimizer, grads=(), missing=(), zeroed=(), resumed=(), rewound=(), lazily=False, **options):  # type: ignore[no-untyped-def]  # fmt: skip # noqa: E501
+    """Train: every parameter after each step, and each of its gradients after each step, [steps, *shape] each.
+
+    grads: of every parameter all its gradients. missing: pairs (step, parameter) without one. Lists of steps: after
+    which gradients are zeroed; before which a new optimizer goes on from a saved state; before which the same one
+    steps astray and is set back to a saved state. lazily: the parameters come from an iterator.
+    """
+    from copy import deepcopy
+
+    make = getattr(target, optimizer)
+    if not grads:
+        return make(params, lr, **options)
+    params = [p.detach().requires_grad_() for p in params]
+    trainer = make(iter(params) if lazily else params, lr, **options)
+    values, kept = [[] for _ in params], [[] for _ in params]
+    for t in range(len(grads[0])):
+        if t in resumed:
+            saved = deepcopy(trainer.state_dict())
+            params = [p.detach().clone().requires_grad_() for p in params]
+            trainer = make(params, 0.5)
+            trainer.load_state_dict(saved)
+        if t in rewound:
+            saved, before = deepcopy(trainer.state_dict()), [p.detach().clone() for p in params]
+            for p in params:
+                p.grad = torch.ones_like(p)
+            trainer.step()
+            for p, value in zip(params, before, strict=True):
+                p.detach().copy_(value)
+            trainer.load_state_dict(saved)
+        for i, p in enumerate(params):
+            p.grad = None if (t, i) in missing else grads[i][t].clone()
+        trainer.step()
+        for i, p in enumerate(params):
+            values[i].append(p.detach().clone())
+            kept[i].append(torch.zeros_like(p) if p.grad is None else p.grad.detach().clone())
+        if t in zeroed:
+            trainer.zero_grad()
+            left = [i for i, p in enumerate(params) if p.grad is not None]
+            if left:
+                raise AssertionError(f"zero_grad() left a gradient to the parameters {left}")
+    return [torch.stack(steps) for steps in values], [torch.stack(steps) for steps in kept]
+
+
+def used_schedule(target, step, *, schedule, **options):  # type: ignore[no-untyped-def]
+    """Ask a schedule for the rates of several steps."""
+    found = [getattr(target, schedule)(t, **options) for t in step]
+    if not all(isinstance(rate, float) for rate in found):
+        raise AssertionError(f"expected floats, got {found}")
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=Ellipsis, counted="int", lazily=False):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Take the gradients of Σ (x · w + b − y)² per token, and each ``grad`` afterwards, which was 7 before.
+
+    params: w [d], b, and others that have no part in it. micro_batches: rows [x, y], [tokens, d + 1] each. counted:
+    whether the count comes as an int or a tensor. lazily: micro-batches come from a generator.
+    """
+    if loss_fn is not Ellipsis or params is None or micro_batches is None:
+        return target.accumulate_gradients(loss_fn, params, micro_batches)
+    w, b, *_ = params = [p.detach().requires_grad_() for p in params]
+    for p in params:
+        p.grad = torch.full_like(p, 7.0)
+
+    def squares(batch):  # type: ignore[no-untyped-def]
+        error = batch[:, :-1] @ w + b - batch[:, -1]
+        return (error * error).sum(), torch.tensor(len(batch)) if counted == "tensor" else len(batch)
+
+    batches = (batch for batch in micro_batches) if lazily else micro_batches
+    return list(target.accumulate_gradients(squares, params, batches)), [p.grad for p in params]
+
+
+USES: Mapping[str, Callable[..., Any]] = {
+    **dict.fromkeys(("gradient_descent", "sgd_momentum", "adam", "adamw"), used_optimizer),
+    **dict.fromkeys(("warmup", "warmup_cosine", "noam"), used_schedule),
+    "accumulate_gradients": used_accumulate_gradients,
+}
+"""By operation, the function that puts it to use."""
