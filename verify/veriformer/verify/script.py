@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.verify.tables import Table
 from veriformer.verify.uses import USES, source
 
 
@@ -125,6 +126,8 @@ def literal(value: Any) -> str:
         return f"torch.Generator().manual_seed({value.value})"
     if isinstance(value, torch.Tensor):
         return _tensor(value.detach().cpu())
+    if isinstance(value, Table):
+        return value.source()
     if isinstance(value, np.generic):
         return f"np.{type(value).__name__}({value.item()!r})"
     return repr(value)

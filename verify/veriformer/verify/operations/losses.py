@@ -125,7 +125,8 @@ def probabilities(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarra
     return t / max(1.0, float(t.sum(-1).max())) if rng.random() < 0.5 else t
 
 
-def _ordinary(trial: Trial) -> Arguments:
+def ordinary_rows(trial: Trial) -> Arguments:
+    """Gaussian logits with class targets."""
     lead = trial.draw(leading_shapes())
     vocabulary = trial.draw(sizes(2))
     kind = trial.draw(values(("gaussian",)))
@@ -143,7 +144,8 @@ def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
     return whole, alone, {"result": index, "logits": index}
 
 
-def _changed_targets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+def changed_targets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    """A call, and the same with one of the arguments changed that all losses have."""
     n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(3))
     kind = trial.draw(values(("gaussian", "offset", "one-signed")))
     a: Arguments = {"logits": trial.tensor(kind.array(n, vocabulary)), "target": ids(np.arange(n) % vocabulary)}
@@ -155,7 +157,7 @@ def _changed_targets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    a, changed = _changed_targets(trial)
+    a, changed = changed_targets(trial)
     changed |= {"label_smoothing": {**a, "label_smoothing": 0.5}, "reduction": {**a, "reduction": "sum"}}
     return a, changed
 
@@ -168,14 +170,16 @@ def _bulk(trial: Trial) -> Arguments:
     return {"logits": trial.tensor(logits), "target": ids(target), "label_smoothing": smoothing, "reduction": "none"}
 
 
-def _long(trial: Trial) -> Arguments:
+def long_rows(trial: Trial) -> Arguments:
+    """A vocabulary longer than a tile."""
     vocabulary = trial.draw(choice(1025, 513, 2048, 4999))
     kind = trial.draw(values(("gaussian", "one-signed", "peaked", "offset")))
     target = kind.rng.choice([0, vocabulary - 1, vocabulary // 2, 512], 3)
     return {"logits": trial.tensor(kind.array(3, vocabulary)), "target": ids(target)}
 
 
-def _bad_targets(trial: Trial) -> Iterator[Refusal]:
+def bad_targets(trial: Trial) -> Iterator[Refusal]:
+    """Logits and class targets that every loss refuses."""
     n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(2))
     kind = trial.draw(values(("gaussian",)))
     logits = trial.tensor(kind.array(n, vocabulary))
@@ -196,8 +200,8 @@ def _bad_targets(trial: Trial) -> Iterator[Refusal]:
 
 
 def _bad_cross_entropy(trial: Trial) -> Iterator[Refusal]:
-    yield from _bad_targets(trial)
-    good = _ordinary(trial)
+    yield from bad_targets(trial)
+    good = ordinary_rows(trial)
     given = {"logits": trial.tensor([[0.5, -1.0, 2.0]])}
     yield Refusal("smoothing below 0", {**good, "label_smoothing": -0.1}, ("label_smoothing",))
     yield Refusal("smoothing above 1", {**good, "label_smoothing": 1.1}, ("label_smoothing",))
@@ -211,7 +215,7 @@ def _bad_cross_entropy(trial: Trial) -> Iterator[Refusal]:
 CROSS_ENTROPY = Operation(
     name="cross_entropy",
     draw=draw_cross_entropy,
-    ordinary=_ordinary,
+    ordinary=ordinary_rows,
     formulas=(_cross_entropy, _by_total),
     vjps=(_cross_entropy_vjp, _vjp_by_total),
     inputs=("logits",),
@@ -219,16 +223,16 @@ CROSS_ENTROPY = Operation(
     part=_slice,
     changes=_changes,
     bulk=_bulk,
-    long=_long,
+    long=long_rows,
 )
 
 PERPLEXITY = Operation(
     name="perplexity",
     draw=draw_perplexity,
-    ordinary=_ordinary,
+    ordinary=ordinary_rows,
     formulas=(_perplexity, _perplexity_by_total),
     vjps=(_perplexity_vjp, _perplexity_vjp_by_total),
     inputs=("logits",),
-    refusals=_bad_targets,
-    changes=_changed_targets,
+    refusals=bad_targets,
+    changes=changed_targets,
 )

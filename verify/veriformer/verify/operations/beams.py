@@ -1,0 +1,120 @@
+"""Beam search as a record, and every text there is: the oracle on small models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.operation import Operation, Refusal
+from veriformer.verify.operations.losses import ids
+from veriformer.verify.strategies import choice, seeds
+from veriformer.verify.tables import Table
+from veriformer.verify.trial import Arguments, Trial
+
+Text = tuple[tuple[int, ...], tuple[float, ...]]
+"""The ids of a text with its start, and the log-probability of each that was generated."""
+
+_SIZES = ((3, 2), (2, 3), (3, 3), (2, 6), (4, 2), (2, 1), (3, 4), (2, 5), (4, 3), (5, 2), (3, 1))
+_WEIGHTS = ((1, 2, 3, 4, 5), (1, 1, 2, 9, 30), (0, 1, 2, 9), (0, 0, 1, 3, 8), (1, 2), (1,))
+
+
+def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 2.0, 1.5)) -> Arguments:
+    """A small model, its start and its options, with a beam of width 1 to 4."""
+    size, depth = trial.draw(choice(*_SIZES))
+    rng = np.random.default_rng(trial.draw(seeds()))
+    start = [int(i) for i in rng.integers(0, size, rng.choice([1, 1, 2, 3]))]
+    eos = int(rng.integers(0, size))
+    table = _model(rng, trial.draw(choice(*_WEIGHTS)), tuple(start), size, depth, trial.dtype)
+    return {
+        "step": table,
+        "start": ids(np.array(start)),
+        "beam_width": trial.draw(choice(2, 1, 3, 4)),
+        "max_length": len(start) + depth,
+        "eos": eos,
+        "length_penalty": trial.draw(choice(*penalties)),
+    }
+
+
+def _model(
+    rng: np.random.Generator,
+    weights: tuple[int, ...],
+    start: tuple[int, ...],
+    size: int,
+    depth: int,
+    dtype: torch.dtype,
+) -> Table:
+    rows: dict[tuple[int, ...], tuple[float, ...]] = {}
+    texts = [start]
+    for _ in range(depth):
+        rows |= {text: _row(rng, weights, size, dtype) for text in texts}
+        texts = [(*text, k) for text in texts for k in range(size)]
+    return Table(rows, _row(rng, (1,), size, dtype), dtype)
+
+
+def _row(rng: np.random.Generator, weights: tuple[int, ...], size: int, dtype: torch.dtype) -> tuple[float, ...]:
+    """Log-probabilities in proportion to small integers: ties are exact, and everything else is far apart."""
+    w = rng.choice(weights, size).astype(np.float64)
+    w[rng.integers(0, size)] += not w.any()
+    with np.errstate(divide="ignore"):
+        log_p = torch.as_tensor(np.log(w / w.sum())).to(dtype)
+    return tuple(float(x) for x in log_p)
+
+
+def every_text(a: Arguments) -> list[Text]:
+    """All texts that a search may return: possible ones with eos at the end alone, or as long as allowed."""
+    return list(_texts(a, tuple(a["start"].tolist()), ()))
+
+
+def _texts(a: Arguments, text: tuple[int, ...], log_p: tuple[float, ...]) -> Iterator[Text]:
+    if len(text) == a["max_length"] or (log_p and text[-1] == a["eos"]):
+        yield text, log_p
+        return
+    for k, x in enumerate(a["step"].row(text)):
+        if x > -math.inf:
+            yield from _texts(a, (*text, k), (*log_p, x))
+
+
+def exhaustive_width(a: Arguments) -> int:
+    """The smallest beam that loses no text: the largest number of continuations in any round."""
+    alive, widest = [tuple(a["start"].tolist())], 1
+    while alive and len(alive[0]) < a["max_length"]:
+        step = a["step"]
+        grown = [(*text, k) for text in alive for k, x in enumerate(step.row(text)) if x > -math.inf]
+        widest, alive = max(widest, len(grown)), [text for text in grown if text[-1] != a["eos"]]
+    return widest
+
+
+def scores(xp: Any, texts: list[Text], penalty: float) -> Any:
+    """The sum of log-probabilities over length to the penalty, of each text."""
+    depth = max(len(log_p) for _, log_p in texts)
+    padded = np.array([[*log_p, *[0.0] * (depth - len(log_p))] for _, log_p in texts])
+    total, n = xp.sum(xp.asarray(padded), axis=-1), np.array([float(len(log_p)) for _, log_p in texts])
+    if penalty in (0.0, 1.0):
+        return total / xp.asarray(n) if penalty else total
+    return total / xp.exp(xp.log(xp.asarray(n)) * penalty)
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    return draw_search(trial, penalties=(0.0,))
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    good = _ordinary(trial)
+    yield Refusal("no step", {**good, "step": None}, ("step",))
+    yield Refusal("no start", {**good, "start": None}, ("start",))
+    yield Refusal("a start of rank 2", {**good, "start": good["start"][None]}, ("start",))
+    yield Refusal("a negative length", {**good, "max_length": -1}, ("max_length",))
+    for width, what in ((0, "of no width"), (-2, "of negative width"), (True, "that is a bool"), (None, "missing")):
+        yield Refusal(f"a beam {what}", {**good, "beam_width": width}, ("beam_width",))
+    yield Refusal("a bool for a length", {**good, "max_length": True}, ("max_length",))
+    yield Refusal("a penalty that is NaN", {**good, "length_penalty": math.nan}, ("length_penalty",))
+    yield Refusal("a bool for a penalty", {**good, "length_penalty": True}, ("length_penalty",))
+
+
+BEAM_SEARCH = Operation(
+    name="beam_search", draw=draw_search, ordinary=_ordinary, refusals=_refusals, dtypes=("fp64", "fp32")
+)

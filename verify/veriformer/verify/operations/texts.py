@@ -1,0 +1,125 @@
+"""Byte-pair encoding and unigram segmentation as records: they have no dtype, and get one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from veriformer.spec.language.bpe import bpe_train, merged, pair_counts
+from veriformer.verify.operation import Operation, Refusal
+from veriformer.verify.strategies import choice, seeds
+from veriformer.verify.trial import Arguments, Trial
+
+ONE = ("fp32",)
+"""The dtype of what has none."""
+
+_ALPHABETS = ("abc", "ab", "abcd e", "aé", "中文a", "🙂é ", "a")
+
+
+def rng_of(trial: Trial) -> np.random.Generator:
+    """A generator for texts."""
+    return np.random.default_rng(trial.draw(seeds()))
+
+
+def draw_text(rng: np.random.Generator, letters: str, longest: int) -> str:
+    """A text, sometimes empty, sometimes with runs."""
+    drawn = rng.choice(list(letters), int(rng.integers(0, longest + 1)))
+    return "".join(np.repeat(drawn, rng.choice([1, 1, 1, 2, 3], drawn.shape))) if drawn.size else ""
+
+
+def draw_texts(trial: Trial) -> tuple[np.random.Generator, str, list[str]]:
+    """A few texts in one alphabet."""
+    rng, letters = rng_of(trial), trial.draw(choice(*_ALPHABETS))
+    return rng, letters, [draw_text(rng, letters, 8) for _ in range(rng.integers(1, 5))]
+
+
+def draw_clear_texts(trial: Trial) -> Arguments:
+    """Texts in which every merge that is asked for is the only most frequent pair, without runs of a piece."""
+    rng, letters = rng_of(trial), trial.draw(choice("abcd", "abcdef", "aébc", "abc", "中文a"))
+    words = ["".join(rng.choice(list(letters), int(rng.integers(2, 6)))) for _ in range(rng.integers(2, 5))]
+    texts = [word for word in words for _ in range(rng.choice([1, 2, 3, 5, 7]))]
+    rng.shuffle(texts)
+    clear = clear_merges(texts)
+    trial.assume(clear > 0)
+    return {"texts": texts, "num_merges": int(rng.integers(1, clear + 1))}
+
+
+def clear_merges(texts: Sequence[str]) -> int:
+    """How many merges are determined: each the only most frequent pair, met twice at least, and no run anywhere."""
+    pieces = [[bytes([byte]) for byte in text.encode()] for text in texts]
+    found = 0
+    while found < 8 and not any(a == b for word in pieces for a, b in pairwise(word)):
+        first, second = ([*pair_counts(pieces).most_common(2), (None, 0), (None, 0)])[:2]
+        if first[0] is None or first[1] < 2 or first[1] == second[1]:
+            break
+        pieces = [merged(word, first[0]) for word in pieces]
+        found += 1
+    return found
+
+
+def draw_encoding(trial: Trial) -> Arguments:
+    """Merges as training produces them, and a text in the same letters."""
+    rng, letters, texts = draw_texts(trial)
+    merges = bpe_train(texts, int(rng.integers(0, 9)))
+    text = str(rng.choice(texts)) if rng.random() < 0.3 else draw_text(rng, letters + "x", 10)
+    return {"text": text, "merges": merges}
+
+
+def draw_segmentation(trial: Trial, *, longest: int = 7) -> Arguments:
+    """A text, and pieces with log-probabilities in eighths, whose sums are exact; each letter is a piece."""
+    rng, letters = rng_of(trial), trial.draw(choice("ab", "abc", "a", "中é", "a🙂"))
+    text = draw_text(rng, letters, longest // 2)[:longest]
+    return {"text": text, "log_probs": draw_table(rng, letters)}
+
+
+def draw_table(rng: np.random.Generator, letters: str) -> dict[str, float]:
+    """Pieces of up to four letters, ties among them, some of them forbidden, in no order."""
+    longer = {"".join(rng.choice(list(letters), rng.integers(2, 5))) for _ in range(rng.integers(0, 9))}
+    spread = rng.choice([8, 64, 8000])
+    scores = {piece: -float(rng.integers(1, spread * len(piece))) / 8 for piece in sorted(longer)}
+    scores = {piece: -math.inf if rng.random() < 0.15 else score for piece, score in scores.items()}
+    singles = {letter: -float(rng.integers(1, spread)) / 8 for letter in letters}
+    pieces = [*(singles | scores).items()]
+    return {pieces[i][0]: pieces[i][1] for i in rng.permutation(len(pieces))}
+
+
+def _trained(trial: Trial) -> Arguments:
+    return {"texts": draw_texts(trial)[2], "num_merges": 4}
+
+
+def _bad_training(trial: Trial) -> Iterator[Refusal]:
+    good = _trained(trial)
+    yield Refusal("no texts", {**good, "texts": None}, ("texts",))
+    yield Refusal("a text that is none", {**good, "texts": ["ab", None]}, ("texts",))
+    for n, what in ((-1, "negative"), (True, "a bool"), (None, "missing"), (1.5, "no integer")):
+        yield Refusal(f"a number of merges that is {what}", {**good, "num_merges": n}, ("num_merges",))
+
+
+def _bad_encoding(trial: Trial) -> Iterator[Refusal]:
+    good = draw_encoding(trial)
+    yield Refusal("no text", {**good, "text": None}, ("text",))
+    yield Refusal("no merges", {**good, "text": "ab", "merges": None}, ("merges",))
+
+
+def _bad_segmentation(trial: Trial) -> Iterator[Refusal]:
+    a = draw_segmentation(trial)
+    table = a["log_probs"]
+    yield Refusal("an unknown letter", {**a, "text": a["text"] + "z"}, ("text", "log_probs"))
+    yield Refusal("a text before an unknown letter", {**a, "text": "z" + a["text"]}, ("text", "log_probs"))
+    yield Refusal("an empty table", {"text": "a", "log_probs": {}}, ("text", "log_probs"))
+    forbidden = {**{k: v for k, v in table.items() if "z" not in k}, "z": -math.inf}
+    yield Refusal("a forbidden letter", {"text": "z", "log_probs": forbidden}, ("text", "log_probs"))
+    yield Refusal("no text", {**a, "text": None}, ("text",))
+    yield Refusal("no table", {"text": "a", "log_probs": None}, ("log_probs",))
+
+
+BPE_TRAIN = Operation(name="bpe_train", draw=_trained, ordinary=_trained, refusals=_bad_training, dtypes=ONE)
+BPE_ENCODE = Operation(
+    name="bpe_encode", draw=draw_encoding, ordinary=draw_encoding, refusals=_bad_encoding, dtypes=ONE
+)
+UNIGRAM_SEGMENT = Operation(
+    name="unigram_segment", draw=draw_segmentation, ordinary=draw_segmentation, refusals=_bad_segmentation, dtypes=ONE
+)
