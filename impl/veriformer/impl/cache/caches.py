@@ -85,6 +85,17 @@ class Cache(ABC):
         """Forget all tokens; the memory is kept."""
         self._length = 0
 
+    def rewind(self, length: int) -> None:
+        """Forget the latest tokens and keep the first `length`, as when guesses were wrong.
+
+        Raises `ValueError` for more than there are, and with a window, which no longer has the rows that it would show.
+        """
+        if self.window is not None:
+            checks.refuse("window", "None, to take tokens back", self.window, "make a cache without one")
+        if checks.integer("length", length, minimum=0) > self._length:
+            checks.refuse("length", f"at most the {self._length} tokens there are", length, "append them first")
+        self._length = length
+
     @abstractmethod
     def _append(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
         """Store the rows, count them, and return what is to be seen."""

@@ -51,7 +51,7 @@ def _weights(branch: nn.Module, qk: float, last: float) -> Iterator[tuple[Tensor
     """Give each matrix of a branch and its gain."""
     match branch:
         case SelfAttention():
-            q, k, v = torch.split(branch.qkv.weight, branch.sizes)
+            q, k, v = torch.split(branch.qkv.weight, list(branch.sizes))
             yield from ((q, qk), (k, qk), (v, 1.0), (branch.out.weight, last))
         case CrossAttention():
             k, v = branch.kv.weight.chunk(2)

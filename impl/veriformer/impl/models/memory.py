@@ -40,6 +40,11 @@ class Memory:
         self.context = [(k[index], v[index]) for k, v in self.context]
         self.context_mask = None if self.context_mask is None else self.context_mask[index]
 
+    def rewind(self, length: int) -> None:
+        """Forget the latest tokens and keep the first `length`; a window does not allow that."""
+        for cache in self.layers:
+            cache.rewind(length)
+
     def reset(self) -> None:
         """Forget all tokens; the memory of the caches is kept."""
         for cache in self.layers:
