@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.checks.agreement import agrees, gradients_agree
+from veriformer.verify.checks.chance import ERROR_RATE, share
 from veriformer.verify.checks.equation import draw_cotangent, draw_wrt, judge_with_gradients
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import constant
@@ -26,31 +26,7 @@ from veriformer.verify.script import Seed
 from veriformer.verify.strategies import choice, option, seeds, values
 from veriformer.verify.trial import Arguments, Trial, array
 
-ERROR_RATE = 1e-9
-"""How often a test of chance may accuse a right implementation."""
-
 _MILD = ("gaussian", "integers", "sparse", "small")
-
-
-def interval(n: int, q: float) -> tuple[float, float]:
-    """Where the share of successes among n independent trials of probability q lies, but for ERROR_RATE.
-
-    Chernoff: P(share ≥ s) ≤ exp(−n KL(s ‖ q)) for s > q, and the same below.
-    """
-    needed = math.log(2.0 / ERROR_RATE) / n
-
-    def divergence(s: float) -> float:
-        terms = ((s, q), (1.0 - s, 1.0 - q))
-        return math.fsum(a * math.log(a / b) for a, b in terms if a > 0)
-
-    def edge(end: float) -> float:
-        inside, outside = q, end
-        for _ in range(60):
-            middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if divergence(middle) <= needed else (inside, middle)
-        return outside
-
-    return edge(0.0), edge(1.0)
 
 
 def _dropped(trial: Trial, p: float) -> dict[str, Any]:
@@ -150,15 +126,10 @@ def agreement(weights: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
     return (pairs[:, 0] == pairs[:, 1]).double().mean()
 
 
-def _by_chance(n: int, q: float) -> Reference:
-    low, high = interval(n, q)
-    return Reference(np.asarray((low + high) / 2), np.asarray((high - low) / 2), scale=1.0)
-
-
 def _rate(trial: Trial) -> None:
     p = trial.draw(choice(0.25, 0.1, 0.7, 0.9))
     result = trial.call(_uniform(trial, p)).result
-    law = _by_chance(result.value.numel(), 1.0 - p)
+    law = share(result.value.numel(), 1.0 - p)
     trial.judge(trial.observe(kept_share, result), law, f"share of weights kept with p = {p}")
 
 
@@ -172,7 +143,7 @@ def _independence(trial: Trial) -> None:
         pairs = shape[axis] // (2 * lag) * lag * (result.value.numel() // shape[axis])
         observed = trial.observe(agreement, result, constant(torch.tensor([axis, lag])))
         what = f"share of weights {lag} apart along axis {axis} that fare alike"
-        trial.judge(observed, _by_chance(pairs, p * p + (1 - p) * (1 - p)), what)
+        trial.judge(observed, share(pairs, p * p + (1 - p) * (1 - p)), what)
 
 
 def _gradient(trial: Trial) -> None:
