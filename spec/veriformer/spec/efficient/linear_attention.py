@@ -27,7 +27,21 @@ def elu_plus_one_slope(xp: Any, x: Any) -> Any:
     return xp.exp(xp.minimum(x, 0))
 
 
-FEATURE_MAPS = {"elu+1": Feature(elu_plus_one, elu_plus_one_slope)}
+def elu_then_one(xp: Any, x: Any) -> Any:
+    """elu(x), and then 1 added to it: the same number, whose digits the 1 takes where it is small."""
+    return xp.maximum(x, 0) + (xp.exp(xp.minimum(x, 0)) - 1) + 1
+
+
+def elu_then_one_slope(xp: Any, x: Any) -> Any:
+    """elu(x) + 1 for x ≤ 0, and 1 above."""
+    return (xp.exp(xp.minimum(x, 0)) - 1) + 1
+
+
+FEATURE_MAPS = {
+    "elu+1": Feature(elu_plus_one, elu_plus_one_slope),
+    "elu, +1": Feature(elu_then_one, elu_then_one_slope),
+}
+"""One map in two forms, equal over the reals; the second is how it is usually computed."""
 
 
 def linear_attention(xp: Any, q: Any, k: Any, v: Any, *, feature_map: str = "elu+1", is_causal: bool = False) -> Any:

@@ -10,8 +10,8 @@ _SCALES = "https://github.com/sgl-project/sglang/pull/20705"
 _WINDOW = "https://github.com/huggingface/transformers/issues/39408"
 
 
-def _of_cache(name: str, statement: str, bug_class: str, *precedents: str, float_form: str = _EXACTLY) -> Requirement:
-    return families.law("kv_cache", name, statement, float_form, bug_class, equations=_CACHE, precedents=precedents)
+def _of_cache(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+    return families.law("kv_cache", name, statement, _EXACTLY, bug_class, equations=_CACHE, precedents=precedents)
 
 
 def _of_attention(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
@@ -62,11 +62,6 @@ KV_CACHE = (
         "from them, also where elements repeat.",
         "stale rows after a reorder",
     ),
-    _of_cache(
-        "lifetime",
-        "What an update returned stays what it was until the next call, and the arguments of an update can be reused.",
-        "aliased memory",
-    ),
     families.law(
         "kv_cache",
         "int8",
@@ -77,20 +72,6 @@ KV_CACHE = (
         kind=Kind.NUMERICS,
         equations=_CACHE,
         precedents=(_SCALES, "https://github.com/kekzl/imp/pull/91"),
-    ),
-    _of_cache(
-        "int8_rows",
-        "With `int8` what is returned of a row depends on that row alone: not on other elements, heads or tokens, nor "
-        "on what came before or after it.",
-        "scale shared between rows",
-        _SCALES,
-        "https://github.com/kekzl/imp/pull/91",
-    ),
-    _of_cache(
-        "int8_odd",
-        "With `int8` the negative of a row comes back as the negative.",
-        "rounding that is not symmetric",
-        "https://github.com/InternLM/lmdeploy/issues/4849",
     ),
 )
 

@@ -77,10 +77,16 @@ MULTI_HEAD_ATTENTION = (
     ),
     _law(
         "padding",
-        "A real token's output is the same whether padding is there or not, on either side, whatever it holds; so are "
-        "the gradients of the weights.",
+        "A real token's output is the same whether padding is there or not, on either side, whatever number it holds; "
+        "so are the gradients of the weights. What padding asks gets a finite answer.",
         "padding that leaks",
         "https://github.com/hyunwoongko/transformer/pull/40",
+    ),
+    _law(
+        "padding_poison",
+        "Padding may hold anything, NaN and infinities too: neither the output of a real token nor its gradient "
+        "changes.",
+        "zero times NaN",
         "https://github.com/pytorch/pytorch/issues/101967",
     ),
     _law(

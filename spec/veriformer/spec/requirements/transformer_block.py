@@ -71,9 +71,9 @@ TRANSFORMER_BLOCK = (
     ),
     _law(
         "padding",
-        "A real token's output is the same whether padding is there or not, on either side, whatever it holds.",
+        "A real token's output is the same whether padding is there or not, on either side, whatever number it holds.",
         "padding that leaks",
-        "https://github.com/pytorch/pytorch/issues/101967",
+        "https://github.com/hyunwoongko/transformer/pull/40",
     ),
     families.law(
         _NAME,

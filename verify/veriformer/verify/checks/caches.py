@@ -1,0 +1,199 @@
+"""Laws of the cache: a plain list of rows is what it is held against, in any sequence of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from veriformer.verify.checks.agreement import has_form
+from veriformer.verify.checks.family import check
+from veriformer.verify.judge import Reference
+from veriformer.verify.operations import KV_CACHE
+from veriformer.verify.operations.caches import draw_axes, draw_rows, in_doubt, sized
+from veriformer.verify.strategies import choice, maybe, sizes, values
+from veriformer.verify.trial import Arguments, Outcome, Trial, array
+
+Floats = NDArray[np.float64]
+
+
+class List:
+    """What a cache is over the reals: a list of rows [B, G, d], which is as easily read as it is slow."""
+
+    def __init__(self, window: int | None) -> None:
+        self.window = window
+        self.rows: list[Floats] = []
+
+    def update(self, new: Floats) -> Floats:
+        """Append the rows new [B, G, n, d]; what is to be seen of all, oldest first."""
+        n = new.shape[2]
+        kept = len(self.rows) if self.window is None else min(len(self.rows), self.window - 1)
+        self.rows += [new[:, :, i] for i in range(n)]
+        return np.stack(self.rows[len(self.rows) - n - kept :], 2)
+
+    def reorder(self, index: NDArray[np.int64]) -> None:
+        """Element b goes on from element index[b]."""
+        self.rows = [row[index] for row in self.rows]
+
+
+def expected(a: Arguments) -> tuple[list[Floats], list[int]]:
+    """What every accepted update shows, keys and values in turn, and the length after every action."""
+    lists = List(a.get("window")), List(a.get("window"))
+    supply, found, lengths = iter(a["rows"]), [], [0]
+    for action in a["actions"]:
+        if action in ("update", "overflow"):
+            pair = array(next(supply)), array(next(supply))
+            found += [one.update(new) for one, new in zip(lists, pair, strict=True)] if action == "update" else []
+        elif action == "reorder":
+            index = next(supply).numpy()
+            for one in lists:
+                one.reorder(index)
+        else:
+            lists = List(a.get("window")), List(a.get("window"))
+        lengths.append(len(lists[0].rows))
+    return found, lengths
+
+
+def acts_like_a_list(trial: Trial, a: Arguments) -> Outcome:
+    """Raise Violation unless the cache shows and counts exactly what a list of rows would."""
+    found, lengths = expected(a)
+    outcome = trial.call(a)
+    for i, rows in enumerate(found):
+        observed = outcome.item(0, i)
+        what = f"{'keys' if i % 2 == 0 else 'values'} of update {i // 2}"
+        has_form(trial, observed, rows.shape, trial.dtype, what)
+        trial.judge(observed, Reference(rows, np.zeros_like(rows), constant=True), what)
+    counted = outcome.value[1] if isinstance(outcome.value, tuple) else None
+    trial.require(counted == lengths, f"lengths are {counted}, not {lengths}", f"{outcome.name}[1] == {lengths}")
+    return outcome
+
+
+class Script:
+    """Actions on a cache with room for so many tokens, and the tensors that they take."""
+
+    def __init__(self, trial: Trial, room: int, window: int | None = None) -> None:
+        self.trial = trial
+        self.axes = draw_axes(trial)
+        self.room = room
+        self.length = 0
+        self.actions: list[str] = []
+        self.rows: list[torch.Tensor] = []
+        self.window = window
+
+    def append(self, n: int) -> None:
+        """An update of n rows, which is one too many where there is no room for them."""
+        fits = self.length + n <= self.room
+        self.actions.append("update" if fits else "overflow")
+        self.rows += draw_rows(self.trial, self.axes, [n])
+        self.length += n if fits else 0
+
+    def reorder(self) -> None:
+        """An order in which elements may repeat."""
+        index = self.trial.draw(values()).rng.integers(0, self.axes[0], self.axes[0])
+        self.actions.append("reorder")
+        self.rows.append(torch.as_tensor(index))
+
+    def reset(self) -> None:
+        """Back to the start."""
+        self.actions.append("reset")
+        self.length = 0
+
+    def arguments(self, **options: Any) -> dict[str, Any]:
+        """The call."""
+        window = {} if self.window is None else {"window": self.window}
+        made = sized(self.trial, self.axes, self.room)
+        return {**made, **window, **options, "actions": self.actions, "rows": self.rows}
+
+
+def _history(trial: Trial) -> None:
+    """Any sequence of actions, ending in an update."""
+    story = Script(trial, trial.draw(sizes(1, 9)), trial.draw(maybe(sizes(1, 5))))
+    for _ in range(trial.draw(sizes(0, 6))):
+        action = trial.draw(choice("append", "append", "append", "reorder", "reset"))
+        if action == "append":
+            story.append(trial.draw(sizes(1, 4)))
+        else:
+            getattr(story, action)()
+    if story.length == story.room:
+        story.reset()
+    story.append(1)
+    acts_like_a_list(trial, story.arguments())
+
+
+def _overflow(trial: Trial) -> None:
+    """Up to the last token, then beyond, then up to the last token again."""
+    story = Script(trial, trial.draw(sizes(1, 6)), trial.draw(choice(None, None, 2)))
+    if trial.draw(choice(False, True)):
+        story.append(trial.draw(sizes(1, story.room)))
+    story.append(story.room - story.length + trial.draw(sizes(1, 2)))
+    while story.length < story.room:
+        story.append(trial.draw(sizes(1, story.room - story.length)))
+        story.append(story.room - story.length + 1)
+    acts_like_a_list(trial, story.arguments())
+
+
+def _window(trial: Trial) -> None:
+    """Chunks below, at and above the window, long after it is full."""
+    window = trial.draw(sizes(1, 5))
+    story = Script(trial, 40, window)
+    for _ in range(trial.draw(sizes(2, 7))):
+        story.append(trial.draw(choice(1, 1, 2, window, max(1, window - 1), window + 1)))
+    acts_like_a_list(trial, story.arguments())
+
+
+def _reorder(trial: Trial) -> None:
+    """Orders between updates, in batches of two or three, also before the first."""
+    story = Script(trial, 12, trial.draw(choice(None, None, 3)))
+    story.axes = (trial.draw(sizes(2, 3)), *story.axes[1:])
+    if trial.draw(choice(False, True)):
+        story.reorder()
+    for _ in range(trial.draw(sizes(1, 3))):
+        story.append(trial.draw(sizes(1, 3)))
+        story.reorder()
+    story.append(1)
+    acts_like_a_list(trial, story.arguments())
+
+
+def _rows_of_many_sizes(trial: Trial, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Rows over six decades (as far as the dtype goes), one in eight of them zeros."""
+    rng = trial.draw(values()).rng
+    resized = []
+    for x in rows:
+        decades = rng.uniform(-3.0, 2.0, (*x.shape[:3], 1)) * (rng.random((*x.shape[:3], 1)) < 0.8)
+        size = np.where(rng.random((*x.shape[:3], 1)) < 0.125, 0.0, 10.0**decades)
+        resized.append(trial.tensor(array(x) * size))
+    return resized
+
+
+def _int8(trial: Trial) -> None:
+    """Each entry within half a step of its row, and the rounding of it."""
+    story = Script(trial, 12, trial.draw(choice(None, None, 2)))
+    for _ in range(trial.draw(sizes(1, 3))):
+        story.append(trial.draw(sizes(1, 3)))
+    story.rows = _rows_of_many_sizes(trial, story.rows)
+    if trial.draw(choice(False, True)):
+        story.reorder()
+        story.append(1)
+    a = story.arguments(quantization="int8")
+    found, lengths = expected(a)
+    outcome = trial.call(a)
+    for i, rows in enumerate(found):
+        observed = outcome.item(0, i)
+        what = f"{'keys' if i % 2 == 0 else 'values'} of update {i // 2}"
+        has_form(trial, observed, rows.shape, trial.dtype, what)
+        _, bound = trial.xp.judgeable(in_doubt(trial.xp, rows))
+        trial.judge(observed, Reference(rows, bound, constant=True), what)
+    counted = outcome.value[1] if isinstance(outcome.value, tuple) else None
+    trial.require(counted == lengths, f"lengths are {counted}, not {lengths}", f"{outcome.name}[1] == {lengths}")
+
+
+CHECKS = (
+    check(f"{KV_CACHE.name}.history", _history, effort=2, dtypes=("fp64", "fp32", "bf16")),
+    check(f"{KV_CACHE.name}.overflow", _overflow, dtypes=("fp32", "fp16")),
+    check(f"{KV_CACHE.name}.window", _window, dtypes=("fp32", "bf16")),
+    check(f"{KV_CACHE.name}.reorder", _reorder, dtypes=("fp32", "fp16")),
+    check(f"{KV_CACHE.name}.int8", _int8, effort=1.5, dtypes=("fp32", "bf16", "fp16", "fp64")),
+)

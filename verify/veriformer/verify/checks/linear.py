@@ -1,0 +1,143 @@
+"""Laws of linear attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.verify.checks.equation import judge_with_gradients
+from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import alive, between, equal, part_of, taken
+from veriformer.verify.checks.pairs import differ_only_where, exact, moves_along, same
+from veriformer.verify.judge import Reference
+from veriformer.verify.operations import LINEAR_ATTENTION as LINEAR
+from veriformer.verify.operations.linear import draw_linear, draw_shape, draw_tensors
+from veriformer.verify.strategies import choice, sizes, values
+from veriformer.verify.trial import Arguments, Trial
+
+_MILD = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse")
+
+
+def _prefix(trial: Trial) -> None:
+    """Row i of the causal form is query i alone over the keys up to it."""
+    b, h, n_q, n_k, d, d_v = draw_shape(trial)
+    n_k = max(n_q, n_k) if trial.claims.convention("causal.alignment") == "bottom-right" else n_q
+    tensors = draw_tensors(trial, (b, h, n_q, n_k, d, d_v))
+    whole = {**tensors, "is_causal": True}
+    i = trial.draw(sizes(0, n_q - 1))
+    stop = i + 1 + n_k - n_q
+    alone = {"q": tensors["q"][:, :, i : i + 1], "k": tensors["k"][:, :, :stop], "v": tensors["v"][:, :, :stop]}
+    row = (slice(None), slice(None), slice(i, i + 1))
+    of_whole = exact(trial, LINEAR, whole)
+    a, other = trial.call(whole).result, trial.call(alone).result
+    trial.judge(a, of_whole, "result")
+    what = "a row of the causal form, and its query alone"
+    equal(trial, taken(a, row), other, part_of(of_whole, row), exact(trial, LINEAR, alone), what)
+
+
+def _causality(trial: Trial) -> None:
+    b, h, n_q, n_k, d, d_v = draw_shape(trial)
+    n_k = max(n_q, n_k, 2) if trial.claims.convention("causal.alignment") == "bottom-right" else max(n_q, 2)
+    n_q = min(n_q, n_k) if n_k > n_q else n_k
+    tensors = draw_tensors(trial, (b, h, n_q, n_k, d, d_v), _MILD)
+    one = {**tensors, "is_causal": True}
+    t = trial.draw(sizes(0, n_k - 1))
+    two = dict(one)
+    for name in ("k", "v"):
+        two[name] = one[name].clone()
+        two[name][:, :, t:] = 1.5 - 2.0 * one[name][:, :, t:]
+    blind = np.broadcast_to((np.arange(n_q) + n_k - n_q < t)[:, None], (b, h, n_q, d_v))
+    differ_only_where(trial, LINEAR, one, two, blind, "a result, after keys that it cannot see have changed")
+
+
+def _keys_permuted(trial: Trial) -> None:
+    shape = draw_shape(trial)
+    one: Arguments = draw_tensors(trial, shape)
+    rng = trial.draw(values()).rng
+    rows, columns = rng.permutation(shape[2]), rng.permutation(shape[3])
+    two = {"q": one["q"][:, :, rows], "k": one["k"][:, :, columns], "v": one["v"][:, :, columns]}
+    moves_along(trial, LINEAR, one, two, rows, "queries and keys in another order")
+
+
+def _convexity(trial: Trial) -> None:
+    """Weights sum to 1 and are not negative: equal values come out unchanged, others stay between their extremes."""
+    a: dict[str, Any] = dict(draw_linear(trial))
+    n_q, n_k = a["q"].shape[2], a["k"].shape[2]
+    if trial.draw(st.booleans()):
+        a["v"] = a["v"][:, :, :1].expand(a["v"].shape).contiguous()
+    reference = exact(trial, LINEAR, a)
+    seen = np.arange(n_k) <= np.arange(n_q)[:, None] + n_k - n_q if a.get("is_causal") else np.ones((n_q, n_k), bool)
+    v = a["v"].double().numpy()[:, :, None]
+    low = np.where(seen[..., None], v, np.inf).min(-2)
+    high = np.where(seen[..., None], v, -np.inf).max(-2)
+    result = trial.call(a).result
+    alive(trial, result, reference, "result")
+    between(trial, result, low, high, reference.bound, "how far the result is outside the visible values")
+
+
+def combined(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """2 a − b in float64."""
+    return 2.0 * a.double() - b.double()
+
+
+def _linear_in_values(trial: Trial) -> None:
+    a = draw_linear(trial)
+    rng = trial.draw(values()).rng
+    v1, v2 = (trial.tensor(0.5 * rng.integers(-6, 7, tuple(a["v"].shape))) for _ in range(2))
+    calls = [{**a, "v": v} for v in (v1, v2, 2.0 * v1 - v2)]
+    of = [exact(trial, LINEAR, call) for call in calls]
+    results = [trial.call(call).result for call in calls]
+    size = 2.0 * np.abs(of[0].exact) + np.abs(of[1].exact)
+    bound = (2.0 * of[0].bound + of[1].bound + 2.0**-50 * size) * (1 + 2.0**-40)
+    mixed = trial.observe(combined, results[0], results[1])
+    equal(trial, results[2], mixed, of[2], Reference(of[2].exact, bound), "attention of 2 v₁ − v₂")
+
+
+def _duplicated_keys(trial: Trial) -> None:
+    one = draw_tensors(trial, draw_shape(trial))
+    times = trial.draw(sizes(2, 3))
+    two = {**one, **{name: one[name].repeat(1, 1, times, 1) for name in ("k", "v")}}
+    same(trial, LINEAR, one, two, "every key given several times", ("q",))
+
+
+def _empty_row(trial: Trial) -> None:
+    """More queries than keys under causality, or no key at all."""
+    b, h, n_q, n_k, d, d_v = draw_shape(trial)
+    trial.assume(trial.claims.convention("attention.empty_row") == "zero")
+    if trial.draw(choice(False, False, True)):
+        tensors = draw_tensors(trial, (b, h, n_q, 0, d, d_v), _MILD)
+        a: Arguments = {**tensors, **({"is_causal": True} if trial.draw(st.booleans()) else {})}
+    else:
+        trial.assume(trial.claims.convention("causal.alignment") == "bottom-right")
+        a = {**draw_tensors(trial, (b, h, n_k + trial.draw(sizes(1, 3)), n_k, d, d_v), _MILD), "is_causal": True}
+    judge_with_gradients(trial, LINEAR, a)
+    trial.effective.append(True)
+
+
+def _chunks(trial: Trial) -> None:
+    n_q = trial.draw(sizes(63, 200))
+    n_k = n_q + trial.draw(choice(0, 1, 70))
+    causal = trial.draw(choice(True, True, False))
+    if trial.claims.convention("causal.alignment") != "bottom-right":
+        n_k = n_q
+    tensors = draw_tensors(trial, (1, trial.draw(sizes(1, 2)), n_q, n_k, 3, 2), ("gaussian", "one-signed", "sparse"))
+    judge_with_gradients(trial, LINEAR, {**tensors, "is_causal": causal})
+
+
+_LAWS: dict[str, Any] = {
+    "prefix": _prefix,
+    "causality": _causality,
+    "keys_permuted": _keys_permuted,
+    "convexity": _convexity,
+    "linear_in_values": _linear_in_values,
+    "duplicated_keys": _duplicated_keys,
+}
+
+CHECKS = (
+    *(check(f"linear_attention.{name}", body, dtypes=("fp64", "fp32")) for name, body in _LAWS.items()),
+    check("linear_attention.empty_row", _empty_row, dtypes=("fp64", "fp32")),
+    check("linear_attention.chunks", _chunks, dtypes=("fp64", "fp32"), effort=0.4),
+)
