@@ -60,15 +60,11 @@ def measure(target: str, profile: str, jobs: int, only: Sequence[str] = ()) -> P
     """Run ``veriformer verify`` on a target and time it. Raises RunError where it gives no results."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.json"
-        words = ["verify", target, "--profile", profile, "--jobs", str(jobs), "--json", str(file)]
-        chosen = [word for name in only for word in ("--only", name)]
+        words = [target, "--profile", profile, "--jobs", str(jobs), "--json", str(file)]
+        words += [word for name in only for word in ("--only", name)]
+        command = [sys.executable, "-m", "veriformer.verify", *words]
         clock = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", "veriformer.verify", *words[1:], *chosen],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         wall = time.perf_counter() - clock
         if not file.is_file():
             raise RunError(done.stderr.strip() or f"veriformer verify {target} ended with {done.returncode}")
@@ -96,5 +92,6 @@ def show(profile: Profile, out: Console) -> None:
     out.print(
         f"{profile.target}: {profile.wall_s:.1f} s in all ({profile.profile}, {profile.jobs} workers), of which "
         f"{profile.wall_s - profile.running_s:.1f} s before the first row and after the last; "
-        f"{profile.on_examples:.0%} of the workers' time went to examples"
+        f"{profile.on_examples:.0%} of the workers' time went to examples",
+        soft_wrap=True,
     )
