@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from veriformer.verify import dtypes
@@ -38,6 +38,7 @@ class Claims:
     not_provided: operation to the reason why it is left out.
     conventions: convention to the value claimed.
     raw: the dict as the implementation carries it, for the record.
+    asked: the conventions that checks have asked for.
     """
 
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -45,14 +46,20 @@ class Claims:
     not_provided: Mapping[str, str] = field(default_factory=dict)
     conventions: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set, compare=False)
 
     def convention(self, key: str) -> str:
         """The value that holds for this implementation: claimed, or the contract's own."""
+        self.asked.add(key)
         return self.conventions.get(key, KNOWN_CONVENTIONS[key][0])
 
     def deviates(self, key: str) -> bool:
         """Whether a convention other than the contract's is claimed."""
         return self.convention(key) != KNOWN_CONVENTIONS[key][0]
+
+    def claiming(self, convention: str, value: str) -> Claims:
+        """The same, with one convention claimed besides."""
+        return replace(self, conventions={**self.conventions, convention: value})
 
     def promises(self, operation: str, dtype: str) -> bool:
         """Whether results in this dtype are promised for the operation."""

@@ -86,7 +86,17 @@ def summarise(results: Results, out: Console) -> None:
     for result in results.results:
         if result.status is Status.HARNESS_ERROR:
             out.print(f"[bold magenta]HARNESS ERROR[/] {escape(result.key)}\n{escape(str(result.message))}")
+    _suggest(results, out)
     out.print(verdict(results))
+
+
+def _suggest(results: Results, out: Console) -> None:
+    """The claims under which violations would be none, if they are meant."""
+    found = Counter(tuple(result.suggestion.values()) for result in results.results if result.suggestion)
+    for (convention, value), count in found.items():
+        rows = f"{count} row{'s' * (count > 1)} that failed would hold"
+        claim = f'CLAIMS = {{"conventions": {{"{convention}": "{value}"}}}}'
+        out.print(f"\n[yellow]suggestion[/] {rows} under {escape(claim)}: claim it if it is what you mean")
 
 
 def verdict(results: Results) -> str:

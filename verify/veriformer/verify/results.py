@@ -64,7 +64,10 @@ class Counterexample:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One row: a requirement on one operation, in one dtype, on one device."""
+    """One row: a requirement on one operation, in one dtype, on one device.
+
+    suggestion: ``convention`` and ``value`` of the claim under which a row that failed would hold.
+    """
 
     requirement: str
     operation: str
@@ -81,6 +84,7 @@ class Result:
     blocked_by: str | None = None
     counterexample: Counterexample | None = None
     kind: str | None = None
+    suggestion: dict[str, str] | None = None
 
     @property
     def key(self) -> str:

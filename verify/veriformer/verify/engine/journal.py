@@ -25,13 +25,15 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known: list[dict[str, Any]] = []
+        self._results: dict[str, Result] = {}
+        self._read = 0
         self._offset = 0
 
     def begin(self, plan: Plan) -> None:
         """Start a new journal for a plan."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("")
-        self._known, self._offset = [], 0
+        self._known, self._results, self._read, self._offset = [], {}, 0, 0
         self._append({"plan": asdict(plan)})
 
     def resume(self, plan: Plan) -> None:
@@ -57,8 +59,11 @@ class Journal:
 
     def results(self) -> dict[str, Result]:
         """Every finished row by its key; the latest counts."""
-        rows = [Result.from_dict(line) for line in self._lines() if "requirement" in line]
-        return {row.key: row for row in rows}
+        lines = self._lines()
+        rows = [Result.from_dict(line) for line in lines[self._read :] if "requirement" in line]
+        self._read = len(lines)
+        self._results |= {row.key: row for row in rows}
+        return dict(self._results)
 
     def statuses(self) -> dict[str, Status]:
         """The status of every finished row by its key."""

@@ -24,6 +24,7 @@ from veriformer.verify.engine.scheduling import RowScheduling
 from veriformer.verify.loading import Target, load
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.row import Row, run_row
+from veriformer.verify.suggestion import suggested
 
 _LOST_WORKER = "???"  # what pytest-xdist puts in a report's ``when`` where the worker is gone
 
@@ -128,7 +129,7 @@ class Worker(_Collects):
             if row.key not in finished:  # else it ended an earlier worker, and was given out again
                 statuses = {key: result.status for key, result in finished.items()}
                 self.journal.start(row.key, self.name, time.time())
-                finished[row.key] = run_row(
+                result = run_row(
                     row,
                     self.target,
                     self.profile,
@@ -137,6 +138,7 @@ class Worker(_Collects):
                     may_kill=self.may_kill,
                     stored=self.plan.stored.get(row.key),
                 )
+                finished[row.key] = suggested(row, self.target, result, self.plan.seed)
                 self.journal.add(finished[row.key])
             settle(finished[row.key])
 

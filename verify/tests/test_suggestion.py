@@ -1,0 +1,54 @@
+"""A consistent other convention is suggested as a claim; a bug is not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import torch
+
+from veriformer.verify import check, load
+from veriformer.verify.catalogue import select
+from veriformer.verify.loading import wrap
+from veriformer.verify.profiles import PROFILES
+from veriformer.verify.results import Result
+from veriformer.verify.row import plan, run_row
+from veriformer.verify.suggestion import suggested
+
+
+def top_left(n_q: int, n_k: int, *, window: int | None = None) -> torch.Tensor:
+    seen = torch.ones(n_q, n_k, dtype=torch.bool).tril()
+    return seen if window is None else seen.triu(1 - window)
+
+
+def judged(implementation: object, slug: str) -> Result:
+    (check_,) = (c for c in select([slug]) if c.requirement.slug == slug)
+    (row, *_) = plan([check_], [check_.dtypes[0]])
+    target = wrap(implementation)
+    return suggested(row, target, run_row(row, target, PROFILES["quick"], "slug", {}), "slug")
+
+
+def test_another_convention_is_suggested_and_holds_once_it_is_claimed() -> None:
+    mine = SimpleNamespace(causal_mask=top_left)
+    found = judged(mine, "causal_mask.equation")
+    assert found.status == "fail"
+    assert found.suggestion == {"convention": "causal.alignment", "value": "top-left"}
+    mine.CLAIMS = {"conventions": {"causal.alignment": "top-left"}}
+    assert judged(mine, "causal_mask.equation").suggestion is None
+    assert judged(mine, "causal_mask.equation").status != "fail"
+
+
+def test_a_bug_is_no_convention() -> None:
+    mutant = load("mutant:KV-01").implementation
+    found = judged(mutant, "causal_mask.equation")
+    assert found.status == "fail"
+    assert found.suggestion is None
+
+
+def test_what_holds_gets_no_suggestion() -> None:
+    assert judged(load("impl").implementation, "causal_mask.equation").suggestion is None
+
+
+def test_a_run_carries_its_suggestions() -> None:
+    found = check(SimpleNamespace(causal_mask=top_left), only=["causal_mask"], dtype=["fp32"])
+    claims = {tuple(result.suggestion.values()) for result in found.results if result.suggestion}
+    assert claims == {("causal.alignment", "top-left")}

@@ -1,0 +1,41 @@
+"""A violation that is a known convention, consistently followed: the claim under which it would be none.
+
+Nothing is excused by it. The row stays a violation until the target carries the claim; then it is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from veriformer.verify.claims import KNOWN_CONVENTIONS, Claims
+from veriformer.verify.loading import Target
+from veriformer.verify.profiles import PROFILES, Profile
+from veriformer.verify.results import Result, Status
+from veriformer.verify.row import Row, run_row
+
+_PROFILE = replace(PROFILES["quick"], shrinks=0)
+_FOLLOWED = (Status.PASS, Status.DEVIATION)
+
+
+def suggested(row: Row, target: Target, result: Result, seed: str) -> Result:
+    """The result, with the claim that would settle it where it failed and there is one."""
+    if result.status is not Status.FAIL:
+        return result
+    for convention, value in _alternatives(row, target, seed):
+        if _run(row, target, target.claims.claiming(convention, value), _PROFILE, seed).status in _FOLLOWED:
+            return replace(result, suggestion={"convention": convention, "value": value})
+    return result
+
+
+def _alternatives(row: Row, target: Target, seed: str) -> Iterator[tuple[str, str]]:
+    """What could be claimed otherwise of the conventions that this check asks for."""
+    claims = replace(target.claims, asked=set())
+    _run(row, target, claims, _PROFILE, seed)
+    for convention in sorted(claims.asked):
+        held = target.claims.convention(convention)
+        yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)
+
+
+def _run(row: Row, target: Target, claims: Claims, profile: Profile, seed: str) -> Result:
+    return run_row(row, replace(target, claims=claims), profile, seed, {})
