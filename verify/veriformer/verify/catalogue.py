@@ -10,6 +10,7 @@ from functools import cache
 from veriformer.spec.requirement import Requirement
 from veriformer.verify import dtypes
 from veriformer.verify.judge import Tally
+from veriformer.verify.loading import Target
 from veriformer.verify.trial import Trial
 
 POSITIONAL: dict[str, tuple[str, ...]] = {
@@ -22,6 +23,11 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
     "clip_grad_norm": ("grads", "max_norm"),
     "causal_mask": ("n_q", "n_k"),
     "attention": ("q", "k", "v"),
+    "multi_head_attention": ("x", "w_q", "w_k", "w_v", "w_o"),
+    "linear_attention": ("q", "k", "v"),
+    "kv_cache": ("batch", "num_kv_heads", "max_length", "head_dim"),
+    "cached_attention": ("q_new", "k_new", "v_new", "cache"),
+    "transformer_block": ("x", "params"),
 }
 """The arguments that the contract lets a caller give by position; every other one is given by its name."""
 
@@ -36,6 +42,7 @@ class Check:
     convention: the convention that this check is about; where a target claims another value than the contract's,
         passing is a deviation that was kept to.
     finish: judges the examples of the whole row together, where a single one cannot tell.
+    applies: from a target and the operation to the reason why it is not judged by this check, None where it is.
     """
 
     requirement: Requirement
@@ -44,6 +51,7 @@ class Check:
     effort: float = 1.0
     convention: str | None = None
     finish: Callable[[Tally], None] | None = None
+    applies: Callable[[Target, str], str | None] | None = None
 
     @property
     def operation(self) -> str:
@@ -52,8 +60,8 @@ class Check:
 
     @property
     def positional(self) -> tuple[str, ...]:
-        """The operation's positional arguments."""
-        return POSITIONAL[self.operation]
+        """The operation's positional arguments; whole models are asked in ways of their own, by name."""
+        return POSITIONAL.get(self.operation, ())
 
 
 @cache

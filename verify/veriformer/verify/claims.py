@@ -12,6 +12,8 @@ from veriformer.verify import dtypes
 KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "attention.empty_row": ("zero", "nan", "uniform"),
     "causal.alignment": ("bottom-right", "top-left"),
+    "causal_lm.packing": ("documents", "position_ids"),
+    "causal_lm.positions": ("mask", "caller"),
     "clip_grad_norm.denominator": ("norm", "norm+1e-6"),
     "cross_entropy.no_target": ("zero", "nan"),
     "layer_norm.variance": ("two-pass", "one-pass"),

@@ -12,8 +12,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from torch import nn
+
 from veriformer.verify import targets
 from veriformer.verify.claims import Claims, read_claims
+from veriformer.verify.models.kinds import claims_of, kind_of, provided
 
 
 class TargetError(Exception):
@@ -36,6 +39,8 @@ class Target:
 
     def operation(self, name: str) -> Callable[..., Any] | None:
         """The operation of that name, or None where the implementation lacks it."""
+        if isinstance(self.implementation, nn.Module):  # its other attributes are its own affair
+            return self.implementation if name == kind_of(self.implementation) else None
         found = getattr(self.implementation, name, None)
         return found if callable(found) else None
 
@@ -58,11 +63,12 @@ def load(spec: str) -> Target:
 
 def wrap(implementation: object, *, spec: str | None = None, loader: str | None = None) -> Target:
     """An object that is already in memory, as a target."""
+    implementation = provided(implementation)
     name = spec or getattr(implementation, "__name__", None) or type(implementation).__name__
     return Target(
         spec=str(name),
         implementation=implementation,
-        claims=read_claims(getattr(implementation, "CLAIMS", None)),
+        claims=read_claims(claims_of(implementation)),
         version=_version(implementation),
         loader=loader or _loader_of_object(implementation),
     )

@@ -144,6 +144,10 @@ class _Search:
     shrinks: int = 0
 
     def run(self, seed: str) -> Result:
+        applies = self.row.check.applies
+        reason = applies and applies(self.target, self.row.check.operation)
+        if reason:
+            return self.row.result(Status.NOT_APPLICABLE, message=reason)
         torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
         examples = max(1, round(self.profile.examples * self.row.check.effort))
         try:

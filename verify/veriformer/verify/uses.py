@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from veriformer.verify import training_runs
+from veriformer.verify.models import calls
 
 
 def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), **options):  # type: ignore[no-untyped-def]
@@ -54,9 +55,10 @@ def used_cached_attention(target, q_new, k_new, v_new, *, max_length, past=(), o
             pass
         else:
             raise AssertionError(f"more tokens than max_length={max_length} were accepted")
-    parts = [x.split(chunks or x.shape[2], 2) for x in (q_new, k_new, v_new)]
-    outputs = [target.cached_attention(q, k, v, cache, **options) for q, k, v in zip(*parts, strict=True)]
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
+    if chunks is None:
+        return target.cached_attention(q_new, k_new, v_new, cache, **options)
+    parts = zip(*(x.split(chunks, 2) for x in (q_new, k_new, v_new)), strict=True)
+    return torch.cat([target.cached_attention(q, k, v, cache, **options) for q, k, v in parts], 2)
 
 
 def used_transformer_block(target, x, **options):  # type: ignore[no-untyped-def]
@@ -71,10 +73,17 @@ USES: Mapping[str, Callable[..., Any]] = {
     "cached_attention": used_cached_attention,
     "transformer_block": used_transformer_block,
     **training_runs.USES,
+    "causal_lm": calls.use_causal_lm,
+    "masked_lm": calls.use_masked_lm,
+    "seq2seq_lm": calls.use_seq2seq_lm,
 }
 """By operation, the function that puts it to use; all others are called as they are."""
 
 
 def source(operation: str) -> str:
     """The text of the function that puts an operation to use; empty for those called as they are."""
-    return re.sub(r"  # (type|fmt|noqa).*", "", inspect.getsource(USES[operation])) if operation in USES else ""
+    if operation not in USES:
+        return ""
+    if USES[operation].__module__ == calls.__name__:  # its functions need one another
+        return inspect.getsource(calls).partition("# mypy: ignore-errors\n")[2]
+    return re.sub(r"  # (type|fmt|noqa).*", "", inspect.getsource(USES[operation]))

@@ -7,14 +7,19 @@ from functools import cache
 
 from veriformer.spec.requirement import Requirement
 from veriformer.spec.requirements.attention import ATTENTION
+from veriformer.spec.requirements.caches import CACHED_ATTENTION, KV_CACHE
 from veriformer.spec.requirements.clipping import CLIP_GRAD_NORM
 from veriformer.spec.requirements.cross_entropy import CROSS_ENTROPY
 from veriformer.spec.requirements.layer_norm import LAYER_NORM
+from veriformer.spec.requirements.linear_attention import LINEAR_ATTENTION
 from veriformer.spec.requirements.logsumexp import LOGSUMEXP
 from veriformer.spec.requirements.masks import CAUSAL_MASK
+from veriformer.spec.requirements.models import CAUSAL_LM, MASKED_LM, SEQ2SEQ_LM
+from veriformer.spec.requirements.multi_head_attention import MULTI_HEAD_ATTENTION
 from veriformer.spec.requirements.perplexity import PERPLEXITY
 from veriformer.spec.requirements.rms_norm import RMS_NORM
 from veriformer.spec.requirements.softmax import SOFTMAX
+from veriformer.spec.requirements.transformer_block import TRANSFORMER_BLOCK
 
 REQUIREMENTS: tuple[Requirement, ...] = (
     *SOFTMAX,
@@ -26,6 +31,14 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     *CLIP_GRAD_NORM,
     *CAUSAL_MASK,
     *ATTENTION,
+    *MULTI_HEAD_ATTENTION,
+    *LINEAR_ATTENTION,
+    *KV_CACHE,
+    *CACHED_ATTENTION,
+    *TRANSFORMER_BLOCK,
+    *CAUSAL_LM,
+    *MASKED_LM,
+    *SEQ2SEQ_LM,
 )
 """Every requirement, in the order of the contract."""
 

@@ -9,11 +9,20 @@ from veriformer.verify.checks import (
     attention_laws,
     attention_options,
     batch,
+    blocks,
+    cached,
+    caches,
     clipping,
     equation,
     forms_of_call,
+    heads,
+    linear,
     losses,
     masks,
+    models,
+    models_causal,
+    models_source,
+    models_training,
     norms,
     perplexities,
     purity,
@@ -25,8 +34,10 @@ from veriformer.verify.checks import (
 _FAMILIES = (equation, purity, refusal, batch, sensitivity, forms_of_call, accuracy)
 _LAWS = (scores, losses, perplexities, norms, clipping, masks)
 _ATTENTION = (attention_options, attention_laws, attention_edges, attention_dropout)
+_HEADS = (heads, linear, caches, cached, blocks)
+_MODELS = (models, models_causal, models_source, models_training)
 _BY_SLUG: dict[str, Check] = {
-    check.requirement.slug: check for module in (*_FAMILIES, *_LAWS, *_ATTENTION) for check in module.CHECKS
+    check.requirement.slug: check for module in (*_FAMILIES, *_LAWS, *_ATTENTION, *_HEADS, *_MODELS) for check in module.CHECKS
 }
 
 ALL: tuple[Check, ...] = tuple(_BY_SLUG[requirement.slug] for requirement in REQUIREMENTS)

@@ -1,0 +1,274 @@
+"""Requirements of whole models: decoders, encoders, and encoders with a decoder.
+
+Nothing is known of a model but its call. What is demanded are laws between calls; two ways that agree over the real
+numbers may differ by a measured noise floor.
+"""
+
+from __future__ import annotations
+
+from veriformer.spec.requirement import Kind, Requirement
+
+_FLOAT = (
+    "Cell by cell (the logits at one position, the gradient of one parameter) the distance of the two results is at "
+    "most the spread that random errors of one roundoff in every parameter and intermediate result make in both, "
+    "times a factor that right models exceed once in ten million judgements."
+)
+_EXACT = "The same exactly."
+
+
+def _law(
+    operation: str,
+    name: str,
+    statement: str,
+    bug_class: str,
+    *,
+    float_form: str = _FLOAT,
+    kind: Kind = Kind.LAW,
+    rests: tuple[str, ...] = ("contract",),
+    precedents: tuple[str, ...] = (),
+) -> Requirement:
+    return Requirement(
+        slug=f"{operation}.{name}",
+        operation=operation,
+        statement=statement,
+        float_form=float_form,
+        kind=kind,
+        prerequisites=tuple(f"{operation}.{other}" for other in rests),
+        bug_class=bug_class,
+        precedents=precedents,
+    )
+
+
+def _contract(operation: str) -> Requirement:
+    return Requirement(
+        slug=f"{operation}.contract",
+        operation=operation,
+        statement="Called on ids [B, n], with or without a mask, the model gives finite floating-point logits "
+        "[B, n, V], changes neither, and its logits depend on the ids.",
+        float_form=_EXACT,
+        kind=Kind.CONTRACT,
+        bug_class="wrong form",
+    )
+
+
+def _calls(operation: str) -> tuple[Requirement, ...]:
+    """What holds of any model, between calls."""
+    return (
+        _contract(operation),
+        _law(
+            operation,
+            "deterministic",
+            "In evaluation mode equal calls give equal logits: dropout is off.",
+            "randomness in evaluation",
+        ),
+        _law(
+            operation,
+            "history",
+            "A call leaves no trace: longer, shorter or other calls before it change nothing.",
+            "state that outlives a call",
+        ),
+        _law(
+            operation,
+            "mode",
+            "A pass in training mode, forth and back, changes nothing of what evaluation mode gives after it.",
+            "mode that is not switched back",
+        ),
+        _law(operation, "batch", "Each row of a batch has the logits that it has alone.", "mixed batch elements"),
+        _law(operation, "mask_of_ones", "A mask of ones is no mask.", "mask that hides real tokens"),
+        _law(
+            operation,
+            "right_padding",
+            "Padding behind a text changes nothing at its tokens.",
+            "padding that is seen",
+            precedents=("https://github.com/huggingface/transformers/issues/36293",),
+        ),
+        _law(
+            operation,
+            "padding_content",
+            "Which tokens stand where the mask is 0 changes nothing at real tokens, and what is given there is finite.",
+            "padding that is seen",
+            rests=("contract", "right_padding"),
+        ),
+        _law(
+            operation,
+            "left_padding",
+            "Padding in front of a text changes nothing at its tokens: positions are counted from the first real one.",
+            "positions that count padding",
+            rests=("contract", "mask_of_ones"),
+            kind=Kind.CONVENTION,
+            precedents=("https://github.com/unslothai/unsloth/issues/3699",),
+        ),
+    )
+
+
+def _packing(operation: str) -> Requirement:
+    return _law(
+        operation,
+        "packing",
+        "Documents packed into one row, each with its number, have the logits that each has alone.",
+        "documents that see one another",
+        precedents=("https://github.com/huggingface/nanoVLM/pull/204", "https://github.com/hiyouga/LlamaFactory/pull/7318",),
+    )
+
+
+def _causal(operation: str) -> tuple[Requirement, ...]:
+    """What holds where each token is predicted from those before it."""
+    return (
+        _law(
+            operation,
+            "causality",
+            "The logits at a position do not change with the tokens after it.",
+            "a look ahead",
+        ),
+        _law(operation, "prefix", "The logits of a prefix are those of the whole text, cut off.", "a look ahead"),
+        _law(
+            operation,
+            "reach",
+            "A token changes the logits at its own position; the gradient of the logits for the embeddings "
+            "vanishes at every later token and at none of the tokens between the first it reaches and its own.",
+            "dead input",
+            float_form="The gradient at later tokens is 0 within its noise floor; that of a token within reach is not "
+            "exactly 0, and the logits are not exactly equal.",
+        ),
+    )
+
+
+def _cached(operation: str) -> tuple[Requirement, ...]:
+    """What holds where a call can go on from a cache."""
+    return (
+        _law(
+            operation,
+            "cache_split",
+            "Wherever a text is cut in two, its second part through the cache has the logits that it has in one call.",
+            "cache that loses or shifts tokens",
+            rests=("contract", "prefix"),
+            precedents=("https://github.com/fla-org/flash-linear-attention/issues/766", "https://github.com/huggingface/candle/pull/899",),
+        ),
+        _law(
+            operation,
+            "cache_steps",
+            "Token by token through the cache, a text has the logits that it has in one call.",
+            "cache that loses or shifts tokens",
+            rests=("contract", "prefix"),
+        ),
+        _law(
+            operation,
+            "cache_padding",
+            "The same with padding in front of some rows, the mask as long as past and new tokens together.",
+            "mask or positions ignored while decoding",
+            rests=("contract", "left_padding"),
+            precedents=("https://github.com/unslothai/unsloth/issues/3699",),
+        ),
+        _law(
+            operation,
+            "cache_branch",
+            "From a copy of a cache a text goes on as from the cache, whatever other text went on from that.",
+            "cache that shares its memory",
+            rests=("contract", "cache_split"),
+        ),
+        _law(
+            operation,
+            "cache_reorder",
+            "After the rows of a cache are put into another order, each goes on as the row that it came from.",
+            "cache that is reordered in part",
+            rests=("contract", "cache_split"),
+        ),
+    )
+
+
+def _trained(operation: str) -> tuple[Requirement, ...]:
+    """What holds of the loss, its gradient and the parameters."""
+    return (
+        _law(
+            operation,
+            "saved",
+            "An instance that loads the saved state gives the same logits, and parameters that were one tensor are one.",
+            "state that is not saved, or tied weights that part",
+            precedents=("https://github.com/huggingface/accelerate/pull/1204",),
+        ),
+        _law(
+            operation,
+            "slope",
+            "The gradient of the loss, along any direction in the space of the parameters, is its rate of change.",
+            "a path that carries no gradient",
+            float_form="A central difference agrees with it within its noise and twice its change under half the step.",
+            kind=Kind.GRADIENT,
+            precedents=("https://github.com/paiml/entrenar/issues/314",),
+        ),
+        _law(
+            operation,
+            "accumulation",
+            "The gradient of the summed loss of a padded batch is the sum over its rows, each alone without padding.",
+            "gradient through padding or between rows",
+            rests=("contract", "right_padding"),
+        ),
+        _law(
+            operation,
+            "loss",
+            "The loss that the model gives for labels is the mean, over all that are not −100, of minus the "
+            "log-probability in its own logits; a model of the next token shifts them by one.",
+            "loss shifted or divided wrongly",
+            precedents=("https://github.com/huggingface/transformers/pull/35438",),
+        ),
+        _law(
+            operation,
+            "backends",
+            "Every way of computing attention that the model offers gives the same logits, padded batches among them.",
+            "one backend apart",
+        ),
+        _law(
+            operation,
+            "checkpointing",
+            "With gradient checkpointing the gradient in training mode is the same, dropout drawn from equal seeds.",
+            "other dropout in the recomputation",
+            precedents=("https://github.com/allenai/OLMo-core/pull/828",),
+        ),
+        _law(
+            operation,
+            "half_loss",
+            "In half precision the loss of every label is that of fp64 up to rounding.",
+            "lost range or precision",
+            float_form="It is off by at most the spread that errors of one unit in the last place of the half in every "
+            "parameter and intermediate result make in fp64, times a factor that right models exceed once in ten "
+            "million judgements.",
+            kind=Kind.NUMERICS,
+        ),
+    )
+
+
+def _sourced(operation: str) -> tuple[Requirement, ...]:
+    """What holds of the source of an encoder–decoder."""
+    return (
+        _law(
+            operation,
+            "source_padding",
+            "Padding around the source, on either side and of any content, changes nothing.",
+            "source padding that is seen",
+            kind=Kind.CONVENTION,
+            precedents=("https://github.com/huggingface/transformers/pull/8518",),
+        ),
+        _law(
+            operation,
+            "source_reach",
+            "Every token of the source changes the logits at every position.",
+            "dead input",
+            float_form="They are not equal exactly.",
+        ),
+    )
+
+
+CAUSAL_LM = (
+    *_calls("causal_lm"),
+    *_causal("causal_lm"),
+    *_cached("causal_lm"),
+    _packing("causal_lm"),
+    *_trained("causal_lm"),
+)
+MASKED_LM = (*_calls("masked_lm"), _packing("masked_lm"), *_trained("masked_lm"))
+SEQ2SEQ_LM = (
+    *_calls("seq2seq_lm"),
+    *_causal("seq2seq_lm"),
+    *_cached("seq2seq_lm"),
+    *_sourced("seq2seq_lm"),
+    *_trained("seq2seq_lm"),
+)

@@ -1,0 +1,45 @@
+"""Encoders with a decoder: what padding around the source changes, and what the source does."""
+
+from __future__ import annotations
+
+from veriformer.verify.checks.family import check
+from veriformer.verify.models.agreement import Examination, examined
+from veriformer.verify.models.applies import has_source_mask
+from veriformer.verify.strategies import choice
+
+
+def _source_padding(e: Examination) -> None:
+    e.live(**e.asked())
+    ids, side = e.tokens(), e.trial.draw(choice("right", "left"))
+    m = e.trial.draw(choice(4, 6))
+    source, mask = e.tokens(n=m), e.mask(side, m)
+    padded = e.answer("whole", ids=ids, source=source, source_mask=mask)
+    plain = e.answer("without_source_padding", ids=ids, source=source, source_mask=mask)
+    e.agree(padded, plain, f"logits with padding on the {side} of the source")
+
+
+def _source_reach(e: Examination) -> None:
+    e.B = 1
+    e.live(**e.asked())
+    ids, source = e.tokens(), e.tokens(n=4)
+    at = int(e.rng.integers(4))
+    others = source.clone()
+    others[:, at] = e.other(source)[:, at]
+    one, two = (e.ask("whole", ids=ids, source=x) for x in (source, others))
+    e.finite(one), e.finite(two)
+    moved = bool((one.value != two.value).any(-1).all())
+    said = f"bool(({one.name} != {two.name}).any(-1).all())"
+    e.trial.require(moved, f"the source's token {at} does not change the logits everywhere", said)
+
+
+CHECKS = (
+    check(
+        "seq2seq_lm.source_padding",
+        examined(_source_padding),
+        dtypes=("fp64",),
+        effort=0.2,
+        applies=has_source_mask,
+        convention="causal_lm.positions",
+    ),
+    check("seq2seq_lm.source_reach", examined(_source_reach), dtypes=("fp64",), effort=0.2),
+)

@@ -1,0 +1,129 @@
+"""Whole models in training: the loss, its gradient, what is saved, and the ways of computing attention."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from veriformer.verify import dtypes
+from veriformer.verify.checks.family import check
+from veriformer.verify.models import applies, noise
+from veriformer.verify.models.agreement import Answer, Examination, examined
+from veriformer.verify.models.subject import OPERATIONS
+from veriformer.verify.strategies import choice
+
+HALF_RUNS = 16
+"""Perturbed runs where the noise is as large as what is to be seen above it."""
+
+
+def _packing(e: Examination) -> None:
+    e.B = 1
+    lengths = [int(x) for x in e.rng.integers(1, 5, e.trial.draw(choice(2, 3)))]
+    e.n = sum(lengths)
+    asked = e.asked()
+    e.live(**asked)
+    ids = e.tokens()
+    one, two = (e.answer(way, ids=ids, lengths=lengths, **asked) for way in ("packed", "one_by_one"))
+    e.agree(one, two, f"logits of documents of {lengths} tokens in one row")
+
+
+def _saved(e: Examination) -> None:
+    asked = e.asked()
+    e.live(**asked)
+    before, after = (e.ask("ties", loaded=loaded) for loaded in (False, True))
+    kept = bool((after.value >= before.value).all())
+    message = "parameters that were one tensor are several after the saved state was loaded"
+    e.trial.require(kept, message, f"bool(({after.name} >= {before.name}).all())")
+    ids = e.tokens()
+    loaded = e.answer("reloaded", ids=ids, **asked)
+    e.agree(loaded, e.answer("whole", ids=ids, **asked), "logits of an instance that loaded the saved state")
+
+
+def _slope(e: Examination) -> None:
+    """The bound of a central difference: its noise, and twice its change under half the step, which is 3/2 its error."""
+    asked = e.asked()
+    e.live(**asked)
+    ids = e.tokens()
+    given = {"ids": ids, "labels": e.labels(ids), "seed": e.seed, **asked}
+    exact = e.answer("slope", **given)
+    scale = abs(float(exact.cells[0][0])) + float(np.sqrt(exact.squares[0]))
+    loss = e.answer("losses", **{key: x for key, x in given.items() if key != "seed"})
+    floor = float(np.sqrt(loss.squares.sum())) + np.finfo(float).eps
+    step = float(2.0 ** np.round(np.log2(np.clip((floor / max(scale, floor)) ** (1 / 3), 1e-6, 1e-2))))
+    wide, narrow = (e.answer("secant", step=h, **given) for h in (2 * step, step))
+    change = abs(float(wide.cells[0][0] - narrow.cells[0][0]))
+    e.agree(exact, narrow, "slope of the loss", more=2 * change)
+
+
+def _accumulation(e: Examination) -> None:
+    e.live(**e.asked())
+    e.B = max(2, e.B)
+    e.n = max(3, min(e.n, 9))
+    ids, mask, asked = e.tokens(), e.mask("right"), e.asked()
+    given = {"ids": ids, "mask": mask, "labels": e.labels(ids, mask), **asked}
+    one, two = (e.answer(way, **given) for way in ("gradient_at_once", "gradient_in_parts"))
+    e.agree(one, two, "gradient of a padded batch")
+
+
+def _loss(e: Examination) -> None:
+    asked = e.asked()
+    e.live(**asked)
+    ids = e.tokens()
+    labels = e.labels(ids)
+    labels[0, -1], labels[-1, -2] = 1, 0
+    given = {"ids": ids, "labels": labels, **asked}
+    shift = e.trial.operation == "causal_lm"
+    one, two = e.answer("reported_loss", **given), e.answer("computed_loss", shift=shift, **given)
+    e.agree(one, two, "loss for labels")
+
+
+def _backends(e: Examination) -> None:
+    e.live(**e.asked())
+    ids, asked = e.tokens(), e.asked()
+    masked = {"mask": e.mask("right")} if e.subject.masked and e.trial.draw(choice(False, True)) else {}
+    names = ("eager", "sdpa") if hasattr(e.subject.model(), "set_attn_implementation") else ("MATH", "default")
+    one, two = (e.answer("with_backend", ids=ids, backend=name, **masked, **asked) for name in names)
+    e.agree(two, one, f"logits with {names[1]} and with {names[0]}")
+
+
+def _checkpointing(e: Examination) -> None:
+    asked = e.asked()
+    e.live(**asked)
+    e.n = min(e.n, 9)
+    ids, asked = e.tokens(), e.asked()
+    given = {"ids": ids, "labels": e.labels(ids), "seed": e.seed % 2**31, **asked}
+    one, two = (e.answer("trained", checkpointing=on, **given) for on in (True, False))
+    e.agree(one, two, "gradient with checkpointing")
+
+
+def _half_loss(e: Examination) -> None:
+    """fp64 with errors of a half's last place is what a half may give; the factor is that of more runs."""
+    asked = e.asked()
+    e.live(**asked)
+    ids = e.tokens()
+    given = {"ids": ids, "labels": e.labels(ids), **asked}
+    coarse = torch.finfo(dtypes.TORCH[e.trial.dtype_name]).eps
+    wide = e.answer("losses", runs=HALF_RUNS, coarse=coarse, **given)
+    outcome = e.ask("losses", dtype=dtypes.TORCH[e.trial.dtype_name], **given)
+    half = Answer(outcome, e.finite(outcome), wide.squares)
+    bound = noise.factor(HALF_RUNS, len(half.cells)) * np.sqrt(2 * wide.squares)
+    e.within(half, wide, bound, f"loss in {e.trial.dtype_name}")
+
+
+_ROWS = (
+    ("packing", _packing, {"applies": applies.has_documents}),
+    ("saved", _saved, {}),
+    ("slope", _slope, {"applies": applies.is_trainable}),
+    ("accumulation", _accumulation, {"applies": applies.is_trainable_and_has_mask}),
+    ("loss", _loss, {"applies": applies.has_labels}),
+    ("backends", _backends, {"applies": applies.has_backends}),
+    ("checkpointing", _checkpointing, {"applies": applies.has_checkpointing}),
+    ("half_loss", _half_loss, {"dtypes": ("bf16",)}),
+)
+
+CHECKS = tuple(
+    check(f"{operation}.{name}", examined(body), **{"dtypes": ("fp64",), "effort": 0.2, **options})
+    for operation in OPERATIONS
+    for name, body, options in _ROWS
+    if (operation, name) != ("seq2seq_lm", "packing")
+)

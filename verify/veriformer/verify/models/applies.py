@@ -1,0 +1,105 @@
+"""What a model does not support, and so is not judged by: each function gives the reason, or None where it does.
+
+A model that cannot be built or called at all is no matter of support: the check says what it raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+from veriformer.verify.loading import Target
+from veriformer.verify.models import calls
+from veriformer.verify.models.subject import Subject, subject
+
+Applies = Callable[[Target, str], str | None]
+
+
+def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
+    def bound(able: Callable[[Subject], bool]) -> Applies:
+        @wraps(able)
+        def applies(target: Target, operation: str) -> str | None:
+            try:
+                return None if able(subject(target, operation)) else reason
+            except Exception:
+                return None
+
+        return applies  # type: ignore[return-value]
+
+    return bound
+
+
+@_ability("the model's call has no argument attention_mask")
+def has_mask(model: Subject) -> bool:
+    """A mask can be given."""
+    return model.masked
+
+
+@_ability("the model's call has no attention_mask, or leaves positions to its caller and has no position_ids")
+def has_positions_or_mask(model: Subject) -> bool:
+    """A mask can be given, and positions too where the caller gives them."""
+    return model.masked and _placed(model)
+
+
+def _placed(model: Subject) -> bool:
+    return model.positions == "mask" or model.operation == "seq2seq_lm" or model.takes("position_ids")
+
+
+@_ability("a call with use_cache=True returns no past_key_values")
+def has_cache(model: Subject) -> bool:
+    """A call can go on from another."""
+    return model.past is not None
+
+
+@_ability("the model has no cache, or its call no attention_mask")
+def has_cache_and_mask(model: Subject) -> bool:
+    """Both at once."""
+    return model.past is not None and model.masked and _placed(model)
+
+
+@_ability("past_key_values have no method reorder_cache or reorder")
+def has_reorder(model: Subject) -> bool:
+    """The rows of the cache can be put into another order."""
+    return hasattr(model.past, "reorder_cache") or hasattr(model.past, "reorder")
+
+
+@_ability("the model's call has no argument labels")
+def has_labels(model: Subject) -> bool:
+    """The model gives a loss."""
+    return model.takes("labels")
+
+
+@_ability("the model's call takes no numbers of documents")
+def has_documents(model: Subject) -> bool:
+    """Several documents can stand in one row."""
+    return model.takes(*calls.DOCUMENTS) or model.target.claims.convention("causal_lm.packing") == "position_ids"
+
+
+@_ability("no parameter asks for a gradient")
+def is_trainable(model: Subject) -> bool:
+    """There is something to train."""
+    return model.trainable
+
+
+@_ability("no parameter asks for a gradient, or the model's call has no attention_mask")
+def is_trainable_and_has_mask(model: Subject) -> bool:
+    """Both at once."""
+    return model.trainable and model.masked
+
+
+@_ability("the model has no method gradient_checkpointing_enable")
+def has_checkpointing(model: Subject) -> bool:
+    """Activations can be computed a second time instead of kept."""
+    return model.trainable and hasattr(model.model(), "gradient_checkpointing_enable")
+
+
+@_ability("the model neither has set_attn_implementation nor calls PyTorch's scaled_dot_product_attention")
+def has_backends(model: Subject) -> bool:
+    """Attention can be computed in more than one way."""
+    return hasattr(model.model(), "set_attn_implementation") or bool(model.attention)
+
+
+@_ability("the model's call has no argument attention_mask for the source")
+def has_source_mask(model: Subject) -> bool:
+    """The source can be padded."""
+    return model.takes("attention_mask")

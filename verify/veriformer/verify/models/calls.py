@@ -1,0 +1,397 @@
+"""Ways to put a whole model to use: the same question asked whole, in parts, padded, cached, batched or alone.
+
+A way takes a model and tensors and gives tensors: ``[..., V]``, of which each slice before the last axis is judged by
+itself, or a list of such tensors. It uses nothing but torch, for this file is quoted in the scripts that reproduce a
+violation. Shapes: ``ids [B, n]``, ``mask [B, n]`` with 1 for real tokens. ``asked`` are the options of ``ask``.
+"""
+
+# mypy: ignore-errors
+
+import contextlib
+import copy
+import inspect
+import io
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+DOCUMENTS = ("documents", "document_ids", "sequence_ids", "seq_idx")
+"""The names under which models take the number of the document that each token of a row belongs to."""
+
+_BUILT = {}
+
+
+def build(target, operation, dtype):
+    """The model of a target in a dtype, in evaluation mode; made once, from one seed where it is a factory."""
+    found = target if isinstance(target, nn.Module) else getattr(target, operation, target)
+    key = id(found), dtype
+    if key not in _BUILT:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = copy.deepcopy(found) if isinstance(found, nn.Module) else found()
+        _BUILT[key] = found, model.eval().to(dtype)
+    return _BUILT[key][1]
+
+
+def takes(model, *names):
+    """The first of these names that the model's call has as an argument, or None."""
+    known = inspect.signature(model.forward).parameters
+    return next((name for name in names if name in known), None)
+
+
+def ask(model, ids, mask=None, *, positions="mask", source=None, source_mask=None, **given):
+    """One call. positions: whether they follow from the mask, or the ``"caller"`` gives them."""
+    if mask is not None:
+        given[takes(model, "decoder_attention_mask") or "attention_mask"] = mask
+    if positions == "caller" and mask is not None and takes(model, "position_ids"):
+        given["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+    if takes(model, "decoder_input_ids", "decoder_ids") is None:
+        return model(ids, **given)
+    given[takes(model, "decoder_input_ids", "decoder_ids")] = ids
+    return model(source, source_mask, **given)
+
+
+def logits_of(output):
+    """The logits of what a model returned."""
+    return getattr(output, "logits", output)
+
+
+def rows_of(asked, rows):
+    """The options of ``ask`` for some rows of the batch."""
+    return {key: x[rows] if isinstance(x, torch.Tensor) else x for key, x in asked.items()}
+
+
+# Logits
+
+
+@torch.no_grad()
+def whole(model, ids, mask=None, *, length=None, **asked):
+    """Everything at once; of the first ``length`` tokens."""
+    return logits_of(ask(model, ids, mask, **asked))[:, :length]
+
+
+@torch.no_grad()
+def alone(model, ids, **asked):
+    """Each row in a batch of its own."""
+    return torch.cat([whole(model, ids[i : i + 1], **rows_of(asked, slice(i, i + 1))) for i in range(len(ids))])
+
+
+@torch.no_grad()
+def real(model, ids, mask, **asked):
+    """Everything at once, at real tokens."""
+    return logits_of(ask(model, ids, mask, **asked))[mask.bool()]
+
+
+@torch.no_grad()
+def unpadded(model, ids, mask, **asked):
+    """Each row alone and without its padding."""
+    kept = [ids[i : i + 1, mask[i].bool()] for i in range(len(ids))]
+    return torch.cat([whole(model, x, **rows_of(asked, slice(i, i + 1)))[0] for i, x in enumerate(kept)])
+
+
+@torch.no_grad()
+def without_source_padding(model, ids, source, source_mask):
+    """Each row alone, its source without padding."""
+    kept = [source[i : i + 1, source_mask[i].bool()] for i in range(len(ids))]
+    return torch.cat([whole(model, ids[i : i + 1], source=x) for i, x in enumerate(kept)])
+
+
+@torch.no_grad()
+def after_others(model, ids, others, **asked):
+    """Everything at once, after a call on other tokens."""
+    ask(model, others, **asked)
+    return whole(model, ids, **asked)
+
+
+def after_training(model, ids, **asked):
+    """Everything at once, after a step forth and back in training mode."""
+    model.train()
+    try:
+        with torch.random.fork_rng():
+            total = logits_of(ask(model, ids, **asked)).sum()
+        if total.requires_grad:
+            total.backward()
+    finally:
+        model.zero_grad()
+        model.eval()
+    return whole(model, ids, **asked)
+
+
+@torch.no_grad()
+def reloaded(model, ids, **asked):
+    """Everything at once, by another instance that has read what this one wrote."""
+    return whole(read_back(model), ids, **asked)
+
+
+def read_back(model):
+    """Another instance with other numbers, into which the saved state of this one was loaded."""
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    other.load_state_dict(torch.load(file, weights_only=True))
+    return other
+
+
+def shared(model):
+    """The groups of parameter names that stand for one tensor."""
+    names = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return sorted(group for group in names.values() if len(group) > 1)
+
+
+def ties(model, *, loaded):
+    """How many names share a tensor with another, before and after loading."""
+    found = shared(read_back(model) if loaded else model)
+    return torch.tensor([[float(sum(len(group) for group in found))]])
+
+
+@torch.no_grad()
+def with_backend(model, ids, mask=None, *, backend, **asked):
+    """Everything at once, with one way of computing attention."""
+    with attending(model, backend):
+        result = logits_of(ask(model, ids, mask, **asked))
+    return result if mask is None else result[mask.bool()]
+
+
+@contextlib.contextmanager
+def attending(model, backend):
+    """Set the implementation of attention, by the model's own switch or else by PyTorch's, and put it back."""
+    if not hasattr(model, "set_attn_implementation"):
+        with sdpa_kernel(SDPBackend.MATH) if backend == "MATH" else contextlib.nullcontext():
+            yield
+        return
+    before = model.config._attn_implementation
+    model.set_attn_implementation(backend)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+@torch.no_grad()
+def packed(model, ids, lengths, **asked):
+    """Documents of these lengths, one after another in one row."""
+    number = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+    place = torch.cat([torch.arange(n) for n in lengths])
+    name = takes(model, *DOCUMENTS)
+    given = {name: number[None]} if name else {}
+    if takes(model, "position_ids"):
+        given["position_ids"] = place[None]
+    return logits_of(ask(model, ids, **asked, **given))
+
+
+@torch.no_grad()
+def one_by_one(model, ids, lengths, **asked):
+    """Documents of these lengths, each in a call of its own."""
+    return torch.cat([whole(model, part, **asked) for part in ids.split(lengths, 1)], 1)
+
+
+# The cache
+
+
+def remember(model, ids, mask=None, past=None, **asked):
+    """The logits of a call that goes on from a cache, and the cache after it."""
+    given = {} if past is None else {"past_key_values": past}
+    output = ask(model, ids, mask, use_cache=True, **given, **asked)
+    return logits_of(output), output.past_key_values
+
+
+@torch.no_grad()
+def in_parts(model, ids, mask=None, *, splits, **asked):
+    """Part by part through the cache; with a mask, at real tokens."""
+    past, found, done = None, [], 0
+    for part in ids.tensor_split(splits, 1):
+        done += part.shape[1]
+        logits, past = remember(model, part, None if mask is None else mask[:, :done], past, **asked)
+        found.append(logits)
+    result = torch.cat(found, 1)
+    return result if mask is None else result[mask.bool()]
+
+
+@torch.no_grad()
+def branched(model, ids, others, *, split, **asked):
+    """From a copy of one cache on with other tokens, then from the cache itself with these."""
+    _, past = remember(model, ids[:, :split], **asked)
+    kept = copy.deepcopy(past)
+    second, _ = remember(model, others[:, split:], None, past, **asked)
+    first, _ = remember(model, ids[:, split:], None, kept, **asked)
+    return torch.cat((first, second))
+
+
+@torch.no_grad()
+def unbranched(model, ids, others, *, split, **asked):
+    """The same without a cache."""
+    second = torch.cat((ids[:, :split], others[:, split:]), 1)
+    return torch.cat([whole(model, x, **asked)[:, split:] for x in (ids, second)])
+
+
+@torch.no_grad()
+def reordered(model, ids, order, others, *, split, **asked):
+    """Through a cache whose rows were put into another order, as beams do."""
+    _, past = remember(model, ids[:, :split], **asked)
+    reorder = getattr(past, "reorder_cache", None) or past.reorder
+    past = reorder(order) or past
+    return remember(model, others[:, split:], None, past, **rows_of(asked, order))[0]
+
+
+@torch.no_grad()
+def gathered(model, ids, order, others, *, split, **asked):
+    """The same without a cache."""
+    rows = torch.cat((ids[order, :split], others[:, split:]), 1)
+    return whole(model, rows, **rows_of(asked, order))[:, split:]
+
+
+# The loss and its gradient
+
+
+def token_losses(logits, labels):
+    """Minus the log-probability of each label that is not −100, computed in fp64."""
+    kept = labels != -100
+    return nn.functional.cross_entropy(logits.double()[kept], labels[kept], reduction="none")
+
+
+def loss_of(model, ids, mask, labels, **asked):
+    """The sum of the losses of all labels."""
+    return token_losses(logits_of(ask(model, ids, mask, **asked)), labels).sum()
+
+
+@torch.no_grad()
+def losses(model, ids, mask=None, *, labels, **asked):
+    """The loss of every label."""
+    return token_losses(logits_of(ask(model, ids, mask, **asked)), labels)[:, None]
+
+
+@torch.no_grad()
+def reported_loss(model, ids, mask=None, *, labels, **asked):
+    """The loss that the model itself gives for labels."""
+    return ask(model, ids, mask, labels=labels, **asked).loss.double().reshape(1, 1)
+
+
+@torch.no_grad()
+def computed_loss(model, ids, mask=None, *, labels, shift, **asked):
+    """The mean loss of the labels, from the logits; shift: each token is scored where the one before it stands."""
+    logits = logits_of(ask(model, ids, mask, **asked))
+    scored = (logits[:, :-1], labels[:, 1:]) if shift else (logits, labels)
+    return token_losses(*scored).mean().reshape(1, 1)
+
+
+def gradients_of(loss, model):
+    """The gradient of a loss for every parameter, as rows."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    return [g.reshape(1, -1) for g in found]
+
+
+def gradient_at_once(model, ids, mask, labels, **asked):
+    """The gradient of the loss of a padded batch."""
+    return gradients_of(loss_of(model, ids, mask, labels, **asked), model)
+
+
+def gradient_in_parts(model, ids, mask, labels, **asked):
+    """The sum of the gradients of its rows, each alone and without its padding."""
+    sums = None
+    for i in range(len(ids)):
+        kept = mask[i].bool()
+        loss = loss_of(model, ids[i : i + 1, kept], None, labels[i : i + 1, kept], **rows_of(asked, slice(i, i + 1)))
+        parts = gradients_of(loss, model)
+        sums = parts if sums is None else [a + b for a, b in zip(sums, parts, strict=True)]
+    return sums
+
+
+def trained(model, ids, labels, *, seed, checkpointing, **asked):
+    """The gradient in training mode, with what dropout draws from one seed, with or without checkpoints."""
+    model.train()
+    if checkpointing:
+        model.gradient_checkpointing_enable()
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return gradients_of(loss_of(model, ids, None, labels, **asked), model)
+    finally:
+        if checkpointing:
+            model.gradient_checkpointing_disable()
+        model.eval()
+
+
+def direction(model, seed):
+    """A random direction in the space of the parameters, as large as they are."""
+    generator = torch.Generator().manual_seed(seed)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    size = sum(float(p.detach().double().square().sum()) for p in parameters) ** 0.5
+    drawn = [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in parameters]
+    norm = sum(float(v.square().sum()) for v in drawn) ** 0.5
+    return parameters, [(v * (size / norm)).to(p.dtype) for p, v in zip(parameters, drawn, strict=True)]
+
+
+def slope(model, ids, labels, *, seed, **asked):
+    """The derivative of the loss along a random direction, by the chain rule."""
+    parameters, v = direction(model, seed)
+    found = torch.autograd.grad(
+        loss_of(model, ids, None, labels, **asked), parameters, allow_unused=True, materialize_grads=True
+    )
+    return sum((g * x).sum() for g, x in zip(found, v, strict=True)).double().reshape(1, 1)
+
+
+@torch.no_grad()
+def secant(model, ids, labels, *, seed, step, **asked):
+    """The same by a central difference."""
+    parameters, v = direction(model, seed)
+    kept = [p.clone() for p in parameters]
+    ends = []
+    for sign in (1, -1):
+        for p, x, start in zip(parameters, v, kept, strict=True):
+            p.copy_(start + sign * step * x)
+        ends.append(loss_of(model, ids, None, labels, **asked))
+    for p, start in zip(parameters, kept, strict=True):
+        p.copy_(start)
+    return ((ends[0] - ends[1]) / (2 * step)).double().reshape(1, 1)
+
+
+def influence(model, ids, *, at, seed, **asked):
+    """How much the embedding of each token moves the logits of token ``at``: the norm of a gradient, [n, 1]."""
+    found = []
+
+    def keep(module, inputs, output):
+        if not found and inputs[0].shape == ids.shape and torch.equal(inputs[0], ids):
+            output = output.detach().requires_grad_()
+            found.append(output)
+            return output
+        return None
+
+    hooks = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, nn.Embedding)]
+    try:
+        logits = logits_of(ask(model, ids, **asked))[:, at]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not found:
+        return torch.zeros(0, 1)
+    weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    (g,) = torch.autograd.grad((logits.double() * weights).sum(), found[:1])
+    return g.double().norm(dim=-1).reshape(-1, 1)
+
+
+def use_model(target, operation, way, dtype, **given):
+    """The model of a target, asked in one way."""
+    return globals()[way](build(target, operation, dtype), **given)
+
+
+def use_causal_lm(target, *, way, dtype, **given):
+    """A model in which each token is predicted from those before it."""
+    return use_model(target, "causal_lm", way, dtype, **given)
+
+
+def use_masked_lm(target, *, way, dtype, **given):
+    """A model in which each token is predicted from all the others."""
+    return use_model(target, "masked_lm", way, dtype, **given)
+
+
+def use_seq2seq_lm(target, *, way, dtype, **given):
+    """A model in which each token is predicted from those before it and from a source."""
+    return use_model(target, "seq2seq_lm", way, dtype, **given)
