@@ -94,7 +94,7 @@ def test_first_weights_have_the_size_that_is_asked_for():
     for init, std in (("gpt2", 0.02), ("xavier", (2 / 512) ** 0.5)):
         model = Decoder(ModelConfig(**sizes, init=init, qk_gain=0.25))
         block = model.stack.blocks[3]
-        q, k, v = block.attention.qkv.weight.detach().split(256)
+        q, k, v = block.attention.qkv.weight.detach().split(256, 1)
         branch = std / 4 if init == "gpt2" else (2 / 512) ** 0.5  # 16 branches feed the stream
         for weight, want in ((q, std / 4), (k, std / 4), (v, std), (block.attention.out.weight, branch)):
             # The variance of n normal numbers is spread by √(2/n): six of those are one case in a billion.

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from veriformer.impl.attention_backends import BACKENDS
 from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.linear import Linear
 from veriformer.impl.models.sight import Sight
 from veriformer.impl.positions.rope import rotate
 
@@ -27,8 +28,8 @@ class SelfAttention(nn.Module):
         d, d_k = config.width, config.d_k
         self.config = config
         self.sizes = (config.num_heads * d_k, config.kv_heads * d_k, config.kv_heads * d_k)
-        self.qkv = nn.Linear(d, sum(self.sizes), bias=config.bias)
-        self.out = nn.Linear(config.num_heads * d_k, d, bias=config.bias)
+        self.qkv = Linear(d, sum(self.sizes), bias=config.bias)
+        self.out = Linear(config.num_heads * d_k, d, bias=config.bias)
 
     def forward(self, x: Tensor, sight: Sight, cache: KeyValueCache | None = None) -> Tensor:
         """Return `[B, n, d]` for tokens `x [B, n, d]`; with a `cache` they also see those before them."""
@@ -48,9 +49,9 @@ class CrossAttention(nn.Module):
         super().__init__()
         d, d_k = config.width, config.d_k
         self.config = config
-        self.q = nn.Linear(d, config.num_heads * d_k, bias=config.bias)
-        self.kv = nn.Linear(d, 2 * config.kv_heads * d_k, bias=config.bias)
-        self.out = nn.Linear(config.num_heads * d_k, d, bias=config.bias)
+        self.q = Linear(d, config.num_heads * d_k, bias=config.bias)
+        self.kv = Linear(d, 2 * config.kv_heads * d_k, bias=config.bias)
+        self.out = Linear(config.num_heads * d_k, d, bias=config.bias)
 
     def keys(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return the keys and values of `context [B, n_k, d]`, which stay the same for every new token."""

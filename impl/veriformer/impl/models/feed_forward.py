@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from veriformer.impl.layers.mixture_of_experts import mixture_of_experts
 from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.linear import Linear
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:
@@ -30,8 +31,8 @@ class FeedForward(nn.Module):
         super().__init__()
         d, h = config.width, config.d_ff
         self.activation, self.gated = ACTIVATIONS[config.activation], config.gated
-        self.up = nn.Linear(d, 2 * h if self.gated else h, bias=config.bias)  # gated: [W_gate; W_up] in one product
-        self.down = nn.Linear(h, d, bias=config.bias)
+        self.up = Linear(d, 2 * h if self.gated else h, bias=config.bias)  # gated: [W_gate, W_up] in one product
+        self.down = Linear(h, d, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `[B, n, d]` for `x [B, n, d]`."""

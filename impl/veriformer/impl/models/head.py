@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.linear import Linear
 from veriformer.impl.models.norm import Norm
 
 
@@ -19,7 +20,7 @@ class Head(nn.Module):
         V, d = config.vocab_size, config.width
         self.config = config
         if config.head_transform:
-            self.transform, self.norm = nn.Linear(d, d), Norm(config)
+            self.transform, self.norm = Linear(d, d), Norm(config)
         self.weight = None if config.tied else nn.Parameter(torch.empty(V, d))
         self.bias = nn.Parameter(torch.zeros(V)) if config.head_bias else None
 

@@ -11,6 +11,7 @@ from veriformer.impl.models.block import Stack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.feed_forward import FeedForward, MixtureOfExperts
 from veriformer.impl.models.head import Head
+from veriformer.impl.models.linear import Linear
 from veriformer.impl.models.position import RelativeBias
 
 
@@ -24,10 +25,8 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
     for module in model.modules():
         if isinstance(module, nn.Embedding | RelativeBias):
             nn.init.normal_(module.weight, std=config.init_std)
-        elif isinstance(module, nn.Linear | Head) and module.weight is not None:
+        elif isinstance(module, Linear | Head) and module.weight is not None:
             _draw(module.weight.data, config)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
     for stack in model.modules():
         if isinstance(stack, Stack):
             _branches(stack, config)
@@ -51,13 +50,13 @@ def _weights(branch: nn.Module, qk: float, last: float) -> Iterator[tuple[Tensor
     """Give each matrix of a branch and its gain."""
     match branch:
         case SelfAttention():
-            q, k, v = torch.split(branch.qkv.weight, list(branch.sizes))
+            q, k, v = torch.split(branch.qkv.weight, list(branch.sizes), dim=1)
             yield from ((q, qk), (k, qk), (v, 1.0), (branch.out.weight, last))
         case CrossAttention():
-            k, v = branch.kv.weight.chunk(2)
+            k, v = branch.kv.weight.chunk(2, 1)
             yield from ((branch.q.weight, qk), (k, qk), (v, 1.0), (branch.out.weight, last))
         case FeedForward():
-            yield from ((up, 1.0) for up in branch.up.weight.chunk(2 if branch.gated else 1))
+            yield from ((up, 1.0) for up in branch.up.weight.chunk(2 if branch.gated else 1, 1))
             yield branch.down.weight, last
         case MixtureOfExperts():
             yield from ((branch.router, 1.0), (branch.w1, 1.0), (branch.w2, last))
