@@ -97,8 +97,8 @@ def _one_by_one(phi_q: Tensor, phi_k: Tensor, v: Tensor, S: Tensor, z: Tensor) -
 
 
 def _elu_plus_one(x: Tensor) -> Tensor:
-    """x + 1 above 0, e^x below, where `elu(x) + 1` would lose its digits to the 1."""
-    return x.clamp(max=0).exp() + x.clamp(min=0)
+    """x + 1 above 0, e^x below, where `elu(x) + 1` would lose its digits to the 1; at 0 the slope is 1, once."""
+    return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, feature_map: str) -> None:

@@ -49,7 +49,7 @@ TRANSFORMER_BLOCK = (
     _law(
         "stream_shift",
         "A number added to all features of a token comes out of a pre-norm block unchanged, and vanishes in a "
-        "post-norm block.",
+        "post-norm block whose attention writes nothing.",
         "norm at the wrong place",
         _AFTER_NORM,
         _BEFORE_NORM,

@@ -47,8 +47,9 @@ def _identity_path(trial: Trial) -> None:
 
 
 def _stream_shift(trial: Trial) -> None:
-    """x + c comes out as y + c of a pre-norm block, and as y of a post-norm block."""
+    """x + c comes out as y + c of a pre-norm block; a post-norm block without attention does not see c."""
     a = draw_block(trial, kinds=("gaussian", "one-signed"), activations=SMOOTH)
+    a = _silent(a, "w_o") if a["norm"] == "post" else a
     x = trial.tensor(np.round(a["x"].double().numpy() * 16) / 16)
     c = trial.tensor(0.25 * trial.draw(values()).rng.integers(-6, 7, (*x.shape[:2], 1)))
     one, two = {**a, "x": x}, {**a, "x": x + c}

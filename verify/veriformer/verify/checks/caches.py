@@ -105,7 +105,7 @@ class Script:
         """The call."""
         window = {} if self.window is None else {"window": self.window}
         made = sized(self.trial, self.axes, self.room)
-        return {**made, **window, **options, "actions": self.actions, "rows": self.rows}
+        return {**made, **window, **options, "actions": tuple(self.actions), "rows": self.rows}
 
 
 def _history(trial: Trial) -> None:

@@ -55,12 +55,12 @@ def draw_cache(trial: Trial) -> Arguments:
     """Updates of several sizes, up to the last token that there is room for or not as far."""
     axes, chunks = draw_axes(trial), chunk_sizes(trial)
     room = sum(chunks) + trial.draw(choice(0, 1, 5))
-    return {**sized(trial, axes, room), "actions": ["update"] * len(chunks), "rows": draw_rows(trial, axes, chunks)}
+    return {**sized(trial, axes, room), "actions": ("update",) * len(chunks), "rows": draw_rows(trial, axes, chunks)}
 
 
 def shown(outcome: Outcome, arguments: Arguments) -> list[Observation]:
     """Keys and values after every update."""
-    return [outcome.item(0, i) for i in range(2 * list(arguments["actions"]).count("update"))]
+    return [outcome.item(0, i) for i in range(2 * arguments["actions"].count("update"))]
 
 
 def _cache_formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -75,7 +75,7 @@ def _cache_formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 def _ordinary_cache(trial: Trial) -> Arguments:
     axes = draw_axes(trial)
     rows = draw_rows(trial, axes, [2], ("gaussian",))
-    return {**sized(trial, axes, 4), "actions": ["update"], "rows": rows}
+    return {**sized(trial, axes, 4), "actions": ("update",), "rows": rows}
 
 
 def _bad_caches(trial: Trial) -> Iterator[Refusal]:
@@ -111,7 +111,7 @@ def _bad_caches(trial: Trial) -> Iterator[Refusal]:
         ("too many tokens", (made(2, 3, 5, 5), made(2, 3, 5, 5)), "k_new"),
     ):
         either = (name,) if name == "v_new" and pair[1] is None else ("k_new", "v_new", "dtype", "max_length")
-        yield Refusal(what, {**good, "actions": ["update"], "rows": list(pair)}, either)
+        yield Refusal(what, {**good, "actions": ("update",), "rows": list(pair)}, either)
     for what, index in (
         ("an order of another batch", torch.tensor([0, 1, 0])),
         ("an order of rank 2", torch.tensor([[0, 1]])),
@@ -120,7 +120,7 @@ def _bad_caches(trial: Trial) -> Iterator[Refusal]:
         ("an order beyond the batch", torch.tensor([0, 2])),
         ("a negative order", torch.tensor([-1, 0])),
     ):
-        after: dict[str, Any] = {"actions": ["update", "reorder"], "rows": [k, v, index]}
+        after: dict[str, Any] = {"actions": ("update", "reorder"), "rows": [k, v, index]}
         yield Refusal(what, {**good, **after}, ("index",))
 
 
@@ -228,7 +228,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     }
     for i in range(4):
         past = [nudged(trial, x, rng) if i == j else x for j, x in enumerate(a["past"])]
-        changed[f"past {'keys' if i % 2 == 0 else 'values'}"] = {**a, "past": past}
+        changed[f"{'keys' if i % 2 == 0 else 'values'} of past update {i // 2}"] = {**a, "past": past}
     for name, other in {"scale": 1.75, "softcap": 0.25, "window": 2}.items():
         changed[name] = {**a, name: other}
     return a, changed
@@ -245,7 +245,7 @@ def _bad_calls(trial: Trial) -> Iterator[Refusal]:
     good |= {"past": [made(b, groups, 2, d), made(b, groups, 2, d)], "max_length": 6}
     three = ("q_new", "k_new", "v_new", "q", "k", "v")
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield Refusal("no queries", {**good, "q_new": None, "chunks": None}, ("q_new",))
+    yield Refusal("no queries", {**good, "q_new": None}, ("q_new",))
     yield Refusal("queries of another dtype", {**good, "q_new": good["q_new"].to(other)}, three)
     yield Refusal("values of another dtype", {**good, "v_new": good["v_new"].to(other)}, three)
     yield Refusal("heads that do not divide", {**good, "q_new": made(b, 3, n, d)}, three)
@@ -267,6 +267,7 @@ CACHED_ATTENTION = Operation(
     refusals=_bad_calls,
     part=_part,
     changes=_changes,
+    dtypes=("fp64", "fp32", "bf16"),
     sharp=False,
 )
 
