@@ -1,0 +1,225 @@
+"""FlashAttention as a differentiable function: which kernels run, on what, and in which order."""
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from veriformer.impl.attention_backends.call import Call
+from veriformer.impl.attention_backends.dropout import survivor_scale
+from veriformer.impl.attention_backends.flash.backward import key_gradients, query_gradients, row_products
+from veriformer.impl.attention_backends.flash.bias import bias_gradients
+from veriformer.impl.attention_backends.flash.forward import forward
+from veriformer.impl.attention_backends.flash.launch import Blocks, Launch, launch, padded
+from veriformer.impl.derivatives import apply
+
+INTERPRETED = not isinstance(forward, triton.JITFunction)
+_LOG2_E = math.log2(math.e)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that the passes must agree on, apart from tensors."""
+
+    is_causal: bool
+    window: int | None
+    scale: float
+    softcap: float | None
+    dropout_p: float
+    launch: Launch
+
+    @classmethod
+    def of(cls, call: Call, chosen: Launch | None) -> "Plan":
+        """Take over what the call says."""
+        width = max(call.q.shape[3], call.v.shape[3])
+        fit = chosen or launch(width, call.q.dtype, INTERPRETED)
+        return cls(call.is_causal, call.window, call.scale, call.softcap, call.dropout_p, fit)
+
+
+def flash(call: Call, chosen: Launch | None = None) -> Tensor:
+    """Run the kernels on a call that they can express."""
+    seed = _seed(call) if call.dropout_p > 0 else None
+    mask = None if call.mask is None else call.mask.view(torch.uint8)
+    return apply(_Flash, call.q, call.k, call.v, call.bias, mask, seed, Plan.of(call, chosen))
+
+
+def _seed(call: Call) -> Tensor:
+    """Draw the seed of the masks where the tensors are, so that nothing waits for it."""
+    bounds = torch.iinfo(torch.int64)
+    return torch.randint(bounds.min, bounds.max, (1,), generator=call.generator, device=call.q.device)
+
+
+class _Flash(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, seed: Tensor | None,
+        plan: Plan,
+    ) -> Tensor:  # fmt: skip
+        kernels = _Kernels(plan, q, k, v, bias, mask, seed)
+        o, lse = kernels.forward()
+        ctx.plan = plan
+        ctx.save_for_backward(q, k, v, bias, mask, seed, o, lse)
+        return o.to(q.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, bias, mask, seed, o, lse = ctx.saved_tensors
+        kernels = _Kernels(ctx.plan, q, k, v, bias, mask, seed)
+        D = kernels.row_products(o, g)
+        dq = kernels.query_gradients(g, lse, D) if ctx.needs_input_grad[0] else None
+        dk, dv = kernels.key_gradients(g, lse, D) if any(ctx.needs_input_grad[1:3]) else (None, None)
+        dbias = kernels.bias_gradients(g, lse, D) if ctx.needs_input_grad[3] else None
+        return dq, dk, dv, dbias, None, None, None
+
+
+class _Kernels:
+    """The kernels with what they share already filled in."""
+
+    def __init__(
+        self, plan: Plan, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None,
+        seed: Tensor | None,
+    ) -> None:  # fmt: skip
+        self.plan, self.q, self.k, self.v, self.bias, self.mask, self.seed = plan, q, k, v, bias, mask, seed
+        self.B, self.H, self.n_q, self.d_k = q.shape
+        self.G, self.n_k, self.d_v = v.shape[1:]
+        # A kernel wants a pointer for what is absent too, and never reads it.
+        self.absent = q.new_empty(1, dtype=torch.uint8)
+
+    def forward(self) -> tuple[Tensor, Tensor]:
+        """Return the output, not yet in the dtype of the call, and each row's log-sum-exp in base 2."""
+        o = self._result(self.B, self.H, self.n_q, self.d_v)
+        lse = self._per_row()
+        blocks = self.plan.launch.forward
+        self._run(
+            forward, (self.B * self.H, triton.cdiv(self.n_q, blocks.rows)), blocks,
+            Q=self.q, K=self.k, V=self.v, O=o, LSE=lse, **self._scores(), **self._width(),
+        )  # fmt: skip
+        return o, lse
+
+    def row_products(self, o: Tensor, g: Tensor) -> Tensor:
+        """Return `D [B, H, n_q]`."""
+        D = self._per_row()
+        rows = 16 if INTERPRETED else 64
+        self._run(
+            row_products, (self.B * self.H, triton.cdiv(self.n_q, rows)), None,
+            O=o, G=g, D=D, **_strides("g", g, "bhnd"), H=self.H, n_q=self.n_q, d_v=self.d_v, WIDEN=INTERPRETED,
+            M=rows, D_V=padded(self.d_v),
+        )  # fmt: skip
+        return D
+
+    def query_gradients(self, g: Tensor, lse: Tensor, D: Tensor) -> Tensor:
+        """Return the gradient of `q`."""
+        dq = self._result(*self.q.shape)
+        blocks = self.plan.launch.to_queries
+        self._run(
+            query_gradients, (self.B * self.H, triton.cdiv(self.n_q, blocks.rows)), blocks,
+            Q=self.q, K=self.k, V=self.v, G=g, LSE=lse, D=D, DQ=dq, scale=self.plan.scale,
+            **_strides("g", g, "bhnd"), **self._scores(), **self._width(),
+        )  # fmt: skip
+        return dq.to(self.q.dtype)
+
+    def key_gradients(self, g: Tensor, lse: Tensor, D: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradients of `k` and `v`."""
+        dk, dv = self._result(*self.k.shape), self._result(*self.v.shape)
+        blocks = self.plan.launch.to_keys
+        self._run(
+            key_gradients, (self.B * self.G, triton.cdiv(self.n_k, blocks.cols)), blocks,
+            Q=self.q, K=self.k, V=self.v, G=g, LSE=lse, D=D, DK=dk, DV=dv, scale=self.plan.scale,
+            **_strides("g", g, "bhnd"), **self._scores(), **self._width(),
+        )  # fmt: skip
+        return dk.to(self.q.dtype), dv.to(self.q.dtype)
+
+    def bias_gradients(self, g: Tensor, lse: Tensor, D: Tensor) -> Tensor:
+        """Return the gradient of `bias`, in its shape."""
+        assert self.bias is not None
+        dbias = torch.empty(self.bias.shape, dtype=torch.float32, device=self.bias.device)
+        B_bias, H_bias, rows, cols = self.bias.shape
+        blocks = self.plan.launch.to_bias
+        arguments = self._scores() | {"WIDEN": INTERPRETED}
+        del arguments["BIASED"]
+        self._run(
+            bias_gradients, (B_bias * H_bias, triton.cdiv(rows, blocks.rows), triton.cdiv(cols, blocks.cols)), blocks,
+            Q=self.q, K=self.k, V=self.v, G=g, LSE=lse, D=D, DBIAS=dbias, B=self.B, B_BIAS=B_bias, H_BIAS=H_bias,
+            ONE_ROW=rows == 1, ONE_COL=cols == 1, D_K=padded(self.d_k), D_V=padded(self.d_v),
+            **_strides("g", g, "bhnd"), **arguments,
+        )  # fmt: skip
+        return dbias
+
+    def _result(self, *shape: int) -> Tensor:
+        """Return memory for a result; the interpreter would cut off the digits that bfloat16 lacks, not round them."""
+        return self.q.new_empty(shape, dtype=torch.float32 if INTERPRETED else self.q.dtype)
+
+    def _per_row(self) -> Tensor:
+        return self.q.new_empty(self.B, self.H, self.n_q, dtype=torch.float32)
+
+    def _scores(self) -> dict[str, Any]:
+        """Return all that says how scores are formed and which of them are seen."""
+        plan, bias, mask = self.plan, self.bias, self.mask
+        full = (self.B, self.H, self.n_q, self.n_k)
+        cap = plan.softcap
+        return {
+            "BIAS": self.absent if bias is None else bias,
+            "MASK": self.absent if mask is None else mask,
+            "SEED": self.absent if self.seed is None else self.seed,
+            **_strides("q", self.q, "bhnd"),
+            **_strides("k", self.k, "bhnd"),
+            **_strides("v", self.v, "bhnd"),
+            **_strides("bias", None if bias is None else bias.expand(full), "bhij"),
+            **_strides("mask", None if mask is None else mask.expand(full), "bhij"),
+            "H": self.H,
+            "GROUP": self.H // self.G,
+            "n_q": self.n_q,
+            "n_k": self.n_k,
+            "d_k": self.d_k,
+            "d_v": self.d_v,
+            "shift": self.n_k - self.n_q,
+            "window": min(plan.window or 0, self.n_q + self.n_k),
+            "factor": plan.scale * _LOG2_E if cap is None else plan.scale / cap,
+            "cap": 0.0 if cap is None else cap * _LOG2_E,
+            "drop_p": plan.dropout_p,
+            "survivor": survivor_scale(plan.dropout_p),
+            "CAUSAL": plan.is_causal,
+            "WINDOWED": plan.is_causal and plan.window is not None,
+            "CAPPED": cap is not None,
+            "BIASED": bias is not None,
+            "MASKED": mask is not None,
+            "DROPPED": plan.dropout_p > 0,
+        }
+
+    def _width(self) -> dict[str, Any]:
+        """Return how the widths of the heads fill the tiles."""
+        D_K, D_V = padded(self.d_k), padded(self.d_v)
+        return {
+            "D_K": D_K,
+            "D_V": D_V,
+            "PADDED": (self.d_k, self.d_v) != (D_K, D_V),
+            "WIDEN": INTERPRETED,
+        }
+
+    def _run(self, kernel: Any, grid: tuple[int, ...], blocks: Blocks | None, **arguments: Any) -> None:
+        sizes = {} if blocks is None else {"M": blocks.rows, "N": blocks.cols}
+        options = {} if blocks is None else {"num_warps": blocks.warps, "num_stages": blocks.stages}
+        with _on(self.q.device), _unexcited():
+            kernel[grid](**arguments, **sizes, **options)
+
+
+def _strides(name: str, x: Tensor | None, axes: str) -> dict[str, int]:
+    strides = (0,) * len(axes) if x is None else x.stride()
+    return {f"{name}_{axis}": stride for axis, stride in zip(axes, strides, strict=True)}
+
+
+def _on(device: torch.device) -> AbstractContextManager[object]:
+    """Triton launches on the current device, which need not be that of the tensors."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+def _unexcited() -> AbstractContextManager[object]:
+    """The interpreter computes with NumPy, which warns of NaN and overflow in numbers that are hidden afterwards."""
+    return np.errstate(all="ignore") if INTERPRETED else nullcontext()

@@ -1,0 +1,91 @@
+"""How kernels read tiles of tensors, and multiply them.
+
+`WIDEN` stands for Triton's interpreter: it keeps bfloat16 as bit patterns, so there every tile becomes float32 as soon
+as it is read, and weights are not rounded before they are multiplied, as a GPU must round them to use its matrix units.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def load_rows(x, rows, n, stride, cols, d, stride_d, CHECK: tl.constexpr, WIDEN: tl.constexpr):
+    """Return `x[rows, cols]`, 0 beyond `n` rows and `d` columns if `CHECK`."""
+    where = x + rows.to(tl.int64)[:, None] * stride + cols[None, :] * stride_d
+    if CHECK:
+        tile = tl.load(where, mask=(rows[:, None] < n) & (cols[None, :] < d), other=0.0)
+    else:
+        tile = tl.load(where)
+    if WIDEN:
+        tile = tile.to(tl.float32)
+    return tile
+
+
+@triton.jit
+def store_rows(x, tile, rows, n, cols, d):
+    """Write a tile to the contiguous `x [n, d]`."""
+    where = x + rows.to(tl.int64)[:, None] * d + cols[None, :]
+    tl.store(where, tile.to(x.dtype.element_ty), mask=(rows[:, None] < n) & (cols[None, :] < d))
+
+
+@triton.jit
+def product(a, b):
+    """Return `a @ b` of two tiles that were read, accumulated in float32."""
+    return tl.dot(a, b, input_precision="ieee")
+
+
+@triton.jit
+def add_weighed(total, weights, rows):
+    """Return `total + weights @ rows` for weights in [0, 1], rounded to the dtype of the rows."""
+    return tl.dot(weights.to(rows.dtype), rows, total, input_precision="ieee")
+
+
+@triton.jit
+def add_sloped(total, ds, rows):
+    """Return `total + ds @ rows` for the gradient of scores, which may leave the range of float16.
+
+    TF32 has the digits of float16 and the range of float32, so it holds float16 rows exactly.
+    """
+    if rows.dtype == tl.float16:
+        total = tl.dot(ds, rows.to(tl.float32), total, input_precision="tf32")
+    else:
+        total = tl.dot(ds.to(rows.dtype), rows, total, input_precision="ieee")
+    return total
+
+
+@triton.jit
+def broken(rows):
+    """Return 1 where a row holds NaN or ∞, which a weight of zero does not remove from a product, and 0 elsewhere."""
+    return tl.where(tl.abs(rows.to(tl.float32)) < float("inf"), 0, 1)
+
+
+@triton.jit
+def meets(seen, bad, rows):
+    """Return where a query sees something broken: `[queries, width]`, bool."""
+    return tl.dot(seen.to(rows.dtype), bad.to(rows.dtype), input_precision="ieee") > 0
+
+
+@triton.jit
+def add_weighed_seen(total, weights, rows, seen):
+    """Return `add_weighed`, in which hidden rows take no part whatever they hold."""
+    bad = broken(rows)
+    if tl.max(bad) > 0:
+        whole = tl.where(bad > 0, 0.0, rows).to(rows.dtype)
+        met = meets(seen, bad, rows)
+        total = tl.where(met, add_weighed(total, weights, rows), add_weighed(total, weights, whole))
+    else:
+        total = add_weighed(total, weights, rows)
+    return total
+
+
+@triton.jit
+def add_sloped_seen(total, ds, rows, seen):
+    """Return `add_sloped`, in which hidden rows take no part whatever they hold."""
+    bad = broken(rows)
+    if tl.max(bad) > 0:
+        whole = tl.where(bad > 0, 0.0, rows).to(rows.dtype)
+        met = meets(seen, bad, rows)
+        total = tl.where(met, add_sloped(total, ds, rows), add_sloped(total, ds, whole))
+    else:
+        total = add_sloped(total, ds, rows)
+    return total
