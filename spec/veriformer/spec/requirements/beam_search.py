@@ -21,7 +21,8 @@ BEAM_SEARCH = (
         "equation",
         "A beam that holds every text finds the best of all texts, by the sum of log-probabilities over length to the "
         "penalty, the length counting generated tokens, `eos` included.",
-        "The score lies within the bound of the best score of all texts, enumerated; the text is one whose score does.",
+        "The score lies within the bound of the best score of all texts, enumerated; the text is one of those that "
+        "have it.",
         "search that misses the best",
         precedents=(*_EARLY, *_LENGTH),
     ),
@@ -43,7 +44,8 @@ BEAM_SEARCH = (
     families.law(
         "beam_search",
         "ending",
-        "At any width the text ends in `eos`, which stands nowhere else in what was generated, or is as long as allowed.",
+        "At any width the text ends in `eos`, which stands nowhere else in what was generated, or is as long as "
+        "allowed.",
         "The same exactly.",
         "text that does not end",
         precedents=_EARLY,
@@ -66,7 +68,8 @@ BEAM_SEARCH = (
     families.law(
         "beam_search",
         "relabelling",
-        "Ids are names: permuting those of a model permutes the text that an exhaustive beam finds, and keeps the score.",
+        "Ids are names: permuting those of a model permutes the text that an exhaustive beam finds, and keeps the "
+        "score.",
         "The score within the sum of both bounds; the text exactly, where no other comes as near.",
         "an id that is treated apart",
     ),
@@ -79,7 +82,7 @@ BEAM_SEARCH = (
     families.numpy_numbers("beam_search"),
     *families.refusals(
         "beam_search",
-        "A missing step or start, a start of the wrong rank, a width below 1, a negative length, bools for numbers, and "
-        "a penalty that is no number are refused.",
+        "A missing step or start, a start of the wrong rank, a width below 1, a negative length, bools for numbers, "
+        "and a penalty that is no number are refused.",
     ),
 )

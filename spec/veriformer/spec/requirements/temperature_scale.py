@@ -11,7 +11,8 @@ TEMPERATURE_SCALE = (
     families.layout("temperature_scale"),
     *families.refusals(
         "temperature_scale",
-        "A missing tensor, an empty last axis, and a temperature that is 0, negative, NaN, a bool or missing are refused.",
+        "A missing tensor, an empty last axis, and a temperature that is 0, negative, NaN, a bool or missing are "
+        "refused.",
     ),
     families.batch("temperature_scale", "Rows are independent: each can be computed alone."),
     families.sensitivity("temperature_scale"),
@@ -43,8 +44,7 @@ TEMPERATURE_SCALE = (
         "temperature_scale",
         "order",
         "Temperature keeps the order of the scores, and ties.",
-        r"$z_i > z_j$ gives $\hat p_i \ge \hat p_j$, give or take both bounds; equal scores give results that differ by "
-        "at most both.",
+        r"$z_i > z_j$ gives $\hat p_i \ge \hat p_j$, give or take both bounds; equal scores differ by at most both.",
         "order that changes with temperature",
     ),
     families.law(

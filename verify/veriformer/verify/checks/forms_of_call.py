@@ -21,12 +21,13 @@ def _long(operation: Operation, trial: Trial) -> None:
 
 def _numpy_numbers(operation: Operation, trial: Trial) -> None:
     arguments = operation.draw(trial)
-    changed = {key: _number(value) for key, value in arguments.items()}
+    changed = {key: number(value) for key, value in arguments.items()}
     trial.assume(any(isinstance(value, np.generic) for value in changed.values()))
     agrees(trial, operation, arguments, trial.call(changed), operation.exact(trial, arguments, sharp=False))
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
+    """NumPy's number for Python's; anything else as it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return np.int64(value) if isinstance(value, int) else np.float64(value)

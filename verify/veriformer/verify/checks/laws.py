@@ -15,8 +15,8 @@ _SUBTRACTION = 1.0 + 2.0**-50  # two results are subtracted in float64, which ro
 
 
 def difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a − b in float64."""
-    return a.double() - b.double()
+    """a − b in float64, 0 where they are equal, also at infinity."""
+    return torch.where(a == b, 0.0, a.double() - b.double())
 
 
 def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: Reference, what: str) -> None:
@@ -58,7 +58,8 @@ def alive(trial: Trial, observed: Observation, reference: Reference, what: str) 
 
 
 def _apart(reference: Reference) -> tuple[Any, Any]:
-    upper, lower = reference.exact + reference.bound, reference.exact - reference.bound
+    with np.errstate(invalid="ignore"):
+        upper, lower = reference.exact + reference.bound, reference.exact - reference.bound
     if not np.isfinite(upper).any():
         return None, None
     low = np.unravel_index(int(np.where(np.isfinite(upper), upper, np.inf).argmin()), upper.shape)

@@ -106,4 +106,6 @@ EXPECTED_CALIBRATION_ERROR = Operation(
     formulas=(_error, _by_means),
     refusals=_refusals,
     changes=_changes,
+    forms=("fp32", "bf16"),
+    sharp=False,
 )

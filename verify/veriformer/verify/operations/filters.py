@@ -139,6 +139,8 @@ TOP_K_FILTER = Operation(
     part=lambda trial: _row(_draw_k(trial), trial),
     changes=_changes_of_filter("k", 2, 3),
     long=lambda trial: {"logits": _long(trial), "k": trial.draw(choice(50, 1, 512, 513))},
+    forms=("fp32", "bf16"),
+    sharp=False,
 )
 
 TOP_P_FILTER = Operation(
@@ -149,6 +151,8 @@ TOP_P_FILTER = Operation(
     refusals=_bad_p,
     part=lambda trial: _row(_draw_p(trial), trial),
     changes=_changes_of_filter("p", 0.25, 0.999),
+    forms=("fp32", "bf16"),
+    sharp=False,
 )
 
 GREEDY = Operation(
@@ -161,4 +165,6 @@ GREEDY = Operation(
     changes=_greedy_changes,
     long=lambda trial: {"logits": _long(trial)},
     result_dtype=lambda trial, arguments, part: torch.int64,
+    forms=("fp32", "bf16"),
+    sharp=False,
 )

@@ -59,4 +59,5 @@ MASKED_LM_LOSS = Operation(
     refusals=_refusals,
     changes=_changes,
     long=lambda trial: labelled(long_rows(trial)),
+    forms=("fp32", "bf16"),
 )

@@ -74,4 +74,6 @@ SMOOTH_LABELS = Operation(
     refusals=_refusals,
     part=_slice,
     changes=_changes,
+    forms=("fp32", "bf16"),
+    sharp=False,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import hypothesis.strategies as st
@@ -16,8 +16,6 @@ from veriformer.verify.operations.scores import SOFTMAX
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
-Exponent = Callable[[Any, Mapping[str, Any]], Any]
-
 
 def _scaled(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [temperature_scale(xp, a["logits"], a["temperature"])]
@@ -29,28 +27,16 @@ def _scaled_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 def _quotient(xp: Any, a: Mapping[str, Any]) -> Any:
     """z / T, as it is usually written; only where T is far from underflow, for it overflows below."""
-    return a["logits"] / a["temperature"] if a["temperature"] >= 2.0**-10 else _centred(xp, a)
+    z = a["logits"]
+    return (z if a["temperature"] >= 2.0**-10 else z - xp.max(z, axis=-1, keepdims=True)) / a["temperature"]
 
 
-def _centred(xp: Any, a: Mapping[str, Any]) -> Any:
-    return (a["logits"] - xp.max(a["logits"], axis=-1, keepdims=True)) / a["temperature"]
+def _formula(softmax: Formula) -> Formula:
+    return lambda xp, a: softmax(xp, {"z": _quotient(xp, a)})
 
 
-def _product(xp: Any, a: Mapping[str, Any]) -> Any:
-    """z · (1 / T)."""
-    inverse = 1 / xp.asarray(a["temperature"])
-    return a["logits"] * inverse if a["temperature"] >= 2.0**-10 else _centred(xp, a)
-
-
-def _formula(exponent: Exponent, softmax: Formula) -> Formula:
-    return lambda xp, a: softmax(xp, {"z": exponent(xp, a)})
-
-
-def _vjp(exponent: Exponent, softmax_vjp: Vjp) -> Vjp:
-    return lambda xp, a, g: {"logits": softmax_vjp(xp, {"z": exponent(xp, a)}, g)["z"] / a["temperature"]}
-
-
-_EXPONENTS = (_quotient, _product)
+def _vjp(softmax_vjp: Vjp) -> Vjp:
+    return lambda xp, a, g: {"logits": softmax_vjp(xp, {"z": _quotient(xp, a)}, g)["z"] / a["temperature"]}
 
 
 def draw_temperature(trial: Trial, least_rank: int = 0) -> Arguments:
@@ -114,12 +100,13 @@ TEMPERATURE_SCALE = Operation(
     name="temperature_scale",
     draw=draw_temperature,
     ordinary=_ordinary,
-    formulas=(_scaled, *(_formula(exponent, form) for exponent in _EXPONENTS for form in SOFTMAX.formulas)),
-    vjps=(_scaled_vjp, *(_vjp(exponent, form) for exponent in _EXPONENTS for form in SOFTMAX.vjps[1:])),
+    formulas=(_scaled, *map(_formula, SOFTMAX.formulas)),
+    vjps=(_scaled_vjp, *map(_vjp, SOFTMAX.vjps[1:])),
     inputs=("logits",),
     refusals=_refusals,
     part=_slice,
     changes=_changes,
     bulk=_bulk,
     long=_long,
+    forms=("fp32", "bf16"),
 )

@@ -1,0 +1,139 @@
+"""Laws of temperature scaling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
+from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import alive, constant, equal, total
+from veriformer.verify.checks.scores import draw_shifted
+from veriformer.verify.judge import Reference
+from veriformer.verify.operations.temperature import TEMPERATURE_SCALE, draw_temperature
+from veriformer.verify.strategies import choice, sizes, values, widths
+from veriformer.verify.trial import Arguments, Observation, Trial
+
+
+def _exact(trial: Trial, arguments: Arguments) -> Reference:
+    return TEMPERATURE_SCALE.exact(trial, arguments, sharp=False)[0]
+
+
+def _row_sums(x: Observation) -> Observation:
+    return Observation(x.value.double().sum(-1), f"{x.expression}.double().sum(-1)")
+
+
+def _simplex(trial: Trial) -> None:
+    arguments = draw_temperature(trial)
+    reference, p = _exact(trial, arguments), trial.call(arguments).result
+    alive(trial, p, reference, "probabilities")
+    e = p.expression
+    trial.require(bool((p.value >= 0).all()), "a probability is negative or NaN", f"bool(({e} >= 0).all())")
+    trial.judge(_row_sums(p), total(1.0, reference.bound, -1), "the sum of probabilities")
+
+
+def _shift(trial: Trial) -> None:
+    z, shifted, _ = draw_shifted(trial)
+    T = trial.draw(choice(1.0, 0.5, 4.0, 1.5))
+    calls = ({"logits": z, "temperature": T}, {"logits": shifted, "temperature": T})
+    (a, b), (of_a, of_b) = [trial.call(x).result for x in calls], [_exact(trial, x) for x in calls]
+    equal(trial, a, b, of_a, of_b, "probabilities of shifted scores")
+
+
+def _units(trial: Trial) -> None:
+    z = trial.tensor(trial.draw(values(("gaussian", "ties", "one-signed", "peaked"))).array(2, trial.draw(widths())))
+    T, s = trial.draw(choice(1.0, 0.75, 2.5)), trial.draw(choice(2.0, 0.25, 16.0))
+    calls = ({"logits": z, "temperature": T}, {"logits": s * z, "temperature": s * T})
+    (a, b), (of_a, of_b) = [trial.call(x).result for x in calls], [_exact(trial, x) for x in calls]
+    equal(trial, a, b, of_a, of_b, "probabilities in other units")
+
+
+def overtakes(p: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """How far the probability of each lower score exceeds that of a higher one, in float64."""
+    return (p.double().gather(-1, low) - p.double().gather(-1, high)).clamp(min=0)
+
+
+def _order(trial: Trial) -> None:
+    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    a = {
+        "logits": trial.tensor(trial.draw(values()).array(n, m)),
+        "temperature": trial.draw(choice(0.5, 3.0, 1.0, 0.0625, 50.0)),
+    }
+    reference, p = _exact(trial, a), trial.call(a).result
+    alive(trial, p, reference, "probabilities")
+    order = np.argsort(a["logits"].double().numpy(), axis=-1)
+    low, high = order[:, :-1], order[:, 1:]
+    bound = np.take_along_axis(reference.bound, low, -1) + np.take_along_axis(reference.bound, high, -1)
+    observed = trial.observe(overtakes, p, *(constant(torch.as_tensor(x.copy())) for x in (low, high)))
+    trial.judge(observed, Reference(np.zeros(bound.shape), bound, scale=1.0, constant=True), "order of probabilities")
+
+
+def _conservation(trial: Trial) -> None:
+    arguments = draw_temperature(trial)
+    cotangent = draw_cotangent(trial, tuple(arguments["logits"].shape), expanded=False)
+    gradient = trial.call(arguments, wrt=("logits",), cotangent=cotangent).gradient("logits")
+    reference = TEMPERATURE_SCALE.exact_gradients(trial, arguments, cotangent, sharp=False)["logits"]
+    alive(trial, gradient, reference, "gradient")
+    law = total(0.0, reference.bound, -1)
+    size = float(np.abs(reference.exact).sum(-1).max(initial=0.0))
+    trial.judge(_row_sums(gradient), Reference(law.exact, law.bound, scale=size, constant=True), "sum of the gradient")
+
+
+def _limit(trial: Trial, shares: np.ndarray) -> Reference:
+    """Probabilities that are known but for rounding; one that is 0 may be the smallest number instead."""
+    exact, bound = trial.xp.judgeable(trial.xp.asarray(shares))
+    return Reference(exact, bound + trial.format.smallest_subnormal, scale=1.0, constant=True)
+
+
+def _cold(trial: Trial) -> None:
+    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    kind = trial.draw(values())
+    z = kind.rng.integers(-3, 4, (n, m)).astype(np.float64)
+    T = trial.draw(choice(1e-6, 1e-40, 1e-300, 5e-324, 1e-10))
+    with np.errstate(invalid="ignore"):
+        highest = z == z.max(-1, keepdims=True)
+        shares = highest / highest.sum(-1, keepdims=True)
+    p = trial.call({"logits": trial.tensor(z), "temperature": T}).result
+    trial.judge(p, _limit(trial, shares), "probabilities near temperature 0")
+
+
+def _hot(trial: Trial) -> None:
+    m = trial.draw(widths())
+    z = trial.draw(values(("gaussian", "integers", "peaked"))).array(2, m)
+    T = trial.draw(choice(2.0**40, 1e30, 2.0**60))
+    p = trial.call({"logits": trial.tensor(z), "temperature": T}).result
+    near = _limit(trial, np.full((2, m), 1 / m))
+    # e^{−d/T} differs from 1 by at most d/T, and so does each share from 1/m.
+    spread = float((z.max(-1) - z.min(-1)).max()) / T * 1.01
+    law = Reference(near.exact, near.bound + 2 * spread, scale=1.0, constant=True)
+    trial.judge(p, law, "probabilities at great heat")
+
+
+def _range(trial: Trial) -> None:
+    n, m = trial.draw(sizes(1, 3)), trial.draw(sizes(2, 5))
+    rng = trial.draw(values()).rng
+    top = {"fp16": 2.0**14, "bf16": 2.0**100, "fp32": 2.0**100}.get(trial.dtype_name, 2.0**900)
+    level = top * rng.choice([1.0, -1.0, 0.0])
+    z = level + top * rng.integers(-4, 5, (n, m)) / 8
+    T = trial.draw(choice(1.0, 0.5)) * (top / 4 if trial.draw(choice(True, False)) else 1.0)
+    arguments = {"logits": trial.tensor(z), "temperature": T}
+    judge_with_gradients(trial, TEMPERATURE_SCALE, arguments)
+    trial.effective.append(True)
+
+
+_LAWS: dict[str, Any] = {
+    "simplex": _simplex,
+    "shift": _shift,
+    "units": _units,
+    "order": _order,
+    "hot": _hot,
+    "conservation": _conservation,
+}
+
+CHECKS = (
+    *(check(f"temperature_scale.{name}", body, dtypes=("fp32", "fp16")) for name, body in _LAWS.items()),
+    check("temperature_scale.cold", _cold),
+    check("temperature_scale.range", _range),
+)
