@@ -18,6 +18,10 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
     "logsumexp": ("z",),
     "cross_entropy": ("logits", "target"),
     "perplexity": ("logits", "target"),
+    "smooth_labels": ("target", "num_classes", "alpha"),
+    "temperature_scale": ("logits", "temperature"),
+    "expected_calibration_error": ("probs", "target"),
+    "masked_lm_loss": ("logits", "labels"),
     "layer_norm": ("x",),
     "rms_norm": ("x",),
     "clip_grad_norm": ("grads", "max_norm"),
@@ -28,6 +32,13 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
     "kv_cache": ("batch", "num_kv_heads", "max_length", "head_dim"),
     "cached_attention": ("q_new", "k_new", "v_new", "cache"),
     "transformer_block": ("x", "params"),
+    "top_k_filter": ("logits", "k"),
+    "top_p_filter": ("logits", "p"),
+    "greedy": ("logits",),
+    "beam_search": ("step", "start"),
+    "bpe_train": ("texts", "num_merges"),
+    "bpe_encode": ("text", "merges"),
+    "unigram_segment": ("text", "log_probs"),
 }
 """The arguments that the contract lets a caller give by position; every other one is given by its name."""
 

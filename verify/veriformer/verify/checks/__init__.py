@@ -9,15 +9,20 @@ from veriformer.verify.checks import (
     attention_laws,
     attention_options,
     batch,
+    beams,
     blocks,
+    bpe,
     cached,
     caches,
+    calibrations,
     clipping,
     equation,
+    filters,
     forms_of_call,
     heads,
     linear,
     losses,
+    masked_lm,
     masks,
     models,
     models_causal,
@@ -29,6 +34,9 @@ from veriformer.verify.checks import (
     refusal,
     scores,
     sensitivity,
+    smoothing,
+    temperatures,
+    unigram,
 )
 
 _FAMILIES = (equation, purity, refusal, batch, sensitivity, forms_of_call, accuracy)
@@ -36,8 +44,20 @@ _LAWS = (scores, losses, perplexities, norms, clipping, masks)
 _ATTENTION = (attention_options, attention_laws, attention_edges, attention_dropout)
 _HEADS = (heads, linear, caches, cached, blocks)
 _MODELS = (models, models_causal, models_source, models_training)
+_DECISIONS = (smoothing, temperatures, calibrations, masked_lm)
+_GENERATION = (filters, beams, bpe, unigram)
 _BY_SLUG: dict[str, Check] = {
-    check.requirement.slug: check for module in (*_FAMILIES, *_LAWS, *_ATTENTION, *_HEADS, *_MODELS) for check in module.CHECKS
+    check.requirement.slug: check
+    for module in (
+        *_FAMILIES,
+        *_LAWS,
+        *_ATTENTION,
+        *_HEADS,
+        *_MODELS,
+        *_DECISIONS,
+        *_GENERATION,
+    )
+    for check in module.CHECKS
 }
 
 ALL: tuple[Check, ...] = tuple(_BY_SLUG[requirement.slug] for requirement in REQUIREMENTS)
