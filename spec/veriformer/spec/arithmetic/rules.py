@@ -136,8 +136,30 @@ def _sloped(name: str, slope: float) -> Callable[..., Reals]:
     return rule
 
 
+def _flattening(name: str, slope: Callable[[Reals], Reals]) -> Callable[..., Reals]:
+    """A function whose slope falls with |x|: between x̂ and x it is steepest at the least magnitude."""
+
+    def rule(c: Machine, y: Reals, x: Bounded) -> Reals:
+        d = slope(_least(x)) * INFLATION * x.error
+        return _underflowing(c, y, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name])
+
+    return rule
+
+
+def _slope_of_tanh(t: Reals) -> Reals:
+    """1 − tanh² as 4 / (e^t + e^−t)², in which nothing cancels."""
+    shrunk = np.exp(-t)
+    slope: Reals = np.square(2.0 * shrunk / (1.0 + shrunk * shrunk))
+    return slope
+
+
+def _slope_of_erf(t: Reals) -> Reals:
+    slope: Reals = 2.0 / math.sqrt(math.pi) * np.exp(-t * t)
+    return slope
+
+
 def _erf(c: Machine, y: Reals, x: Bounded) -> Reals:
-    return _sloped("erf", 2.0 / math.sqrt(math.pi))(c, y, x) + c.erf_absolute
+    return _flattening("erf", _slope_of_erf)(c, y, x) + c.erf_absolute
 
 
 def _least(x: Bounded) -> Reals:
@@ -183,7 +205,7 @@ RULES: Mapping[str, Callable[..., Reals]] = {
     "sqrt": _sqrt,
     "exp": _exp,
     "log": _log,
-    "tanh": _sloped("tanh", 1.0),
+    "tanh": _flattening("tanh", _slope_of_tanh),
     "erf": _erf,
     "sin": _sloped("sin", 1.0),
     "cos": _sloped("cos", 1.0),
