@@ -7,7 +7,9 @@ from tests.derived_bounds import random
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.tiled import attention_in_tiles
 
-ATTENTIONS = {**BACKENDS, "tiled by 7": attention_in_tiles(7)}
+# Those of plain PyTorch; Triton's kernels are interpreted here, which is slow, and have tests of their own.
+EVERYWHERE = {name: attention for name, attention in BACKENDS.items() if name != "triton"}
+ATTENTIONS = {**EVERYWHERE, "tiled by 7": attention_in_tiles(7)}
 backends = pytest.mark.parametrize("attention", ATTENTIONS.values(), ids=ATTENTIONS)
 B, H, G, N_Q, N_K, D_K, D_V = 2, 6, 3, 13, 19, 5, 4
 

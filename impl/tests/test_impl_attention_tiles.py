@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.attention_calls import OPTIONS, gradients, tensors
+from tests.attention_calls import EVERYWHERE, OPTIONS, gradients, tensors
 from tests.attention_oracle import oracle
 from tests.derived_bounds import judge, random
 from veriformer.impl import BACKENDS
@@ -94,7 +94,7 @@ def test_no_tensor_grows_faster_than_the_length(options, training):
     assert largest(2048) == 2 * largest(1024) == 4 * 2048 * 64 * 4
 
 
-@pytest.mark.parametrize("attention", BACKENDS.values(), ids=BACKENDS)
+@pytest.mark.parametrize("attention", EVERYWHERE.values(), ids=EVERYWHERE)
 @pytest.mark.parametrize(
     "options", [*OPTIONS.values(), {"dropout_p": 0.2, "training": True}], ids=[*OPTIONS, "dropout"]
 )
@@ -111,7 +111,7 @@ def test_shapes_without_numbers(attention, options):
         assert (got[name].shape, got[name].dtype) == (x.shape, x.dtype)
 
 
-@pytest.mark.parametrize("attention", BACKENDS.values(), ids=BACKENDS)
+@pytest.mark.parametrize("attention", EVERYWHERE.values(), ids=EVERYWHERE)
 @pytest.mark.parametrize(
     "options", [*OPTIONS.values(), {"dropout_p": 0.2, "training": True}], ids=[*OPTIONS, "dropout"]
 )

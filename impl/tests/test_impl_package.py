@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import veriformer.impl
-from tests.attention_calls import ATTENTIONS, OPTIONS, gradients, tensors
+from tests.attention_calls import ATTENTIONS, EVERYWHERE, OPTIONS, gradients, tensors
 from tests.derived_bounds import random
 from veriformer.impl import BACKENDS
 
@@ -37,7 +37,7 @@ def test_signatures_are_those_of_the_contract(name):
 
 
 def test_backends_share_one_signature_and_tell_themselves_apart():
-    assert set(BACKENDS) == {"reference", "tiled", "sdpa"}
+    assert set(BACKENDS) == {"reference", "tiled", "sdpa", "triton"}
     assert len({inspect.signature(attention) for attention in ATTENTIONS.values()}) == 1
     for name, attention in BACKENDS.items():
         assert f"`{name}`: " in attention.__doc__
@@ -86,7 +86,7 @@ def test_compiles_to_one_graph(name):
 
 
 @compiles
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", EVERYWHERE)
 @pytest.mark.parametrize("options", ["causal", "together"])
 def test_attention_compiles_to_one_graph(name, options):
     def function(q, k, v):

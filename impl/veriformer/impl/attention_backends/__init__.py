@@ -2,9 +2,11 @@
 
 from veriformer.impl.attention_backends import reference, sdpa, tiled
 from veriformer.impl.attention_backends.arguments import Attention
+from veriformer.impl.attention_backends.flash import triton
 
 BACKENDS: dict[str, Attention] = {
     "reference": reference.attention,
     "tiled": tiled.attention,
     "sdpa": sdpa.attention,
+    "triton": triton.attention,
 }

@@ -15,6 +15,7 @@ _SHIPPED: dict[str, tuple[str, str]] = {
     "impl:reference": ("veriformer.verify.targets.own", "reference"),
     "impl:tiled": ("veriformer.verify.targets.own", "tiled"),
     "impl:sdpa": ("veriformer.verify.targets.own", "sdpa"),
+    "impl:triton": ("veriformer.verify.targets.own", "triton"),
     "torch": ("veriformer.verify.targets.torch_functional", "TARGET"),
 }
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import veriformer.impl as default
 from veriformer.impl import BACKENDS
+from veriformer.impl.attention_backends.flash.availability import require
 
 
 def backend(name: str) -> SimpleNamespace:
@@ -17,3 +18,11 @@ def backend(name: str) -> SimpleNamespace:
 reference = backend("reference")
 tiled = backend("tiled")
 sdpa = backend("sdpa")
+
+
+def __getattr__(name: str) -> SimpleNamespace:
+    """Build ``triton`` only where its kernels can run. Raises UnavailableError, which says what they need."""
+    if name != "triton":
+        raise AttributeError(name)
+    require()
+    return backend(name)

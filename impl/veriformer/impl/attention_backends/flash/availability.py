@@ -20,7 +20,7 @@ def require(device: torch.device | None = None) -> None:
     """Raise `UnavailableError` unless kernels can run on `device`, or, for None, on any device at all."""
     if importlib.util.find_spec("triton") is None:
         raise UnavailableError("triton: expected the package, got none; install it with pip install 'veriformer[gpu]'")
-    if interpreting() or torch.cuda.is_available() and (device is None or device.type == "cuda"):
+    if interpreting() or (torch.cuda.is_available() and (device is None or device.type == "cuda")):
         return
     got = f"tensors on {device}" if device is not None and torch.cuda.is_available() else "none"
     advice = "move the tensors to a GPU, or set TRITON_INTERPRET=1 before Python starts to interpret on the CPU"

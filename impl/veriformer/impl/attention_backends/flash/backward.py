@@ -82,11 +82,7 @@ def _to_queries(
         n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
         EDGE, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED,
     )  # fmt: skip
-    if EDGE or MASKED:
-        dq = add_sloped_seen(dq, ds, k, seen)
-    else:
-        dq = add_sloped(dq, ds, k)
-    return dq
+    return add_sloped_seen(dq, ds, k, seen) if EDGE or MASKED else add_sloped(dq, ds, k)
 
 
 @triton.jit

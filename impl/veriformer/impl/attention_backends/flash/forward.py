@@ -38,10 +38,7 @@ def _attend(
         p = tl.where(kept(p, i, j, head, SEED, drop_p), p, 0.0)
     v = load_rows(V, cols, n_k, v_n, tl.arange(0, D_V), d_v, v_d, EDGE or PADDED, WIDEN)
     o = o * decay[:, None]
-    if EDGE or MASKED:
-        o = add_weighed_seen(o, p, v, seen)
-    else:
-        o = add_weighed(o, p, v)
+    o = add_weighed_seen(o, p, v, seen) if EDGE or MASKED else add_weighed(o, p, v)
     return o, m_new, l
 
 

@@ -12,13 +12,9 @@ import triton.language as tl
 def load_rows(x, rows, n, stride, cols, d, stride_d, CHECK: tl.constexpr, WIDEN: tl.constexpr):
     """Return `x[rows, cols]`, 0 beyond `n` rows and `d` columns if `CHECK`."""
     where = x + rows.to(tl.int64)[:, None] * stride + cols[None, :] * stride_d
-    if CHECK:
-        tile = tl.load(where, mask=(rows[:, None] < n) & (cols[None, :] < d), other=0.0)
-    else:
-        tile = tl.load(where)
-    if WIDEN:
-        tile = tile.to(tl.float32)
-    return tile
+    inside = (rows[:, None] < n) & (cols[None, :] < d)
+    tile = tl.load(where, mask=inside, other=0.0) if CHECK else tl.load(where)
+    return tile.to(tl.float32) if WIDEN else tile
 
 
 @triton.jit
