@@ -7,7 +7,7 @@ them. A suite that lets one of them through a check of a formula has checked not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,13 +48,61 @@ class _Replaced(torch.autograd.Function):
 def _filled(operation: Callable[..., Any], fill: Fill) -> Callable[..., Any]:
     def replaced(*arguments: Any, **options: Any) -> Any:
         with torch.no_grad():
-            right = operation(*arguments, **options)
-        sources = [x for x in (*arguments, *options.values()) if isinstance(x, Tensor)]
+            right = operation(*(x.right if isinstance(x, _Forgetful) else x for x in arguments), **options)
+        given = (*arguments, *options.values())
+        held = [x for mapping in given if isinstance(mapping, Mapping) for x in mapping.values()]
+        sources = [x for x in (*given, *held) if isinstance(x, Tensor)]
         if isinstance(right, Tensor):
             return _Replaced.apply(fill, right, *sources)  # type: ignore[no-untyped-call]
-        return [fill(x) for x in right[0]], fill(right[1])
+        return _spoiled(right, fill)
 
     return replaced
+
+
+def _spoiled(right: Any, fill: Fill) -> Any:
+    """Results that are no tensors: lists of them, floats, texts, and optimizers."""
+    if isinstance(right, list | tuple):
+        return type(right)(_spoiled(x, fill) for x in right)
+    if isinstance(right, float):
+        return fill(torch.tensor(right, dtype=torch.float64)).item()
+    if isinstance(right, bytes | str):
+        codes = fill(torch.zeros(len(right), dtype=torch.float64)).nan_to_num(nan=2.0).mul(100).long() % 128
+        return bytes(codes.tolist()) if isinstance(right, bytes) else "".join(map(chr, codes.tolist()))
+    if hasattr(right, "update"):
+        return _Forgetful(right, fill)
+    return fill(right) if isinstance(right, Tensor) else _Untrained(right, fill)
+
+
+class _Forgetful:
+    """A cache that shows something else than it holds."""
+
+    def __init__(self, right: Any, fill: Fill) -> None:
+        self.right = right
+        self.fill = fill
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.right, name)
+
+    def update(self, *rows: Tensor) -> tuple[Tensor, Tensor]:
+        k, v = self.right.update(*rows)
+        return self.fill(k), self.fill(v)
+
+
+class _Untrained:
+    """An optimizer that fills its parameters in the place of a step."""
+
+    def __init__(self, right: Any, fill: Fill) -> None:
+        self.right = right
+        self.fill = fill
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.right, name)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.right.param_groups:
+            for p in group["params"]:
+                p.copy_(self.fill(p))
 
 
 def _everywhere(fill: Fill) -> Callable[[], object]:

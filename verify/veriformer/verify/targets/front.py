@@ -52,7 +52,8 @@ def dress(claims: Mapping[str, Any] | None = None, /, **kernels: Kernel) -> Simp
 def _guarded(name: str, kernel: Kernel) -> Kernel:
     """Kernel: the contract's arguments, by position or name as the contract has them, with their defaults.
 
-    Our own implementation is called first, for what it refuses; random generators are put back as they were.
+    Our own implementation is called first, for what it refuses; random generators are put back as they were, and
+    iterators, which it would use up, are made into lists.
     """
     right = getattr(impl, name)
     signature = inspect.signature(right)
@@ -60,6 +61,7 @@ def _guarded(name: str, kernel: Kernel) -> Kernel:
     def operation(*arguments: Any, **options: Any) -> Any:
         bound = signature.bind(*arguments, **options)
         bound.apply_defaults()
+        bound.arguments.update({k: list(x) for k, x in bound.arguments.items() if isinstance(x, Iterator)})
         with torch.no_grad(), _kept(bound.arguments.get("generator")):
             right(*bound.args, **bound.kwargs)
         return kernel(*bound.args, **bound.kwargs)
@@ -247,6 +249,28 @@ def _attention(kernel: Kernel) -> Kernel:
     return attention
 
 
+def _cached_attention(kernel: Kernel) -> Kernel:
+    """Kernel: (q_new, k_new, v_new, cache, scale, softcap); rows that do not fit are refused by the cache."""
+
+    def cached_attention(
+        q_new: Tensor,
+        k_new: Tensor,
+        v_new: Tensor,
+        cache: Any,
+        *,
+        scale: float | None = None,
+        softcap: float | None = None,
+    ) -> Any:
+        checks.tensor("q_new", q_new)
+        _, _, n, _ = _check_heads(q_new, k_new, v_new)
+        if k_new.shape[2] != n:
+            checks.refuse("k_new", f"{n} rows, one for each query", k_new.shape[2], "give each new token both")
+        scale = None if scale is None else checks.number("scale", scale)
+        return kernel(q_new, k_new, v_new, cache, scale, _check_softcap(softcap))
+
+    return cached_attention
+
+
 def _check_heads(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
     for name, x in {"q": q, "k": k, "v": v}.items():
         if checks.tensor(name, x).ndim != 4:
@@ -312,4 +336,5 @@ _FRONTS: dict[str, Callable[[Kernel], Kernel]] = {
     "clip_grad_norm": _clip_grad_norm,
     "causal_mask": _causal_mask,
     "attention": _attention,
+    "cached_attention": _cached_attention,
 }

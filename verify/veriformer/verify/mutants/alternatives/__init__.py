@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from veriformer.verify.mutants.alternatives import attention, layers, scores
+from veriformer.verify.mutants.alternatives import attention, caches, heads, layers, scores
 from veriformer.verify.mutants.records import Variant
 
-VARIANTS: tuple[Variant, ...] = (*scores.VARIANTS, *layers.VARIANTS, *attention.VARIANTS)
+VARIANTS: tuple[Variant, ...] = (
+    *scores.VARIANTS,
+    *layers.VARIANTS,
+    *attention.VARIANTS,
+    *heads.VARIANTS,
+    *caches.VARIANTS,
+)

@@ -6,14 +6,19 @@ Every kernel is a correct base with one stage exchanged. What the bug was, where
 
 from __future__ import annotations
 
-from veriformer.verify.mutants.faults import attention, dropout, flash, layers, masks, scores
+from veriformer.verify.mutants.faults import attention, caches, dropout, flash, heads, layers, masks, scores
 from veriformer.verify.targets.front import Kernel
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    **scores.KERNELS,
-    **layers.KERNELS,
-    **masks.KERNELS,
-    **attention.KERNELS,
-    **dropout.KERNELS,
-    **flash.KERNELS,
-}
+_MODULES = (scores, layers, masks, attention, dropout, flash, heads, caches)
+
+
+def _merged() -> dict[str, dict[str, Kernel]]:
+    """One bug may be repeated on operations of several modules."""
+    merged: dict[str, dict[str, Kernel]] = {}
+    for module in _MODULES:
+        for identifier, kernels in module.KERNELS.items():
+            merged.setdefault(identifier, {}).update(kernels)
+    return merged
+
+
+KERNELS: dict[str, dict[str, Kernel]] = _merged()

@@ -11,7 +11,8 @@ from veriformer.verify.mutants.base.attention import Attention, Dense, Full, Pro
 from veriformer.verify.targets.front import AttentionOptions, Kernel
 
 
-def _model_width(q: Tensor, o: AttentionOptions) -> float:
+def model_width(q: Tensor, o: AttentionOptions) -> float:
+    """1 / √(H d_k), unless a scale is given."""
     return 1 / math.sqrt(q.shape[1] * q.shape[-1]) if o.scale is None else o.scale
 
 
@@ -27,7 +28,8 @@ def _uncapped(s: Tensor, c: float | None) -> Tensor:
     return s
 
 
-def _tiled(x: Tensor, H: int) -> Tensor:
+def tiled(x: Tensor, H: int) -> Tensor:
+    """Key heads one after the other, and again, in place of each beside its copies."""
     return x.repeat(1, H // x.shape[1], 1, 1)
 
 
@@ -69,12 +71,12 @@ def _normaliser_severed(t: Problem) -> Tensor:
 
 
 KERNELS: dict[str, dict[str, Kernel]] = {
-    "ATT-01": {"attention": Attention(scale=_model_width)},
+    "ATT-01": {"attention": Attention(scale=model_width)},
     "ATT-05": {"attention": Attention(join=_unpermuted)},
     "FA-13": {"attention": Attention(scale=_always_root)},
     "CAP-02": {"attention": Attention(core=Dense(cap=_wrong_product))},
     "CAP-03": {"attention": Attention(core=Dense(cap=_uncapped))},
-    "GQA-01": {"attention": Attention(heads=_tiled)},
+    "GQA-01": {"attention": Attention(heads=tiled)},
     "GQA-02": {"attention": Attention(heads=_along_sequence)},
     "MASK-11": {"attention": Attention(core=Dense(weighted=_plain_values))},
     "LIN-03": {"attention": Attention(core=_normaliser_severed)},
