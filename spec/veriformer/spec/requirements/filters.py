@@ -1,6 +1,6 @@
 """Requirements of what chooses tokens: top-k, top-p and greedy (document 003, section 12)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Requirement
 from veriformer.spec.requirements import families
 
 _TIED = ("https://github.com/vllm-project/vllm/pull/50979",)
@@ -106,13 +106,11 @@ TOP_P_FILTER = (
         "nothing left to sample",
         precedents=_EMPTY,
     ),
-    families.law(
+    families.contract_case(
         "top_p_filter",
         "all",
-        "At $p = 1$ every token stays.",
-        "The same exactly, also where probabilities underflow.",
+        "At $p = 1$ every token stays, also one whose probability underflows.",
         "tokens lost at p = 1",
-        kind=Kind.EQUATION,
     ),
     families.law(
         "top_p_filter",

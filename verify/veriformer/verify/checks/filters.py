@@ -14,12 +14,15 @@ from veriformer.spec.softmax import softmax
 from veriformer.verify.checks.agreement import agrees, has_form
 from veriformer.verify.checks.family import check
 from veriformer.verify.operation import over_float64
-from veriformer.verify.operations.filters import GREEDY, draw_logits, draw_p, undecided
+from veriformer.verify.operations.filters import GREEDY, TOP_K_FILTER, TOP_P_FILTER, draw_logits, draw_p, undecided
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, seeds, sizes, widths
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 Options = Callable[[Trial, torch.Tensor], dict[str, Any]]
+
+
+_FILTERS = {operation.name: operation for operation in (TOP_K_FILTER, TOP_P_FILTER)}
 
 
 def _rng(trial: Trial) -> np.random.Generator:
@@ -46,9 +49,10 @@ def _tied(trial: Trial) -> torch.Tensor:
 
 
 def _filtered(trial: Trial, arguments: Arguments, what: str = "the result") -> Observation:
-    """The result, of the right form, with every score as it was given or −∞, and one at least that was kept."""
-    z, y = arguments["logits"], trial.call(arguments).result
-    has_form(trial, y, tuple(z.shape), trial.dtype, what)
+    """The result, which agrees with the formula and holds every score as it was given or −∞, one of them at least."""
+    z, outcome = arguments["logits"], trial.call(arguments)
+    y, operation = outcome.result, _FILTERS[trial.operation]
+    agrees(trial, operation, arguments, outcome, operation.exact(trial, arguments, sharp=False))
     e, given = y.expression, literal(z)
     same = bool(((y.value == z) | (y.value == -torch.inf)).all())
     trial.require(same, f"{what} holds a score that was not given", f"bool((({e} == {given}) | ({e} == -inf)).all())")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from veriformer.verify.checks.agreement import has_form
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import alive, constant, equal, total
 from veriformer.verify.checks.losses import interpolated
@@ -48,6 +49,7 @@ def _relabelling(trial: Trial) -> None:
     order = np.random.default_rng(trial.draw(seeds())).permutation(base["num_classes"])
     renamed = {**base, "target": ids(np.argsort(order)[base["target"].numpy()])}
     a, b = trial.call(base).result, trial.call(renamed).result
+    has_form(trial, a, (*base["target"].shape, base["num_classes"]), trial.dtype)
     moved = Observation(a.value[..., order.tolist()], f"{a.expression}[..., {order.tolist()!r}]")
     reference = _exact(trial, renamed)
     equal(trial, moved, b, reference, reference, "labels of renamed classes")

@@ -63,6 +63,9 @@ def _order(trial: Trial) -> None:
     }
     reference, p = _exact(trial, a), trial.call(a).result
     alive(trial, p, reference, "probabilities")
+    inside = bool(((p.value >= 0) & (p.value <= 1)).all())
+    said = f"bool((({p.expression} >= 0) & ({p.expression} <= 1)).all())"
+    trial.require(inside, "a probability is outside [0, 1]", said)
     order = np.argsort(a["logits"].double().numpy(), axis=-1)
     low, high = order[:, :-1], order[:, 1:]
     bound = np.take_along_axis(reference.bound, low, -1) + np.take_along_axis(reference.bound, high, -1)
