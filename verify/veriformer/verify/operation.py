@@ -57,13 +57,15 @@ class Operation:
 
     name: as in the contract. draw: arguments with every option that is admitted; ordinary: the plainest call.
     formulas, vjps: the spec's first. The others are equal to it over the reals and computed otherwise; what rounding
-    may do to them a correct implementation may do too: the bound of a judgement is the largest of theirs.
+    may do to them a correct implementation may do too: the bound of a judgement is the largest of theirs. They may give
+    nothing for a call in which their bounds are no larger.
     inputs: arguments that have a gradient. reading: claimed conventions as further arguments of the formulas.
     parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
     refusals: calls that must be refused. part: a call, one that computes a part of it alone, and by ``"result"`` and by
     argument where that part lies. changes: a call, and the same with one argument changed, by what was changed.
     bulk: arguments with enough entries to tell how large rounding errors are on average. long: axes longer than a tile.
-    dtypes: record names of the formats in which the operation is judged. sharp: whether fp64 is judged by the exact
+    dtypes: record names of the formats in which the operation is judged. forms: those in which purity, layout, refusals
+    and the like are, which seldom depend on the format. sharp: whether fp64 is judged by the exact
     oracle; where that takes too long, float64 serves, with bounds that are a few roundoffs wider.
     A result that is no tensor has no formulas: checks of its own say what it must be.
     """
@@ -82,6 +84,7 @@ class Operation:
     reading: Callable[[Claims], dict[str, Any]] = _nothing
     parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
     result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
+    forms: tuple[str, ...] = dtypes.NAMES
     dtypes: tuple[str, ...] = dtypes.NAMES
     sharp: bool = True
 
@@ -123,6 +126,8 @@ class Operation:
         for index, form in enumerate(forms):
             xp = trial.xp if sharp and self.sharp and index == 0 else over_float64(trial.dtype_name)
             values = evaluate(form, xp, self.lift(trial, arguments, xp))
+            if index and not values:
+                continue
             found = (
                 [_wider(r, xp, x) for r, x in zip(found, values, strict=True)]
                 if index

@@ -22,7 +22,7 @@ def used_optimizer(target, params, lr, *, optimizer, grads=(), missing=(), zeroe
         return make(params, lr, **options)
     params = [p.detach().requires_grad_() for p in params]
     trainer = make(iter(params) if lazily else params, lr, **options)
-    values, kept = [[] for _ in params], [[] for _ in params]
+    values, kept = [[] for _ in params], [[] for _ in params]  # type: ignore[var-annotated]
     for t in range(len(grads[0])):
         if t in resumed:
             saved = deepcopy(trainer.state_dict())
@@ -59,14 +59,15 @@ def used_schedule(target, step, *, schedule, **options):  # type: ignore[no-unty
     return torch.tensor(found, dtype=torch.float64)
 
 
-def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=Ellipsis, counted="int", lazily=False):  # type: ignore[no-untyped-def]  # fmt: skip
+def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=len, counted="int", lazily=False):  # type: ignore[no-untyped-def]  # fmt: skip
     """Take the gradients of Σ (x · w + b − y)² per token, and each ``grad`` afterwards, which was 7 before.
 
     params: w [d], b, and others that have no part in it. micro_batches: rows [x, y], [tokens, d + 1] each. counted:
     whether the count comes as an int or a tensor. lazily: micro-batches come from a generator.
     """
-    if loss_fn is not Ellipsis or params is None or micro_batches is None:
-        return target.accumulate_gradients(loss_fn, params, micro_batches)
+    if loss_fn is not len or params is None or micro_batches is None:
+        leaves = params and [p.detach().requires_grad_() for p in params]
+        return target.accumulate_gradients(loss_fn, leaves, micro_batches)
     w, b, *_ = params = [p.detach().requires_grad_() for p in params]
     for p in params:
         p.grad = torch.full_like(p, 7.0)

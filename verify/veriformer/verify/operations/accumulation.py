@@ -41,7 +41,7 @@ def draw_accumulation(trial: Trial) -> Arguments:
     counts = trial.draw(st.lists(sizes(0, 5), min_size=0, max_size=5))
     d = params[0].shape[0]
     rows = kind.array(sum(counts) + 1, d + 1)[:-1] * kind.rng.choice([1.0, 3.0])
-    batches = list(trial.tensor(rows).split(counts)) if counts else []
+    batches = torch.split(trial.tensor(rows), counts) if counts else ()
     a: dict[str, Any] = {"params": params, "micro_batches": [batch.clone() for batch in batches]}
     return a | trial.draw(option("counted", None, "tensor")) | trial.draw(option("lazily", None, True))
 

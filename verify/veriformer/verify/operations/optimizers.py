@@ -116,10 +116,11 @@ def _parts(outcome: Outcome, arguments: Arguments) -> list[Observation]:
 
 def _refusals(name: str, options: Mapping[str, tuple[Any, ...]]) -> Callable[[Trial], Iterator[Refusal]]:
     def refusals(trial: Trial) -> Iterator[Refusal]:
-        good = {"params": [trial.tensor([1.0, 2.0])], "lr": 0.1, "optimizer": name}
+        p = trial.tensor([1.0, 2.0])
+        good: Arguments = {"params": [p], "lr": 0.1, "optimizer": name}
         yield Refusal("no parameters", {**good, "params": []}, ("params",))
         yield Refusal("None for the parameters", {**good, "params": None}, ("params",))
-        yield Refusal("None among the parameters", {**good, "params": [*good["params"], None]}, ("params",))
+        yield Refusal("None among the parameters", {**good, "params": [p, None]}, ("params",))
         for key, bad in {"lr": (-0.1, None, True, float("nan")), **options}.items():
             for value in bad:
                 yield Refusal(f"{key} = {value!r}", {**good, key: value}, (key,))
@@ -159,12 +160,12 @@ def _eps_place(claims: Claims) -> dict[str, Any]:
     return {"eps_place": claims.convention("adam.eps")}
 
 
-def _record(name: str, draw: Callable[[Trial], Arguments], formula: Formula, **rest: Any) -> Operation:
+def _record(name: str, draw: Callable[[Trial], Arguments], *forms: Formula, **rest: Any) -> Operation:
     return Operation(
         name=name,
         draw=draw,
         ordinary=_ordinary(name),
-        formulas=(formula,),
+        formulas=forms,
         parts=_parts,
         dtypes=("fp64", "fp32"),
         sharp=False,
@@ -183,6 +184,7 @@ SGD_MOMENTUM = _record(
     "sgd_momentum",
     draw_sgd_momentum,
     formulas.sgd_momentum,
+    formulas.sgd_by_differences,
     refusals=_refusals("sgd_momentum", {"beta": (1.0, -0.1, 2.0, None, True, float("nan"))}),
     changes=_changes("sgd_momentum", beta=(0.5, 0.75)),
     reading=_first_velocity,
@@ -192,6 +194,7 @@ ADAM = _record(
     "adam",
     draw_adam,
     formulas.adam,
+    formulas.adam_by_differences,
     refusals=_refusals("adam", _ADAM),
     changes=_changes("adam", **_ADAM_CHANGES),
     reading=_eps_place,
@@ -200,6 +203,7 @@ ADAMW = _record(
     "adamw",
     draw_adamw,
     formulas.adamw,
+    formulas.adamw_by_differences,
     refusals=_refusals("adamw", _ADAM),
     changes=_changes("adamw", **_ADAM_CHANGES),
     reading=_eps_place,

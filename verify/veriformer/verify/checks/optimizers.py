@@ -1,0 +1,203 @@
+"""Laws that tell one optimizer from another: closed forms, bounds and scales of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.spec.arithmetic import Rounded
+from veriformer.verify.checks.agreement import agrees
+from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import between, constant, equal
+from veriformer.verify.checks.training import of_steps, options_of, picked
+from veriformer.verify.judge import Floats, Reference
+from veriformer.verify.operation import Operation, over_float64
+from veriformer.verify.operations.optimizers import ADAM, ADAMW, GRADIENT_DESCENT, SGD_MOMENTUM, moderate
+from veriformer.verify.strategies import choice, option, sizes, values
+from veriformer.verify.trial import Arguments, Trial
+
+Law = Callable[[Rounded, Mapping[str, Any], int], Any]
+"""From the arithmetic, the lifted arguments and a parameter to what that parameter is in the end."""
+
+
+def _ends(operation: Operation, trial: Trial, arguments: Arguments, law: Law) -> None:
+    """Judge the end of a run by a law, within the bound of the law and that of the run."""
+    xp = over_float64(trial.dtype_name)
+    lifted = operation.lift(trial, arguments, xp)
+    outcome = trial.call(arguments)
+    references = operation.exact(trial, arguments)
+    for i, (observed, run) in enumerate(zip(operation.parts(outcome, arguments), references, strict=True)):
+        exact, bound = xp.judgeable(law(xp, lifted, i))
+        last = of_steps(run, -1)
+        trial.judge(picked(observed, -1), Reference(exact, bound + last.bound), f"the end of parameter {i}")
+
+
+def _sum(trial: Trial) -> None:
+    arguments = options_of(GRADIENT_DESCENT.draw(trial))
+    _ends(GRADIENT_DESCENT, trial, arguments, lambda xp, a, i: a["params"][i] - xp.sum(a["grads"][i], axis=0) * a["lr"])
+
+
+def _closed_form(trial: Trial) -> None:
+    arguments = options_of(SGD_MOMENTUM.draw(trial))
+    beta, T = arguments.get("beta", 0.9), len(arguments["grads"][0])
+    spent = np.array([1 - float(beta) ** (T - i) for i in range(T)])
+    if trial.claims.convention("sgd.first_velocity") == "gradient":
+        spent[0] /= 1 - beta
+
+    def law(xp: Rounded, a: Mapping[str, Any], i: int) -> Any:
+        weights = spent.reshape(-1, *[1] * (a["grads"][i].ndim - 1))
+        return a["params"][i] - xp.sum(a["grads"][i] * xp.asarray(weights), axis=0) * a["lr"]
+
+    _ends(SGD_MOMENTUM, trial, arguments, law)
+
+
+def _adaptive(trial: Trial, operation: Operation, *, decay: bool, steps: int = 8) -> dict[str, Any]:
+    """A run of two parameters with gradients that are nowhere near zero."""
+    rng = trial.draw(values()).rng
+    T = trial.draw(sizes(1, steps))
+    params = [trial.tensor(rng.choice([0.0, 1.0]) * rng.standard_normal(shape)) for shape in ((2,), (3, 1))]
+    grads = [moderate(trial, (T, *p.shape), rng) for p in params]
+    a: dict[str, Any] = {"params": params, "lr": trial.draw(choice(0.125, 0.1, 1e-3)), "optimizer": operation.name}
+    a |= {"grads": grads, **trial.draw(option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.95, 0.9)))}
+    if decay and trial.draw(choice(True, False)):
+        return a
+    return a | {"weight_decay": 0.0}
+
+
+def _constant_gradient(operation: Operation) -> Callable[[Trial], None]:
+    def body(trial: Trial) -> None:
+        a = _adaptive(trial, operation, decay=False)
+        size = 10.0 ** trial.draw(choice(0, -4, -2, 3))
+        a["grads"] = [trial.tensor(size * g[:1].double()).expand(g.shape).contiguous() for g in a["grads"]]
+        a |= trial.draw(option("eps", None, 0.0, 1e-3, 0.5))
+        beta = a.get("betas", (0.9, 0.999))[1]
+
+        def law(xp: Rounded, lifted: Mapping[str, Any], i: int) -> Any:
+            theta, g = lifted["params"][i], lifted["grads"][i][0]
+            for t in range(len(a["grads"][0])):
+                theta = theta - _step(xp, g, a.get("eps", 1e-8), beta ** (t + 1), lifted["eps_place"]) * a["lr"]
+            return theta
+
+        _ends(operation, trial, a, law)
+
+    return body
+
+
+def _step(xp: Rounded, g: Any, eps: float, unseen: float, place: str) -> Any:
+    """One step in units of the learning rate: g / (|g| + ε), or with ε where it is claimed to be."""
+    if place == "inside":
+        return g / xp.sqrt(g * g + eps)
+    return g / (abs(g) + (eps / (1 - unseen) ** 0.5 if place == "hat" else eps))
+
+
+def _scale(operation: Operation) -> Callable[[Trial], None]:
+    def body(trial: Trial) -> None:
+        a = _adaptive(trial, operation, decay=operation is ADAMW)
+        c, eps = 2.0 ** trial.draw(choice(4, -7, 10, 1)), trial.draw(choice(0.0, 2.0**-10, 1.0))
+        squared = trial.claims.convention("adam.eps") == "inside"
+        b = {**a, "grads": [g * c for g in a["grads"]], "eps": eps * (c * c if squared else c)}
+        a["eps"] = eps
+        runs = [operation.parts(trial.call(x), x) for x in (a, b)]
+        references = [operation.exact(trial, x) for x in (a, b)]
+        for one, other, of_one, of_other in zip(*runs, *references, strict=True):
+            equal(trial, one, other, of_one, of_other, f"steps for gradients {c:g} times as large")
+
+    return body
+
+
+def steps_taken(run: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    """How far each step went, in float64."""
+    return torch.diff(run.double(), dim=0, prepend=start.double()[None])
+
+
+def _step_bound(operation: Operation) -> Callable[[Trial], None]:
+    def body(trial: Trial) -> None:
+        a = _adaptive(trial, operation, decay=False) | {"eps": 1e-8}
+        rng = trial.draw(values()).rng
+        a["betas"] = trial.draw(choice((0.9, 0.999), (0.5, 0.75), (0.9, 0.9), (0.0, 0.99)))
+        a["params"] = [trial.tensor(3.0 + rng.random(p.shape)) for p in a["params"]]
+        a["grads"] = [trial.tensor(g.double() * 10.0 ** rng.choice([-5.0, 0.0, 4.0], g.shape)) for g in a["grads"]]
+        limits = a["lr"] * _longest(a["betas"], len(a["grads"][0]))
+        references = operation.exact(trial, a)
+        for p, observed, run in zip(a["params"], operation.parts(trial.call(a), a), references, strict=True):
+            limit = np.array(np.broadcast_to(limits.reshape(-1, *[1] * p.ndim), run.exact.shape))
+            slack = run.bound + np.concatenate([np.zeros((1, *p.shape)), run.bound[:-1]])
+            x = trial.observe(steps_taken, observed, constant(p))
+            between(trial, x, -limit, limit, slack, "a step")
+
+    return body
+
+
+def _longest(betas: tuple[float, float], T: int) -> Floats:
+    """The longest steps 1 to T in units of the learning rate, computed in float64 and so a little longer."""
+    (beta_1, beta_2), k = betas, np.arange(T)
+    ratios = ((1 - beta_1) * beta_1**k) ** 2 / ((1 - beta_2) * beta_2**k)
+    longest = np.sqrt(np.cumsum(ratios) * (1 - beta_2 ** (k + 1))) / (1 - beta_1 ** (k + 1))
+    return np.asarray(longest * (1 + 2.0**-40))
+
+
+def _eps(operation: Operation) -> Callable[[Trial], None]:
+    def body(trial: Trial) -> None:
+        a = _adaptive(trial, operation, decay=False, steps=3)
+        eps = trial.draw(choice(0.25, 1e-3, 1e-6))
+        a |= {"eps": eps, "params": [torch.zeros_like(p) for p in a["params"]]}
+        a["grads"] = [trial.tensor(eps * g.double()) for g in a["grads"]]
+        agrees(trial, operation, a, trial.call(a), operation.exact(trial, a))
+
+    return body
+
+
+def _l2(trial: Trial) -> None:
+    rng = trial.draw(values()).rng
+    p, g = (trial.tensor(rng.integers(1, 9, 4) * rng.choice([-0.25, 0.25], 4)) for _ in range(2))
+    decay = trial.draw(choice(0.5, 2.0, 0.25))
+    a = {"params": [p], "lr": 0.125, "optimizer": "adam", "eps": 0.25}
+    decayed = {**a, "grads": [g[None]], "weight_decay": decay}
+    pulled = {**a, "grads": [(g + decay * p)[None]]}
+    one, other = (ADAM.parts(trial.call(x), x)[0] for x in (decayed, pulled))
+    of_one, of_other = (ADAM.exact(trial, x)[0] for x in (decayed, pulled))
+    equal(trial, one, other, of_one, of_other, "a first step with decay")
+
+
+def _decay(trial: Trial) -> None:
+    a = _adaptive(trial, ADAMW, decay=False)
+    rng = trial.draw(values()).rng
+    a |= {"grads": [torch.zeros_like(g) for g in a["grads"]], "weight_decay": trial.draw(choice(0.5, 0.01, 2.0))}
+    a["params"] = [trial.tensor(rng.standard_normal(p.shape) + 2.0) for p in a["params"]]
+
+    def law(xp: Rounded, lifted: Mapping[str, Any], i: int) -> Any:
+        theta = lifted["params"][i]
+        for _ in range(len(a["grads"][0])):
+            theta = theta * (1 - xp.asarray(a["lr"]) * a["weight_decay"])
+        return theta
+
+    _ends(ADAMW, trial, a, law)
+
+
+def _first_velocity(trial: Trial) -> None:
+    a = options_of(SGD_MOMENTUM.draw(trial))
+    a |= {"beta": trial.draw(choice(0.9, 0.5, 0.99)), "params": [torch.zeros_like(p) for p in a["params"]]}
+    a["grads"] = [moderate(trial, (2, *p.shape), trial.draw(values()).rng) for p in a["params"]]
+    agrees(trial, SGD_MOMENTUM, a, trial.call(a), SGD_MOMENTUM.exact(trial, a))
+
+
+def _of_both(law: str, body: Callable[[Operation], Callable[[Trial], None]], **options: Any) -> tuple[Any, ...]:
+    return tuple(check(f"{operation.name}.{law}", body(operation), **options) for operation in (ADAM, ADAMW))
+
+
+_TWO = {"dtypes": ("fp64", "fp32"), "effort": 0.5}
+
+CHECKS = (
+    check("gradient_descent.sum", _sum, **_TWO),
+    check("sgd_momentum.closed_form", _closed_form, **_TWO),
+    check("sgd_momentum.first_velocity", _first_velocity, **_TWO, convention="sgd.first_velocity"),
+    *_of_both("constant_gradient", _constant_gradient, **_TWO),
+    *_of_both("scale", _scale, **_TWO),
+    *_of_both("step_bound", _step_bound, **_TWO),
+    *_of_both("eps", _eps, **_TWO, convention="adam.eps"),
+    check("adam.l2", _l2, **_TWO),
+    check("adamw.decay", _decay, **_TWO),
+)
