@@ -3,7 +3,9 @@
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.catalogue import Check
 from veriformer.verify.checks import (
+    accumulation,
     accuracy,
+    activations,
     attention_dropout,
     attention_edges,
     attention_laws,
@@ -16,10 +18,14 @@ from veriformer.verify.checks import (
     caches,
     calibrations,
     clipping,
+    dropout,
+    embeddings,
     equation,
+    experts,
     filters,
     forms_of_call,
     heads,
+    initialisation,
     linear,
     losses,
     masked_lm,
@@ -28,14 +34,21 @@ from veriformer.verify.checks import (
     models_causal,
     models_source,
     models_training,
+    networks,
     norms,
+    optimizers,
     perplexities,
+    positions,
     purity,
     refusal,
+    rotary,
+    schedules,
     scores,
     sensitivity,
     smoothing,
+    squares,
     temperatures,
+    training,
     unigram,
 )
 
@@ -46,13 +59,19 @@ _HEADS = (heads, linear, caches, cached, blocks)
 _MODELS = (models, models_causal, models_source, models_training)
 _DECISIONS = (smoothing, temperatures, calibrations, masked_lm)
 _GENERATION = (filters, beams, bpe, unigram)
+_TRAINING = (training, optimizers, schedules, accumulation)
+_LAYERS = (squares, activations, networks, experts, dropout, initialisation, embeddings)
+_POSITIONS = (rotary, positions)
 _BY_SLUG: dict[str, Check] = {
     check.requirement.slug: check
     for module in (
         *_FAMILIES,
         *_LAWS,
         *_ATTENTION,
+        *_TRAINING,
         *_HEADS,
+        *_LAYERS,
+        *_POSITIONS,
         *_MODELS,
         *_DECISIONS,
         *_GENERATION,

@@ -34,12 +34,19 @@ def over(
         Check(
             requirement=requirement(f"{operation.name}.{family}"),
             body=bound(operation),
-            dtypes=tuple(name for name in dtypes if name in operation.dtypes),
+            dtypes=tuple(name for name in dtypes if name in _formats(operation, family)),
             **options,
         )
         for operation in operations
         if f"{operation.name}.{family}" in _SLUGS
     )
+
+
+_FORMS = ("purity", "layout", "batch", "sensitivity", "numpy_numbers", "refusal", "refusal_names_argument")
+
+
+def _formats(operation: Operation, family: str) -> tuple[str, ...]:
+    return tuple(name for name in operation.dtypes if family not in _FORMS or name in operation.forms)
 
 
 def check(slug: str, body: Callable[[Trial], None], **options: Any) -> Check:

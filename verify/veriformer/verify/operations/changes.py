@@ -1,11 +1,16 @@
-"""Small changes of tensors, to see that they matter."""
+"""Tensors of one call together, and small changes of them, to see that they matter."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 
+from veriformer.verify.strategies import Values, values
 from veriformer.verify.trial import Trial
+
+_MILD = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "small")
 
 
 def nudged(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
@@ -16,3 +21,10 @@ def nudged(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Ten
         old = float(changed[place]) if changed[place].isfinite() else 0.0
         changed[place] = float(trial.tensor(-old - 1.5 if old > 0 else 1.5 - old))
     return changed
+
+
+def several(trial: Trial, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
+    """Tensors of these shapes: the first of one kind, the others of another, each with a seed of its own."""
+    first, others = trial.draw(values(_MILD)), trial.draw(values(_MILD))
+    kinds = [first, *(Values(others.kind, (others.seed + i) % 2**32) for i in range(1, len(shapes)))]
+    return {name: trial.tensor(kind.array(*shape)) for (name, shape), kind in zip(shapes.items(), kinds, strict=True)}

@@ -1,0 +1,53 @@
+"""Requirements of dropout (equations 46 and 47)."""
+
+from veriformer.spec.requirements import families
+
+_CHANCE = "The same but for one run in 1e9."
+
+DROPOUT = (
+    families.contract("dropout", ("46",)),
+    families.equation(
+        "dropout",
+        ("46",),
+        "Outside training, and with $p = 0$, the result is $x$; with $p = 1$ it is zero.",
+    ),
+    families.gradient("dropout", ("46",), "The gradient is the cotangent outside training, and zero with $p = 1$."),
+    families.purity("dropout"),
+    families.layout("dropout"),
+    *families.refusals("dropout", "No tensor, probabilities outside [0, 1], also outside training, and bad flags."),
+    families.numpy_numbers("dropout"),
+    families.law(
+        "dropout",
+        "scale",
+        "In training, which is the default, each entry is 0 or $x / (1 - p)$, and the gradient goes through the same "
+        "mask: it is 0 where the entry was dropped and $g / (1 - p)$ where it was kept.",
+        "The mask is read from the result; under it result and gradient are within their bounds.",
+        "wrong scale",
+        equations=("46", "47"),
+    ),
+    families.law(
+        "dropout",
+        "rate",
+        "Each entry is kept with probability $1 - p$.",
+        f"{_CHANCE} The share of kept entries is judged by Chernoff's bound.",
+        "wrong rate",
+        equations=("46",),
+    ),
+    families.law(
+        "dropout",
+        "independence",
+        "Entries are dropped one by one, each independently of all others.",
+        f"{_CHANCE} Pairs at several distances along each axis are kept alike as often as chance has it.",
+        "entries dropped together",
+        equations=("46",),
+    ),
+    families.law(
+        "dropout",
+        "generator",
+        "Equal states of the generator, or of PyTorch's global one, give equal masks for equal shapes, whether or not "
+        "gradients are asked for; a state that has moved on gives another mask.",
+        f"{_CHANCE}",
+        "mask not reproducible",
+        equations=("46",),
+    ),
+)

@@ -1,0 +1,67 @@
+"""Requirements of the mixture of experts (document 003, section 8)."""
+
+from veriformer.spec.requirements import families
+
+_OPERATION = "mixture_of_experts"
+
+MIXTURE_OF_EXPERTS = (
+    families.contract(_OPERATION),
+    families.equation(
+        _OPERATION,
+        (),
+        r"$y = \sum_{e \in T} p_e E_e(x)$ over the `top_k` experts $T$ with the highest scores $x R$, with $p$ the "
+        "softmax of those scores alone, and $E_e$ a feed-forward network with the exact GELU.",
+    ),
+    families.gradient(
+        _OPERATION,
+        (),
+        "The gradient goes through the gates and the chosen experts; through the choice there is none, and experts "
+        "that no token chose get zero.",
+    ),
+    families.purity(_OPERATION),
+    families.layout(_OPERATION),
+    *families.refusals(
+        _OPERATION,
+        "No tensor, weights that do not fit one another, mixed dtypes, and `top_k` below 1 or above the number of "
+        "experts are refused.",
+    ),
+    families.batch(_OPERATION, "Tokens are independent, without a capacity: each can be computed alone."),
+    families.sensitivity(_OPERATION),
+    families.numpy_numbers(_OPERATION),
+    families.accuracy(_OPERATION),
+    families.law(
+        _OPERATION,
+        "identical_experts",
+        "Experts that are all the same answer as one alone: the gates of the chosen sum to 1, whoever they are.",
+        "The same within the sum of the bounds of the mixture and of the network alone.",
+        "gates not renormalised",
+    ),
+    families.law(
+        _OPERATION,
+        "permutation",
+        "Experts have no order where no scores tie: permuting them, with the columns of the router, changes nothing.",
+        "The same within the sum of both bounds.",
+        "misrouted tokens",
+    ),
+    families.law(
+        _OPERATION,
+        "ties",
+        "Of equal scores the lower experts are chosen.",
+        "For scores that the dtype computes exactly, result and gradients are within the bounds of that choice.",
+        "wrong choice of experts",
+    ),
+    families.law(
+        _OPERATION,
+        "unchosen",
+        "What an expert holds that no token chose changes nothing, and its gradient is zero.",
+        "The result is the same within the sum of both bounds; the gradient is zero exactly.",
+        "mixed in unchosen experts",
+    ),
+    families.law(
+        _OPERATION,
+        "choice",
+        "The experts with the highest scores are asked, for scores of any kind.",
+        "The same where rounding cannot change the choice.",
+        "wrong choice of experts",
+    ),
+)

@@ -1,0 +1,129 @@
+"""Laws of networks of two layers: the MLP, the feed-forward network with its dropout, and SwiGLU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.checks.agreement import agrees, gradients_agree
+from veriformer.verify.checks.chance import share
+from veriformer.verify.checks.equation import draw_cotangent
+from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import constant, equal
+from veriformer.verify.checks.squares import multiplied
+from veriformer.verify.judge import Reference
+from veriformer.verify.operation import Operation
+from veriformer.verify.operations import FEED_FORWARD, MLP, SWIGLU
+from veriformer.verify.operations.networks import WEIGHTS, gated, network
+from veriformer.verify.script import Seed
+from veriformer.verify.strategies import choice, option, seeds, sizes, values
+from veriformer.verify.trial import Arguments, Observation, Trial, array
+
+
+def _judged(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[Observation, Reference]:
+    reference = operation.exact(trial, arguments, sharp=False)[0]
+    outcome = trial.call(arguments)
+    agrees(trial, operation, arguments, outcome, [reference])
+    return outcome.result, reference
+
+
+def _hidden_order(operation: Operation, trial: Trial) -> None:
+    d, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 6)), trial.draw(sizes(1, 4))
+    a: dict[str, Any] = (gated if operation is SWIGLU else network)(trial, (trial.draw(sizes(1, 3)),), d, f, o)
+    order = torch.as_tensor(trial.draw(values()).rng.permutation(f))
+    columns, rows = (("w_gate", "w_up"), ("w_down",)) if operation is SWIGLU else (("w1", "b1"), ("w2",))
+    moved = {name: a[name][..., order] for name in columns} | {name: a[name][order] for name in rows}
+    first, of_first = _judged(trial, operation, a)
+    second, of_second = _judged(trial, operation, {**a, **moved})
+    equal(trial, first, second, of_first, of_second, "hidden units in another order")
+
+
+def _homogeneous(trial: Trial) -> None:
+    a: dict[str, Any] = network(trial, (trial.draw(sizes(1, 3)),), 3, 5, trial.draw(sizes(1, 4)))
+    a |= {
+        "b1": torch.zeros_like(a["b1"]),
+        "b2": torch.zeros_like(a["b2"]),
+        **trial.draw(option("activation", None, "relu")),
+    }
+    factor = trial.draw(choice(2.0, 0.5, 8.0))
+    first, of_first = _judged(trial, MLP, a)
+    second, of_second = _judged(trial, MLP, {**a, "x": factor * a["x"]})
+    grown = trial.observe(multiplied, first, constant(torch.tensor(factor, dtype=torch.float64)))
+    there = Reference(of_first.exact * factor, of_first.bound * factor)
+    equal(trial, grown, second, there, of_second, "a scaled input without biases")
+
+
+def _range(operation: Operation, trial: Trial) -> None:
+    """Hidden values of 1e5 and more, all positive, and a result that fp16 holds."""
+    rng = trial.draw(values()).rng
+    d, f, o = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
+    signs = rng.choice([-1.0, 1.0], d)
+    x, down = signs * rng.integers(200, 256, (2, d)), rng.choice([-1.0, 1.0], o) * rng.uniform(0.5, 1.0, (f, o)) / 256
+    if operation is SWIGLU:
+        gate, up = (signs[:, None] * rng.uniform(1.5, 2, (d, f)) for _ in range(2))
+        weights = {"w_gate": gate, "w_up": up, "w_down": down}
+    else:
+        w1 = signs[:, None] * rng.integers(300, 400, (d, f))
+        weights = {"w1": w1, "b1": np.zeros(f), "w2": down, "b2": np.ones(o)}
+    arguments = {name: trial.tensor(value) for name, value in {"x": x, **weights}.items()}
+    activation = {} if operation is SWIGLU else trial.draw(option("activation", None, "relu", "gelu"))
+    _judged(trial, operation, {**arguments, **activation})
+
+
+def sums(a: torch.Tensor, b: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
+    """a + b − both in float64."""
+    return a.double() + b.double() - both.double()
+
+
+def _value_linear(trial: Trial) -> None:
+    d, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(1, 5)), trial.draw(sizes(1, 4))
+    a: dict[str, Any] = gated(trial, (trial.draw(sizes(1, 3)),), d, f, o)
+    rng = trial.draw(values()).rng
+    ups = [trial.tensor(rng.integers(-6, 7, (d, f)) / 4) for _ in range(2)]
+    found = [_judged(trial, SWIGLU, {**a, "w_up": up}) for up in (*ups, ups[0] + ups[1])]
+    bound = sum(reference.bound for _, reference in found) * (1 + 2.0**-50)
+    size = max(float(np.abs(reference.exact).max()) for _, reference in found)
+    law = Reference(np.zeros(np.shape(bound)), np.asarray(bound + 2.0**-50 * size), scale=size, constant=True)
+    trial.judge(trial.observe(sums, *(y for y, _ in found)), law, "results for two values less that for their sum")
+
+
+def kept_share(y: torch.Tensor) -> torch.Tensor:
+    """The share of entries that are not 0."""
+    return (y != 0).double().mean()
+
+
+def _dropout(trial: Trial) -> None:
+    """One call shows the mask through a diagonal output layer; another, of equal shapes and state, is judged by it."""
+    p = trial.draw(choice(0.4, 0.25, 0.7, 1.0))
+    n, d, f = trial.draw(choice(30, 50)), 3, trial.draw(choice(7, 12))
+    a: dict[str, Any] = network(trial, (n,), d, f, f)
+    a |= {"b1": a["b1"] + 8.0, "x": a["x"] / 8.0}
+    options = {"dropout_p": p, "training": True, "generator": Seed(trial.draw(seeds()))}
+    options |= trial.draw(option("activation", None, "sigmoid", "tanh"))
+    diagonal = {"w2": torch.eye(f, dtype=trial.dtype), "b2": torch.zeros_like(a["b2"])}
+    shown = trial.call({**a, **diagonal, **options}).result
+    keep = array(shown.value) != 0
+    if p < 1:
+        trial.judge(trial.observe(kept_share, shown), share(keep.size, 1.0 - p), f"hidden values kept with p = {p}")
+    known = {**a, **options, "keep": keep}
+    cotangent = draw_cotangent(trial, (n, f))
+    outcome = trial.call({**a, **options}, wrt=("x", *WEIGHTS), cotangent=cotangent)
+    agrees(trial, FEED_FORWARD, known, outcome, FEED_FORWARD.exact(trial, known, sharp=False))
+    gradients_agree(trial, outcome, FEED_FORWARD.exact_gradients(trial, known, cotangent, sharp=False))
+
+
+def _on(operation: Operation, body: Any) -> Any:
+    return lambda trial: body(operation, trial)
+
+
+_ALGEBRA = ("fp64", "fp32")
+
+CHECKS = (
+    *(check(f"{o.name}.hidden_order", _on(o, _hidden_order), dtypes=_ALGEBRA) for o in (MLP, FEED_FORWARD, SWIGLU)),
+    *(check(f"{o.name}.range", _on(o, _range), dtypes=("fp16",)) for o in (MLP, FEED_FORWARD, SWIGLU)),
+    check("mlp.homogeneous", _homogeneous, dtypes=_ALGEBRA),
+    check("swiglu.value_linear", _value_linear, dtypes=_ALGEBRA),
+    check("feed_forward.dropout", _dropout, dtypes=("fp64", "fp32", "bf16"), effort=0.5),
+)

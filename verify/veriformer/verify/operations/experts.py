@@ -1,0 +1,122 @@
+"""The mixture of experts as a record.
+
+Scores are drawn so that every dtype computes them exactly: who is chosen hangs on no rounding, also where scores tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.layers.experts import mixture_of_experts, mixture_of_experts_vjp
+from veriformer.verify.operation import Index, Operation, Refusal
+from veriformer.verify.operations.changes import nudged, several
+from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+from veriformer.verify.trial import Arguments, Trial
+
+WEIGHTS = ("router", "w1", "b1", "w2", "b2")
+TENSORS = ("x", *WEIGHTS)
+
+
+def _call(a: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    return [a[name] for name in TENSORS], {"top_k": int(a["top_k"])} if "top_k" in a else {}
+
+
+def _mixture(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    tensors, options = _call(a)
+    return [mixture_of_experts(xp, *tensors, **options)]
+
+
+def _mixture_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    tensors, options = _call(a)
+    return dict(zip(TENSORS, mixture_of_experts_vjp(xp, *tensors, g, **options), strict=True))
+
+
+def halves(trial: Trial, *shape: int) -> torch.Tensor:
+    """Multiples of one half up to 1: products and sums of a few of them are exact in every dtype."""
+    return trial.tensor(trial.draw(values(("gaussian",))).rng.integers(-2, 3, shape) / 2)
+
+
+def experts(trial: Trial, number: int, d: int, h: int, o: int) -> dict[str, torch.Tensor]:
+    """The weights of this many experts."""
+    return several(trial, {"w1": (number, d, h), "b1": (number, h), "w2": (number, h, o), "b2": (number, o)})
+
+
+def mixture(trial: Trial, lead: tuple[int, ...], number: int) -> dict[str, Any]:
+    """Tokens, router and experts of small, unequal widths."""
+    d, h, o = trial.draw(choice((3, 2, 1), (2, 3, 2), (4, 1, 3), (1, 2, 3), (3, 3, 2)))
+    return {"x": halves(trial, *lead, d), "router": halves(trial, d, number), **experts(trial, number, d, h, o)}
+
+
+def draw_mixture(trial: Trial) -> Arguments:
+    """Tokens of any leading shape; one expert, some, or all are asked, and scores often tie."""
+    number = trial.draw(sizes(2, 5))
+    top_k = trial.draw(option("top_k", *(k for k in (1, 3, None, 2, number, number - 1) if k is None or k <= number)))
+    return {**mixture(trial, trial.draw(leading_shapes(2, 3)), number), **top_k}
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    return mixture(trial, (trial.draw(sizes(1, 3)), 2), 3)
+
+
+def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    whole = dict(draw_mixture(trial))
+    whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
+    i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
+    index = (slice(i, i + 1),)
+    return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    a: dict[str, Any] = {**mixture(trial, (3,), 4), "top_k": 2}
+    rng = trial.draw(values()).rng
+    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in TENSORS}
+    return a, {**changed, "top_k": {**a, "top_k": trial.draw(choice(1, 3, 4))}}
+
+
+def _bulk(trial: Trial) -> Arguments:
+    return {"x": halves(trial, 20, 6), "router": halves(trial, 6, 4), **experts(trial, 4, 6, 5, 4)}
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    a: dict[str, Any] = {"x": halves(trial, 2, 3), "router": halves(trial, 3, 4), **experts(trial, 4, 3, 2, 5)}
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    for name in TENSORS:
+        yield Refusal(f"no {name}", {**a, name: None}, (name,))
+        yield Refusal(f"{name} of another dtype", {**a, name: a[name].to(other)}, TENSORS)
+    for name, met in {"w1": "router", "b1": "w1", "w2": "w1", "b2": "w2"}.items():
+        yield Refusal(f"{name} for fewer experts", {**a, name: a[name][:-1]}, (name, met, "router"))
+        yield Refusal(f"{name} of one expert for all", {**a, name: a[name][:1]}, (name, met, "router"))
+        yield Refusal(f"{name} too narrow", {**a, name: a[name][:, :-1]}, (name, met, "x", "w1", "w2"))
+    yield Refusal("a router for another width", {**a, "router": a["router"][:-1]}, ("router", "x", "w1"))
+    for k in (0, -1, 5):
+        yield Refusal(f"{k} of 4 experts", {**a, "top_k": k}, ("top_k",))
+    yield Refusal("a bool for a number of experts", {**a, "top_k": True}, ("top_k",))
+    yield Refusal("a fraction of experts", {**a, "top_k": 1.5}, ("top_k",))
+
+
+def separated(arguments: Arguments) -> bool:
+    """Whether no scores tie at the edge of the choice."""
+    scores = np.sort(arguments["x"].double().numpy() @ arguments["router"].double().numpy(), axis=-1)[..., ::-1]
+    k = int(arguments.get("top_k", 2))
+    return k == scores.shape[-1] or bool((scores[..., k - 1] > scores[..., k]).all())
+
+
+MIXTURE_OF_EXPERTS = Operation(
+    name="mixture_of_experts",
+    draw=draw_mixture,
+    ordinary=_ordinary,
+    formulas=(_mixture,),
+    vjps=(_mixture_vjp,),
+    inputs=TENSORS,
+    refusals=_refusals,
+    part=_part,
+    changes=_changes,
+    bulk=_bulk,
+    sharp=False,
+    forms=("fp32", "bf16"),
+)
