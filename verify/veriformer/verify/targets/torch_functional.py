@@ -16,18 +16,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.targets import torch_training
 from veriformer.verify.targets.front import AttentionOptions, dress
 
 CLAIMS = {
     # The norm is formed and returned in the dtype of the gradients (pytorch/pytorch#194033): of halves it is a half,
     # where the contract has fp32.
-    "dtypes": {"clip_grad_norm": ["fp64", "fp32"]},
+    "dtypes": {"clip_grad_norm": ["fp64", "fp32"], **torch_training.DTYPES},
     "conventions": {
         # clip_grad_norm_: clip_coef = max_norm / (total_norm + 1e-6)
         "clip_grad_norm.denominator": "norm+1e-6",
         # CrossEntropyLoss, "mean": a sum over the weights of targets that are not ignored, 0 / 0 without any
         "cross_entropy.no_target": "nan",
+        **torch_training.CONVENTIONS,
     },
+    "not_provided": {**torch_training.NOT_PROVIDED},
 }
 
 
@@ -136,6 +139,7 @@ TARGET = dress(
     clip_grad_norm=_clip_grad_norm,
     causal_mask=_causal_mask,
     attention=_attention,
+    **torch_training.KERNELS,
 )
 """The implementation; its version is PyTorch's."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veriformer.verify.mutants.alternatives import attention, caches, heads, layers, scores
+from veriformer.verify.mutants.alternatives import attention, caches, heads, layers, scores, training
 from veriformer.verify.mutants.records import Variant
 
 VARIANTS: tuple[Variant, ...] = (
@@ -11,4 +11,5 @@ VARIANTS: tuple[Variant, ...] = (
     *attention.VARIANTS,
     *heads.VARIANTS,
     *caches.VARIANTS,
+    *training.VARIANTS,
 )
