@@ -7,6 +7,7 @@ With P the weights, P̃ and G Vᵀ~ after dropout, and D_i = Σ_c g_ic o_ic:
 import triton
 import triton.language as tl
 
+from veriformer.impl.attention_backends.flash.device import device
 from veriformer.impl.attention_backends.flash.scores import kept, scores, visible
 from veriformer.impl.attention_backends.flash.spans import key_span, query_span
 from veriformer.impl.attention_backends.flash.tiles import (
@@ -32,7 +33,7 @@ def row_products(
     tl.store(D + offset + rows, tl.sum(o * g, 1), mask=rows < n_q)
 
 
-@triton.jit
+@device
 def weights_and_slopes(
     s, dp, lse, D, i, j, head,
     n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
@@ -65,7 +66,7 @@ def weights_and_slopes(
     return p_kept, ds, ds_capped, seen
 
 
-@triton.jit
+@device
 def _to_queries(
     dq, q, g, lse, D, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
     n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
@@ -132,7 +133,7 @@ def query_gradients(
     store_rows(DQ + offset * d_k, dq * scale, rows, n_q, tl.arange(0, D_K), d_k)
 
 
-@triton.jit
+@device
 def _to_keys(
     dk, dv, k, v, cols, start, Q, G, LSE, D, q_n, q_d, g_n, g_d, d_k, d_v, head,
     n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,

@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from veriformer.impl.attention_backends.flash.device import device
 from veriformer.impl.attention_backends.flash.scores import kept, scores, visible
 from veriformer.impl.attention_backends.flash.spans import key_span
 from veriformer.impl.attention_backends.flash.tiles import (
@@ -14,7 +15,7 @@ from veriformer.impl.attention_backends.flash.tiles import (
 )
 
 
-@triton.jit
+@device
 def _attend(
     o, m, l, q, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
     n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,

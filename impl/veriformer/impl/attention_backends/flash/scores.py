@@ -5,13 +5,14 @@ a tile and its transpose are treated alike. Scores are kept in base 2, multiplie
 instruction for powers of two.
 """
 
-import triton
 import triton.language as tl
+
+from veriformer.impl.attention_backends.flash.device import device
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 
-@triton.jit
+@device
 def tanh(x):
     """Return tanh with a small relative error at both ends: Lambert's continued fraction near 0, an exponential beyond.
 
@@ -23,7 +24,7 @@ def tanh(x):
     return tl.where(tl.abs(x) < 0.625, near, tl.where(x < 0, -far, far))
 
 
-@triton.jit
+@device
 def scores(
     s, i, j, n_q, n_k, factor, cap, BIAS, bias_i, bias_j, CAPPED: tl.constexpr, BIASED: tl.constexpr
 ):  # fmt: skip
@@ -43,7 +44,7 @@ def scores(
     return s, slope
 
 
-@triton.jit
+@device
 def visible(
     i, j, n_q, n_k, shift, window, MASK, mask_i, mask_j,
     CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, MASKED: tl.constexpr,
@@ -60,7 +61,7 @@ def visible(
     return seen
 
 
-@triton.jit
+@device
 def kept(like, i, j, head, SEED, drop_p):
     """Draw which weights survive dropout: a function of seed, head, query and key alone, whatever the tiles are."""
     zero = tl.zeros_like(like).to(tl.int32)

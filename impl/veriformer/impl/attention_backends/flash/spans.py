@@ -1,10 +1,11 @@
 """Which tiles a program visits: those in which a query sees a key, and among them those that need no test for it."""
 
-import triton
 import triton.language as tl
 
+from veriformer.impl.attention_backends.flash.device import device
 
-@triton.jit
+
+@device
 def key_span(
     first_row, n_q, n_k, shift, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, M: tl.constexpr, N: tl.constexpr
 ):
@@ -24,7 +25,7 @@ def key_span(
     return lo, a, tl.maximum(a, b), hi
 
 
-@triton.jit
+@device
 def query_span(
     first_col, n_q, n_k, shift, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, M: tl.constexpr, N: tl.constexpr
 ):

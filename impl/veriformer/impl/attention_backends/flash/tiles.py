@@ -4,11 +4,12 @@
 as it is read, and weights are not rounded before they are multiplied, as a GPU must round them to use its matrix units.
 """
 
-import triton
 import triton.language as tl
 
+from veriformer.impl.attention_backends.flash.device import device
 
-@triton.jit
+
+@device
 def load_rows(x, rows, n, stride, cols, d, stride_d, CHECK: tl.constexpr, WIDEN: tl.constexpr):
     """Return `x[rows, cols]`, 0 beyond `n` rows and `d` columns if `CHECK`."""
     where = x + rows.to(tl.int64)[:, None] * stride + cols[None, :] * stride_d
@@ -17,26 +18,26 @@ def load_rows(x, rows, n, stride, cols, d, stride_d, CHECK: tl.constexpr, WIDEN:
     return tile.to(tl.float32) if WIDEN else tile
 
 
-@triton.jit
+@device
 def store_rows(x, tile, rows, n, cols, d):
     """Write a tile to the contiguous `x [n, d]`."""
     where = x + rows.to(tl.int64)[:, None] * d + cols[None, :]
     tl.store(where, tile.to(x.dtype.element_ty), mask=(rows[:, None] < n) & (cols[None, :] < d))
 
 
-@triton.jit
+@device
 def product(a, b):
     """Return `a @ b` of two tiles that were read, accumulated in float32."""
     return tl.dot(a, b, input_precision="ieee")
 
 
-@triton.jit
+@device
 def add_weighed(total, weights, rows):
     """Return `total + weights @ rows` for weights in [0, 1], rounded to the dtype of the rows."""
     return tl.dot(weights.to(rows.dtype), rows, total, input_precision="ieee")
 
 
-@triton.jit
+@device
 def add_sloped(total, ds, rows):
     """Return `total + ds @ rows` for the gradient of scores, which may leave the range of float16.
 
@@ -49,19 +50,19 @@ def add_sloped(total, ds, rows):
     return total
 
 
-@triton.jit
+@device
 def broken(rows):
     """Return 1 where a row holds NaN or ∞, which a weight of zero does not remove from a product, and 0 elsewhere."""
     return tl.where(tl.abs(rows.to(tl.float32)) < float("inf"), 0, 1)
 
 
-@triton.jit
+@device
 def meets(seen, bad, rows):
     """Return where a query sees something broken: `[queries, width]`, bool."""
     return tl.dot(seen.to(rows.dtype), bad.to(rows.dtype), input_precision="ieee") > 0
 
 
-@triton.jit
+@device
 def add_weighed_seen(total, weights, rows, seen):
     """Return `add_weighed`, in which hidden rows take no part whatever they hold."""
     bad = broken(rows)
@@ -74,7 +75,7 @@ def add_weighed_seen(total, weights, rows, seen):
     return total
 
 
-@triton.jit
+@device
 def add_sloped_seen(total, ds, rows, seen):
     """Return `add_sloped`, in which hidden rows take no part whatever they hold."""
     bad = broken(rows)
