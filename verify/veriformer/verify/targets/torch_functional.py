@@ -8,16 +8,15 @@ exponential of its cross entropy, the bottom-right causal mask is a triangle, an
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.targets import torch_training
+from veriformer.verify.targets import torch_layers, torch_training
 from veriformer.verify.targets.front import AttentionOptions, dress
+from veriformer.verify.targets.seeding import seeded
 
 CLAIMS = {
     # The norm is formed and returned in the dtype of the gradients (pytorch/pytorch#194033): of halves it is a half,
@@ -90,7 +89,7 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
     q, k, scale = (q, k, o.scale) if o.softcap is None else (*_capped_scores(q, k, o, o.softcap), 1.0)
     causal = o.is_causal and plain and (scale is None or scale > 0)
     mask = None if causal else _attn_mask(q, k, o)
-    with _seeded(o.generator if rate else None):
+    with seeded(o.generator if rate else None):
         return F.scaled_dot_product_attention(
             q, k, v, mask, rate, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
         )
@@ -117,17 +116,6 @@ def _capped_scores(q: Tensor, k: Tensor, o: AttentionOptions, c: float) -> tuple
     return c * torch.tanh(s / c), identity
 
 
-@contextlib.contextmanager
-def _seeded(generator: torch.Generator | None) -> Iterator[None]:
-    """PyTorch's attention draws from the global generator: seed that one from the generator given, and put it back."""
-    if generator is None:
-        yield
-        return
-    with torch.random.fork_rng():
-        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
-        yield
-
-
 TARGET = dress(
     CLAIMS,
     softmax=_softmax,
@@ -139,6 +127,7 @@ TARGET = dress(
     clip_grad_norm=_clip_grad_norm,
     causal_mask=_causal_mask,
     attention=_attention,
+    **torch_layers.KERNELS,
     **torch_training.KERNELS,
 )
 """The implementation; its version is PyTorch's."""

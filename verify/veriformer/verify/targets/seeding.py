@@ -1,0 +1,19 @@
+"""Randomness of libraries that draw from PyTorch's global generator alone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+
+@contextlib.contextmanager
+def seeded(generator: torch.Generator | None) -> Iterator[None]:
+    """Seed the global generator from the one given, which moves on, and put it back; None leaves it to itself."""
+    if generator is None:
+        yield
+        return
+    with torch.random.fork_rng():
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        yield
