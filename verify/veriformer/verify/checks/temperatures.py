@@ -132,11 +132,11 @@ _LAWS: dict[str, Any] = {
     "units": _units,
     "order": _order,
     "hot": _hot,
-    "conservation": _conservation,
 }
 
 CHECKS = (
     *(check(f"temperature_scale.{name}", body, dtypes=("fp32", "fp16")) for name, body in _LAWS.items()),
+    check("temperature_scale.conservation", _conservation, dtypes=("fp64", "fp32")),
     check("temperature_scale.cold", _cold),
     check("temperature_scale.range", _range),
 )

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from veriformer.verify.mutants.alternatives import attention, caches, heads, layers, scores, training
+from veriformer.verify.mutants.alternatives import (
+    attention,
+    caches,
+    decisions,
+    generation,
+    heads,
+    layers,
+    scores,
+    training,
+)
 from veriformer.verify.mutants.records import Variant
 
 VARIANTS: tuple[Variant, ...] = (
@@ -12,4 +21,6 @@ VARIANTS: tuple[Variant, ...] = (
     *heads.VARIANTS,
     *caches.VARIANTS,
     *training.VARIANTS,
+    *decisions.VARIANTS,
+    *generation.VARIANTS,
 )

@@ -6,10 +6,22 @@ Every kernel is a correct base with one stage exchanged. What the bug was, where
 
 from __future__ import annotations
 
-from veriformer.verify.mutants.faults import attention, caches, dropout, flash, heads, layers, masks, scores, training
+from veriformer.verify.mutants.faults import (
+    attention,
+    caches,
+    decisions,
+    dropout,
+    flash,
+    generation,
+    heads,
+    layers,
+    masks,
+    scores,
+    training,
+)
 from veriformer.verify.targets.front import Kernel
 
-_MODULES = (scores, layers, masks, attention, dropout, flash, heads, caches, training)
+_MODULES = (scores, layers, masks, attention, dropout, flash, heads, caches, training, decisions, generation)
 
 
 def _merged() -> dict[str, dict[str, Kernel]]:
