@@ -16,12 +16,28 @@ from veriformer.verify.mutants.faults import (
     heads,
     layers,
     masks,
+    networks,
+    positions,
     scores,
     training,
 )
 from veriformer.verify.targets.front import Kernel
 
-_MODULES = (scores, layers, masks, attention, dropout, flash, heads, caches, training, decisions, generation)
+_MODULES = (
+    scores,
+    layers,
+    masks,
+    attention,
+    dropout,
+    flash,
+    heads,
+    caches,
+    training,
+    decisions,
+    generation,
+    networks,
+    positions,
+)
 
 
 def _merged() -> dict[str, dict[str, Kernel]]:
