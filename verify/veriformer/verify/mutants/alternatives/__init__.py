@@ -9,6 +9,8 @@ from veriformer.verify.mutants.alternatives import (
     generation,
     heads,
     layers,
+    networks,
+    positions,
     scores,
     training,
 )
@@ -23,4 +25,6 @@ VARIANTS: tuple[Variant, ...] = (
     *training.VARIANTS,
     *decisions.VARIANTS,
     *generation.VARIANTS,
+    *networks.VARIANTS,
+    *positions.VARIANTS,
 )
