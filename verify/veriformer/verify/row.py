@@ -145,7 +145,7 @@ class _Search:
 
     def run(self, seed: str) -> Result:
         applies = self.row.check.applies
-        reason = applies and applies(self.target, self.row.check.operation)
+        reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
         if reason:
             return self.row.result(Status.NOT_APPLICABLE, message=reason)
         torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))

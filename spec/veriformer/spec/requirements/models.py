@@ -57,6 +57,14 @@ def _calls(operation: str) -> tuple[Requirement, ...]:
         _contract(operation),
         _law(
             operation,
+            "double",
+            "In double precision the model can be called too, padded on either side, and gives finite results.",
+            "range narrower than the dtype's",
+            float_form=_EXACT,
+            kind=Kind.NUMERICS,
+        ),
+        _law(
+            operation,
             "deterministic",
             "In evaluation mode equal calls give equal logits: dropout is off.",
             "randomness in evaluation",
@@ -191,7 +199,8 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "slope",
             "The gradient of the loss, along any direction in the space of the parameters, is its rate of change.",
             "a path that carries no gradient",
-            float_form="A central difference agrees with it within its noise and twice its change under half the step.",
+            float_form="What the loss gains over a step agrees with the mean of the gradient at its ends and its middle, "
+            "within the noise of both and what the gradient changes by in between.",
             kind=Kind.GRADIENT,
             precedents=("https://github.com/paiml/entrenar/issues/314",),
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from veriformer.verify.checks.family import check
-from veriformer.verify.models.agreement import Examination, examined
-from veriformer.verify.models.applies import has_mask, has_positions_or_mask
+from veriformer.verify.models.agreement import EFFORT, Examination, examined
+from veriformer.verify.models.applies import always, has_mask, has_positions_or_mask
 from veriformer.verify.models.subject import OPERATIONS
 from veriformer.verify.strategies import choice
 from veriformer.verify.trial import fresh
@@ -102,11 +102,20 @@ def _padding_content(e: Examination) -> None:
     e.agree(two, one, "logits with other tokens as padding")
 
 
+def _double(e: Examination) -> None:
+    """fp64 is no half promise: the model can be called in it, padded on either side, and gives finite results."""
+    ids = e.tokens(n=12)
+    masked = {"mask": e.mask(e.trial.draw(choice("left", "right")), 12)} if e.subject.masked else {}
+    e.finite(e.ask("whole", dtype=torch.float64, ids=ids, **masked, **e.asked()))
+    e.trial.effective.append(True)
+
+
 CHECKS = tuple(
-    check(f"{operation}.{name}", examined(body), dtypes=("fp64",), effort=0.2, **options)
+    check(f"{operation}.{name}", examined(body), **{"dtypes": ("fp64", "fp32"), "effort": EFFORT, "applies": always, **options})
     for operation in OPERATIONS
     for name, body, options in (
         ("contract", _contract, {}),
+        ("double", _double, {"dtypes": ("fp64",), "applies": None}),
         ("deterministic", _deterministic, {}),
         ("history", _history, {}),
         ("mode", _mode, {}),

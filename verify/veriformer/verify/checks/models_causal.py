@@ -7,8 +7,8 @@ import torch
 
 from veriformer.verify.checks.family import check
 from veriformer.verify.models import noise
-from veriformer.verify.models.agreement import Answer, Examination, examined
-from veriformer.verify.models.applies import has_cache, has_cache_and_mask, has_reorder
+from veriformer.verify.models.agreement import EFFORT, Answer, Examination, examined
+from veriformer.verify.models.applies import always, has_cache, has_cache_and_mask, has_reorder
 from veriformer.verify.models.subject import OPERATIONS
 from veriformer.verify.strategies import choice
 
@@ -122,7 +122,7 @@ def _cache_reorder(e: Examination) -> None:
 
 
 CHECKS = tuple(
-    check(f"{operation}.{name}", examined(body), dtypes=("fp64",), effort=0.2, **options)
+    check(f"{operation}.{name}", examined(body), dtypes=("fp64", "fp32"), effort=EFFORT, **{"applies": always, **options})
     for operation in OPERATIONS
     if operation != "masked_lm"
     for name, body, options in (

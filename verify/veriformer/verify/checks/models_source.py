@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from veriformer.verify.checks.family import check
-from veriformer.verify.models.agreement import Examination, examined
-from veriformer.verify.models.applies import has_source_mask
+from veriformer.verify.models.agreement import EFFORT, Examination, examined
+from veriformer.verify.models.applies import always, has_source_mask
 from veriformer.verify.strategies import choice
+
+
+def _side(e: Examination) -> str:
+    """Where positions are the caller's and no argument takes them, padding belongs on the right."""
+    return "right" if e.subject.positions == "caller" else e.trial.draw(choice("right", "left"))
 
 
 def _source_padding(e: Examination) -> None:
     e.live(**e.asked())
-    ids, side = e.tokens(), e.trial.draw(choice("right", "left"))
+    ids, side = e.tokens(), _side(e)
     m = e.trial.draw(choice(4, 6))
     source, mask = e.tokens(n=m), e.mask(side, m)
     padded = e.answer("whole", ids=ids, source=source, source_mask=mask)
@@ -36,10 +41,10 @@ CHECKS = (
     check(
         "seq2seq_lm.source_padding",
         examined(_source_padding),
-        dtypes=("fp64",),
-        effort=0.2,
+        dtypes=("fp64", "fp32"),
+        effort=EFFORT,
         applies=has_source_mask,
         convention="causal_lm.positions",
     ),
-    check("seq2seq_lm.source_reach", examined(_source_reach), dtypes=("fp64",), effort=0.2),
+    check("seq2seq_lm.source_reach", examined(_source_reach), dtypes=("fp64", "fp32"), effort=EFFORT, applies=always),
 )

@@ -19,6 +19,9 @@ from veriformer.verify.trial import Outcome, Trial
 
 Given = dict[str, Any]
 
+EFFORT = 0.15
+"""Examples of a whole model, as a multiple of the profile's: each stands for a dozen calls."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -37,7 +40,7 @@ class Examination:
         self.subject: Subject = subject(trial.target, trial.operation)
         self.seed: int = trial.draw(seeds())
         self.rng = np.random.default_rng(self.seed)
-        self.B, self.n = trial.draw(choice((1, 5), (2, 3), (3, 7), (2, 9), (2, 20)))
+        self.B, self.n = trial.draw(choice((2, 7), (1, 5), (3, 9), (2, 12)))
 
     # Drawing
 

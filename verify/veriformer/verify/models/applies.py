@@ -8,25 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 
+from veriformer.verify import dtypes
 from veriformer.verify.loading import Target
 from veriformer.verify.models import calls
 from veriformer.verify.models.subject import Subject, subject
 
-Applies = Callable[[Target, str], str | None]
+Applies = Callable[[Target, str, str], str | None]
 
 
 def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
     def bound(able: Callable[[Subject], bool]) -> Applies:
         @wraps(able)
-        def applies(target: Target, operation: str) -> str | None:
+        def applies(target: Target, operation: str, dtype: str) -> str | None:
             try:
-                return None if able(subject(target, operation)) else reason
+                model = subject(target, operation)
+                if dtype != "bf16" and dtypes.TORCH[dtype] != model.dtype:
+                    return f"judged in {dtypes.canonical(str(model.dtype))}"
+                return None if able(model) else reason
             except Exception:
                 return None
 
         return applies  # type: ignore[return-value]
 
     return bound
+
+
+@_ability("")
+def always(model: Subject) -> bool:
+    """It is judged in one dtype: fp64 where the model can be called in it."""
+    return True
 
 
 @_ability("the model's call has no argument attention_mask")
@@ -42,7 +52,7 @@ def has_positions_or_mask(model: Subject) -> bool:
 
 
 def _placed(model: Subject) -> bool:
-    return model.positions == "mask" or model.operation == "seq2seq_lm" or model.takes("position_ids")
+    return model.positions == "mask" or model.takes("position_ids", "decoder_position_ids")
 
 
 @_ability("a call with use_cache=True returns no past_key_values")
@@ -87,10 +97,12 @@ def is_trainable_and_has_mask(model: Subject) -> bool:
     return model.trainable and model.masked
 
 
-@_ability("the model has no method gradient_checkpointing_enable")
+@_ability("the model has no gradient_checkpointing_enable, or says that it does not support it")
 def has_checkpointing(model: Subject) -> bool:
     """Activations can be computed a second time instead of kept."""
-    return model.trainable and hasattr(model.model(), "gradient_checkpointing_enable")
+    return model.trainable and getattr(
+        model.model(), "supports_gradient_checkpointing", hasattr(model.model(), "gradient_checkpointing_enable")
+    )
 
 
 @_ability("the model neither has set_attn_implementation nor calls PyTorch's scaled_dot_product_attention")

@@ -325,32 +325,54 @@ def direction(model, seed):
     parameters = [p for p in model.parameters() if p.requires_grad]
     size = sum(float(p.detach().double().square().sum()) for p in parameters) ** 0.5
     drawn = [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in parameters]
+    still = {id(m.weight): m.padding_idx for m in model.modules() if isinstance(m, nn.Embedding)}
+    for p, v in zip(parameters, drawn, strict=True):
+        if still.get(id(p)) is not None:
+            v[still[id(p)]] = 0  # documented to have no gradient
     norm = sum(float(v.square().sum()) for v in drawn) ** 0.5
     return parameters, [(v * (size / norm)).to(p.dtype) for p, v in zip(parameters, drawn, strict=True)]
 
 
-def slope(model, ids, labels, *, seed, **asked):
-    """The derivative of the loss along a random direction, by the chain rule."""
+def along(model, seed, places, evaluate):
+    """What is evaluated at some places along a random direction, and the direction."""
     parameters, v = direction(model, seed)
-    found = torch.autograd.grad(
-        loss_of(model, ids, None, labels, **asked), parameters, allow_unused=True, materialize_grads=True
-    )
-    return sum((g * x).sum() for g, x in zip(found, v, strict=True)).double().reshape(1, 1)
+    kept = [p.detach().clone() for p in parameters]
+    found = []
+    try:
+        for place in places:
+            with torch.no_grad():
+                for p, x, start in zip(parameters, v, kept, strict=True):
+                    p.copy_(start + place * x)
+            found.append(evaluate(parameters, v))
+    finally:
+        with torch.no_grad():
+            for p, start in zip(parameters, kept, strict=True):
+                p.copy_(start)
+    return found
+
+
+def slopes(model, ids, labels, *, seed, step, **asked):
+    """The derivative of the loss along a random direction, by the chain rule, at three places a step apart."""
+
+    def slope(parameters, v):
+        loss = loss_of(model, ids, None, labels, **asked)
+        found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+        return sum((g * x).sum().double() for g, x in zip(found, v, strict=True))
+
+    return torch.stack(along(model, seed, (-step, 0.0, step), slope))[:, None]
+
+
+def mean_slope(model, ids, labels, *, seed, step, **asked):
+    """The mean of the derivative between the outer two places, by the trapezoidal rule."""
+    first, middle, last = slopes(model, ids, labels, seed=seed, step=step, **asked)
+    return ((first + 2 * middle + last) / 4)[None]
 
 
 @torch.no_grad()
 def secant(model, ids, labels, *, seed, step, **asked):
-    """The same by a central difference."""
-    parameters, v = direction(model, seed)
-    kept = [p.clone() for p in parameters]
-    ends = []
-    for sign in (1, -1):
-        for p, x, start in zip(parameters, v, kept, strict=True):
-            p.copy_(start + sign * step * x)
-        ends.append(loss_of(model, ids, None, labels, **asked))
-    for p, start in zip(parameters, kept, strict=True):
-        p.copy_(start)
-    return ((ends[0] - ends[1]) / (2 * step)).double().reshape(1, 1)
+    """The difference quotient of the loss between the outer two places."""
+    below, above = along(model, seed, (-step, step), lambda *_: loss_of(model, ids, None, labels, **asked))
+    return ((above - below) / (2 * step)).double().reshape(1, 1)
 
 
 def influence(model, ids, *, at, seed, **asked):

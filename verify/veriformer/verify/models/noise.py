@@ -52,9 +52,6 @@ _EXACT = frozenset(
 )
 """Operations that move, choose or draw numbers and so commit no error."""
 
-_ELEMENTWISE = frozenset("add sub mul div rsub pow sum cumsum".split())
-"""Operations whose results are often whole numbers and then exact."""
-
 
 class Roundoff(TorchDispatchMode):
     """While it is entered, every operation commits a random relative error of one unit in the last place.
@@ -69,30 +66,25 @@ class Roundoff(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        kind = _kind(func)
-        if kind:
+        if _inexact(func):
             first = result[0] if isinstance(result, tuple | list) else result
             if isinstance(first, torch.Tensor) and first.is_floating_point():
-                self._move(first, kind == "elementwise")
+                self._move(first)
         return result
 
-    def _move(self, x: torch.Tensor, spare: bool) -> None:
+    def _move(self, x: torch.Tensor) -> None:
         amplitude = max(torch.finfo(x.dtype).eps, self.coarse)
         factor = torch.empty(x.shape, dtype=x.dtype, device=x.device)
         factor.uniform_(-amplitude, amplitude, generator=self.generator).add_(1)
-        if spare:
-            factor.masked_fill_(x == x.round(), 1)
-        x.mul_(factor)
+        x.mul_(factor.masked_fill_(x == x.round(), 1))
 
 
 @cache
-def _kind(func: Any) -> str:
-    """What an operation does with errors: none of its own, or one, except perhaps on whole numbers."""
+def _inexact(func: Any) -> bool:
+    """Whether an operation commits an error of its own."""
     name = func._schema.name.split("::")[-1].rstrip("_")
     views = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
-    if views or name in _EXACT or not any("Tensor" in str(a.type) for a in func._schema.arguments):
-        return ""
-    return "elementwise" if name in _ELEMENTWISE else "inexact"
+    return not views and name not in _EXACT and any("Tensor" in str(a.type) for a in func._schema.arguments)
 
 
 def moved(model: nn.Module, seed: int, coarse: float = 0.0) -> nn.Module:

@@ -30,13 +30,20 @@ class Subject:
 
     @cached_property
     def dtype(self) -> torch.dtype:
-        """fp64 where the model can be called in it, else the dtype that it came in."""
+        """fp64 where it is promised and the model gives finite results in it, with and without padding; else fp32."""
         try:
-            self._probe(torch.float64)
+            able = self.target.claims.promises(self.operation, "fp64") and self._finite(torch.float64)
         except Exception:
-            found = self.model(torch.float32)
-            return next((p.dtype for p in found.parameters()), torch.float32)
-        return torch.float64
+            able = False
+        return torch.float64 if able else torch.float32
+
+    def _finite(self, dtype: torch.dtype) -> bool:
+        ids = torch.zeros(2, 12, dtype=torch.int64)
+        mask = torch.ones_like(ids)
+        mask[0, :8] = mask[1, 4:] = 0
+        model, source = self.model(dtype), self.source(ids)
+        given = [None] if calls.takes(model, "attention_mask", "decoder_attention_mask") is None else [None, mask]
+        return all(bool(calls.whole(model, ids, m, **source).isfinite().all()) for m in given)
 
     def model(self, dtype: torch.dtype | None = None) -> nn.Module:
         """The model itself, in evaluation mode."""

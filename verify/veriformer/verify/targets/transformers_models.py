@@ -1,0 +1,169 @@
+"""Models of transformers, built small from their configurations with random weights; nothing is downloaded.
+
+``transformers:gpt2`` and so on. Each is what the library builds from its own configuration class, called as the library
+documents: positions are left to the caller, who gives ``position_ids`` (``generate`` makes them from the mask).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+CLAIMS: Mapping[str, Any] = {"conventions": {"causal_lm.positions": "caller"}}
+"""https://huggingface.co/docs/transformers/glossary#position-ids"""
+
+_TOKENS = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
+
+_DECODER = {
+    "vocab_size": 37,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 96,
+    "initializer_range": 0.3,
+    **_TOKENS,
+}
+_GROUPED = {**_DECODER, "num_key_value_heads": 2, "head_dim": 6}
+_ENCODER = {**_DECODER, "type_vocab_size": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """One architecture: the operation it is, its two classes by name, and how small it is made.
+
+    unclaimed: whether positions follow from the mask, so that nothing need be claimed.
+    """
+
+    operation: str
+    config: str
+    model: str
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    unclaimed: bool = False
+
+    def build(self) -> SimpleNamespace:
+        """The target: a factory of the model under the name of its operation."""
+        library = importlib.import_module("transformers")
+        claims = {} if self.unclaimed else {"CLAIMS": CLAIMS}
+        version = importlib.metadata.version("transformers")
+        names = {"__name__": f"transformers:{self.model}", "__version__": version}
+        return SimpleNamespace(**{self.operation: self._factory(library)}, **claims, **names)
+
+    def _factory(self, library: Any) -> Callable[[], Any]:
+        def make() -> Any:
+            logging.getLogger("transformers").setLevel(logging.ERROR)
+            config = getattr(library, self.config)(**self.sizes)
+            return getattr(library, self.model)(config)
+
+        return make
+
+
+def _causal(name: str, sizes: Mapping[str, Any], *, unclaimed: bool = False) -> Architecture:
+    return Architecture(
+        operation="causal_lm",
+        config=f"{name}Config",
+        model=f"{name}ForCausalLM",
+        sizes=sizes,
+        unclaimed=unclaimed,
+    )
+
+
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "gpt2": Architecture(
+        operation="causal_lm",
+        config="GPT2Config",
+        model="GPT2LMHeadModel",
+        sizes={
+            "vocab_size": 37, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 96, "initializer_range": 0.3, **_TOKENS,
+        },  # fmt: skip
+    ),
+    "gpt_neox": _causal("GPTNeoX", {**_DECODER, "rotary_pct": 0.5, "hidden_size": 32}),
+    "gptj": _causal(
+        "GPTJ",
+        {
+            "vocab_size": 37, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 96, "rotary_dim": 4,
+            "initializer_range": 0.3, **_TOKENS,
+        },  # fmt: skip
+    ),
+    "opt": _causal(
+        "OPT",
+        {**_DECODER, "ffn_dim": 40, "word_embed_proj_dim": 24, "init_std": 0.3},
+    ),
+    "bloom": _causal(
+        "Bloom", {"vocab_size": 37, "hidden_size": 24, "n_layer": 2, "n_head": 3, "initializer_range": 0.3, **_TOKENS},
+        unclaimed=True,
+    ),  # fmt: skip
+    "falcon": _causal("Falcon", {**_DECODER, "num_kv_heads": 2, "new_decoder_architecture": True}),
+    "llama": _causal("Llama", _GROUPED),
+    "mistral": _causal("Mistral", {**_GROUPED, "sliding_window": 4}),
+    "mixtral": _causal("Mixtral", {**_GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "gemma": _causal("Gemma", _GROUPED),
+    "gemma2": _causal(
+        "Gemma2", {**_GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 6, "attn_logit_softcapping": 2.0}
+    ),
+    "gemma3": Architecture(
+        operation="causal_lm",
+        config="Gemma3TextConfig",
+        model="Gemma3ForCausalLM",
+        sizes={**_GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 6, "layer_types": ["sliding_attention", "full_attention"]},
+    ),
+    "qwen2": _causal("Qwen2", _GROUPED),
+    "qwen3": _causal("Qwen3", _GROUPED),
+    "phi": _causal("Phi", {**_DECODER, "hidden_size": 32, "num_key_value_heads": 2}),
+    "phi3": _causal("Phi3", _GROUPED),
+    "olmo2": _causal("Olmo2", _GROUPED),
+    "bert": Architecture(operation="masked_lm", config="BertConfig", model="BertForMaskedLM", sizes=_ENCODER),
+    "distilbert": Architecture(
+        operation="masked_lm",
+        config="DistilBertConfig",
+        model="DistilBertForMaskedLM",
+        sizes={"vocab_size": 37, "dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 4, "initializer_range": 0.3},
+    ),
+    "albert": Architecture(
+        operation="masked_lm",
+        config="AlbertConfig",
+        model="AlbertForMaskedLM",
+        sizes={**_ENCODER, "embedding_size": 16},
+    ),
+    "modernbert": Architecture(
+        operation="masked_lm",
+        config="ModernBertConfig",
+        model="ModernBertForMaskedLM",
+        sizes={**_ENCODER, "local_attention": 6, "global_attn_every_n_layers": 2, "pad_token_id": 0},
+    ),
+    "t5": Architecture(
+        operation="seq2seq_lm",
+        config="T5Config",
+        model="T5ForConditionalGeneration",
+        sizes={
+            "vocab_size": 37, "d_model": 24, "d_kv": 6, "d_ff": 40, "num_layers": 2, "num_heads": 4,
+            "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20, "initializer_factor": 1.0,
+            "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
+        },  # fmt: skip
+        unclaimed=True,
+    ),
+    "bart": Architecture(
+        operation="seq2seq_lm",
+        config="BartConfig",
+        model="BartForConditionalGeneration",
+        sizes={
+            "vocab_size": 37, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40, "max_position_embeddings": 96,
+            "init_std": 0.3, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2,
+            "forced_eos_token_id": None,
+        },  # fmt: skip
+    ),
+}  # fmt: skip
+"""The architectures that ship, by the word after ``transformers:``."""
+
+
+def build(identifier: str) -> SimpleNamespace:
+    """The target of one architecture. Raises LookupError, with those that ship, for any other word."""
+    if identifier not in ARCHITECTURES:
+        raise LookupError(f"transformers:{identifier}: expected one of {', '.join(ARCHITECTURES)}")
+    return ARCHITECTURES[identifier].build()
