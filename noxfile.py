@@ -15,10 +15,10 @@ TARGETS = ("impl:reference", "impl:tiled", "impl:sdpa", "torch")
 ROOTS = ("spec", "impl", "verify", "bench", "reports")
 
 
-def install(session: nox.Session, *groups: str) -> None:
+def install(session: nox.Session, *groups: str, project: str = ".") -> None:
     """Install the project in place, at the versions that were tested."""
     pyproject = nox.project.load_toml("pyproject.toml")
-    session.install("-c", "constraints.txt", "-e", ".", *nox.project.dependency_groups(pyproject, *groups))
+    session.install("-c", "constraints.txt", "-e", project, *nox.project.dependency_groups(pyproject, *groups))
 
 
 @nox.session
@@ -46,8 +46,8 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Every room's own tests, in parallel."""
-    install(session, "imports", "lint")
+    """Every room's own tests, in parallel; Triton comes along, for its kernels are interpreted and compiled there."""
+    install(session, "imports", "lint", project=".[gpu]")
     session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs)
 
 

@@ -21,13 +21,16 @@ def visible_pairs(n_q, n_k, mask=None, is_causal=False, window=None):
     return seen if mask is None else seen & mask
 
 
-def oracle(q, k, v, g, *, bias=None, scale=None, softcap=None, keep=None, dropout_p=0.0, **hiding):
+def oracle(q, k, v, g, *, bias=None, scale=None, softcap=None, keep=None, dropout_p=0.0, u_factor=0.0, **hiding):
     """Return `{"o": (exact, bound), "q": …, "k": …, "v": …, "bias": …}`; bounds are those of the inputs' dtype.
 
-    Rounding to the output dtype is included; float64 is granted twice, for this computation errs as well.
+    Rounding to the output dtype is included; float64 is granted twice, for this computation errs as well. `u_factor` is
+    the roundoff with which weights, slopes and outputs are rounded before they are multiplied again, as matrix units
+    for halves want them; below the normal numbers the error of a weight is `u_factor` times the smallest of them.
     """
     dtype = q.dtype
     u = working_roundoff(dtype)
+    tiny = u_factor * torch.finfo(dtype).tiny
     q, k, v, g = (x.detach().double() for x in (q, k, v, g))
     (B, H, n_q, d_k), (_, G, n_k, d_v) = q.shape, v.shape
     R = H // G
@@ -58,17 +61,20 @@ def oracle(q, k, v, g, *, bias=None, scale=None, softcap=None, keep=None, dropou
     kept = torch.ones_like(p) if keep is None else keep.double() / (1 - dropout_p)
     p̃ = p * kept
     o, A_o = p̃ @ v, p̃ @ v.abs()
-    B_o = (ε + gamma(n_k + 16, u)) * A_o
+    B_o = (ε + u_factor + gamma(n_k + 16, u)) * A_o + tiny * (kept @ v.abs())
     dv = p̃.mT @ g
-    B_dv = (p̃ * ε).mT @ g.abs() + gamma(n_q * R + 16, u) * (p̃.mT @ g.abs())
+    B_dv = (p̃ * (ε + u_factor) + tiny * kept).mT @ g.abs() + gamma(n_q * R + 16, u) * (p̃.mT @ g.abs())
     dp, A_dp = kept * (g @ v.mT), kept * (g.abs() @ v.abs().mT)
     D, A_D = (p * dp).sum(-1, keepdim=True), (p * A_dp).sum(-1, keepdim=True)
     ds, A_ds = p * (dp - D), p * (A_dp + A_D)
     B_ds = (2 * ε + gamma(n_k + d_v + 32, u)) * A_ds
+    if u_factor:  # D is then taken from the output as it was rounded
+        B_ds = B_ds + p * (g.abs() * (B_o + u_factor * (o.abs() + B_o))).sum(-1, keepdim=True)
     db, B_db, A_db = ds, B_ds, A_ds
     ds, B_ds, A_ds = ds * slope, B_ds * slope + (B_ds + A_ds) * δ_slope, A_ds * slope
     n = max(n_k, n_q * R)
     dq, dk = scale * ds @ k, scale * ds.mT @ q
+    B_ds = B_ds + 2 * u_factor * (ds.abs() + B_ds)  # twice, for TF32 is cut off rather than rounded
     B_dq = abs(scale) * ((B_ds + gamma(n + 16, u) * A_ds) @ k.abs())
     B_dk = abs(scale) * ((B_ds + gamma(n + 16, u) * A_ds).mT @ q.abs())
 

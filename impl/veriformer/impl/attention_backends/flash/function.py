@@ -61,7 +61,7 @@ class _Flash(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, seed: Tensor | None,
         plan: Plan,
     ) -> Tensor:  # fmt: skip
-        kernels = _Kernels(plan, q, k, v, bias, mask, seed)
+        kernels = Kernels(plan, q, k, v, bias, mask, seed)
         o, lse = kernels.forward()
         ctx.plan = plan
         ctx.save_for_backward(q, k, v, bias, mask, seed, o, lse)
@@ -71,7 +71,7 @@ class _Flash(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, bias, mask, seed, o, lse = ctx.saved_tensors
-        kernels = _Kernels(ctx.plan, q, k, v, bias, mask, seed)
+        kernels = Kernels(ctx.plan, q, k, v, bias, mask, seed)
         D = kernels.row_products(o, g)
         dq = kernels.query_gradients(g, lse, D) if ctx.needs_input_grad[0] else None
         dk, dv = kernels.key_gradients(g, lse, D) if any(ctx.needs_input_grad[1:3]) else (None, None)
@@ -79,7 +79,7 @@ class _Flash(torch.autograd.Function):
         return dq, dk, dv, dbias, None, None, None
 
 
-class _Kernels:
+class Kernels:
     """The kernels with what they share already filled in."""
 
     def __init__(
@@ -139,7 +139,7 @@ class _Kernels:
     def bias_gradients(self, g: Tensor, lse: Tensor, D: Tensor) -> Tensor:
         """Return the gradient of `bias`, in its shape."""
         assert self.bias is not None
-        dbias = torch.empty(self.bias.shape, dtype=torch.float32, device=self.bias.device)
+        dbias = self._memory(self.bias.shape, torch.float32)
         B_bias, H_bias, rows, cols = self.bias.shape
         blocks = self.plan.launch.to_bias
         arguments = self._scores() | {"WIDEN": INTERPRETED}
@@ -154,10 +154,14 @@ class _Kernels:
 
     def _result(self, *shape: int) -> Tensor:
         """Return memory for a result; the interpreter would cut off the digits that bfloat16 lacks, not round them."""
-        return self.q.new_empty(shape, dtype=torch.float32 if INTERPRETED else self.q.dtype)
+        return self._memory(shape, torch.float32 if INTERPRETED else self.q.dtype)
 
     def _per_row(self) -> Tensor:
-        return self.q.new_empty(self.B, self.H, self.n_q, dtype=torch.float32)
+        return self._memory((self.B, self.H, self.n_q), torch.float32)
+
+    def _memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Return memory that a kernel fills; all of it is contiguous."""
+        return torch.empty(shape, dtype=dtype, device=self.q.device)
 
     def _scores(self) -> dict[str, Any]:
         """Return all that says how scores are formed and which of them are seen."""
