@@ -41,11 +41,8 @@ def _seen(real: Tensor, n_q: int, is_causal: bool) -> Tensor:
 
 
 def _softmax(s: Tensor, see: Tensor) -> Tensor:
-    e = (
-        (s - s.masked_fill(~see, -torch.inf).amax(-1, keepdim=True).clamp(min=-1e30).detach())
-        .exp()
-        .masked_fill(~see, 0)
-    )
+    s = s.masked_fill(~see, -torch.inf)
+    e = (s - s.amax(-1, keepdim=True).clamp(min=torch.finfo(s.dtype).min).detach()).exp()
     total = e.sum(-1, keepdim=True)
     return e / torch.where(total == 0, 1, total)
 
