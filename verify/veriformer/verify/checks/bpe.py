@@ -170,4 +170,4 @@ _LAWS: dict[str, Any] = {
     "bpe_encode.purity": lambda trial: unchanged(trial, draw_encoding(trial), "merges"),
 }
 
-CHECKS = tuple(check(slug, body, dtypes=ONE) for slug, body in _LAWS.items())
+CHECKS = tuple(check(slug, body, dtypes=ONE, effort=2) for slug, body in _LAWS.items())

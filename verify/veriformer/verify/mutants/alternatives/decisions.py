@@ -47,14 +47,6 @@ def _divided_first(logits: Tensor, temperature: float) -> Tensor:
     return torch.softmax(widen(logits) / temperature, -1).to(logits.dtype)
 
 
-def _by_power(logits: Tensor, temperature: float) -> Tensor:
-    """p^{1/T}, made to sum to 1 again, from log-probabilities."""
-    if not 2.0**-10 <= temperature <= 2.0**20:
-        return _through_log_softmax(logits, temperature)
-    log_p = torch.log_softmax(logits.double(), -1)
-    return torch.softmax(log_p / temperature, -1).to(logits.dtype)
-
-
 def _by_histogram(probs: Tensor, target: Tensor, *, num_bins: int) -> Tensor:
     """Sums of hits and of confidences, each in a histogram of its own."""
     confidence = probs.amax(-1)
@@ -111,11 +103,6 @@ VARIANTS: tuple[Variant, ...] = (
         identifier="temperature-divided-first",
         title="softmax(z / T) with the division first",
         kernels={"temperature_scale": _divided_first},
-    ),
-    Variant(
-        identifier="temperature-power",
-        title="Probabilities to the power of 1/T, normalised again",
-        kernels={"temperature_scale": _by_power},
     ),
     Variant(
         identifier="calibration-base",

@@ -37,7 +37,7 @@ def _by_counting(logits: Tensor, k: int) -> Tensor:
 def _rising(q: Tensor, p: float) -> Tensor:
     """What may be dropped from the other end: everything up to a mass of 1 − p, but never the most probable."""
     rest = q.double().flip(-1).cumsum(-1).flip(-1)
-    return (rest > 1 - p) | (torch.arange(q.shape[-1]) == 0) | (p == 1)
+    return (rest > 1 - p) | (torch.arange(q.shape[-1]) == 0) | bool(p == 1)
 
 
 def _by_size(q: Tensor, p: float) -> Tensor:

@@ -37,5 +37,5 @@ class CalibrationError:
         for m in sorted(set(place.tolist())):
             held = place == m
             gap = hit[held].to(wide.dtype).mean() - self.conf(wide[held], m, num_bins)
-            error = error + gap.abs() * (held.sum() / held.numel())
+            error = error + gap.abs() * held.sum().to(wide.dtype) / held.numel()
         return error.to(probs.dtype)

@@ -17,7 +17,7 @@ Pair = tuple[bytes, bytes]
 
 def before_threshold(q: Tensor, p: float) -> Tensor:
     """Which of the probabilities in falling order are kept: those before which the mass is below p."""
-    return (q.cumsum(-1) - q < p) | (torch.arange(q.shape[-1]) == 0) | (p == 1)
+    return (q.cumsum(-1) - q < p) | (torch.arange(q.shape[-1]) == 0) | bool(p == 1)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from veriformer.verify.targets.front import Kernel
 
 
 def _without_crossing(q: Tensor, p: float) -> Tensor:
-    return (q.cumsum(-1) <= p) | (torch.arange(q.shape[-1]) == 0) | (p == 1)
+    return (q.cumsum(-1) <= p) | (torch.arange(q.shape[-1]) == 0) | bool(p == 1)
 
 
 def _above_the_rest(q: Tensor, p: float) -> Tensor:
