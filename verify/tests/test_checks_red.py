@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests import red_heads
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.checks import ALL
 from veriformer.verify.loading import load, wrap
@@ -520,6 +521,9 @@ SPECIFIC: dict[str, Fault] = {
 }
 
 
+SPECIFIC |= red_heads.SPECIFIC
+
+
 def fault_of(slug: str) -> Fault | None:
     return SPECIFIC.get(slug) or FAMILIES.get(slug.partition(".")[2])
 
@@ -534,7 +538,8 @@ def test_the_table_covers_every_requirement() -> None:
 def test_a_fault_is_seen(check: Any) -> None:
     fault = fault_of(check.requirement.slug)
     assert fault is not None
-    broken = SimpleNamespace(**{check.operation: fault(getattr(GOOD, check.operation))})
+    place = red_heads.ON_CACHES.get(check.requirement.slug, check.operation)
+    broken = SimpleNamespace(**{**vars(GOOD), place: fault(getattr(GOOD, place))})
     dtype = "fp32" if "fp32" in check.dtypes else "fp16"
     result = run_row(Row(check, dtype), wrap(broken), PROFILE, "red", {})
     assert result.status is Status.FAIL, f"{result.status}: {result.message}"
