@@ -87,7 +87,7 @@ def _backends(e: Examination) -> None:
     e.live(**e.asked())
     ids, asked = e.tokens(), e.asked()
     masked = {"mask": e.mask("right")} if e.subject.masked and e.trial.draw(choice(False, True)) else {}
-    names = ("eager", "sdpa") if hasattr(e.subject.model(), "set_attn_implementation") else ("MATH", "default")
+    names = e.subject.backends
     one, two = (e.answer("with_backend", ids=ids, backend=name, **masked, **asked) for name in names)
     e.agree(two, one, f"logits with {names[1]} and with {names[0]}")
 

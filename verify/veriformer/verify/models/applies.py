@@ -105,10 +105,10 @@ def has_checkpointing(model: Subject) -> bool:
     )
 
 
-@_ability("the model neither has set_attn_implementation nor calls PyTorch's scaled_dot_product_attention")
+@_ability("the model has one way of computing attention: it can set no other, nor does it call PyTorch's fused one")
 def has_backends(model: Subject) -> bool:
     """Attention can be computed in more than one way."""
-    return hasattr(model.model(), "set_attn_implementation") or bool(model.attention)
+    return len(model.backends) > 1
 
 
 @_ability("the model's call has no argument attention_mask for the source")

@@ -102,6 +102,20 @@ class Subject:
         return frozenset(name for name in seen.names if "scaled_dot_product" in name)
 
     @cached_property
+    def backends(self) -> tuple[str, ...]:
+        """Ways of computing attention: of the model's own switch, or else of PyTorch's fused attention."""
+        if not hasattr(self.model(), "set_attn_implementation"):
+            return ("MATH", "default") if self.attention else ()
+        return tuple(name for name in ("eager", "sdpa") if self._settable(name))
+
+    def _settable(self, name: str) -> bool:
+        try:
+            with calls.attending(self.model(), name):
+                return True
+        except ValueError:  # the library's way to say that an architecture lacks it
+            return False
+
+    @cached_property
     def trainable(self) -> bool:
         """Whether some parameter asks for a gradient."""
         return any(p.requires_grad for p in self.model().parameters())

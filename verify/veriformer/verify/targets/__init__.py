@@ -22,14 +22,14 @@ _SHIPPED: dict[str, tuple[str, str]] = {
 
 def names() -> list[str]:
     """Every shipped name, and the families of names that take an identifier."""
-    return [*_SHIPPED, "mutant:ID", "variant:ID", "sabotage:KIND", "generic:EDIT"]
+    return [*_SHIPPED, "transformers:ARCHITECTURE", "mutant:ID", "variant:ID", "sabotage:KIND", "generic:EDIT"]
 
 
 def known_failures(spec: str) -> Path | None:
     """The waiver file that ships with a target, or None where none does."""
-    if spec not in _SHIPPED:
+    if spec not in _SHIPPED and not spec.startswith("transformers:"):
         return None
-    file = Path(__file__).with_name(f"{spec}_known.toml")
+    file = Path(__file__).with_name(f"{spec.replace(':', '_')}_known.toml")
     return file if file.is_file() else None
 
 
@@ -39,6 +39,8 @@ def find(spec: str) -> Callable[[], object] | None:
         module, attribute = _SHIPPED[spec]
         return lambda: getattr(importlib.import_module(module), attribute)
     family, _, identifier = spec.partition(":")
+    if identifier and family == "transformers":
+        return partial(importlib.import_module("veriformer.verify.targets.transformers_models").build, identifier)
     if identifier and family in ("mutant", "variant", "sabotage", "generic"):
         mutants = importlib.import_module("veriformer.verify.mutants")
         return partial(mutants.build, family, identifier)
