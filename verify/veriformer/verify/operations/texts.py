@@ -61,10 +61,11 @@ def clear_merges(texts: Sequence[str]) -> int:
 
 
 def draw_encoding(trial: Trial) -> Arguments:
-    """Merges as training can produce them, and a text in the same letters."""
-    rng, letters, texts = draw_texts(trial)
-    text = str(rng.choice(texts)) if rng.random() < 0.2 else draw_text(rng, letters, 12)
-    return {"text": text, "merges": _learned(rng, texts, int(rng.integers(0, 11)))}
+    """Merges as training can produce them, enough to build on one another, and a text in the same letters."""
+    rng, letters = rng_of(trial), trial.draw(choice("ab", "abc", "aé", "ab", "🙂a", "a", "abcd e"))
+    texts = [draw_text(rng, letters, 6) for _ in range(rng.integers(1, 13))]
+    text = str(rng.choice(texts)) if rng.random() < 0.1 else "".join(rng.choice(list(letters), rng.integers(0, 25)))
+    return {"text": text, "merges": _learned(rng, texts, int(rng.integers(0, 21)))}
 
 
 def _learned(rng: np.random.Generator, texts: Sequence[str], num_merges: int) -> list[Pair]:
