@@ -39,3 +39,12 @@ def find(name: str) -> Target:
 
     backend, costs, skips_blocks = _SHIPPED[name]
     return Target(name, BACKENDS[backend], costs, skips_blocks)
+
+
+def triton_attention() -> Attention:
+    """Our attention by its Triton kernels. Raises RuntimeError, which says what is missing, where none can run."""
+    from veriformer.impl import BACKENDS
+    from veriformer.impl.attention_backends.flash.availability import require
+
+    require()
+    return BACKENDS["triton"]
