@@ -17,7 +17,7 @@ from veriformer.verify.judge import Floats, Reference
 from veriformer.verify.operation import Operation, over_float64
 from veriformer.verify.operations.optimizers import ADAM, ADAMW, GRADIENT_DESCENT, SGD_MOMENTUM, moderate
 from veriformer.verify.strategies import choice, option, sizes, values
-from veriformer.verify.trial import Arguments, Trial
+from veriformer.verify.trial import Arguments, Trial, array
 
 Law = Callable[[Rounded, Mapping[str, Any], int], Any]
 """From the arithmetic, the lifted arguments and a parameter to what that parameter is in the end."""
@@ -71,7 +71,7 @@ def _constant_gradient(operation: Operation) -> Callable[[Trial], None]:
     def body(trial: Trial) -> None:
         a = _adaptive(trial, operation, decay=False)
         size = 10.0 ** trial.draw(choice(0, -4, -2, 3))
-        a["grads"] = [trial.tensor(size * g[:1].double()).expand(g.shape).contiguous() for g in a["grads"]]
+        a["grads"] = [trial.tensor(size * array(g[:1])).expand(g.shape).contiguous() for g in a["grads"]]
         a |= trial.draw(option("eps", None, 0.0, 1e-3, 0.5))
         beta = a.get("betas", (0.9, 0.999))[1]
 
@@ -119,7 +119,7 @@ def _step_bound(operation: Operation) -> Callable[[Trial], None]:
         rng = trial.draw(values()).rng
         a["betas"] = trial.draw(choice((0.9, 0.999), (0.5, 0.75), (0.9, 0.9), (0.0, 0.99)))
         a["params"] = [trial.tensor(3.0 + rng.random(p.shape)) for p in a["params"]]
-        a["grads"] = [trial.tensor(g.double() * 10.0 ** rng.choice([-5.0, 0.0, 4.0], g.shape)) for g in a["grads"]]
+        a["grads"] = [trial.tensor(array(g) * 10.0 ** rng.choice([-5.0, 0.0, 4.0], g.shape)) for g in a["grads"]]
         limits = a["lr"] * _longest(a["betas"], len(a["grads"][0]))
         references = operation.exact(trial, a)
         for p, observed, run in zip(a["params"], operation.parts(trial.call(a), a), references, strict=True):
@@ -144,7 +144,7 @@ def _eps(operation: Operation) -> Callable[[Trial], None]:
         a = _adaptive(trial, operation, decay=False, steps=3)
         eps = trial.draw(choice(0.25, 1e-3, 1e-6))
         a |= {"eps": eps, "params": [torch.zeros_like(p) for p in a["params"]]}
-        a["grads"] = [trial.tensor(eps * g.double()) for g in a["grads"]]
+        a["grads"] = [trial.tensor(eps * array(g)) for g in a["grads"]]
         agrees(trial, operation, a, trial.call(a), operation.exact(trial, a))
 
     return body
