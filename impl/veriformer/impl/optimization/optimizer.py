@@ -32,7 +32,8 @@ class ParameterwiseOptimizer(torch.optim.Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own: a dict of `params` and any option that is to differ."""
-        param_group = {**param_group, "params": _listed(param_group["params"])}
+        params = param_group["params"]
+        param_group = {**param_group, "params": _listed([params] if isinstance(params, Tensor) else params)}
         param_group.update(self.check({**self.defaults, **param_group}))
         super().add_param_group(param_group)
 
