@@ -12,7 +12,7 @@ from veriformer.impl.precision import widen
 from veriformer.impl.scores.classes import check_classes
 from veriformer.impl.shapes import fit
 
-CHUNK = 2**22  # logits at a time: 16 MiB in float32, about what the last cache of a processor holds
+CHUNK = 2**23  # logits at a time: 32 MiB in float32, about what the last cache of a processor holds
 
 
 def linear_cross_entropy(
@@ -37,10 +37,11 @@ def linear_cross_entropy(
 
     Shapes: `h [..., d]`, `weight [V, d]`, `bias [V]`, `target [...]` int64 → 0-d. `reduction` is `"mean"` over the
     targets that are not ignored (0 when there are none), or `"sum"`. Dtypes: float64, float32, bfloat16, float16, all
-    the same but under autocast; the products of halves are rounded as a head would round them, all else is float32.
+    the same but under autocast, where the loss is float32; the products of halves are rounded as a head would round
+    them, all else is float32.
     Second derivatives are refused. Raises as `cross_entropy` does. Equations 2, 38, 40, 48.
     """
-    h, weight, bias = _one_dtype(h, weight, bias)
+    (h, weight, bias), dtype = _one_dtype(h, weight, bias)
     counted = _check(h, weight, bias, target, checks.integer("ignore_index", ignore_index)).reshape(-1)
     alpha = checks.probability("label_smoothing", label_smoothing)
     checks.choice("reduction", reduction, ("mean", "sum"))
@@ -50,7 +51,7 @@ def linear_cross_entropy(
     loss = apply(_LinearCrossEntropy, rows, weight, bias, y, counted, alpha, size)
     if reduction == "mean":
         loss = loss / counted.sum().clamp(min=1)
-    return loss.to(h.dtype)
+    return loss.to(dtype)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -117,13 +118,13 @@ def _subtract_target(
         db -= alpha / len(W) * weights.sum()
 
 
-def _one_dtype(*tensors: Tensor | None) -> tuple[Any, ...]:
-    """Convert as autocast would, which does not look into functions that bring their own derivative."""
+def _one_dtype(*tensors: Tensor | None) -> tuple[tuple[Any, ...], torch.dtype]:
+    """Convert as autocast would, which does not look into functions of one's own; return also the dtype of the loss."""
     first = checks.tensor("h", tensors[0])
     kind = first.device.type
     if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
-        return tensors
-    return tuple(None if x is None else x.to(torch.get_autocast_dtype(kind)) for x in tensors)
+        return tensors, first.dtype
+    return tuple(None if x is None else x.to(torch.get_autocast_dtype(kind)) for x in tensors), torch.float32
 
 
 def _check(h: Tensor, weight: Tensor, bias: Tensor | None, target: object, ignore_index: int) -> Tensor:
