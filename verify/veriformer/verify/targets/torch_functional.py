@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.targets import torch_heads, torch_layers, torch_training
+from veriformer.verify.targets import torch_decisions, torch_heads, torch_layers, torch_training
 from veriformer.verify.targets.front import AttentionOptions, dress
 from veriformer.verify.targets.seeding import seeded
 
@@ -29,7 +29,7 @@ CLAIMS = {
         "cross_entropy.no_target": "nan",
         **torch_training.CONVENTIONS,
     },
-    "not_provided": {**torch_training.NOT_PROVIDED},
+    "not_provided": {**torch_decisions.NOT_PROVIDED, **torch_training.NOT_PROVIDED},
 }
 
 
@@ -127,6 +127,7 @@ TARGET = dress(
     clip_grad_norm=_clip_grad_norm,
     causal_mask=_causal_mask,
     attention=_attention,
+    **torch_decisions.KERNELS,
     **torch_heads.KERNELS,
     **torch_layers.KERNELS,
     **torch_training.KERNELS,
