@@ -13,7 +13,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("target", ["impl:reference", "impl:tiled", "impl:sdpa"])
+@pytest.mark.parametrize("target", ["impl:reference", "impl:tiled", "impl:sdpa", "impl:triton"])
 def test_every_operation_on_the_device(target: str) -> None:
     results = check(load(target).implementation, device="cuda", dtype=["fp32", "bf16", "fp16"])
     assert results.valid
