@@ -24,6 +24,7 @@ def _limits(operation: str, equations: tuple[str, ...]) -> Requirement:
         "overflow far from zero",
         kind=Kind.NUMERICS,
         equations=equations,
+        precedents=("https://github.com/PaddlePaddle/Paddle/pull/79760",),
     )
 
 

@@ -35,6 +35,7 @@ MIXTURE_OF_EXPERTS = (
         "Experts that are all the same answer as one alone: the gates of the chosen sum to 1, whoever they are.",
         "The same within the sum of the bounds of the mixture and of the network alone.",
         "gates not renormalised",
+        precedents=("https://github.com/pytorch/torchtitan/issues/1448",),
     ),
     families.law(
         _OPERATION,

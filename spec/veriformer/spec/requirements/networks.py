@@ -34,6 +34,7 @@ def _range(operation: str, equations: tuple[str, ...]) -> Requirement:
         "overflow in half precision",
         kind=Kind.NUMERICS,
         equations=equations,
+        precedents=("https://github.com/huggingface/transformers/issues/5651",),
     )
 
 

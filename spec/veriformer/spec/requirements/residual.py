@@ -28,5 +28,6 @@ RESIDUAL = (
         "overflow in half precision",
         kind=Kind.NUMERICS,
         equations=("4",),
+        precedents=("https://github.com/huggingface/transformers/pull/19229",),
     ),
 )

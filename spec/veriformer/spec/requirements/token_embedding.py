@@ -44,5 +44,6 @@ TOKEN_EMBEDDING = (
         "overflow in half precision",
         kind=Kind.NUMERICS,
         equations=("39",),
+        precedents=("https://github.com/apache/mxnet/issues/17703",),
     ),
 )

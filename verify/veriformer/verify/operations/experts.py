@@ -12,7 +12,10 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.experts import mixture_of_experts, mixture_of_experts_vjp
+from veriformer.spec.layers.experts import mixture_of_experts, mixture_of_experts_vjp, route
+from veriformer.spec.layers.gelu import gelu, gelu_slope
+from veriformer.spec.layers.linear import as_rows
+from veriformer.spec.softmax import softmax
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged, several
 from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
@@ -34,6 +37,60 @@ def _mixture(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 def _mixture_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     tensors, options = _call(a)
     return dict(zip(TENSORS, mixture_of_experts_vjp(xp, *tensors, g, **options), strict=True))
+
+
+def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """The softmax over all experts, divided by what the chosen have of it; biases within the sums."""
+    rows, *_, q = _renormalised(xp, a)
+    y = xp.sum(_answers(xp, a, rows)[1] * _per_expert(xp, q), axis=0)
+    return [xp.reshape(y, (*a["x"].shape[:-1], y.shape[-1]))]
+
+
+def _over_all_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """The chain rule for that form: what the experts that were not chosen get is zero only over the reals."""
+    rows, chosen, p, q = _renormalised(xp, a)
+    g, (z, answers) = as_rows(xp, g), _answers(xp, a, rows)
+    dq = xp.swapaxes(xp.sum(answers * g, axis=-1), 0, 1)
+    share = xp.sum(xp.where(chosen, p, 0), axis=-1, keepdims=True)
+    dp = xp.where(chosen, (dq - xp.sum(q * dq, axis=-1, keepdims=True)) / share, 0)
+    ds = p * (dp - xp.sum(p * dp, axis=-1, keepdims=True))
+    dy = _per_expert(xp, q) * g
+    dz = xp.matmul(dy, xp.swapaxes(a["w2"], 1, 2)) * gelu_slope(xp, z)
+    dx = xp.sum(xp.matmul(dz, xp.swapaxes(a["w1"], 1, 2)), axis=0) + xp.matmul(ds, xp.swapaxes(a["router"], 0, 1))
+    columns, h = xp.swapaxes(rows, 0, 1), gelu(xp, z)
+    return {
+        "x": xp.reshape(dx, a["x"].shape),
+        "router": xp.matmul(columns, ds),
+        "w1": xp.matmul(columns, dz),
+        "b1": xp.sum(dz, axis=1),
+        "w2": xp.matmul(xp.swapaxes(h, 1, 2), dy),
+        "b2": xp.sum(dy, axis=1),
+    }
+
+
+def _renormalised(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """Rows, who is chosen of each, the softmax over all, and its share among the chosen."""
+    rows = as_rows(xp, a["x"])
+    chosen, _ = route(xp, rows, a["router"], int(a.get("top_k", 2)))
+    p = softmax(xp, xp.matmul(rows, a["router"]))
+    kept = xp.where(chosen, p, 0)
+    return rows, chosen, p, kept / xp.sum(kept, axis=-1, keepdims=True)
+
+
+def _answers(xp: Any, a: Mapping[str, Any], rows: Any) -> tuple[Any, Any]:
+    """Every expert's pre-activations and answer to every row, with the biases within the sums."""
+    z = _folded(xp, xp.broadcast_to(rows, (a["w1"].shape[0], *rows.shape)), a["w1"], a["b1"])
+    return z, _folded(xp, gelu(xp, z), a["w2"], a["b2"])
+
+
+def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    one = xp.asarray(np.ones((*x.shape[:-1], 1)))
+    rows = xp.reshape(b, (b.shape[0], 1, b.shape[1]))
+    return xp.matmul(xp.concat([x, one], axis=-1), xp.concat([w, rows], axis=1))
+
+
+def _per_expert(xp: Any, gates: Any) -> Any:
+    return xp.reshape(xp.swapaxes(gates, 0, 1), (*gates.shape[::-1], 1))
 
 
 def halves(trial: Trial, *shape: int) -> torch.Tensor:
@@ -110,8 +167,8 @@ MIXTURE_OF_EXPERTS = Operation(
     name="mixture_of_experts",
     draw=draw_mixture,
     ordinary=_ordinary,
-    formulas=(_mixture,),
-    vjps=(_mixture_vjp,),
+    formulas=(_mixture, _over_all),
+    vjps=(_mixture_vjp, _over_all_vjp),
     inputs=TENSORS,
     refusals=_refusals,
     part=_part,

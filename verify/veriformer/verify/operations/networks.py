@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import torch
 
+from veriformer.spec.layers.activations import activate, activate_vjp
+from veriformer.spec.layers.dropout import dropout, dropout_vjp
 from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
+from veriformer.spec.layers.linear import linear_vjp
 from veriformer.spec.layers.mlp import mlp, mlp_vjp
 from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
-from veriformer.verify.operation import Index, Operation, Refusal
+from veriformer.verify.operation import Formula, Index, Operation, Refusal, Vjp
 from veriformer.verify.operations.changes import nudged, several
 from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
 from veriformer.verify.trial import Arguments, Trial
@@ -48,6 +52,38 @@ def _feed_forward(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def _feed_forward_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return dict(zip(("x", *WEIGHTS), feed_forward_vjp(xp, *_tensors(a, WEIGHTS), g, **_dropped(a)), strict=True))
+
+
+def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    """x W + b with the bias as the weight of a feature that is always 1: it joins the sum wherever it likes."""
+    one = xp.asarray(np.ones((*x.shape[:-1], 1)))
+    return xp.matmul(xp.concat([x, one], axis=-1), xp.concat([w, xp.reshape(b, (1, b.shape[0]))], axis=0))
+
+
+def _hidden(xp: Any, a: Mapping[str, Any], activation: str) -> tuple[Any, Any]:
+    """Pre-activations, and what dropout leaves of the hidden values."""
+    z = _folded(xp, a["x"], a["w1"], a["b1"])
+    return z, dropout(xp, activate(xp, z, activation), a.get("dropout_p", 0.0), keep=a.get("keep"))
+
+
+def _bias_in_the_sum(default: str) -> Formula:
+    def formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+        _, h = _hidden(xp, a, a.get("activation", default))
+        return [_folded(xp, h, a["w2"], a["b2"])]
+
+    return formula
+
+
+def _bias_in_the_sum_vjp(default: str) -> Vjp:
+    def vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+        activation = a.get("activation", default)
+        z, h = _hidden(xp, a, activation)
+        dh, dw2, db2 = linear_vjp(xp, h, a["w2"], g)
+        dropped = dropout_vjp(xp, h, a.get("dropout_p", 0.0), dh, keep=a.get("keep"))
+        dx, dw1, db1 = linear_vjp(xp, a["x"], a["w1"], activate_vjp(xp, z, dropped, activation))
+        return {"x": dx, "w1": dw1, "b1": db1, "w2": dw2, "b2": db2}
+
+    return vjp
 
 
 def _swiglu(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -164,8 +200,8 @@ MLP = Operation(
     name="mlp",
     draw=draw_mlp,
     ordinary=_ordinary(network),
-    formulas=(_mlp,),
-    vjps=(_mlp_vjp,),
+    formulas=(_mlp, _bias_in_the_sum("relu")),
+    vjps=(_mlp_vjp, _bias_in_the_sum_vjp("relu")),
     inputs=("x", *WEIGHTS),
     refusals=_bad_network,
     part=lambda trial: _part(trial, draw_mlp),
@@ -178,8 +214,8 @@ FEED_FORWARD = Operation(
     name="feed_forward",
     draw=draw_feed_forward,
     ordinary=_ordinary(network),
-    formulas=(_feed_forward,),
-    vjps=(_feed_forward_vjp,),
+    formulas=(_feed_forward, _bias_in_the_sum("gelu")),
+    vjps=(_feed_forward_vjp, _bias_in_the_sum_vjp("gelu")),
     inputs=("x", *WEIGHTS),
     refusals=_bad_feed_forward,
     part=lambda trial: _part(trial, draw_feed_forward),

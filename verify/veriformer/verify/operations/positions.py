@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
+from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes, distances
 from veriformer.spec.positions.sinusoidal import sinusoidal_encoding
 from veriformer.spec.positions.t5_bias import edges, t5_relative_position_bucket
 from veriformer.verify.operation import Operation, Refusal
@@ -25,6 +26,24 @@ def _sinusoidal(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def _slopes(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [alibi_slopes(xp, int(a["num_heads"]))]
+
+
+def _slopes_by_ratio(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """Powers of the first slope, as the paper's authors compute them: its error grows with the exponent."""
+    heads = int(a["num_heads"])
+    below = 1 << (heads.bit_length() - 1)
+
+    def powers(number: int, exponents: Any) -> Any:
+        first = xp.exp(xp.log(xp.asarray(2)) * Fraction(-8, number))
+        return xp.exp(xp.log(first) * exponents)
+
+    own, between = powers(below, np.arange(1, below + 1)), powers(2 * below, np.arange(1, 2 * below, 2))
+    return [xp.concat([own, between], axis=0)[:heads]]
+
+
+def _bias_by_ratio(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    slopes = _slopes_by_ratio(xp, a)[0]
+    return [xp.reshape(slopes, (*slopes.shape, 1, 1)) * -distances(int(a["n_q"]), int(a["n_k"]))]
 
 
 def _bias(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -125,7 +144,7 @@ ALIBI_SLOPES = Operation(
     name="alibi_slopes",
     draw=lambda trial: {"num_heads": trial.draw(choice(*HEADS))},
     ordinary=lambda trial: {"num_heads": trial.draw(choice(4, 8, 2))},
-    formulas=(_slopes,),
+    formulas=(_slopes, _slopes_by_ratio),
     refusals=lambda trial: _integers(trial, {"num_heads": 4}),
     forms=("fp32", "bf16"),
 )
@@ -134,7 +153,7 @@ ALIBI_BIAS = Operation(
     name="alibi_bias",
     draw=draw_bias,
     ordinary=lambda trial: {"num_heads": 4, "n_q": trial.draw(sizes(2)), "n_k": trial.draw(sizes(2))},
-    formulas=(_bias,),
+    formulas=(_bias, _bias_by_ratio),
     refusals=lambda trial: _integers(trial, {"num_heads": 4, "n_q": 2, "n_k": 3}),
     forms=("fp32", "bf16"),
 )

@@ -49,7 +49,8 @@ def _silu_by_tanh(x: Tensor) -> Tensor:
 
 
 def _silu_by_sigmoid(x: Tensor) -> Tensor:
-    return x * torch.sigmoid(x)
+    wide = widen(x)
+    return (wide * torch.sigmoid(wide)).to(x.dtype)
 
 
 def _silu_exp2(x: Tensor) -> Tensor:
@@ -94,12 +95,12 @@ def _layer(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.linear(x, w.mT, b)
 
 
-def _network_by_library(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, *_: Any) -> Tensor:
+def _network_by_library(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
     wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
     return _layer(ACTIVATIONS[activation](_layer(wide, w1, b1)), w2, b2).to(x.dtype)
 
 
-def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, *_: Any) -> Tensor:
+def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
     """One hidden unit after another writes its row of W₂."""
     wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
     y = b2.expand(*x.shape[:-1], -1)
@@ -108,16 +109,24 @@ def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor,
     return y.to(x.dtype)
 
 
-def _network_fp64(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, *_: Any) -> Tensor:
-    return Network()(*(t.double() for t in (x, w1, b1, w2, b2)), activation).to(x.dtype)
+def _network_fp64(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
+    return Network()(*(t.double() for t in (x, w1, b1, w2, b2)), activation=activation).to(x.dtype)
 
 
 def _dropped_by_library(
-    x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, p: float, training: bool, g: Generator
+    x: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    activation: str,
+    dropout_p: float,
+    training: bool,
+    generator: Generator,
 ) -> Tensor:
     wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
-    h = ACTIVATIONS[activation](wide @ w1 + b1)
-    return (_bernoulli(h, p, training, g) @ w2 + b2).to(x.dtype)
+    h = ACTIVATIONS[activation](_layer(wide, w1, b1))
+    return _layer(_bernoulli(h, dropout_p, training, generator), w2, b2).to(x.dtype)
 
 
 def _packed_gate(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
@@ -153,7 +162,7 @@ def _by_rank(scores: Tensor, k: int) -> Tensor:
 
 def _token_by_token(x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, top_k: int) -> Tensor:
     """Each token calls its experts one after another."""
-    rows, router, w1, b1, w2, b2 = (widen(t) for t in (x.flatten(0, -2), router, w1, b1, w2, b2))
+    rows, router, w1, b1, w2, b2 = (widen(t) for t in (x.reshape(-1, x.shape[-1]), router, w1, b1, w2, b2))
     answers = []
     for row in rows:
         scores = row @ router
@@ -246,7 +255,7 @@ VARIANTS: tuple[Variant, ...] = (
         title="Activations in fp64, exponentials to the base 2",
         kernels={"gelu": _gelu_fp64, "silu": _silu_exp2},
     ),
-    Variant(identifier="silu-product", title="SiLU as a product in its own dtype", kernels={"silu": _silu_by_sigmoid}),
+    Variant(identifier="silu-product", title="SiLU as a product", kernels={"silu": _silu_by_sigmoid}),
     Variant(
         identifier="squares-library",
         title="PyTorch's squared error, and its fused multiplication and addition",

@@ -111,7 +111,7 @@ def _published_slopes(heads: int) -> Tensor:
 
 
 def _exact_slopes(heads: int) -> Tensor:
-    below = 1 << (heads.bit_length() - 1)
+    below = 1 << (int(heads).bit_length() - 1)
     own = [Fraction(8 * h, below) for h in range(1, below + 1)]
     between = [Fraction(4 * h, below) for h in range(1, 2 * below, 2)]
     return torch.tensor([2.0 ** -float(e) for e in (own + between)[:heads]], dtype=torch.float64)

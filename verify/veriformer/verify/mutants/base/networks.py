@@ -103,7 +103,7 @@ class Mixture:
 
     def __call__(self, x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, top_k: int) -> Tensor:
         """The mixture's output."""
-        rows, router, w1, b1, w2, b2 = (widen(t) for t in (x.flatten(0, -2), router, w1, b1, w2, b2))
+        rows, router, w1, b1, w2, b2 = (widen(t) for t in (x.reshape(-1, x.shape[-1]), router, w1, b1, w2, b2))
         scores = rows @ router
         p = self.gates(scores, self.chosen(scores, top_k))  # [N, E]
         answers = F.gelu(rows @ w1 + b1[:, None]) @ w2 + b2[:, None]  # [E, N, o]

@@ -81,7 +81,7 @@ class Sinusoidal:
 
 def slopes(heads: int) -> Tensor:
     """2^(−8h/H) for powers of two, and between them the slopes of the power below, then some of the power above."""
-    below = 1 << (heads.bit_length() - 1)
+    below = 1 << (int(heads).bit_length() - 1)
     own = 2.0 ** (-8 / below * torch.arange(1, below + 1, dtype=torch.float64))
     return own if below == heads else torch.cat((own, slopes(2 * below)[0::2]))[:heads]
 
@@ -127,7 +127,8 @@ class Buckets:
     def __call__(self, relative_position: Tensor, bidirectional: bool, num_buckets: int, max_distance: int) -> Tensor:
         """The buckets."""
         r = self.sign * relative_position.long()
-        buckets = num_buckets // 2 if bidirectional else num_buckets
+        max_distance = int(max_distance)
+        buckets = int(num_buckets) // 2 if bidirectional else int(num_buckets)
         distance = r.abs() if bidirectional else (-r).clamp(min=0)
         far = self.beyond(distance.clamp(min=max(buckets // 2, 1)), buckets // 2, buckets, max_distance)
         bucket = torch.where(distance < buckets // 2, distance, far)

@@ -139,11 +139,14 @@ def _recomputed(x: Tensor, p: float, training: bool, generator: Generator) -> Te
     return out
 
 
-def _together(group: int, x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
+_GROUP = 4
+
+
+def _together(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
     if not training or p in (0, 1):
         return x * (0 if training and p else 1)
-    keep = kept(torch.Size([math.ceil(x.numel() / group)]), p, generator)
-    return torch.where(keep.repeat_interleave(group)[: x.numel()].reshape(x.shape), x, 0) / (1 - p)
+    keep = kept(torch.Size([math.ceil(x.numel() / _GROUP)]), p, generator)
+    return torch.where(keep.repeat_interleave(_GROUP)[: x.numel()].reshape(x.shape), x, 0) / (1 - p)
 
 
 def _same_on_every_shard(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
@@ -179,6 +182,6 @@ KERNELS: dict[str, dict[str, Kernel]] = {
     "DO-02": {"dropout": _by_rate},
     "DO-03": {"dropout": _keeps_what_it_drops},
     "DO-05": {"dropout": _recomputed},
-    "DO-06": {"dropout": lambda *arguments: _together(4, *arguments)},
+    "DO-06": {"dropout": _together},
     "DO-08": {"dropout": _same_on_every_shard},
 }
