@@ -63,10 +63,10 @@ def fit_temperature(logits: Tensor, target: Tensor, *, steps: int = 100) -> floa
         return float(((F.softmax(beta * z, -1) * z).sum(-1, keepdim=True) - z.gather(-1, y)).mean())
 
     low, high = 0.0, 1.0
-    while slope(high) < 0 and high < 2.0**60:
-        high *= 2
-    if slope(0.0) >= 0 or slope(high) < 0:
+    if slope(0.0) >= 0 or not bool(z.gather(-1, y).any()):
         checks.refuse("target", "targets that a finite temperature fits best", "others", "collect more samples")
+    while slope(high) < 0:
+        high *= 2
     for _ in range(checks.integer("steps", steps, minimum=1)):
         middle = (low + high) / 2
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
