@@ -30,7 +30,7 @@ def _common(
         families.law(
             operation,
             "long_run",
-            "The formula holds over a hundred steps as it does over one.",
+            "The formula holds over hundreds of steps as it does over one.",
             _RUN_BOUND,
             "drift",
             kind=Kind.EQUATION,

@@ -20,7 +20,7 @@ from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
-_LONG = 100
+_LONG = (100, 200)
 _BETWEEN = ("missing", "zeroed", "resumed", "rewound")
 
 
@@ -42,7 +42,7 @@ def of_steps(reference: Reference, places: Any) -> Reference:
 def _long_run(operation: Operation, trial: Trial) -> None:
     drawn = operation.draw(trial)
     extra = {key: drawn[key] for key in ("beta", "betas", "eps", "weight_decay") if key in drawn}
-    run = draw_run(operation.name, trial, steps=_LONG)
+    run = draw_run(operation.name, trial, steps=trial.draw(choice(*_LONG)))
     if extra.get("eps") == 0.0:
         rng = trial.draw(values()).rng
         run["grads"] = [moderate(trial, tuple(g.shape), rng) for g in run["grads"]]
