@@ -46,8 +46,8 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Every room's own tests, in parallel; Triton comes along, for its kernels are interpreted and compiled there."""
-    install(session, "imports", "lint", project=".[gpu]")
+    """Every room's own tests, in parallel, with Triton to interpret and compile kernels, and transformers to compare models."""
+    install(session, "imports", "lint", project=".[gpu,interop]")
     session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs)
 
 
