@@ -23,7 +23,7 @@ def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=
     supply, shown, last, lengths = iter(rows), [], (), [cache.length]
     for action in actions:
         given = [next(supply) for _ in range({"update": 2, "overflow": 2, "reorder": 1, "reset": 0}[action])]
-        shown += [x.clone() for x in last]
+        shown.extend(map(torch.clone, last))
         last = ()
         if action == "overflow":
             try:

@@ -43,9 +43,9 @@ def _causality(trial: Trial) -> None:
     n_k = max(n_q, n_k, 2) if trial.claims.convention("causal.alignment") == "bottom-right" else max(n_q, 2)
     n_q = min(n_q, n_k) if n_k > n_q else n_k
     tensors = draw_tensors(trial, (b, h, n_q, n_k, d, d_v), _MILD)
-    one = {**tensors, "is_causal": True}
+    one: dict[str, Any] = {**tensors, "is_causal": True}
     t = trial.draw(sizes(0, n_k - 1))
-    two = dict(one)
+    two: dict[str, Any] = dict(one)
     for name in ("k", "v"):
         two[name] = one[name].clone()
         two[name][:, :, t:] = 1.5 - 2.0 * one[name][:, :, t:]

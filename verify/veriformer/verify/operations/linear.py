@@ -126,5 +126,6 @@ LINEAR_ATTENTION = Operation(
     part=_part,
     changes=_changes,
     bulk=_bulk,
+    dtypes=("fp64", "fp32", "fp16"),
     sharp=False,
 )

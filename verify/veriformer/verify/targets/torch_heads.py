@@ -6,14 +6,19 @@ together from ``linear`` and ``scaled_dot_product_attention``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_ACTIVATIONS = {"relu": F.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "gelu": F.gelu}
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "gelu": F.gelu,
+}
 
 
 def _multi_head_attention(
@@ -38,7 +43,7 @@ def _multi_head_attention(
         hidden = None if order is None else ~order
         return _pytorchs(x, c, (w_q, w_k, w_v, w_o), num_heads, None if real is None else ~real, hidden)
     q, k, v = (
-        F.linear(y, w.T).unflatten(-1, (h, -1)).transpose(1, 2)
+        F.linear(y, w.T).reshape(*y.shape[:2], h, w.shape[1] // h).transpose(1, 2)
         for y, w, h in ((x, w_q, num_heads), (c, w_k, groups), (c, w_v, groups))
     )
     see = None if real is None else real[:, None, None, :]

@@ -80,10 +80,10 @@ def _ring(
 def _whole_matrix(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
     """PyTorch's attention under a bool mask."""
     see = causal(q.shape[2], k.shape[2], o.window)
-    wide = [widen(x) for x in (q, k, v)]
+    gqa = q.shape[1] != k.shape[1]
     if o.softcap is not None:
         return Attention()(q, k, v, o)
-    return F.scaled_dot_product_attention(*wide, see, scale=o.scale, enable_gqa=q.shape[1] != k.shape[1]).to(q.dtype)
+    return F.scaled_dot_product_attention(widen(q), widen(k), widen(v), see, scale=o.scale, enable_gqa=gqa).to(q.dtype)
 
 
 def _query_by_query(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:

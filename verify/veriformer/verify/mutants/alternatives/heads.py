@@ -92,8 +92,11 @@ def _bilinear(
     groups = H if num_kv_heads is None else int(num_kv_heads)
     repeat = H // groups
     d_k = w_q.shape[1] // H
-    q, k = (widen(w).unflatten(1, (n, -1)) for w, n in ((w_q, H), (w_k, groups)))
-    v, o = widen(w_v).unflatten(1, (groups, -1)), widen(w_o).unflatten(0, (H, -1))
+    q, k = (widen(w).reshape(w.shape[0], n, w.shape[1] // n) for w, n in ((w_q, H), (w_k, groups)))
+    v, o = (
+        widen(w_v).reshape(w_v.shape[0], groups, w_v.shape[1] // groups),
+        widen(w_o).reshape(H, w_o.shape[0] // H, w_o.shape[1]),
+    )
     k, v = (w.repeat_interleave(repeat, 1) for w in (k, v))
     both = torch.einsum("ahc,bhc->hab", q, k)
     s = torch.einsum("bia,hac,bjc->bhij", X, both, C) / d_k**0.5
@@ -166,7 +169,7 @@ def _branch_first(x: Tensor, norm: Callable[[Tensor], Tensor], branch: Callable[
 
 def _token_by_token(x: Tensor, norm: Callable[[Tensor], Tensor], branch: Callable[[Tensor], Tensor]) -> Tensor:
     """The norm of each token by itself."""
-    return x + branch(torch.cat([norm(token) for token in x.split(1, 1)], 1))
+    return x + branch(torch.cat([norm(token) for token in torch.tensor_split(x, x.shape[1], 1)], 1))
 
 
 VARIANTS: tuple[Variant, ...] = (
