@@ -46,7 +46,7 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Every room's own tests, in parallel, with Triton to interpret and compile kernels, and transformers to compare models."""
+    """Every room's own tests, in parallel; with Triton for its kernels, and transformers to compare models with."""
     install(session, "imports", "lint", project=".[gpu,interop]")
     session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs)
 
