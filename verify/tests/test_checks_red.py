@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests import red_heads, red_training
+from tests import red_decisions, red_heads, red_training
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.checks import ALL
 from veriformer.verify.loading import load, wrap
@@ -521,7 +521,7 @@ SPECIFIC: dict[str, Fault] = {
 }
 
 
-SPECIFIC |= red_heads.SPECIFIC | red_training.SPECIFIC
+SPECIFIC |= red_heads.SPECIFIC | red_training.SPECIFIC | red_decisions.SPECIFIC
 
 
 def fault_of(slug: str) -> Fault | None:
