@@ -68,6 +68,7 @@ def test_claims_of_variants_are_carried():
         "adam-eps-inside",
         "sgd-first-velocity-gradient",
         "warmup-from-one",
+        "rope-half",
     }
 
 

@@ -78,7 +78,8 @@ def like_signed(w: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
 
 
 def _independence(trial: Trial) -> None:
-    w, _ = _weights(trial)
+    w, variance = _weights(trial)
+    trial.judge(trial.observe(mean_square, w, variance), chance.mean_square(w.value.numel()), "the mean square")
     shape = tuple(w.value.shape)
     for axis in (0, 1):
         for lag in (lag for lag in (1, 2, 8, 16, 20, 64) if 2 * lag <= shape[axis]):
