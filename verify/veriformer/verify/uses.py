@@ -20,7 +20,8 @@ from veriformer.verify.models import calls
 def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), **options):  # type: ignore[no-untyped-def]
     """Make a cache and act on it: what the updates showed, taken up just before the next call, and every length."""
     cache = target.kv_cache(batch, num_kv_heads, max_length, head_dim, **options)
-    supply, shown, last, lengths = iter(rows), [], (), [cache.length]
+    shown: list[torch.Tensor] = []
+    supply, last, lengths = iter(rows), (), [cache.length]
     for action in actions:
         given = [next(supply) for _ in range({"update": 2, "overflow": 2, "reorder": 1, "reset": 0}[action])]
         shown.extend(map(torch.clone, last))
