@@ -11,6 +11,10 @@ from veriformer.verify.mutants.faults import KERNELS
 from veriformer.verify.mutants.records import known_bugs
 
 
+# Of segmentation no public bug is known that changes the total; what is known of ties is a variant.
+WITHOUT_KNOWN_BUG = {"unigram_segment"}
+
+
 def test_every_known_bug_is_a_mutant_or_says_why_it_cannot_be():
     for bug in known_bugs():
         assert ("operations" in bug) != ("reason" in bug), bug["id"]
@@ -31,8 +35,8 @@ def test_a_mutant_provides_the_operations_it_is_listed_for_and_no_others():
 
 
 def test_every_operation_has_mutants_and_variants():
-    for family in (MUTANTS, VARIANTS):
-        assert {name for member in family for name in member.operations} == set(POSITIONAL)
+    for family, lacking in ((MUTANTS, WITHOUT_KNOWN_BUG), (VARIANTS, set())):
+        assert {name for member in family for name in member.operations} == set(POSITIONAL) - lacking
 
 
 def test_every_sabotage_adapter_provides_everything():

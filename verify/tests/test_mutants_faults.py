@@ -221,6 +221,8 @@ DROPOUT = {
 ALONE = {"LN-10", "LIN-02", "BLK-01", "BLK-02", "KVQ-02", "KVQ-05"}
 ALONE |= {"OPT-02", "OPT-03", "OPT-05", "OPT-06", "OPT-09", "OPT-13", "OPT-14", "SCH-02", "SCH-03", "SCH-07"}
 ALONE |= {"GA-02", "GA-03", "CLIP-04"}
+ALONE |= {"CAL-01", "CAL-04", "SMP-01", "SMP-02", "TOPK-01", "GREEDY-01", "BEAM-01", "BEAM-03", "BEAM-04"}
+ALONE |= {"TOK-01", "TOK-03", "TOK-07"}
 
 
 def test_every_mutant_is_tried():
