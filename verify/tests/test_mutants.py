@@ -10,7 +10,6 @@ from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import KERNELS
 from veriformer.verify.mutants.records import known_bugs
 
-
 # Of segmentation no public bug is known that changes the total; what is known of ties is a variant.
 WITHOUT_KNOWN_BUG = {"unigram_segment"}
 

@@ -9,12 +9,10 @@ _EARLY = (
 _LENGTH = ("https://github.com/awslabs/sockeye/issues/483",)
 
 BEAM_SEARCH = (
-    families.contract_case(
+    families.form(
         "beam_search",
-        "contract",
         "The result is a pair of ids, 1-D integers that begin with the start and are at most `max_length` long, and a "
         "score, a number or a 0-d tensor.",
-        "wrong form",
     ),
     families.law(
         "beam_search",

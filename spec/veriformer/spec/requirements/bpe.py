@@ -9,11 +9,9 @@ _RANK = (
 )
 
 BPE_TRAIN = (
-    families.contract_case(
+    families.form(
         "bpe_train",
-        "contract",
         "The result is a list of at most `num_merges` pairs of byte strings, none of them empty.",
-        "wrong form",
     ),
     families.law(
         "bpe_train",
@@ -68,11 +66,9 @@ BPE_TRAIN = (
 )
 
 BPE_ENCODE = (
-    families.contract_case(
+    families.form(
         "bpe_encode",
-        "contract",
         "The result is a list of byte strings, none of them empty; of the empty text it is empty.",
-        "wrong form",
     ),
     families.law(
         "bpe_encode",

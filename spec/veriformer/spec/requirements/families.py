@@ -18,6 +18,18 @@ def contract(operation: str, equations: tuple[str, ...] = ()) -> Requirement:
     )
 
 
+def form(operation: str, statement: str) -> Requirement:
+    """What a result looks like that is no tensor."""
+    return Requirement(
+        slug=f"{operation}.contract",
+        operation=operation,
+        statement=statement,
+        float_form="The same; no number is judged.",
+        kind=Kind.CONTRACT,
+        bug_class="wrong form",
+    )
+
+
 def equation(
     operation: str, equations: tuple[str, ...], statement: str, precedents: tuple[str, ...] = ()
 ) -> Requirement:

@@ -4,11 +4,9 @@ from veriformer.spec.requirement import Kind
 from veriformer.spec.requirements import families
 
 UNIGRAM_SEGMENT = (
-    families.contract_case(
+    families.form(
         "unigram_segment",
-        "contract",
         "The result is a list of strings, none of them empty; of the empty text it is empty.",
-        "wrong form",
     ),
     families.law(
         "unigram_segment",
