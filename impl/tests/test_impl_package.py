@@ -23,6 +23,23 @@ SIGNATURES = {
     "causal_mask": "(n_q, n_k, *, window=None)",
     "attention": "(q, k, v, *, mask=None, bias=None, is_causal=False, window=None, scale=None, softcap=None, "
     "dropout_p=0.0, training=False, generator=None)",
+    "mse_loss": "(prediction, target)",
+    "mlp": "(x, w1, b1, w2, b2, *, activation='relu')",
+    "residual": "(x, fx, *, scale=1.0)",
+    "gelu": "(x, *, approximate='none')",
+    "silu": "(x)",
+    "feed_forward": "(x, w1, b1, w2, b2, *, activation='gelu', dropout_p=0.0, training=False, generator=None)",
+    "swiglu": "(x, w_gate, w_up, w_down)",
+    "mixture_of_experts": "(x, router, w1, b1, w2, b2, *, top_k=2)",
+    "dropout": "(x, p, *, training=True, generator=None)",
+    "xavier_normal": "(n_in, n_out, *, generator=None)",
+    "token_embedding": "(ids, weight)",
+    "lm_head": "(h, weight)",
+    "sinusoidal_encoding": "(num_positions, d_model, *, base=10000.0)",
+    "rope": "(x, positions, *, base=10000.0, pairing='interleaved', scaling=None)",
+    "alibi_slopes": "(num_heads)",
+    "alibi_bias": "(num_heads, n_q, n_k)",
+    "t5_relative_position_bucket": "(relative_position, *, bidirectional=True, num_buckets=32, max_distance=128)",
 }
 
 
@@ -64,6 +81,15 @@ COMPILED = {
     "layer_norm": lambda x: veriformer.impl.layer_norm(x, x[0, 0], x[0, 1]),
     "rms_norm": lambda x: veriformer.impl.rms_norm(x, x[0, 0]),
     "clip_grad_norm": lambda x: veriformer.impl.clip_grad_norm([x, x[0]], 1.0)[0][0],
+    "mse_loss": lambda x: veriformer.impl.mse_loss(x, x.detach() + 1),
+    "residual": lambda x: veriformer.impl.residual(x, x * x, scale=0.5),
+    "gelu": lambda x: veriformer.impl.gelu(x, approximate="tanh"),
+    "silu": lambda x: veriformer.impl.silu(x),
+    "mlp": lambda x: veriformer.impl.mlp(x, x[0].mT, x[0, :, 0], x[1], x[1, 0]),
+    "swiglu": lambda x: veriformer.impl.swiglu(x, x[0].mT, x[1].mT, x[2]),
+    "token_embedding": lambda x: veriformer.impl.token_embedding(torch.tensor([0, 3, 3]), x[0]),
+    "lm_head": lambda x: veriformer.impl.lm_head(x, x[0]),
+    "rope": lambda x: veriformer.impl.rope(x, torch.arange(4)),
 }
 
 
