@@ -8,7 +8,10 @@ from veriformer.verify import mutants
 from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import KERNELS
+from veriformer.verify.models.subject import OPERATIONS as MODELS
 from veriformer.verify.mutants.records import known_bugs
+
+EVERYTHING = {*POSITIONAL, *MODELS}
 
 # Of segmentation no public bug is known that changes the total; what is known of ties is a variant.
 WITHOUT_KNOWN_BUG = {"unigram_segment"}
@@ -30,18 +33,18 @@ def test_a_mutant_provides_the_operations_it_is_listed_for_and_no_others():
     listed = {bug["id"]: bug["operations"] for bug in known_bugs() if "operations" in bug}
     for mutant in MUTANTS:
         assert list(vars(mutant.build())) == listed[mutant.identifier]
-        assert set(mutant.operations) <= set(POSITIONAL)
+        assert set(mutant.operations) <= EVERYTHING
 
 
 def test_every_operation_has_mutants_and_variants():
     for family, lacking in ((MUTANTS, WITHOUT_KNOWN_BUG), (VARIANTS, set())):
-        assert {name for member in family for name in member.operations} == set(POSITIONAL) - lacking
+        assert {name for member in family for name in member.operations} == EVERYTHING - lacking
 
 
 def test_every_sabotage_adapter_provides_everything():
     assert [s.identifier for s in SABOTAGES] == ["zeros", "constant", "nan", "identity", "garbage"]
     for sabotage in SABOTAGES:
-        assert set(vars(sabotage.build())) == set(POSITIONAL)
+        assert set(vars(sabotage.build())) == EVERYTHING
 
 
 def test_names_are_unique_and_built_by_name():

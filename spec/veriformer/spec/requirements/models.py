@@ -61,7 +61,7 @@ def _calls(operation: str) -> tuple[Requirement, ...]:
             "In double precision the model can be called too, padded on either side, and gives finite results.",
             "range narrower than the dtype's",
             float_form=_EXACT,
-            kind=Kind.NUMERICS,
+            kind=Kind.CONTRACT,
         ),
         _law(
             operation,

@@ -105,7 +105,7 @@ class Examination:
         moved = self.subject.moved(runs, coarse)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            squares = noise.spread(getattr(calls, way), given, found, moved, self.seed, coarse)
+            squares = noise.spread(getattr(calls, way), given, self.subject.model(), moved, self.seed, coarse)
         return Answer(outcome, found, squares)
 
     def finite(self, outcome: Outcome) -> list[Floats]:

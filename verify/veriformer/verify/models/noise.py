@@ -112,16 +112,26 @@ Way = Callable[..., Any]
 
 
 def spread(
-    way: Way, given: Mapping[str, Any], base: Sequence[Floats], models: Sequence[nn.Module], seed: int, coarse: float = 0.0
+    way: Way, given: Mapping[str, Any], model: nn.Module, moved: Sequence[nn.Module], seed: int, coarse: float = 0.0
 ) -> Floats:
-    """The mean squared deviation of each cell over perturbed runs, one for each perturbed model."""
+    """The mean squared deviation of each cell from that of the model, over one perturbed run of each moved model.
+
+    Every run draws the same random numbers, so that what a model draws at random is no noise of rounding.
+    """
+    base = _run(way, given, model)
     squares = np.zeros(len(base))
-    for i, model in enumerate(models):
+    for i, other in enumerate(moved):
         with Roundoff(seed + i, coarse):
-            found = cells(way(model, **{key: _copied(value) for key, value in given.items()}))
+            found = _run(way, given, other)
         squares += [float(np.square(a - b).sum()) for a, b in zip(found, base, strict=True)]
-    means: Floats = squares / len(models)
+    means: Floats = squares / len(moved)
     return means
+
+
+def _run(way: Way, given: Mapping[str, Any], model: nn.Module) -> list[Floats]:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return cells(way(model, **{key: _copied(value) for key, value in given.items()}))
 
 
 def _copied(value: Any) -> Any:

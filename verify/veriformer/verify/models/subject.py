@@ -31,13 +31,17 @@ class Subject:
     @cached_property
     def dtype(self) -> torch.dtype:
         """fp64 where it is promised and the model gives finite results in it, with and without padding; else fp32."""
-        try:
-            able = self.target.claims.promises(self.operation, "fp64") and self._finite(torch.float64)
-        except Exception:
-            able = False
-        return torch.float64 if able else torch.float32
+        promised = self.target.claims.promises(self.operation, "fp64")
+        narrow = not (promised and self._finite(torch.float64)) and self._finite(torch.float32)
+        return torch.float32 if narrow else torch.float64
 
     def _finite(self, dtype: torch.dtype) -> bool:
+        try:
+            return self._finite_when_padded(dtype)
+        except Exception:
+            return False
+
+    def _finite_when_padded(self, dtype: torch.dtype) -> bool:
         ids = torch.zeros(2, 12, dtype=torch.int64)
         mask = torch.ones_like(ids)
         mask[0, :8] = mask[1, 4:] = 0

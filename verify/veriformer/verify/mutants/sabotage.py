@@ -16,6 +16,7 @@ from torch import Tensor
 
 from veriformer.spec.requirement import Kind
 from veriformer.verify.catalogue import POSITIONAL, Check
+from veriformer.verify.mutants import spoiled
 from veriformer.verify.mutants.records import Sabotage
 from veriformer.verify.targets.own import backend
 
@@ -106,7 +107,8 @@ class _Untrained:
 
 
 def _everywhere(fill: Fill) -> Callable[[], object]:
-    return lambda: SimpleNamespace(**{name: _filled(getattr(_RIGHT, name), fill) for name in _OPERATIONS})
+    filled = {name: _filled(getattr(_RIGHT, name), fill) for name in _OPERATIONS}
+    return lambda: SimpleNamespace(**filled, **spoiled.models(lambda right, h: _Replaced.apply(fill, right, h)))  # type: ignore[no-untyped-call]
 
 
 def _nan(x: Tensor) -> Tensor:
@@ -117,6 +119,10 @@ def _garbage(x: Tensor) -> Tensor:
     return (
         torch.rand(x.shape, dtype=torch.float64).sub(0.5 if x.is_floating_point() else 0).round(decimals=3).to(x.dtype)
     )
+
+
+def _identity() -> object:
+    return SimpleNamespace(**dict.fromkeys(_OPERATIONS, _first_argument), **spoiled.models(None))
 
 
 def _first_argument(first: Any, *arguments: Any, **options: Any) -> Any:
@@ -133,8 +139,13 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage("zeros", "zeros everywhere", _everywhere(torch.zeros_like)),
     _sabotage("constant", "ones everywhere", _everywhere(torch.ones_like)),
     _sabotage("nan", "NaN everywhere", _everywhere(_nan)),
-    _sabotage("identity", "its first argument", lambda: SimpleNamespace(**dict.fromkeys(_OPERATIONS, _first_argument))),
-    _sabotage("garbage", "numbers drawn at random", _everywhere(_garbage)),
+    _sabotage("identity", "its first argument", _identity),
+    _sabotage(
+        "garbage",
+        "numbers drawn at random",
+        _everywhere(_garbage),
+        dict(spoiled.KEPT_BY_GARBAGE),
+    ),
 )
 
 

@@ -326,6 +326,11 @@ def _check_generator(generator: torch.Generator | None) -> torch.Generator | Non
     return generator
 
 
+def _model(kernel: Kernel) -> Kernel:
+    """Kernel: a factory of a whole model, of which nothing is refused."""
+    return kernel
+
+
 _FRONTS: dict[str, Callable[[Kernel], Kernel]] = {
     "softmax": _softmax,
     "logsumexp": _logsumexp,
@@ -336,5 +341,8 @@ _FRONTS: dict[str, Callable[[Kernel], Kernel]] = {
     "clip_grad_norm": _clip_grad_norm,
     "causal_mask": _causal_mask,
     "attention": _attention,
+    "causal_lm": _model,
+    "masked_lm": _model,
+    "seq2seq_lm": _model,
     "cached_attention": _cached_attention,
 }

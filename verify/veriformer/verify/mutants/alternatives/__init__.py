@@ -9,6 +9,7 @@ from veriformer.verify.mutants.alternatives import (
     generation,
     heads,
     layers,
+    models,
     networks,
     positions,
     scores,
@@ -27,4 +28,5 @@ VARIANTS: tuple[Variant, ...] = (
     *generation.VARIANTS,
     *networks.VARIANTS,
     *positions.VARIANTS,
+    *models.VARIANTS,
 )

@@ -22,14 +22,16 @@ def _gelu_by_erfc(x: Tensor, approximate: str) -> Tensor:
     wide = widen(x)
     if approximate == "tanh":
         return _gelu_by_sigmoid(x, approximate)
-    return (0.5 * wide * torch.special.erfc(-wide * math.sqrt(0.5))).to(x.dtype)
+    y: Tensor = 0.5 * wide * torch.special.erfc(-wide * math.sqrt(0.5))
+    return y.to(x.dtype)
 
 
 def _gelu_by_sigmoid(x: Tensor, approximate: str) -> Tensor:
     """x Φ(x), or x σ(2 u), since (1 + tanh u) / 2 = σ(2 u)."""
     wide = widen(x)
     if approximate == "none":
-        return (wide * torch.special.ndtr(wide)).to(x.dtype)
+        y: Tensor = wide * torch.special.ndtr(wide)
+        return y.to(x.dtype)
     u = math.sqrt(2 / math.pi) * wide * (1 + 0.044715 * wide * wide)
     return (wide * torch.sigmoid(2 * u)).to(x.dtype)
 
@@ -110,7 +112,8 @@ def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor,
 
 
 def _network_fp64(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
-    return Network()(*(t.double() for t in (x, w1, b1, w2, b2)), activation=activation).to(x.dtype)
+    wide, w1, b1, w2, b2 = (t.double() for t in (x, w1, b1, w2, b2))
+    return Network()(wide, w1, b1, w2, b2, activation).to(x.dtype)
 
 
 def _dropped_by_library(
@@ -222,7 +225,7 @@ def _by_columns(h: Tensor, weight: Tensor) -> Tensor:
 
 def _in_chunks(h: Tensor, weight: Tensor) -> Tensor:
     """A few tokens of the vocabulary at a time."""
-    return torch.cat([widen(h) @ part.mT for part in widen(weight).split(2)], -1).to(h.dtype)
+    return torch.cat([widen(h) @ part.mT for part in torch.split(widen(weight), 2)], -1).to(h.dtype)
 
 
 def _head_fp64(h: Tensor, weight: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from veriformer.verify.mutants.records import Variant
 
 
 def _as_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    z = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * torch.complex(cos, sin)
+    z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous()) * torch.complex(cos, sin)
     return torch.view_as_real(z).flatten(-2)
 
 
@@ -37,7 +37,7 @@ def _rotate_half(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def _by_matrix(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Each pair times its matrix."""
     rows = torch.stack((torch.stack((cos, -sin), -1), torch.stack((sin, cos), -1)), -2)  # [..., d/2, 2, 2]
-    return (rows @ x.unflatten(-1, (-1, 2))[..., None]).flatten(-3)
+    return torch.matmul(rows, x.reshape(*x.shape[:-1], -1, 2, 1)).flatten(-3)
 
 
 def _single_angles(positions: Tensor, theta: Tensor, dtype: torch.dtype) -> Tensor:

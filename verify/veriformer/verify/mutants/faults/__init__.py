@@ -16,6 +16,7 @@ from veriformer.verify.mutants.faults import (
     heads,
     layers,
     masks,
+    models,
     networks,
     positions,
     scores,
@@ -37,6 +38,7 @@ _MODULES = (
     generation,
     networks,
     positions,
+    models,
 )
 
 

@@ -45,7 +45,8 @@ class _DividedTwice(torch.autograd.Function):
         error = widen(prediction) - widen(target)
         ctx.save_for_backward(error)
         ctx.samples = max(1, error.numel() // error.shape[-1])
-        return (error.square().sum() / ctx.samples).to(prediction.dtype)
+        loss: Tensor = error.square().sum() / ctx.samples
+        return loss.to(prediction.dtype)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:

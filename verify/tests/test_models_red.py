@@ -1,0 +1,250 @@
+"""Every check of whole models was seen red: for each requirement a small fault that it must catch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.verify.catalogue import checks
+from veriformer.verify.loading import wrap
+from veriformer.verify.models.subject import OPERATIONS
+from veriformer.verify.mutants.base.model import Decoder, EncoderDecoder, Memory, Scene, Shape
+from veriformer.verify.mutants.faults.models import KERNELS
+from veriformer.verify.profiles import Profile
+from veriformer.verify.results import Status
+from veriformer.verify.row import Row, run_row
+
+PROFILE = Profile(name="red", examples=40, shrinks=0, timeout_s=60)
+
+
+def mixed(*bases: type) -> Any:
+    """A fault for both classes: written once, over what they share."""
+    return bases
+
+
+class Integers:
+    def logits(self, h: Tensor) -> Tensor:
+        return super().logits(h).round().long()
+
+
+class Narrow:
+    """A mask value that fp16 alone holds: in fp64 the hidden row overflows."""
+
+    def bias(self, past: int, n: int) -> Tensor | None:
+        huge = torch.finfo(torch.float64).max if self.head.weight.dtype == torch.float64 else 0.0
+        return torch.full((1, n, past + n), huge) * 10.0
+
+
+class DropsAlways:
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return F.dropout(super().embed(ids, positions), 0.2, training=True)
+
+
+class Remembers:
+    """A table that is made at the first call, and only grows with the longest text seen so far."""
+
+    longest = 0
+
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        self.longest = max(self.longest, ids.shape[1])
+        return super().embed(ids, positions) * (1 + self.longest)
+
+
+class StaysInTraining:
+    def train(self, mode: bool = True) -> Any:
+        self.slower = getattr(self, "slower", 0.0) + 0.1 * (not mode)
+        return super().train(mode)
+
+    def logits(self, h: Tensor) -> Tensor:
+        return super().logits(h) * (1 + self.slower)
+
+
+class MixesRows:
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        x = super().embed(ids, positions)
+        return x + 0.1 * x.mean(0, keepdim=True)
+
+
+class HidesFirst:
+    def sight(self, ids: Tensor, past: int, mask: Tensor | None, documents: Any, *, causal: bool) -> Tensor:
+        kept = None if mask is None else torch.cat((torch.zeros_like(mask[:, :1]), mask[:, 1:]), 1)
+        return super().sight(ids, past, kept, documents, causal=causal)
+
+
+class IgnoresMask:
+    """Padding counts for positions but hides nothing: in an encoder; in a decoder it is counted in a mean."""
+
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        x = super().embed(ids, positions)
+        return x + 0.1 * x.mean(1, keepdim=True)
+
+
+class LooksAhead:
+    def order(self, i: Tensor, j: Tensor, causal: bool) -> Tensor:
+        return super().order(i, j - 1 if causal else j, causal)
+
+
+class DeadToken:
+    """The embedding of every third place is thrown away."""
+
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return super().embed(ids, positions) * (positions % 3 != 0)[..., None]
+
+
+class ForgetsOldest:
+    """The first token is hidden from whoever goes on from a cache."""
+
+    def sight(self, ids: Tensor, past: int, mask: Tensor | None, documents: Any, *, causal: bool) -> Tensor:
+        see = super().sight(ids, past, mask, documents, causal=causal)
+        return see & (torch.arange(see.shape[-1]) > 0) if past else see
+
+
+class Shared(Memory):
+    """A copy that is none."""
+
+    def __deepcopy__(self, memo: Any) -> Memory:
+        return self
+
+
+class SharedCache:
+    def run(self, ids: Tensor, mask: Tensor | None, memory: Memory | None, *more: Any, **options: Any) -> Tensor:
+        if memory is not None:
+            memory.__class__ = Shared
+        return super().run(ids, mask, memory, *more, **options)
+
+
+class HalfReordered(Memory):
+    def reorder(self, index: Tensor) -> None:
+        self.layers = {layer: (k[index], v) for layer, (k, v) in self.layers.items()}
+
+
+class ReordersHalf:
+    def run(self, ids: Tensor, mask: Tensor | None, memory: Memory | None, *more: Any, **options: Any) -> Tensor:
+        if memory is not None:
+            memory.__class__ = HalfReordered
+        return super().run(ids, mask, memory, *more, **options)
+
+
+class KeepsUnsaved:
+    def state_dict(self, *arguments: Any, **options: Any) -> Any:
+        found = copy.copy(super().state_dict(*arguments, **options))
+        found["norm.weight"] = torch.ones_like(found["norm.weight"]) * 1.5
+        return found
+
+
+class NoGradientThere:
+    def logits(self, h: Tensor) -> Tensor:
+        return F.linear(h, self.head.weight.detach())
+
+
+class UnevenGradient:
+    """The gradient is divided by the number of rows, though the loss is a sum."""
+
+    def logits(self, h: Tensor) -> Tensor:
+        return super().logits(h * (1 / len(h)) + (h * (1 - 1 / len(h))).detach())
+
+
+class LossOfAll:
+    def loss(self, logits: Tensor, labels: Tensor | None) -> Tensor | None:
+        return None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.clamp(min=0).flatten())
+
+
+class OtherMath:
+    """One way of computing attention forgets the window of what is given to it: here, one sees less."""
+
+    def run(self, *arguments: Any, **options: Any) -> Tensor:
+        h = super().run(*arguments, **options)
+        return h if torch.backends.cuda.flash_sdp_enabled() else h * 1.01
+
+
+class FreshDropout:
+    def recomputed(self, block: Any, x: Tensor, scene: Scene, layer: int) -> Tensor:
+        return torch.utils.checkpoint.checkpoint(
+            block, x, scene, layer, use_reentrant=False, preserve_rng_state=False
+        )
+
+
+class HalfOverflows:
+    def logits(self, h: Tensor) -> Tensor:
+        coarse = h.to(torch.float8_e4m3fn).to(h.dtype) if h.dtype == torch.bfloat16 else h
+        return super().logits(coarse) * 3.0
+
+
+class UnmaskedSource:
+    def seen(self, real: Tensor) -> Tensor:
+        return super().seen(torch.ones_like(real))
+
+
+class DeafToSource:
+    def seen(self, real: Tensor) -> Tensor:
+        return super().seen(real * (torch.arange(real.shape[1]) > 0))
+
+
+FAULTS: dict[str, type] = {
+    "contract": Integers,
+    "double": Narrow,
+    "deterministic": DropsAlways,
+    "history": Remembers,
+    "mode": StaysInTraining,
+    "batch": MixesRows,
+    "mask_of_ones": HidesFirst,
+    "right_padding": IgnoresMask,
+    "padding_content": IgnoresMask,
+    "left_padding": IgnoresMask,
+    "causality": LooksAhead,
+    "prefix": LooksAhead,
+    "reach": LooksAhead,
+    "cache_split": ForgetsOldest,
+    "cache_steps": ForgetsOldest,
+    "cache_padding": ForgetsOldest,
+    "cache_branch": SharedCache,
+    "cache_reorder": ReordersHalf,
+    "packing": IgnoresMask,
+    "saved": KeepsUnsaved,
+    "slope": NoGradientThere,
+    "accumulation": UnevenGradient,
+    "loss": LossOfAll,
+    "backends": OtherMath,
+    "checkpointing": FreshDropout,
+    "half_loss": HalfOverflows,
+    "source_padding": UnmaskedSource,
+    "source_reach": DeafToSource,
+}
+
+
+def model(operation: str, fault: type | None = None) -> Callable[[], Any]:
+    base = EncoderDecoder if operation == "seq2seq_lm" else Decoder
+    kind = base if fault is None else type(fault.__name__, (fault, base), {})
+    return lambda: kind(Shape(causal=operation != "masked_lm", cross=operation == "seq2seq_lm", position="relative"))
+
+
+CHECKS = [check for check in checks() if check.operation in OPERATIONS]
+
+
+def test_the_table_covers_every_requirement() -> None:
+    assert {r.slug.partition(".")[2] for r in REQUIREMENTS if r.operation in OPERATIONS} == set(FAULTS)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.requirement.slug)
+def test_a_fault_is_seen(check: Any) -> None:
+    fault = FAULTS[check.requirement.slug.partition(".")[2]]
+    broken = SimpleNamespace(**{check.operation: model(check.operation, fault)})
+    result = run_row(Row(check, check.dtypes[0]), wrap(broken), PROFILE, "red", {})
+    assert result.status is Status.FAIL, f"{result.status}: {result.message}"
+
+
+@pytest.mark.parametrize("identifier", sorted(KERNELS))
+def test_a_mutant_dies_by_a_law(identifier: str) -> None:
+    for operation, make in KERNELS[identifier].items():
+        rows = [Row(check, check.dtypes[0]) for check in CHECKS if check.operation == operation]
+        target = wrap(SimpleNamespace(**{operation: make}))
+        statuses = (run_row(row, target, PROFILE, "red", {}).status for row in rows)
+        assert Status.FAIL in statuses, operation
