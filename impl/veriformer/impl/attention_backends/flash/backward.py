@@ -25,11 +25,12 @@ def row_products(
     O, G, D, g_b, g_h, g_n, g_d, H, n_q, d_v, WIDEN: tl.constexpr, M: tl.constexpr, D_V: tl.constexpr
 ):  # fmt: skip
     """Write `D [B, H, n_q]`, the product of each row's output and cotangent."""
-    head, rows, cols = tl.program_id(0), tl.program_id(1) * M + tl.arange(0, M), tl.arange(0, D_V)
+    head, first = tl.program_id(0), tl.program_id(1) * M
+    rows = first + tl.arange(0, M)
     b, h = (head // H).to(tl.int64), (head % H).to(tl.int64)
     offset = head.to(tl.int64) * n_q
-    o = load_rows(O + offset * d_v, rows, n_q, d_v, cols, d_v, 1, True, WIDEN).to(tl.float32)
-    g = load_rows(G + b * g_b + h * g_h, rows, n_q, g_n, cols, d_v, g_d, True, WIDEN).to(tl.float32)
+    o = load_rows(O + offset * d_v, first, n_q, d_v, d_v, 1, M, D_V, True, WIDEN).to(tl.float32)
+    g = load_rows(G + b * g_b + h * g_h, first, n_q, g_n, d_v, g_d, M, D_V, True, WIDEN).to(tl.float32)
     tl.store(D + offset + rows, tl.sum(o * g, 1), mask=rows < n_q)
 
 
@@ -76,8 +77,8 @@ def _to_queries(
 ):  # fmt: skip
     """Add what one tile contributes to the gradient of a block of queries."""
     cols = start + tl.arange(0, N)
-    k = load_rows(K, cols, n_k, k_n, tl.arange(0, D_K), d_k, k_d, EDGE or PADDED, WIDEN)
-    v = load_rows(V, cols, n_k, v_n, tl.arange(0, D_V), d_v, v_d, EDGE or PADDED, WIDEN)
+    k = load_rows(K, start, n_k, k_n, d_k, k_d, N, D_K, EDGE or PADDED, WIDEN)
+    v = load_rows(V, start, n_k, v_n, d_v, v_d, N, D_V, EDGE or PADDED, WIDEN)
     _, _, ds, seen = weights_and_slopes(
         product(q, tl.trans(k)), product(g, tl.trans(v)), lse[:, None], D[:, None], rows[:, None], cols[None, :], head,
         n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
@@ -106,8 +107,8 @@ def query_gradients(
     MASK += b * mask_b + h * mask_h
     offset = head.to(tl.int64) * n_q
     rows = first + tl.arange(0, M)
-    q = load_rows(Q + b * q_b + h * q_h, rows, n_q, q_n, tl.arange(0, D_K), d_k, q_d, True, WIDEN)
-    g = load_rows(G + b * g_b + h * g_h, rows, n_q, g_n, tl.arange(0, D_V), d_v, g_d, True, WIDEN)
+    q = load_rows(Q + b * q_b + h * q_h, first, n_q, q_n, d_k, q_d, M, D_K, True, WIDEN)
+    g = load_rows(G + b * g_b + h * g_h, first, n_q, g_n, d_v, g_d, M, D_V, True, WIDEN)
     lse = tl.load(LSE + offset + rows, mask=rows < n_q, other=float("inf"))
     D_i = tl.load(D + offset + rows, mask=rows < n_q, other=0.0)
     dq = tl.zeros([M, D_K], tl.float32)
@@ -143,8 +144,8 @@ def _to_keys(
 ):  # fmt: skip
     """Add what one tile contributes to the gradients of a block of keys and values; the tile is transposed."""
     rows = start + tl.arange(0, M)
-    q = load_rows(Q, rows, n_q, q_n, tl.arange(0, D_K), d_k, q_d, EDGE or PADDED, WIDEN)
-    g = load_rows(G, rows, n_q, g_n, tl.arange(0, D_V), d_v, g_d, EDGE or PADDED, WIDEN)
+    q = load_rows(Q, start, n_q, q_n, d_k, q_d, M, D_K, EDGE or PADDED, WIDEN)
+    g = load_rows(G, start, n_q, g_n, d_v, g_d, M, D_V, EDGE or PADDED, WIDEN)
     lse = tl.load(LSE + rows, mask=rows < n_q, other=float("inf"))
     D_i = tl.load(D + rows, mask=rows < n_q, other=0.0)
     p, _, ds, _ = weights_and_slopes(
@@ -174,8 +175,8 @@ def key_gradients(
     G_HEADS = H // GROUP
     b, kv_head = (group // G_HEADS).to(tl.int64), (group % G_HEADS).to(tl.int64)
     cols = first + tl.arange(0, N)
-    k = load_rows(K + b * k_b + kv_head * k_h, cols, n_k, k_n, tl.arange(0, D_K), d_k, k_d, True, WIDEN)
-    v = load_rows(V + b * v_b + kv_head * v_h, cols, n_k, v_n, tl.arange(0, D_V), d_v, v_d, True, WIDEN)
+    k = load_rows(K + b * k_b + kv_head * k_h, first, n_k, k_n, d_k, k_d, N, D_K, True, WIDEN)
+    v = load_rows(V + b * v_b + kv_head * v_h, first, n_k, v_n, d_v, v_d, N, D_V, True, WIDEN)
     dk, dv = tl.zeros([N, D_K], tl.float32), tl.zeros([N, D_V], tl.float32)
     lo, a, b_, hi = query_span(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
     for member in range(GROUP):

@@ -44,14 +44,14 @@ def bias_gradients(
             BIAS_h, MASK_h = BIAS + b * bias_b + h * bias_h, MASK + b * mask_b + h * mask_h
             for row in range(row_first, row_end, M):
                 rows = row + tl.arange(0, M)
-                q = load_rows(Q_h, rows, n_q, q_n, tl.arange(0, D_K), d_k, q_d, True, WIDEN)
-                g = load_rows(G_h, rows, n_q, g_n, tl.arange(0, D_V), d_v, g_d, True, WIDEN)
+                q = load_rows(Q_h, row, n_q, q_n, d_k, q_d, M, D_K, True, WIDEN)
+                g = load_rows(G_h, row, n_q, g_n, d_v, g_d, M, D_V, True, WIDEN)
                 lse = tl.load(LSE + offset + rows, mask=rows < n_q, other=float("inf"))
                 D_i = tl.load(D + offset + rows, mask=rows < n_q, other=0.0)
                 for col in range(col_first, col_end, N):
                     cols = col + tl.arange(0, N)
-                    k = load_rows(K_h, cols, n_k, k_n, tl.arange(0, D_K), d_k, k_d, True, WIDEN)
-                    v = load_rows(V_h, cols, n_k, v_n, tl.arange(0, D_V), d_v, v_d, True, WIDEN)
+                    k = load_rows(K_h, col, n_k, k_n, d_k, k_d, N, D_K, True, WIDEN)
+                    v = load_rows(V_h, col, n_k, v_n, d_v, v_d, N, D_V, True, WIDEN)
                     _, ds, _, _ = weights_and_slopes(
                         product(q, tl.trans(k)), product(g, tl.trans(v)), lse[:, None], D_i[:, None],
                         rows[:, None], cols[None, :], head, n_q, n_k, shift, window, factor, cap,

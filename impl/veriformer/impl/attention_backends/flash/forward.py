@@ -26,7 +26,7 @@ def _attend(
     """Take one tile into the output, the maximum and the sum of a block of queries."""
     cols = start + tl.arange(0, N)
     i, j = rows[:, None], cols[None, :]
-    k = load_rows(K, cols, n_k, k_n, tl.arange(0, D_K), d_k, k_d, EDGE or PADDED, WIDEN)
+    k = load_rows(K, start, n_k, k_n, d_k, k_d, N, D_K, EDGE or PADDED, WIDEN)
     s, _ = scores(product(q, tl.trans(k)), i, j, n_q, n_k, factor, cap, BIAS, bias_i, bias_j, CAPPED, BIASED)
     if EDGE or MASKED:
         seen = visible(i, j, n_q, n_k, shift, window, MASK, mask_i, mask_j, CAUSAL, WINDOWED, MASKED)
@@ -37,7 +37,7 @@ def _attend(
     l = l * decay + tl.sum(p, 1)
     if DROPPED:
         p = tl.where(kept(p, i, j, head, SEED, drop_p), p, 0.0)
-    v = load_rows(V, cols, n_k, v_n, tl.arange(0, D_V), d_v, v_d, EDGE or PADDED, WIDEN)
+    v = load_rows(V, start, n_k, v_n, d_v, v_d, N, D_V, EDGE or PADDED, WIDEN)
     o = o * decay[:, None]
     o = add_weighed_seen(o, p, v, seen) if EDGE or MASKED else add_weighed(o, p, v)
     return o, m_new, l
@@ -66,7 +66,7 @@ def forward(
     BIAS += b * bias_b + h * bias_h
     MASK += b * mask_b + h * mask_h
     rows = first + tl.arange(0, M)
-    q = load_rows(Q, rows, n_q, q_n, tl.arange(0, D_K), d_k, q_d, True, WIDEN)
+    q = load_rows(Q, first, n_q, q_n, d_k, q_d, M, D_K, True, WIDEN)
     o = tl.zeros([M, D_V], tl.float32)
     m = tl.full([M], -3.4028234663852886e38, tl.float32)  # finite, for −∞ − (−∞) would be NaN
     l = tl.zeros([M], tl.float32)

@@ -46,7 +46,13 @@ def flash(call: Call, chosen: Launch | None = None) -> Tensor:
     """Run the kernels on a call that they can express."""
     seed = _seed(call) if call.dropout_p > 0 else None
     mask = None if call.mask is None else call.mask.view(torch.uint8)
-    return apply(_Flash, call.q, call.k, call.v, call.bias, mask, seed, Plan.of(call, chosen))
+    q, k, v = (_within_reach(x) for x in (call.q, call.k, call.v))
+    return apply(_Flash, q, k, v, call.bias, mask, seed, Plan.of(call, chosen))
+
+
+def _within_reach(x: Tensor) -> Tensor:
+    """Return `x`, copied if its strides are so large that offsets within a tile of 256 would leave 32 bits."""
+    return x if max(x.stride()[2:]) * 256 < 2**31 else x.contiguous()
 
 
 def _seed(call: Call) -> Tensor:
@@ -71,7 +77,7 @@ class _Flash(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, bias, mask, seed, o, lse = ctx.saved_tensors
-        kernels = Kernels(ctx.plan, q, k, v, bias, mask, seed)
+        kernels, g = Kernels(ctx.plan, q, k, v, bias, mask, seed), _within_reach(g)
         D = kernels.row_products(o, g)
         dq = kernels.query_gradients(g, lse, D) if ctx.needs_input_grad[0] else None
         dk, dv = kernels.key_gradients(g, lse, D) if any(ctx.needs_input_grad[1:3]) else (None, None)

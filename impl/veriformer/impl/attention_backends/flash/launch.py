@@ -36,13 +36,13 @@ class Launch:
 # exponentials. In float32, products go without those instructions: small tiles keep them in registers.
 _HALVES = {
     64: Launch(Blocks(128, 128, 8, 2), Blocks(128, 64, 8, 2), Blocks(64, 128, 8, 2), Blocks(64, 64, 4, 1)),
-    128: Launch(Blocks(128, 64, 8, 3), Blocks(128, 64, 8, 2), Blocks(64, 128, 8, 2), Blocks(64, 64, 4, 1)),
+    128: Launch(Blocks(128, 64, 8, 3), Blocks(128, 32, 8, 2), Blocks(32, 128, 8, 2), Blocks(64, 64, 4, 1)),
     256: Launch(Blocks(128, 64, 8, 2), Blocks(64, 32, 4, 1), Blocks(32, 64, 8, 1), Blocks(32, 32, 4, 1)),
 }
 _FLOAT32 = {
-    64: Launch(Blocks(64, 32, 4, 2), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
-    128: Launch(Blocks(32, 32, 4, 2), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
-    256: Launch(Blocks(32, 16, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1)),
+    64: Launch(Blocks(64, 32, 8, 2), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
+    128: Launch(Blocks(32, 32, 4, 2), Blocks(32, 32, 8, 1), Blocks(32, 32, 8, 1), Blocks(32, 32, 4, 1)),
+    256: Launch(Blocks(32, 16, 8, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1)),
 }
 _INTERPRETED = Launch.square(32)
 

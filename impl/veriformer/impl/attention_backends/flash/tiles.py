@@ -10,10 +10,16 @@ from veriformer.impl.attention_backends.flash.device import device
 
 
 @device
-def load_rows(x, rows, n, stride, cols, d, stride_d, CHECK: tl.constexpr, WIDEN: tl.constexpr):
-    """Return `x[rows, cols]`, 0 beyond `n` rows and `d` columns if `CHECK`."""
-    where = x + rows.to(tl.int64)[:, None] * stride + cols[None, :] * stride_d
-    inside = (rows[:, None] < n) & (cols[None, :] < d)
+def load_rows(
+    x, start, n, stride, d, stride_d, ROWS: tl.constexpr, COLS: tl.constexpr, CHECK: tl.constexpr, WIDEN: tl.constexpr
+):
+    """Return `ROWS` rows of `x` from `start` on, 0 beyond `n` rows and `d` columns if `CHECK`.
+
+    Only the way to the first row is counted in 64 bits: the rest is the same for every tile, and stays in registers.
+    """
+    i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLS)[None, :]
+    where = x + tl.cast(start, tl.int64) * stride + (i * stride + j * stride_d)
+    inside = (i < n - start) & (j < d)
     tile = tl.load(where, mask=inside, other=0.0) if CHECK else tl.load(where)
     return tile.to(tl.float32) if WIDEN else tile
 
