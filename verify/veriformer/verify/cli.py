@@ -129,7 +129,7 @@ def verify(
 
     TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing), or a name that ships with
     the suite: impl,
-    impl:reference, impl:tiled, impl:sdpa, torch, mutant:ID.
+    impl:reference, impl:tiled, impl:sdpa, impl:triton (on a GPU, or with TRITON_INTERPRET=1), torch, mutant:ID.
 
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours.
 
