@@ -39,8 +39,8 @@ def _symmetry(operation: Operation, trial: Trial) -> None:
 
 def _tanh_distance(trial: Trial) -> None:
     rng = trial.draw(values()).rng
-    x = rng.choice([-1.0, 1.0], trial.draw(sizes(2))) * 2.7
-    x = trial.tensor(x + rng.uniform(-0.7, 0.7, x.shape))
+    n = trial.draw(sizes(2))
+    x = trial.tensor(2.7 * rng.choice([-1.0, 1.0], n) + rng.uniform(-0.7, 0.7, n))
     exact, bent = {"x": x}, {"x": x, "approximate": "tanh"}
     _apart(trial, GELU, exact, bent, None, "the exact form less the tanh form")
 

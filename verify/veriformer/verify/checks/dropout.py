@@ -21,8 +21,8 @@ from veriformer.verify.trial import Arguments, Trial, array
 
 def _training(trial: Trial, shape: tuple[int, ...], p: float) -> dict[str, Any]:
     """A call in training, on entries of which none is zero."""
-    x = trial.draw(values(("one-signed", "gaussian", "offset"))).array(*shape)
-    x = trial.tensor(np.where(np.abs(x) < 1e-2, 1.0, x))
+    drawn = trial.draw(values(("one-signed", "gaussian", "offset"))).array(*shape)
+    x = trial.tensor(np.where(np.abs(drawn) < 1e-2, 1.0, drawn))
     return {"x": x, "p": p, **trial.draw(option("training", None, True)), "generator": Seed(trial.draw(seeds()))}
 
 

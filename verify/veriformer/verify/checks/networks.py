@@ -61,6 +61,7 @@ def _range(operation: Operation, trial: Trial) -> None:
     d, f, o = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
     signs = rng.choice([-1.0, 1.0], d)
     x, down = signs * rng.integers(200, 256, (2, d)), rng.choice([-1.0, 1.0], o) * rng.uniform(0.5, 1.0, (f, o)) / 256
+    weights: dict[str, Any]
     if operation is SWIGLU:
         gate, up = (signs[:, None] * rng.uniform(1.5, 2, (d, f)) for _ in range(2))
         weights = {"w_gate": gate, "w_up": up, "w_down": down}

@@ -10,7 +10,7 @@ import torch
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import difference, equal, taken
+from veriformer.verify.checks.laws import difference, equal, part_of, taken
 from veriformer.verify.judge import Floats, Reference
 from veriformer.verify.operations import ROPE
 from veriformer.verify.operations.rotary import features, pairings
@@ -138,8 +138,8 @@ def _scaling(trial: Trial) -> None:
     for i, where in ((0, at), (d // 2 - 1, stretched)):
         ntk, of_ntk = _judged(trial, {"x": x, "positions": where, "scaling": ("ntk", s), **options})
         index = _pair(trial, options, d, i)
-        parts = (Reference(r.exact[index], r.bound[index]) for r in (of_plain, of_ntk))
-        equal(trial, taken(plain, index), taken(ntk, index), *parts, f"pair {i} under NTK scaling")
+        before, after = part_of(of_plain, index), part_of(of_ntk, index)
+        equal(trial, taken(plain, index), taken(ntk, index), before, after, f"pair {i} under NTK scaling")
 
 
 def _far(trial: Trial) -> None:

@@ -36,7 +36,7 @@ def _mixture(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def _mixture_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     tensors, options = _call(a)
-    return dict(zip(TENSORS, mixture_of_experts_vjp(xp, *tensors, g, **options), strict=True))
+    return dict(zip(TENSORS, mixture_of_experts_vjp(xp, *[*tensors, g], **options), strict=True))
 
 
 def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:

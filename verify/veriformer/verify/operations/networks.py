@@ -37,7 +37,7 @@ def _mlp(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _mlp_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    found = mlp_vjp(xp, *_tensors(a, WEIGHTS), g, **_options(a, "activation"))
+    found = mlp_vjp(xp, *[*_tensors(a, WEIGHTS), g], **_options(a, "activation"))
     return dict(zip(("x", *WEIGHTS), found, strict=True))
 
 
@@ -51,7 +51,7 @@ def _feed_forward(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _feed_forward_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return dict(zip(("x", *WEIGHTS), feed_forward_vjp(xp, *_tensors(a, WEIGHTS), g, **_dropped(a)), strict=True))
+    return dict(zip(("x", *WEIGHTS), feed_forward_vjp(xp, *[*_tensors(a, WEIGHTS), g], **_dropped(a)), strict=True))
 
 
 def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
@@ -91,7 +91,7 @@ def _swiglu(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _swiglu_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return dict(zip(("x", *GATED), swiglu_vjp(xp, *_tensors(a, GATED), g), strict=True))
+    return dict(zip(("x", *GATED), swiglu_vjp(xp, *[*_tensors(a, GATED), g]), strict=True))
 
 
 def network(trial: Trial, lead: tuple[int, ...], d: int, f: int, o: int) -> dict[str, torch.Tensor]:
