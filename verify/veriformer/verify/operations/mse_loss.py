@@ -10,7 +10,6 @@ import torch
 
 from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
 from veriformer.verify.operation import Operation, Refusal
-from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
@@ -45,9 +44,14 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    """One error grows, whichever of the two numbers moves."""
     a = dict(_ordinary(trial))
-    rng = trial.draw(values()).rng
-    return a, {name: {**a, name: nudged(trial, a[name], rng)} for name in a}
+    first = torch.zeros_like(a["target"])
+    first[0, 0] = 4.0 if a["prediction"][0, 0] >= a["target"][0, 0] else -4.0
+    return a, {
+        "prediction": {**a, "prediction": a["prediction"] + first},
+        "target": {**a, "target": a["target"] - first},
+    }
 
 
 def _bulk(trial: Trial) -> Arguments:
