@@ -112,7 +112,11 @@ def _lossless(trial: Trial) -> None:
 
 
 def _in_turn(trial: Trial) -> None:
-    a = draw_encoding(trial)
+    """Merges up to the first that makes what another has made: that could be joined by earlier ones again."""
+    drawn = draw_encoding(trial)
+    made = [left + right for left, right in drawn["merges"]]
+    fresh = next((i for i, piece in enumerate(made) if piece in made[:i]), len(made))
+    a = {**drawn, "merges": drawn["merges"][:fresh]}
     wanted = _bytes(a["text"])
     for pair in a["merges"]:
         wanted = merged(wanted, pair)

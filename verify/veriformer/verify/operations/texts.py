@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+import hypothesis.strategies as st
 import numpy as np
 
 from veriformer.spec.language.bpe import Pair, merged, pair_counts
@@ -64,8 +65,8 @@ def draw_encoding(trial: Trial) -> Arguments:
     """Merges as training can produce them, enough to build on one another, and a text in the same letters."""
     rng, letters = rng_of(trial), trial.draw(choice("ab", "abc", "aé", "ab", "🙂a", "a", "abcd e"))
     texts = [draw_text(rng, letters, 6) for _ in range(rng.integers(1, 13))]
-    text = str(rng.choice(texts)) if rng.random() < 0.1 else "".join(rng.choice(list(letters), rng.integers(0, 25)))
-    return {"text": text, "merges": _learned(rng, texts, int(rng.integers(0, 21)))}
+    merges = _learned(rng, texts, trial.draw(st.integers(0, 20)))
+    return {"text": "".join(rng.choice(list(letters), trial.draw(st.integers(0, 24)))), "merges": merges}
 
 
 def _learned(rng: np.random.Generator, texts: Sequence[str], num_merges: int) -> list[Pair]:

@@ -112,14 +112,6 @@ def _heap_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
     return [piece for piece in pieces if piece is not None]
 
 
-def _in_turn(text: str, merges: Sequence[Pair]) -> list[bytes]:
-    """Every merge once, in the order of learning."""
-    pieces = bytes_of(text)
-    for pair in dict.fromkeys(merges):
-        pieces = joined(pieces, pair)
-    return pieces
-
-
 def _last_of_ties(texts: Sequence[str], num_merges: int) -> list[Pair]:
     """Of equally frequent pairs the largest is learned; pairs that occur once are left alone."""
     words, merges = [bytes_of(text) for text in texts], list[Pair]()
@@ -208,7 +200,6 @@ VARIANTS: tuple[Variant, ...] = (
         kernels={"bpe_train": _last_of_ties},
     ),
     Variant(identifier="bpe-heap", title="Encoding with a heap", kernels={"bpe_encode": _heap_encode}),
-    Variant(identifier="bpe-in-turn", title="Every merge once, in turn", kernels={"bpe_encode": _in_turn}),
     Variant(
         identifier="unigram-not-strict",
         title="Ties go to the other cut: the choice of two code paths that are both right",
