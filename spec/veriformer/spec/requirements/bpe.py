@@ -88,8 +88,8 @@ BPE_ENCODE = (
     families.law(
         "bpe_encode",
         "in_turn",
-        "On merges that training produced, no two of which make the same piece, encoding is making every merge in turn, "
-        "each once: what a merge makes, only later ones join.",
+        "On merges that training produced, no two of which make the same piece, encoding is making every merge in "
+        "turn, each once: what a merge makes, only later ones join.",
         "The same exactly.",
         "merges out of order",
         precedents=_RANK,
