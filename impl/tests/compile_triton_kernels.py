@@ -21,7 +21,7 @@ class Compiler(Kernels):
         signature, constants = {}, {}
         for index, parameter in enumerate(kernel.params):
             value = arguments[parameter.name]
-            if parameter.is_constexpr or (isinstance(value, int) and value == 1):
+            if parameter.is_constexpr or (isinstance(value, int) and value == 1 and not parameter.do_not_specialize):
                 signature[parameter.name] = "constexpr"
                 constants[(index,)] = value
             elif torch.is_tensor(value):

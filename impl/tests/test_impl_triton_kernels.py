@@ -1,11 +1,12 @@
 """The Triton kernels compute the formula and its gradients, at every edge of a tile, and touch nothing beside it."""
 
+import numpy as np
 import pytest
 import torch
 
 from tests.attention_calls import N_Q, OPTIONS, tensors
 from tests.attention_oracle import oracle
-from tests.derived_bounds import judge, random
+from tests.derived_bounds import U, judge, random
 from tests.triton_kernels import DEVICE, T, by_16, kernels, moved, on_device, u_factor
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.flash.triton import attention_in_tiles
@@ -70,6 +71,18 @@ def test_widths(d_k, d_v):
 def test_soft_caps_far_from_the_scores_and_near(softcap):
     q, k, v, g = small(9, 11)
     judged(on_device(by_16, q, k, v, g, softcap=softcap), oracle(q, k, v, g, softcap=softcap))
+
+
+def test_the_tangent_is_good_to_eight_units_in_the_last_place_at_every_magnitude():
+    from tests.triton_tanh import tanh_of
+
+    x = torch.cat([torch.logspace(-30, 4, 509), torch.tensor([0.0, 0.625, torch.inf])])
+    x = torch.cat([x, -x]).to(DEVICE)
+    y = torch.empty_like(x)
+    with np.errstate(over="ignore"):  # the interpreter's, where the exponential of the other branch overflows
+        tanh_of[(1,)](x, y, N=x.numel())
+    exact = x.double().tanh()
+    judge(y.cpu(), exact.cpu(), 8 * U[FLOAT32] * exact.abs().cpu() + torch.finfo(FLOAT32).tiny)
 
 
 def test_large_scores_in_half_precision():

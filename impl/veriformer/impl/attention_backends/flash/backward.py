@@ -7,7 +7,7 @@ With P the weights, P̃ and G Vᵀ~ after dropout, and D_i = Σ_c g_ic o_ic:
 import triton
 import triton.language as tl
 
-from veriformer.impl.attention_backends.flash.device import device
+from veriformer.impl.attention_backends.flash.device import LENGTHS, device
 from veriformer.impl.attention_backends.flash.scores import kept, scores, visible
 from veriformer.impl.attention_backends.flash.spans import key_span, query_span
 from veriformer.impl.attention_backends.flash.tiles import (
@@ -87,7 +87,7 @@ def _to_queries(
     return add_sloped_seen(dq, ds, k, seen) if EDGE or MASKED else add_sloped(dq, ds, k)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LENGTHS)
 def query_gradients(
     Q, K, V, G, LSE, D, DQ, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d, g_b, g_h, g_n, g_d,
@@ -156,7 +156,7 @@ def _to_keys(
     return add_sloped(dk, ds, q), add_weighed(dv, p, g)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LENGTHS)
 def key_gradients(
     Q, K, V, G, LSE, D, DK, DV, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d, g_b, g_h, g_n, g_d,

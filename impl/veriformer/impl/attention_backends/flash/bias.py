@@ -4,10 +4,11 @@ import triton
 import triton.language as tl
 
 from veriformer.impl.attention_backends.flash.backward import weights_and_slopes
+from veriformer.impl.attention_backends.flash.device import LENGTHS
 from veriformer.impl.attention_backends.flash.tiles import load_rows, product
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LENGTHS)
 def bias_gradients(
     Q, K, V, G, LSE, D, DBIAS, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d, g_b, g_h, g_n, g_d,

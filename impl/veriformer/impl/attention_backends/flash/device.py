@@ -1,10 +1,13 @@
-"""What a function that kernels call is made of."""
+"""What kernels, and the functions that they call, are made of."""
 
 from typing import Any
 
 import triton
 
 from veriformer.impl.attention_backends.flash.availability import interpreting
+
+LENGTHS = ["n_q", "n_k", "shift", "window"]
+"""Arguments of a kernel that it is not compiled for anew when they become 1, or a multiple of 16."""
 
 
 def device(function: Any) -> Any:

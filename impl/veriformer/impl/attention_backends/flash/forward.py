@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from veriformer.impl.attention_backends.flash.device import device
+from veriformer.impl.attention_backends.flash.device import LENGTHS, device
 from veriformer.impl.attention_backends.flash.scores import kept, scores, visible
 from veriformer.impl.attention_backends.flash.spans import key_span
 from veriformer.impl.attention_backends.flash.tiles import (
@@ -43,7 +43,7 @@ def _attend(
     return o, m_new, l
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LENGTHS)
 def forward(
     Q, K, V, O, LSE, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d,
