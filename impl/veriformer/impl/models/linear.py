@@ -2,15 +2,12 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from veriformer.impl.products import affine
 
 
 class Linear(nn.Module):
-    """y = x W + b with `weight [n_in, n_out]`, as the contract writes it.
-
-    In this order a product with few rows, as in decoding, reads the weights along memory: on a CPU that is faster than
-    the transposed order of `torch.nn.Linear`, and for many rows it is the same.
-    """
+    """y = x W + b with `weight [n_in, n_out]`, as the contract writes it."""
 
     def __init__(self, n_in: int, n_out: int, bias: bool = True) -> None:
         super().__init__()
@@ -19,4 +16,4 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `[..., n_out]` for `x [..., n_in]`."""
-        return F.linear(x, self.weight.mT, self.bias)
+        return affine(x, self.weight, self.bias)

@@ -9,10 +9,11 @@ from torch.autograd.function import once_differentiable
 from veriformer.impl import checks
 from veriformer.impl.derivatives import apply
 from veriformer.impl.precision import widen
+from veriformer.impl.products import affine
 from veriformer.impl.scores.classes import check_classes
 from veriformer.impl.shapes import fit
 
-CHUNK = 2**23  # logits at a time: 32 MiB in float32, about what the last cache of a processor holds
+CHUNK = 2**22  # logits at a time: 16 MiB in float32, about what the last cache of a processor holds
 
 
 def linear_cross_entropy(
@@ -61,12 +62,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         wide, (N, V) = widen(h[:0]).dtype, (len(h), len(W))
         dh, dW, db = (torch.zeros(x.shape, dtype=wide, device=h.device) for x in (h, W, W[:, 0]))
-        room = torch.empty(2, min(size, N), V, dtype=wide, device=h.device)  # taken once, used by every chunk
+        room = torch.empty(min(size, N), V, dtype=wide, device=h.device)  # taken once, used by every chunk
         total, wants = dh.new_zeros(()), any(ctx.needs_input_grad)
         for start in range(0, N, size):
             c = slice(start, min(start + size, N))
-            z, p = room[:, : c.stop - start].unbind(0)  # [c, V]
-            torch.softmax(_logits(h[c], W, b, z), -1, out=p)
+            z = widen(affine(h[c], W.mT, b))  # [c, V]
+            p = torch.softmax(z, -1, out=room[: len(z)])
             lse = z.amax(-1) - p.amax(-1).log()  # the largest p is 1 / Σ exp(z − max)
             loss = lse - (1 - alpha) * z.gather(-1, y[c, None])[:, 0]
             loss = loss - alpha * z.mean(-1) if alpha else loss
@@ -85,19 +86,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return *(None if x is None else x * g.to(x.dtype) for x in ctx.saved_tensors), None, None, None, None
 
 
-def _logits(h: Tensor, W: Tensor, b: Tensor | None, out: Tensor) -> Tensor:
-    if h.dtype == out.dtype:
-        torch.mm(h, W.mT, out=out)
-    else:
-        out.copy_(h @ W.mT)
-    return out if b is None else out.add_(b)
-
-
 def _add_products(p: Tensor, h: Tensor, W: Tensor, counted: Tensor, dh: Tensor, dW: Tensor, db: Tensor) -> None:
     """Add the part of the probabilities `p [c, V]` to the gradients."""
     db += counted.to(p.dtype) @ p
     p = p.to(h.dtype)
-    dh += p @ W
+    dh += affine(p, W)
     if dW.dtype == h.dtype:
         dW.addmm_(p.mT, h)
     else:

@@ -1,0 +1,55 @@
+"""Products of matrices by the fastest library that PyTorch carries for this processor."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from veriformer.impl.derivatives import apply
+
+ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+
+
+def affine(x: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
+    """Return `x W + b` for `x [..., n_in]`, `W [n_in, n_out]`, `b [n_out]`."""
+    if not fast(x, W):
+        return F.linear(x, W.mT, b)
+    rows = x.reshape(-1, x.shape[-1])
+    if torch.is_grad_enabled() and (x.requires_grad or W.requires_grad):
+        return apply(_Affine, rows, W, b).view(*x.shape[:-1], -1)
+    return product(rows, W, b).view(*x.shape[:-1], -1)
+
+
+def fast(x: Tensor, W: Tensor) -> bool:
+    """Tell whether oneDNN should multiply: float32 on a CPU.
+
+    PyTorch leaves those products to MKL, which on processors of other makers does without their widest instructions.
+    Halves it gives to oneDNN itself, and float64 oneDNN does not know.
+    """
+    plain = x.dtype == W.dtype == torch.float32 and x.device.type == W.device.type == "cpu"
+    return plain and x.numel() > 0 and ONEDNN and not torch.is_autocast_enabled("cpu")
+
+
+def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return `a @ b + bias` of matrices by oneDNN, without a graph."""
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.mT, bias, "none", [], "")
+    return result
+
+
+class _Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, W)
+        return product(x, W, b)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        x, W = ctx.saved_tensors
+        needs_x, needs_W, needs_b = ctx.needs_input_grad
+        g = g.contiguous()
+        dx = product(g, W.mT) if needs_x else None
+        dW = product(x.mT.contiguous(), g) if needs_W else None
+        return dx, dW, g.sum(0) if needs_b else None
