@@ -18,6 +18,8 @@ def load_rows(
     Only the way to the first row is counted in 64 bits: the rest is the same for every tile, and stays in registers.
     """
     i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLS)[None, :]
+    if WIDEN:  # the interpreter looks after overflow in 32 bits, at great length
+        i, j = i.to(tl.int64), j.to(tl.int64)
     where = x + tl.cast(start, tl.int64) * stride + (i * stride + j * stride_d)
     inside = (i < n - start) & (j < d)
     tile = tl.load(where, mask=inside, other=0.0) if CHECK else tl.load(where)
