@@ -33,9 +33,11 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, sight: Sight, cache: KeyValueCache | None = None) -> Tensor:
         """Return `[B, n, d]` for tokens `x [B, n, d]`; with a `cache` they also see those before them."""
-        q, k, v = (split_heads(t, self.config.d_k) for t in self.qkv(x).split(self.sizes, -1))  # [B, H or G, n, d_k]
+        H, G = self.config.num_heads, self.config.kv_heads
+        qk, v = split_heads(self.qkv(x), self.config.d_k).split_with_sizes((H + G, G), 1)  # [B, H + G or G, n, d_k]
         if sight.rotation is not None:
-            q, k = (rotate(t, *sight.rotation, self.config.rope_pairing) for t in (q, k))
+            qk = rotate(qk, *sight.rotation, self.config.rope_pairing)
+        q, k = qk.split_with_sizes((H, G), 1)
         if cache is not None:
             k, v = cache.update(k, v)
         o = attend(q, k, v, sight, self.config, self.training)
