@@ -42,8 +42,9 @@ class Plan:
         return cls(call.is_causal, call.window, call.scale, call.softcap, call.dropout_p, fit)
 
 
+@torch.compiler.disable
 def flash(call: Call, chosen: Launch | None = None) -> Tensor:
-    """Run the kernels on a call that they can express."""
+    """Run the kernels on a call that they can express; a compiler leaves them alone, and breaks its graph for them."""
     seed = _seed(call) if call.dropout_p > 0 else None
     mask = None if call.mask is None else call.mask.view(torch.uint8)
     q, k, v = (_within_reach(x) for x in (call.q, call.k, call.v))

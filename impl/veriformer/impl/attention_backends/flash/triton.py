@@ -30,7 +30,8 @@ def fused(call: Call, chosen: Launch | None = None) -> Tensor:
     require(call.q.device)
     from veriformer.impl.attention_backends.flash.function import flash
 
-    return flash(call, chosen)
+    o: Tensor = flash(call, chosen)
+    return o
 
 
 attention = backend(fused)
