@@ -29,15 +29,19 @@ def square(n_q, n_k, d_k, d_v, dtype, heads=2):
     return [random(1, *shape, seed=seed).to(dtype) for seed, shape in enumerate(shapes)]
 
 
-@dtypes
-@pytest.mark.parametrize("name", OPTIONS)
-def test_every_option(name, dtype):
+# Every dtype and option compiles kernels of its own, which takes seconds each: run these with --numprocesses.
+FAMILIES = ("plain", "softcap", "causal", "window 7", "mask of everything", "bias of heads", "bias −∞", "together")
+CASES = [(name, torch.bfloat16) for name in FAMILIES] + [("together", torch.float16), ("together", torch.float32)]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_every_family_of_options(name, dtype):
     judged(*tensors(dtype), **OPTIONS[name])
 
 
 @dtypes
-@pytest.mark.parametrize("d", [16, 40, 64, 96, 128, 200, 256])
-@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"is_causal": True, "window": 150}], ids=str)
+@pytest.mark.parametrize("d", [40, 64, 128, 256])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True, "window": 150}], ids=str)
 def test_every_width_over_many_tiles(d, options, dtype):
     judged(*square(517, 643, d, d, dtype), **options)
 
