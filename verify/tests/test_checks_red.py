@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests import red_decisions, red_heads, red_training
+from tests import red_decisions, red_heads, red_layers, red_training
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.checks import ALL
 from veriformer.verify.loading import load, wrap
@@ -522,7 +522,7 @@ SPECIFIC: dict[str, Fault] = {
 }
 
 
-SPECIFIC |= red_heads.SPECIFIC | red_training.SPECIFIC | red_decisions.SPECIFIC
+SPECIFIC |= red_layers.SPECIFIC | red_heads.SPECIFIC | red_training.SPECIFIC | red_decisions.SPECIFIC
 
 
 def fault_of(slug: str) -> Fault | None:
@@ -535,12 +535,14 @@ def test_the_table_covers_every_requirement() -> None:
     assert set(SPECIFIC) <= slugs
 
 
-@pytest.mark.parametrize("check", [c for c in ALL if c.operation not in MODELS], ids=lambda check: check.requirement.slug)
+@pytest.mark.parametrize(
+    "check", [c for c in ALL if c.operation not in MODELS], ids=lambda check: check.requirement.slug
+)
 def test_a_fault_is_seen(check: Any) -> None:
     fault = fault_of(check.requirement.slug)
     assert fault is not None
     place = red_heads.ON_CACHES.get(check.requirement.slug, check.operation)
     broken = SimpleNamespace(**{**vars(GOOD), place: fault(getattr(GOOD, place))})
-    dtype = "fp32" if "fp32" in check.dtypes else "fp16"
+    dtype = "fp32" if "fp32" in check.dtypes else check.dtypes[0]
     result = run_row(Row(check, dtype), wrap(broken), PROFILE, "red", {})
     assert result.status is Status.FAIL, f"{result.status}: {result.message}"

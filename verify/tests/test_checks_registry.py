@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from veriformer.spec.requirement import Requirement
+from veriformer.spec.registry import equations
+from veriformer.spec.requirement import Kind, Requirement
 from veriformer.spec.requirements import REQUIREMENTS, requirement
 from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.checks import ALL
@@ -48,3 +49,19 @@ def test_a_requirement_says_what_it_demands_and_what_breaking_it_means(r: Requir
     assert r.float_form
     assert r.bug_class
     assert all(link.startswith("https://") for link in r.precedents)
+
+
+NO_LAW = {"24b": "a property of random vectors, of which an implementation computes no more than the scale"}
+"""Numbered equations that nothing but equality with the formula can be asked of."""
+
+
+def test_every_numbered_equation_is_required_and_has_a_law_besides_equality() -> None:
+    numbers = {equation.number for equation in equations() if equation.number}
+    assert {number for r in REQUIREMENTS for number in r.equations} == numbers
+    assert numbers - {number for r in REQUIREMENTS if r.kind is Kind.LAW for number in r.equations} == set(NO_LAW)
+
+
+def test_every_operation_has_a_law_of_its_own() -> None:
+    shared = ("batch", "sensitivity")
+    own = {r.operation for r in REQUIREMENTS if r.kind is Kind.LAW and r.slug.partition(".")[2] not in shared}
+    assert own == {check.operation for check in ALL}

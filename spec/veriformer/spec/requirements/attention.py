@@ -82,6 +82,7 @@ ATTENTION = (
         "https://github.com/pytorch/pytorch/pull/105202",
         "https://github.com/zzhhjjj/gemma-triton-flash-attn/issues/6",
         "https://github.com/lucidrains/vit-pytorch/issues/65",
+        equations=(*_EQUATIONS, "24b"),
     ),
     _option(
         "softcap",

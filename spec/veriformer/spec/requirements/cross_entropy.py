@@ -90,7 +90,7 @@ CROSS_ENTROPY = (
         "parts.",
         "The same within the sum of the bounds.",
         "dependence on the batch",
-        equations=("2",),
+        equations=("2", "38"),
     ),
     families.law(
         "cross_entropy",

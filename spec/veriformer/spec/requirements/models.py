@@ -115,7 +115,10 @@ def _packing(operation: str) -> Requirement:
         "packing",
         "Documents packed into one row, each with its number, have the logits that each has alone.",
         "documents that see one another",
-        precedents=("https://github.com/huggingface/nanoVLM/pull/204", "https://github.com/hiyouga/LlamaFactory/pull/7318",),
+        precedents=(
+            "https://github.com/huggingface/nanoVLM/pull/204",
+            "https://github.com/hiyouga/LlamaFactory/pull/7318",
+        ),
     )
 
 
@@ -150,7 +153,10 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
             "Wherever a text is cut in two, its second part through the cache has the logits that it has in one call.",
             "cache that loses or shifts tokens",
             rests=("contract", "prefix"),
-            precedents=("https://github.com/fla-org/flash-linear-attention/issues/766", "https://github.com/huggingface/candle/pull/899",),
+            precedents=(
+                "https://github.com/fla-org/flash-linear-attention/issues/766",
+                "https://github.com/huggingface/candle/pull/899",
+            ),
         ),
         _law(
             operation,

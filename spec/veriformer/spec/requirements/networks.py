@@ -51,7 +51,7 @@ MLP = (
     *families.refusals("mlp", f"{_REFUSED}."),
     families.batch("mlp", "Rows are independent: each can be computed alone."),
     families.sensitivity("mlp"),
-    _hidden_order("mlp", ("15",)),
+    _hidden_order("mlp", ("13", "15")),
     families.law(
         "mlp",
         "homogeneous",
@@ -59,6 +59,15 @@ MLP = (
         "The same for powers of two, within the sum of both bounds.",
         "wrong activation",
         equations=("14", "15"),
+    ),
+    families.law(
+        "mlp",
+        "balance",
+        r"$\langle W_1, \bar W_1 \rangle = \langle x, \bar x \rangle$, since the first layer sees their product alone; "
+        r"$\langle W_2, \bar W_2 \rangle = \langle \bar y, y - b_2 \rangle$, since the result is linear in $W_2$.",
+        "The same within what the bounds on result and gradients leave to the inner products.",
+        "gradient that does not balance",
+        equations=("16", "17", "18"),
     ),
     _range("mlp", ("13", "14", "15")),
 )

@@ -13,7 +13,7 @@ from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.attention_options import draw_grouped, draw_several
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import alive, between, constant, difference, equal, scaled
+from veriformer.verify.checks.laws import alive, between, constant, difference, equal, inner, scaled
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (
@@ -197,11 +197,6 @@ def _vanishes(trial: Trial, observed: Observation, of_terms: Reference, axis: in
     bound = of_terms.bound.sum(axis) * (1 + 2.0**-40)
     size = float(np.abs(of_terms.exact).sum(axis).max(initial=0.0))
     trial.judge(observed, Reference(np.zeros_like(bound), bound, scale=size, constant=True), what)
-
-
-def inner(x: torch.Tensor, dx: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    """⟨x, dx⟩ − ⟨y, dy⟩ in float64."""
-    return (x.double() * dx.double()).sum() - (y.double() * dy.double()).sum()
 
 
 def _scale_balance(trial: Trial) -> None:

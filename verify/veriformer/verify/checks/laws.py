@@ -31,6 +31,11 @@ def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: R
     trial.judge(trial.observe(difference, a, b), reference, what)
 
 
+def inner(x: torch.Tensor, dx: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+    """⟨x, dx⟩ − ⟨y, dy⟩ in float64."""
+    return (x.double() * dx.double()).sum() - (y.double() * dy.double()).sum()
+
+
 def outside(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
     """How far x is outside [low, high], in float64."""
     return torch.maximum(low - x.double(), x.double() - high).clamp(min=0)

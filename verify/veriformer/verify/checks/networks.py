@@ -11,7 +11,7 @@ from veriformer.verify.checks.agreement import agrees, gradients_agree
 from veriformer.verify.checks.chance import share
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import constant, equal
+from veriformer.verify.checks.laws import alive, constant, equal, inner, scaled
 from veriformer.verify.checks.squares import multiplied
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
@@ -53,6 +53,35 @@ def _homogeneous(trial: Trial) -> None:
     grown = trial.observe(multiplied, first, constant(torch.tensor(factor, dtype=torch.float64)))
     there = Reference(of_first.exact * factor, of_first.bound * factor)
     equal(trial, grown, second, there, of_second, "a scaled input without biases")
+
+
+def _balance(trial: Trial) -> None:
+    """The first layer sees x and W₁ through their product alone: ⟨W₁, dW₁⟩ = ⟨x, dx⟩; of the second the result is
+    linear in W₂: ⟨W₂, dW₂⟩ = ⟨g, y − b₂⟩."""
+    d, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 4))
+    a: dict[str, Any] = network(trial, (trial.draw(sizes(1, 3)),), d, f, o)
+    a |= trial.draw(option("activation", None, "sigmoid", "tanh", "gelu"))
+    result = MLP.exact(trial, a, sharp=False)[0]
+    g = draw_cotangent(trial, result.exact.shape)
+    outcome = trial.call(a, wrt=("x", "w1", "w2"), cotangent=g)
+    exact = MLP.exact_gradients(trial, a, g, sharp=False)
+    alive(trial, outcome.gradient("w1"), exact["w1"], "gradient of w1")
+    sizes_of = {name: np.abs(array(a[name])) for name in ("x", "w1", "w2")}
+    spread = {name: float(scaled(exact[name].bound, size).sum()) for name, size in sizes_of.items()}
+    first = (constant(a["w1"]), outcome.gradient("w1"), constant(a["x"]), outcome.gradient("x"))
+    size = float((sizes_of["w1"] * np.abs(exact["w1"].exact)).sum())
+    trial.judge(trial.observe(inner, *first), _level(0.0, spread["w1"] + spread["x"], size), "⟨w1, dw1⟩ − ⟨x, dx⟩")
+    second = (constant(a["w2"]), outcome.gradient("w2"), constant(g), outcome.result)
+    biased = np.abs(array(g)) * (np.abs(result.exact) + np.abs(array(a["b2"])))
+    level = -float((array(g) * array(a["b2"])).sum())
+    slack = spread["w2"] + float(scaled(result.bound, np.abs(array(g))).sum())
+    trial.judge(trial.observe(inner, *second), _level(level, slack, float(biased.sum())), "⟨w2, dw2⟩ − ⟨g, y⟩")
+
+
+def _level(exact: float, slack: float, size: float) -> Reference:
+    """A sum of products of this size in all, within the slack and what adding them up in float64 costs."""
+    bound = slack * (1 + 2.0**-40) + 2.0**-46 * size
+    return Reference(np.asarray(exact), np.asarray(bound), scale=size, constant=True)
 
 
 def _range(operation: Operation, trial: Trial) -> None:
@@ -125,6 +154,7 @@ CHECKS = (
     *(check(f"{o.name}.hidden_order", _on(o, _hidden_order), dtypes=_ALGEBRA) for o in (MLP, FEED_FORWARD, SWIGLU)),
     *(check(f"{o.name}.range", _on(o, _range), dtypes=("fp16",)) for o in (MLP, FEED_FORWARD, SWIGLU)),
     check("mlp.homogeneous", _homogeneous, dtypes=_ALGEBRA),
+    check("mlp.balance", _balance, dtypes=_ALGEBRA),
     check("swiglu.value_linear", _value_linear, dtypes=_ALGEBRA),
     check("feed_forward.dropout", _dropout, dtypes=("fp64", "fp32", "bf16"), effort=0.5),
 )
