@@ -1,21 +1,41 @@
 import copy
+import dataclasses
 import json
 
 import jsonschema
 import pytest
 
 from veriformer.bench import document
-from veriformer.bench.document import Benchmarks
+from veriformer.bench.document import Benchmarks, Conditions, Goal, Peer, Verdict
 
 
 @pytest.fixture
-def whole(record):
+def peer():
+    return Peer(
+        case="c",
+        what="w",
+        theirs="t",
+        quantity="q",
+        values={"ours": 2.0, "t": 1.0},
+        ratio=2.0,
+        interval=[1.5, 2.5],
+        noise=1.1,
+        goal=Goal(kind="at least", ratio=1.0),
+        verdict=Verdict.CONFIRMED,
+        reason=None,
+        conditions=Conditions(rounds=6, threads=2, clock="wall", load=[0.5, 1.0]),
+    )
+
+
+@pytest.fixture
+def whole(record, peer):
     return Benchmarks(
         suite={"version": "0.1.0", "commit": None},
         environment={"python": "3.13", "torch": "2.13.0", "platform": "Linux"},
         started="2025-01-01T00:00:00+00:00",
         duration_s=1.5,
         counts=[record],
+        peers=[peer],
     )
 
 
@@ -33,6 +53,21 @@ def test_verdicts_make_the_exit_status(whole):
     assert whole.exit_status == 1
     assert whole.summary == {"refuted": 1}
     assert Benchmarks(suite={}, environment={}, started="", duration_s=0).exit_status == 0
+
+
+def test_a_goal_that_is_missed_makes_the_exit_status(whole, peer):
+    whole.counts = []
+    assert whole.exit_status == 0
+    whole.peers = [dataclasses.replace(peer, verdict=Verdict.REFUTED)]
+    assert whole.exit_status == 1
+
+
+def test_a_document_without_peers_is_read(tmp_path, whole):
+    """Such are those of counts that were written before there were peers."""
+    older = whole.to_dict()
+    del older["peers"]
+    (tmp_path / "b.json").write_text(json.dumps(older))
+    assert document.read(tmp_path / "b.json").peers == []
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from veriformer.bench.document import Benchmarks
+    from veriformer.bench.peers.case import Case
     from veriformer.bench.targets import Target
 
 
@@ -74,6 +75,68 @@ def verification(target: str, profile: str, jobs: int, only: tuple[str, ...]) ->
     except RunError as error:
         _refuse(error)
     show(found, Console(highlight=False, width=None if sys.stdout.isatty() else 120))
+
+
+@bench.command()
+@click.argument("cases", nargs=-1, metavar="[CASE]…")
+@click.option("--rounds", type=click.IntRange(min=6), default=15, show_default=True, help="Turns of each side.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of PyTorch; its own number by default.")
+@click.option(
+    "--clock",
+    type=click.Choice(["wall", "cpu"]),
+    default="wall",
+    show_default=True,
+    help="cpu: seconds of this process alone, for a machine that others use; fair between sides of one thread.",
+)
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write benchmarks.json here."
+)
+def peers(cases: tuple[str, ...], rounds: int, threads: int | None, clock: str, json_file: Path | None) -> None:
+    """Time ours beside what others would use, on this processor, as ratios of sides that take turns.
+
+    CASE is one of training-128, training-384, compiled-128, compiled-384, vocabulary, decode-1, decode-8, tiled, adamw;
+    all of them where none is named. Sides: a plain torch.nn GPT, GPT2LMHeadModel of transformers (if it is installed),
+    SDPA, torch.optim.AdamW, and what a large matrix product and one reading of memory reach here.
+
+    In each round every side runs once, in random order, and ours twice: the ratio of ours to itself is the noise, and a
+    goal is confirmed or refuted only where neither it nor the interval of the median (95 %) leaves a doubt.
+
+    \b
+    Exit status: 0 no goal is refuted, 1 at least one is, 2 unusable arguments.
+    """
+    from veriformer.bench import document
+    from veriformer.bench.peers.catalogue import CASES, UnknownCaseError, find
+
+    try:
+        chosen = [find(name) for name in dict.fromkeys(cases or CASES)]
+    except UnknownCaseError as error:
+        _refuse(error)
+    found = _race(chosen, rounds, threads, clock)
+    if json_file is not None:
+        try:
+            document.write(found, json_file)
+        except OSError as error:
+            _refuse(f"--json: expected a file that can be written: {error}")
+    raise SystemExit(found.exit_status)
+
+
+def _race(cases: list[Case], rounds: int, threads: int | None, clock: str) -> Benchmarks:
+    import torch
+
+    from veriformer.bench.document import Benchmarks
+    from veriformer.bench.environment import environment, suite
+    from veriformer.bench.peers.case import Course
+    from veriformer.bench.peers.showing import Show
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    with Show(sys.stdout, sys.stderr) as show:
+        course = Course(rounds, clock, show.progress)
+        found = [show.tell(one) for case in cases for one in case(course)]
+        show.summarise(found)
+    duration = round(time.perf_counter() - begin, 3)
+    return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, peers=found)
 
 
 def _count(targets: list[Target]) -> Benchmarks:

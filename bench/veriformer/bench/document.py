@@ -85,6 +85,55 @@ class Count:
         return cls(**known)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What a ratio has to reach (kind "at least"), or must not exceed ("at most")."""
+
+    kind: str
+    ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Under what a race was run: turns of each side, threads, clock, and the load of the machine around it."""
+
+    rounds: int
+    threads: int
+    clock: str
+    load: list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Ours beside something else, as a ratio ours / theirs of one quantity; `ratio` is None where there is none.
+
+    interval: where the median ratio lies, at 95 %. noise: how far the ratio of ours to itself, found in the same turns,
+    strays from 1, as a factor of at least 1; 1 for what was counted. verdict: on the goal, None where there is no goal
+    or no ratio; then the reason says why.
+    """
+
+    case: str
+    what: str
+    theirs: str
+    quantity: str
+    values: dict[str, float]
+    ratio: float | None
+    interval: list[float] | None
+    noise: float | None
+    goal: Goal | None
+    verdict: Verdict | None
+    reason: str | None
+    conditions: Conditions | None
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Peer:
+        """The record of one entry of ``peers``."""
+        known = {**entry, "verdict": Verdict(entry["verdict"]) if entry["verdict"] else None}
+        for key, kind in (("goal", Goal), ("conditions", Conditions)):
+            known[key] = kind(**entry[key]) if entry[key] else None
+        return cls(**known)
+
+
 @dataclass(kw_only=True)
 class Benchmarks:
     """One run of the benchmarks."""
@@ -94,6 +143,7 @@ class Benchmarks:
     started: str
     duration_s: float
     counts: list[Count] = field(default_factory=list)
+    peers: list[Peer] = field(default_factory=list)
 
     @property
     def summary(self) -> dict[str, int]:
@@ -103,8 +153,9 @@ class Benchmarks:
 
     @property
     def exit_status(self) -> int:
-        """1 where a count refutes the specification's cost, else 0."""
-        return int(any(count.verdict is Verdict.REFUTED for count in self.counts))
+        """1 where a count refutes the specification's cost, or a ratio its goal, else 0."""
+        verdicts = [count.verdict for count in self.counts] + [peer.verdict for peer in self.peers]
+        return int(Verdict.REFUTED in verdicts)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole of ``benchmarks.json``."""
@@ -115,7 +166,9 @@ class Benchmarks:
         """Read a document, after validating it. Raises ValueError that says where it breaks the schema."""
         validate(document)
         names = ("suite", "environment", "started", "duration_s")
-        return cls(**{name: document[name] for name in names}, counts=[Count.from_dict(c) for c in document["counts"]])
+        counts = [Count.from_dict(entry) for entry in document["counts"]]
+        peers = [Peer.from_dict(entry) for entry in document.get("peers", [])]
+        return cls(**{name: document[name] for name in names}, counts=counts, peers=peers)
 
 
 @cache

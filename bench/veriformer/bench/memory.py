@@ -6,7 +6,7 @@ The tracker is private to PyTorch. This file is the only one that touches it.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -27,17 +27,33 @@ def count_peak_bytes(attention: Attention, shape: Shape, *, backward: bool) -> i
     Counts what PyTorch's dispatcher sees: every tensor, but not what a kernel takes for itself. Raises NotCountable
     where this PyTorch has no such tracker.
     """
+    with fake_call(shape, backward=backward) as call:
+        tracker = _tracker(call.arguments)
+        with tracker:
+            results = call.run(attention)
+        return _peak(tracker) - _bytes([*call.arguments, *results])
+
+
+def count_whole_peak_bytes(run: Callable[[], object], held: Sequence[torch.Tensor]) -> int:
+    """Bytes at the worst moment of a run on fake tensors, those that are held before it included.
+
+    Counts as `count_peak_bytes` does, and raises as it does.
+    """
+    tracker = _tracker(held)
+    with tracker:
+        run()
+    return _peak(tracker)
+
+
+def _tracker(held: Sequence[torch.Tensor]) -> Any:
     if MemTracker is None:
         raise NotCountable(
             "expected torch.distributed._tools.mem_tracker.MemTracker, which counts memory but is private to PyTorch; "
             f"PyTorch {torch.__version__} has none. Use a version between 2.11 and 2.13"
         )
-    with fake_call(shape, backward=backward) as call:
-        tracker = MemTracker()
-        tracker.track_external(*call.arguments)
-        with tracker:
-            results = call.run(attention)
-        return _peak(tracker) - _bytes([*call.arguments, *results])
+    tracker = MemTracker()
+    tracker.track_external(*held)
+    return tracker
 
 
 def _bytes(tensors: Sequence[torch.Tensor]) -> int:

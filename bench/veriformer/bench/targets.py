@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import torch
 
 from veriformer.bench.calls import Attention
 from veriformer.bench.claims import AS_PRINTED, IN_BLOCKS, Costs
@@ -48,3 +52,38 @@ def triton_attention() -> Attention:
 
     require()
     return BACKENDS["triton"]
+
+
+def gpt_loss(*, vocabulary: int, width: int, layers: int, heads: int, length: int) -> torch.nn.Module:
+    """Our decoder in GPT-2's form with its loss: a module that gives the mean loss of ids `[B, n]` against labels."""
+    from veriformer.impl.models.decoder import Decoder
+    from veriformer.impl.models.families import gpt
+    from veriformer.impl.training.objective import Objective
+
+    class MeanLoss(Objective):
+        def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+            return super().forward(ids, labels) / labels.numel()
+
+    config = gpt(vocab_size=vocabulary, width=width, num_layers=layers, num_heads=heads, max_length=length)
+    return MeanLoss(Decoder(config))
+
+
+def adamw(params: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
+    """Our AdamW at PyTorch's own options."""
+    from veriformer.impl.optimization.adam import adamw as ours
+
+    return ours(params, 1e-3)
+
+
+def from_peer(peer: torch.nn.Module) -> Any:
+    """Our model with the weights of one of transformers."""
+    from veriformer.impl.interop import from_peer as ours
+
+    return ours(peer)
+
+
+def generate(model: Any, ids: torch.Tensor, new: int) -> torch.Tensor:
+    """Continue greedily with our static cache: `[B, n + new]`."""
+    from veriformer.impl.generation.generate import generate as ours
+
+    return ours(model, ids, max_new_tokens=new)

@@ -1,0 +1,250 @@
+import json
+import sys
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from veriformer.bench import document
+from veriformer.bench.cli import bench
+from veriformer.bench.document import Verdict
+from veriformer.bench.peers import (
+    catalogue,
+    ceilings,
+    decoding,
+    hugging_face,
+    optimizer,
+    race,
+    tiles,
+    training,
+    vocabulary,
+)
+from veriformer.bench.peers.case import Course, Question, at_least
+from veriformer.bench.peers.plain_gpt import PlainGPT
+from veriformer.bench.peers.race import AGAIN, OURS, Times
+from veriformer.bench.peers.showing import line
+from veriformer.bench.peers.sizes import Sizes
+
+TINY = Sizes(layers=2, width=16, heads=2, length=12, batch=3, vocabulary=11)
+BIASES = 2 * 4 * 16  # of the projections of attention, which the specification, as the document, has without
+
+
+def count(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(race, "_SHORTEST", 0.0)
+    monkeypatch.setattr(ceilings, "_SIDE", 8)
+    monkeypatch.setattr(decoding, "_PROMPT", 4)
+    monkeypatch.setattr(decoding, "_NEW", 8)
+
+
+@pytest.fixture
+def course():
+    """A course on which every side runs once, and theirs takes exactly twice as long as ours."""
+
+    class Fake(Course):
+        def race(self, what, sides):
+            for run in sides.values():
+                run()
+            assert OURS in sides
+            seconds = {name: [1.0 if name == OURS else 2.0] * 6 for name in sides}
+            conditions = document.Conditions(rounds=6, threads=1, clock="wall", load=[0.0, 0.0])
+            return Times({**seconds, AGAIN: seconds[OURS]}), conditions
+
+    return Fake(6)
+
+
+@pytest.fixture
+def without_transformers(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+
+
+def test_the_yardstick_has_the_parameters_that_the_specification_counts():
+    assert count(PlainGPT(TINY)) == TINY.parameters + BIASES
+    assert count(training.ours(TINY).loss) == TINY.parameters + BIASES
+
+
+def test_the_yardstick_sees_no_later_token_and_starts_knowing_nothing():
+    torch.manual_seed(0)
+    model = PlainGPT(TINY)
+    ids = torch.randint(11, (3, 12))
+    labels = torch.full_like(ids, -1)
+    labels[:, 5] = 2
+    other = torch.cat([ids[:, :6], torch.randint(11, (3, 6))], 1)
+    loss = model(ids, labels)
+    assert torch.equal(loss, model(other, labels))
+    other[:, 5] = (other[:, 5] + 1) % 11
+    assert not torch.equal(loss, model(other, labels))
+    assert 2.2 < float(loss.detach()) < 2.6  # log 11 is 2.4
+
+
+def test_both_sides_learn_their_batch():
+    torch.manual_seed(0)
+    for make in (training.ours, training.plain):
+        step = make(TINY)
+        before = float(step.loss(step.ids, step.labels).detach())
+        for _ in range(10):
+            step()
+        assert float(step.loss(step.ids, step.labels).detach()) < before
+
+
+def test_costs_are_those_of_the_specification():
+    small = Sizes(layers=1, width=2, heads=1, length=3, batch=5, vocabulary=7)
+    pairs, tokens = 3 * 4 // 2, 3
+    forward = 24 * tokens * 2**2 + 4 * pairs * 2 + 2 * tokens * 2 * 7
+    assert small.training_flops == 5 * 3 * forward
+    assert small.weight_bytes == 4 * (small.parameters - 3 * 2)
+    assert small.with_batch(1).tokens == 3
+
+
+def test_training_beside_the_yardstick_and_the_ceiling(course, without_transformers):
+    missing, plain, ceiling = training.eager("name", TINY, course)
+    assert (missing.ratio, missing.verdict) == (None, None)
+    assert "pip install 'veriformer[peers]'" in missing.reason
+    assert (plain.theirs, plain.ratio, plain.verdict) == ("torch.nn", 2.0, Verdict.CONFIRMED)
+    assert plain.values == {OURS: 36.0, "torch.nn": 18.0}
+    assert (ceiling.goal, ceiling.verdict) == (None, None)
+    flops = TINY.training_flops
+    assert ceiling.values == {OURS: flops / 1e9, ceilings.PRODUCT: ceilings.product_flops() / 2 / 1e9}
+    assert ceiling.ratio == flops / (ceilings.product_flops() / 2)
+
+
+def test_training_beside_transformers(course):
+    pytest.importorskip("transformers")
+    found = {peer.theirs: peer for peer in training.eager("name", TINY, course)}
+    assert found[hugging_face.NAME].goal == at_least(1.15)
+    assert found[hugging_face.NAME].verdict is Verdict.CONFIRMED
+
+
+def test_their_model_has_the_same_size_and_learns():
+    pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    step = training.theirs(TINY)
+    assert count(hugging_face.gpt2(TINY)) == TINY.parameters + BIASES
+    before = float(step.loss(step.ids, step.labels).detach())
+    for _ in range(10):
+        step()
+    assert float(step.loss(step.ids, step.labels).detach()) < before
+
+
+def test_where_nothing_compiles_the_case_says_so(course, monkeypatch):
+    def refuse(model):
+        raise RuntimeError("no compiler here\nand much more")
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    (found,) = training.compiled("name", TINY, course)
+    assert (found.ratio, found.reason) == (None, "RuntimeError: no compiler here")
+    monkeypatch.setattr(torch, "compile", lambda model: model)
+    (found,) = training.compiled("name", TINY, course)
+    assert found.verdict is Verdict.CONFIRMED
+
+
+def test_logits_in_chunks_take_less_memory(course):
+    many = Sizes(layers=1, width=8, heads=1, length=256, batch=64, vocabulary=4096)
+    one = vocabulary.peak_bytes(training.plain, many)
+    assert one >= 3 * 4 * many.tokens * many.vocabulary
+    memory, speed = vocabulary.chunked("name", TINY, course)
+    assert (memory.quantity, memory.conditions, memory.noise) == ("peak bytes", None, 1.0)
+    assert memory.ratio == memory.values[OURS] / memory.values["torch.nn"]
+    assert (speed.ratio, speed.verdict) == (2.0, Verdict.CONFIRMED)
+    assert vocabulary.peak_bytes(training.ours, many) < one
+
+
+def test_decoding_writes_the_same_and_is_timed(course):
+    pytest.importorskip("transformers")
+    against, floor = decoding.cached("name", TINY, course)
+    assert (against.ratio, against.verdict) == (2.0, Verdict.CONFIRMED)
+    assert against.values[OURS] == 3 * 8
+    assert floor.ratio == 0.5 / 8
+
+
+def test_decoding_of_different_texts_is_not_timed(course, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(decoding.Decoding, "ours", lambda self: self.prompt)
+    (found,) = decoding.cached("name", TINY, course)
+    assert "different tokens" in found.reason
+
+
+def test_decoding_without_transformers(course, without_transformers):
+    (found,) = decoding.cached("name", TINY, course)
+    assert found.reason.startswith("transformers is not installed")
+
+
+def test_tiles_and_optimizer(course):
+    found = list(tiles.tiled("name", (1, 2, 5, 4), course))
+    assert [peer.goal.ratio for peer in found] == [2.0, 2.0, 3.0, 3.0]
+    assert {peer.ratio for peer in found} == {0.5}
+    (step,) = optimizer.adamw("name", TINY, course)
+    assert (step.ratio, step.verdict) == (0.5, Verdict.CONFIRMED)
+
+
+def test_every_case_has_sizes_that_a_model_can_have():
+    assert list(catalogue.CASES) == list(catalogue._MAKERS)
+    sizes = [sizes for _, sizes in catalogue._MAKERS.values() if isinstance(sizes, Sizes)]
+    assert {(s.layers, s.width, s.vocabulary) for s in sizes} == {(4, 128, 65), (6, 384, 65), (4, 128, 50257)}
+
+
+@pytest.fixture
+def commanded(monkeypatch):
+    """Two cases of the tests' own: one that reaches its goal by far, and one that cannot be run."""
+
+    def quick(course):
+        question = Question(case="quick", what="nothing", theirs="sleep", quantity="turns/s", goal=at_least(1.0))
+        times, conditions = course.race("nothing", {OURS: lambda: None, "sleep": lambda: sum(range(20_000))})
+        yield question.timed(times.speed("sleep"), {OURS: 1.0}, conditions)
+
+    def slow(course):
+        question = Question(case="slow", what="work", theirs="nothing", quantity="turns/s", goal=at_least(1.0))
+        times, conditions = course.race("work", {OURS: lambda: sum(range(20_000)), "nothing": lambda: None})
+        yield question.timed(times.speed("nothing"), {OURS: 1.0}, conditions)
+
+    def gone(course):
+        yield Question(case="gone", what="nothing", theirs="none", quantity="turns/s").unanswered("nobody is there")
+
+    monkeypatch.setattr(catalogue, "CASES", {"quick": quick, "gone": gone, "slow": slow})
+
+
+def run(*words):
+    return CliRunner().invoke(bench, ["peers", "--rounds", "6", *words])
+
+
+def test_the_command_shows_a_line_each_and_writes_them(commanded, tmp_path):
+    file = tmp_path / "b.json"
+    found = run("quick", "gone", "--json", str(file))
+    assert found.exit_code == 0, found.output
+    assert "nothing: warming up 2 sides" in found.stderr
+    first, second, sums = found.stdout.splitlines()
+    assert first.startswith("✓ confirmed     quick  nothing, turns/s, ours / sleep: ")
+    assert second == "· not measured  gone  nothing, turns/s, ours / none: nobody is there"
+    assert sums == "1 confirmed, 1 not measured"
+    written = document.read(file)
+    assert written.to_dict() == json.loads(file.read_text())
+    assert [peer.verdict for peer in written.peers] == [Verdict.CONFIRMED, None]
+    assert written.peers[0].conditions.rounds == 6
+    assert written.peers[0].conditions.threads == torch.get_num_threads()
+
+
+def test_a_goal_that_is_missed_ends_with_1(commanded):
+    found = run()
+    assert found.exit_code == 1
+    assert "refuted       slow" in found.stdout
+
+
+def test_an_unknown_case_ends_with_2():
+    found = run("nonsense")
+    assert found.exit_code == 2
+    assert "expected one of training-128" in found.output
+
+
+def test_a_line_says_how_sure_it_is():
+    times = Times({OURS: [1.0] * 6, AGAIN: [1.0] * 5 + [1.25], "theirs": [1.2] * 6})
+    conditions = document.Conditions(rounds=6, threads=2, clock="cpu", load=[0.5, 1.5])
+    question = Question(case="c", what="w", theirs="theirs", quantity="q", goal=at_least(1.15))
+    shown = line(question.timed(times.speed("theirs"), {OURS: 12.0, "theirs": 10.0}, conditions))
+    assert shown == (
+        "inconclusive  c  w, q, ours / theirs: 1.200 [1.067, 1.200]; goal at least 1.15; 12 against 10; "
+        "noise ±25.0 %, 6 rounds, threads: 2, cpu clock; load 0.5 to 1.5"
+    )

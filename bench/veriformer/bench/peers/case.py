@@ -1,0 +1,93 @@
+"""What cases have in common: how they race, and how a race becomes records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from veriformer.bench.document import Conditions, Goal, Peer
+from veriformer.bench.peers.race import Estimate, Run, Times, race
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Course:
+    """How races are run: the number of rounds, the clock, and who hears how far they are."""
+
+    rounds: int
+    clock: str = "wall"
+    tell: Tell = lambda _: None
+
+    def race(self, what: str, sides: Mapping[str, Run]) -> tuple[Times, Conditions]:
+        """Let the sides take turns."""
+        self.tell(f"{what}: warming up {len(sides)} sides")
+        before = os.getloadavg()[0]
+        times = race(
+            sides,
+            rounds=self.rounds,
+            clock=self.clock,
+            tell=lambda number: self.tell(f"{what}: round {number + 1} of {self.rounds}"),
+        )
+        load = [round(before, 2), round(os.getloadavg()[0], 2)]
+        return times, Conditions(rounds=self.rounds, threads=torch.get_num_threads(), clock=self.clock, load=load)
+
+
+Case = Callable[[Course], Iterator[Peer]]
+"""Gives its records as they are found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is to be known of one pair of sides."""
+
+    case: str
+    what: str
+    theirs: str
+    quantity: str
+    goal: Goal | None = None
+
+    def timed(self, estimate: Estimate, values: Mapping[str, float], conditions: Conditions) -> Peer:
+        """The record of a race."""
+        low, high = estimate.interval
+        return self._record(
+            values=dict(values),
+            ratio=estimate.ratio,
+            interval=[low, high],
+            noise=estimate.noise,
+            verdict=estimate.judge(self.goal) if self.goal else None,
+            conditions=conditions,
+        )
+
+    def counted(self, ours: int, theirs: int) -> Peer:
+        """The record of two exact counts."""
+        exact = Estimate(ours / theirs, (ours / theirs, ours / theirs), 1.0)
+        return self._record(
+            values={"ours": ours, self.theirs: theirs},
+            ratio=exact.ratio,
+            interval=list(exact.interval),
+            noise=exact.noise,
+            verdict=exact.judge(self.goal) if self.goal else None,
+        )
+
+    def unanswered(self, reason: object) -> Peer:
+        """The record of a race that did not take place."""
+        return self._record(reason=str(reason).splitlines()[0][:300])
+
+    def _record(self, **found: object) -> Peer:
+        nothing = dict.fromkeys(("ratio", "interval", "noise", "verdict", "reason", "conditions"))
+        own = {"case": self.case, "what": self.what, "theirs": self.theirs, "quantity": self.quantity}
+        return Peer(**{**own, "goal": self.goal, "values": {}, **nothing, **found})  # type: ignore[arg-type]
+
+
+def at_least(ratio: float) -> Goal:
+    """Reached by this ratio and all above."""
+    return Goal(kind="at least", ratio=ratio)
+
+
+def at_most(ratio: float) -> Goal:
+    """Reached by this ratio and all below."""
+    return Goal(kind="at most", ratio=ratio)

@@ -1,0 +1,39 @@
+"""The cases that ship, by the names that the command line takes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from veriformer.bench.peers import decoding, optimizer, tiles, training, vocabulary
+from veriformer.bench.peers.case import Case
+from veriformer.bench.peers.sizes import Sizes
+
+SMALL = Sizes(layers=4, width=128, heads=4, batch=8)
+MIDDLE = Sizes(layers=6, width=384, heads=6, batch=4)
+MANY_CLASSES = Sizes(layers=4, width=128, heads=4, batch=8, vocabulary=50_257)
+
+_MAKERS: dict[str, tuple[Any, Any]] = {
+    "training-128": (training.eager, SMALL),
+    "training-384": (training.eager, MIDDLE),
+    "compiled-128": (training.compiled, SMALL),
+    "compiled-384": (training.compiled, MIDDLE),
+    "vocabulary": (vocabulary.chunked, MANY_CLASSES),
+    "decode-1": (decoding.cached, MIDDLE.with_batch(1)),
+    "decode-8": (decoding.cached, MIDDLE.with_batch(8)),
+    "tiled": (tiles.tiled, (1, 6, 2048, 64)),
+    "adamw": (optimizer.adamw, MIDDLE),
+}
+
+CASES: dict[str, Case] = {name: partial(make, name, sizes) for name, (make, sizes) in _MAKERS.items()}
+
+
+class UnknownCaseError(ValueError):
+    """No such case; the message lists those there are."""
+
+
+def find(name: str) -> Case:
+    """The case of that name. Raises UnknownCaseError."""
+    if name not in CASES:
+        raise UnknownCaseError(f"case {name!r}: expected one of {', '.join(CASES)}")
+    return CASES[name]

@@ -1,0 +1,50 @@
+"""How large the models are that are compared, and what the specification says of their costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from veriformer.spec import costs
+from veriformer.spec.blocks import costs_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """A decoder in GPT-2's form, and a batch of texts for it."""
+
+    layers: int
+    width: int
+    heads: int
+    length: int = 256
+    batch: int
+    vocabulary: int = 65  # the characters of a text in English
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens a batch has."""
+        return self.batch * self.length
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are learned."""
+        return int(costs.evaluate(costs_model.parameters(), **self._letters))
+
+    @property
+    def training_flops(self) -> int:
+        """FLOPs of forward and backward on a batch, hidden scores left out."""
+        return self.batch * int(costs.evaluate(3 * costs_model.causal_flops(), **self._letters))
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights that a decoding step has to read, in float32."""
+        return int(costs.evaluate(costs_model.step_bytes() - costs_model.cache_bytes(), **self._letters))
+
+    def with_batch(self, batch: int) -> Sizes:
+        """The same for another batch."""
+        return replace(self, batch=batch)
+
+    @property
+    def _letters(self) -> dict[str, Any]:
+        sizes = {"L": self.layers, "d": self.width, "H": self.heads, "V": self.vocabulary}
+        return {**sizes, "n": self.length, "c": self.length, "w": 4}

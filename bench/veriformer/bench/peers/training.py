@@ -1,0 +1,112 @@
+"""A training step: forward, backward and AdamW on one batch of random tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from veriformer.bench import targets
+from veriformer.bench.document import Peer
+from veriformer.bench.peers import ceilings, hugging_face
+from veriformer.bench.peers.case import Course, Question, at_least
+from veriformer.bench.peers.plain_gpt import PlainGPT
+from veriformer.bench.peers.race import OURS, Run
+from veriformer.bench.peers.sizes import Sizes
+
+PLAIN = "torch.nn"
+_SPEED = "tokens/s"
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One training step, again and again on the same batch."""
+
+    loss: Loss
+    optimizer: Any
+    ids: torch.Tensor
+    labels: torch.Tensor
+
+    def __call__(self) -> None:
+        """Take it."""
+        self.loss(self.ids, self.labels).backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+def ours(sizes: Sizes, compiled: bool = False) -> Step:
+    """Our model, loss and AdamW."""
+    loss = targets.gpt_loss(
+        vocabulary=sizes.vocabulary, width=sizes.width, layers=sizes.layers, heads=sizes.heads, length=sizes.length
+    )
+    return _step(sizes, loss, targets.adamw(loss.parameters()), compiled)
+
+
+def plain(sizes: Sizes, compiled: bool = False) -> Step:
+    """The yardstick with PyTorch's fused AdamW."""
+    model = PlainGPT(sizes)
+    return _step(sizes, model, _fused_adamw(model), compiled)
+
+
+def theirs(sizes: Sizes) -> Step:
+    """The model of transformers with PyTorch's fused AdamW. Raises MissingError."""
+    model = hugging_face.gpt2(sizes)
+
+    def loss(ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return model(ids, labels=labels, use_cache=False).loss  # type: ignore[no-any-return]
+
+    return Step(loss, _fused_adamw(model), *_batch(sizes))
+
+
+def _step(sizes: Sizes, model: torch.nn.Module, optimizer: Any, compiled: bool) -> Step:
+    return Step(torch.compile(model) if compiled else model, optimizer, *_batch(sizes))
+
+
+def _fused_adamw(model: torch.nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+
+def _batch(sizes: Sizes) -> tuple[torch.Tensor, torch.Tensor]:
+    text = torch.randint(sizes.vocabulary, (sizes.batch, sizes.length + 1))
+    return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+
+
+def eager(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
+    """Ours beside the yardstick and the model of transformers, and as a fraction of what products reach here."""
+    what = f"training step of {_described(sizes)}, eager"
+    sides: dict[str, Run] = {OURS: ours(sizes), PLAIN: plain(sizes), ceilings.PRODUCT: ceilings.product()}
+    against = Question(case=name, what=what, theirs=hugging_face.NAME, quantity=_SPEED, goal=at_least(1.15))
+    try:
+        sides[hugging_face.NAME] = theirs(sizes)
+    except hugging_face.MissingError as error:
+        yield against.unanswered(error)
+    times, conditions = course.race(what, sides)
+    rates = {side: sizes.tokens / times.of(side) for side in sides}
+    for question in (Question(case=name, what=what, theirs=PLAIN, quantity=_SPEED, goal=at_least(1.0)), against):
+        if question.theirs in sides:
+            shown = {side: rates[side] for side in (OURS, question.theirs)}
+            yield question.timed(times.speed(question.theirs), shown, conditions)
+    flops = {OURS: sizes.training_flops, ceilings.PRODUCT: ceilings.product_flops()}
+    ceiling = Question(case=name, what=what, theirs=ceilings.PRODUCT, quantity="GFLOP/s")
+    fraction = times.speed(ceilings.PRODUCT, factor=flops[OURS] / flops[ceilings.PRODUCT])
+    yield ceiling.timed(fraction, {side: n / times.of(side) / 1e9 for side, n in flops.items()}, conditions)
+
+
+def compiled(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
+    """Ours beside the yardstick, each compiled by PyTorch."""
+    what = f"training step of {_described(sizes)}, compiled"
+    question = Question(case=name, what=what, theirs=PLAIN, quantity=_SPEED, goal=at_least(1.0))
+    try:
+        times, conditions = course.race(what, {OURS: ours(sizes, compiled=True), PLAIN: plain(sizes, compiled=True)})
+    except Exception as error:  # whatever a compiler raises on a machine where it finds no tools
+        yield question.unanswered(f"{type(error).__name__}: {error}")
+        return
+    shown = {side: sizes.tokens / times.of(side) for side in (OURS, PLAIN)}
+    yield question.timed(times.speed(PLAIN), shown, conditions)
+
+
+def _described(sizes: Sizes) -> str:
+    return f"{sizes.layers} layers, width {sizes.width}, {sizes.batch} x {sizes.length} tokens"
