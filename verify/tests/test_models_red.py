@@ -22,12 +22,7 @@ from veriformer.verify.profiles import Profile
 from veriformer.verify.results import Status
 from veriformer.verify.row import Row, run_row
 
-PROFILE = Profile(name="red", examples=40, shrinks=0, timeout_s=60)
-
-
-def mixed(*bases: type) -> Any:
-    """A fault for both classes: written once, over what they share."""
-    return bases
+PROFILE = Profile(name="red", examples=20, shrinks=0, timeout_s=60)
 
 
 class Integers:
@@ -59,12 +54,13 @@ class Remembers:
 
 
 class StaysInTraining:
-    def train(self, mode: bool = True) -> Any:
-        self.slower = getattr(self, "slower", 0.0) + 0.1 * (not mode)
-        return super().train(mode)
+    """Once it has been in training mode it does not leave it."""
 
-    def logits(self, h: Tensor) -> Tensor:
-        return super().logits(h) * (1 + self.slower)
+    trained = False
+
+    def train(self, mode: bool = True) -> Any:
+        self.trained = self.trained or mode
+        return super().train(self.trained)
 
 
 class MixesRows:
@@ -174,8 +170,7 @@ class FreshDropout:
 
 class HalfOverflows:
     def logits(self, h: Tensor) -> Tensor:
-        coarse = h.to(torch.float8_e4m3fn).to(h.dtype) if h.dtype == torch.bfloat16 else h
-        return super().logits(coarse) * 3.0
+        return super().logits(h).clamp(max=0.0 if h.dtype == torch.bfloat16 else torch.inf)
 
 
 class UnmaskedSource:
@@ -184,8 +179,8 @@ class UnmaskedSource:
 
 
 class DeafToSource:
-    def seen(self, real: Tensor) -> Tensor:
-        return super().seen(real * (torch.arange(real.shape[1]) > 0))
+    def encode(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        return super().encode(torch.zeros_like(ids), mask)
 
 
 FAULTS: dict[str, type] = {
@@ -233,7 +228,11 @@ def test_the_table_covers_every_requirement() -> None:
     assert {r.slug.partition(".")[2] for r in REQUIREMENTS if r.operation in OPERATIONS} == set(FAULTS)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.requirement.slug)
+FIRST = {check.requirement.slug.partition(".")[2]: check for check in reversed(CHECKS)}
+"""One check of each law: the checks of the three operations are one function."""
+
+
+@pytest.mark.parametrize("check", FIRST.values(), ids=lambda check: check.requirement.slug)
 def test_a_fault_is_seen(check: Any) -> None:
     fault = FAULTS[check.requirement.slug.partition(".")[2]]
     broken = SimpleNamespace(**{check.operation: model(check.operation, fault)})
@@ -241,10 +240,26 @@ def test_a_fault_is_seen(check: Any) -> None:
     assert result.status is Status.FAIL, f"{result.status}: {result.message}"
 
 
+KILLERS = {
+    "POS-01": "left_padding",
+    "MASK-08": "cache_padding",
+    "MASK-13": "packing",
+    "MASK-14": "packing",
+    "ROPE-05": "cache_split",
+    "T5-01": "source_padding",
+    "T5-02": "cache_steps",
+    "ALIBI-03": "cache_steps",
+    "KV-01": "cache_steps",
+    "EMB-01": "saved",
+    "EMB-02": "slope",
+    "CE-02": "loss",
+    "DO-05": "checkpointing",
+}
+
+
 @pytest.mark.parametrize("identifier", sorted(KERNELS))
-def test_a_mutant_dies_by_a_law(identifier: str) -> None:
-    for operation, make in KERNELS[identifier].items():
-        rows = [Row(check, check.dtypes[0]) for check in CHECKS if check.operation == operation]
-        target = wrap(SimpleNamespace(**{operation: make}))
-        statuses = (run_row(row, target, PROFILE, "red", {}).status for row in rows)
-        assert Status.FAIL in statuses, operation
+def test_a_mutant_dies_by_the_law_that_it_breaks(identifier: str) -> None:
+    operation, make = next(iter(KERNELS[identifier].items()))
+    (check,) = (c for c in CHECKS if c.requirement.slug == f"{operation}.{KILLERS[identifier]}")
+    result = run_row(Row(check, "fp64"), wrap(SimpleNamespace(**{operation: make})), PROFILE, "red", {})
+    assert result.status is Status.FAIL, f"{result.status}: {result.message}"

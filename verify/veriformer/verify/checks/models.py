@@ -49,7 +49,7 @@ def _history(e: Examination) -> None:
     e.live(**asked)
     ids, others = e.tokens(), e.tokens(n=e.trial.draw(choice(e.n + 4, 1, e.n)))
     after = e.answer("after_others", ids=ids, others=others, **asked)
-    e.agree(after, e.answer("whole", ids=ids, **asked), "logits after another call")
+    e.agree(after, e.answer("whole", ids=ids, afresh=True, **asked), "logits after other calls")
 
 
 def _mode(e: Examination) -> None:

@@ -98,9 +98,14 @@ class Examination:
             warnings.simplefilter("ignore")
             return self.trial.call({"way": way, "dtype": dtype or self.subject.dtype, **given})
 
-    def answer(self, way: str, *, runs: int = noise.RUNS, coarse: float = 0.0, **given: Any) -> Answer:
-        """The same, with the noise of the answer. Raises Violation where it is not finite."""
-        outcome = self.ask(way, **given)
+    def answer(
+        self, way: str, *, runs: int = noise.RUNS, coarse: float = 0.0, afresh: bool = False, **given: Any
+    ) -> Answer:
+        """The same, with the noise of the answer. Raises Violation where it is not finite.
+
+        afresh: of a copy of the model that has never been called.
+        """
+        outcome = self.ask(way, **given, **({"afresh": True} if afresh else {}))
         found = self.finite(outcome)
         moved = self.subject.moved(runs, coarse)
         with warnings.catch_warnings():

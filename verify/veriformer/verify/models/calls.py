@@ -22,16 +22,20 @@ DOCUMENTS = ("documents", "document_ids", "sequence_ids", "seq_idx")
 _BUILT = {}
 
 
-def build(target, operation, dtype):
-    """The model of a target in a dtype, in evaluation mode; made once, from one seed where it is a factory."""
+def build(target, operation, dtype, afresh=False):
+    """The model of a target in a dtype, in evaluation mode; made once, from one seed where it is a factory.
+
+    afresh: a copy that has never been called.
+    """
     found = target if isinstance(target, nn.Module) else getattr(target, operation, target)
     key = id(found), dtype
     if key not in _BUILT:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = copy.deepcopy(found) if isinstance(found, nn.Module) else found()
-        _BUILT[key] = found, model.eval().to(dtype)
-    return _BUILT[key][1]
+        model = model.eval().to(dtype)
+        _BUILT[key] = found, model, copy.deepcopy(model)
+    return copy.deepcopy(_BUILT[key][2]) if afresh else _BUILT[key][1]
 
 
 def takes(model, *names):
@@ -399,9 +403,9 @@ def influence(model, ids, *, at, seed, **asked):
     return g.double().norm(dim=-1).reshape(-1, 1)
 
 
-def use_model(target, operation, way, dtype, **given):
+def use_model(target, operation, way, dtype, afresh=False, **given):
     """The model of a target, asked in one way."""
-    return globals()[way](build(target, operation, dtype), **given)
+    return globals()[way](build(target, operation, dtype, afresh), **given)
 
 
 def use_causal_lm(target, *, way, dtype, **given):

@@ -1,0 +1,85 @@
+"""Noise floors of whole models: how often they accuse what rounding alone moves, and how small a fault they see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from veriformer.verify.models import calls, noise
+from veriformer.verify.mutants.base.model import Decoder, Shape
+
+FACTOR = noise.factor(noise.RUNS, 1)
+
+
+def ratios(model: torch.nn.Module, runs: int, change: float = 0.0) -> list[float]:
+    """Distance over noise of logits in one call and through the cache, of which the second are changed by a factor."""
+    found = []
+    for seed in range(runs):
+        generator = torch.Generator().manual_seed(seed)
+        ids = torch.randint(0, 29, (2, 6), generator=generator)
+        moved = [noise.moved(model, 100 * seed + i) for i in range(noise.RUNS)]
+        ways = ((calls.whole, {"ids": ids}), (calls.in_parts, {"ids": ids, "splits": [2, 3]}))
+        one, two = (noise.cells(way(model, **given)) for way, given in ways)
+        squares = [noise.spread(way, given, model, moved, seed) for way, given in ways]
+        scale = np.sqrt(squares[0] + squares[1])
+        found += [np.linalg.norm(a - b * (1 + change)) / s for a, b, s in zip(one, two, scale, strict=True)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def model() -> torch.nn.Module:
+    torch.manual_seed(3)
+    return Decoder(Shape(position="rope")).eval().double()
+
+
+def test_rounding_is_not_accused_and_stays_far_below_the_factor(model: torch.nn.Module) -> None:
+    found = ratios(model, 10)
+    assert len(found) == 120
+    assert max(found) < FACTOR / 10
+
+
+def test_a_change_of_a_million_millionth_is_seen_in_every_cell(model: torch.nn.Module) -> None:
+    assert min(ratios(model, 2, change=1e-11)) > FACTOR
+
+
+def test_the_factor_is_exceeded_by_gaussian_noise_at_its_rate() -> None:
+    """The rank-one case, from which the factor is derived: the rate is right, and more directions make it smaller."""
+    rng = np.random.default_rng(0)
+    trials, rate = 200_000, 1e-2
+    c = noise.factor(noise.RUNS, 1, rate)
+
+    def alarms(directions: int) -> int:
+        d = np.square(rng.standard_normal((trials, directions))).sum(1)
+        s = np.square(rng.standard_normal((trials, noise.RUNS, directions))).sum((1, 2)) / noise.RUNS
+        return int((d > c * c * s).sum())
+
+    one, many = alarms(1), alarms(8)
+    assert abs(one - trials * rate) < 6 * (trials * rate) ** 0.5
+    assert many < one / 10
+
+
+def test_the_factor_grows_with_the_cells_that_share_the_rate() -> None:
+    assert noise.factor(4, 1) < noise.factor(4, 50) < noise.factor(4, 1, noise.ERROR_RATE / 51)
+
+
+def test_whole_numbers_and_masks_are_left_alone() -> None:
+    with noise.Roundoff(0):
+        x = torch.arange(6.0, dtype=torch.float64) * 2 - 3
+        y = x / 7
+    assert torch.equal(x, torch.arange(6.0, dtype=torch.float64) * 2 - 3)
+    assert not torch.equal(y, x / 7)
+    assert bool(((y - x / 7).abs() <= 2 * torch.finfo(torch.float64).eps * y.abs()).all())
+
+
+def test_tied_parameters_stay_tied_in_a_moved_copy(model: torch.nn.Module) -> None:
+    assert calls.shared(noise.moved(model, 0)) == [["embedding.weight", "head.weight"]]
+
+
+def test_what_a_model_draws_at_random_is_no_noise() -> None:
+    torch.manual_seed(3)
+    careless = Decoder(Shape(dropout=0.3)).double().train()
+    ids = torch.arange(6)[None]
+    moved = [noise.moved(careless, i) for i in range(2)]
+    squares = noise.spread(calls.whole, {"ids": ids}, careless, moved, 0)
+    assert float(np.sqrt(squares.max())) < 1e-10
