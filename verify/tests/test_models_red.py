@@ -163,9 +163,7 @@ class OtherMath:
 
 class FreshDropout:
     def recomputed(self, block: Any, x: Tensor, scene: Scene, layer: int) -> Tensor:
-        return torch.utils.checkpoint.checkpoint(
-            block, x, scene, layer, use_reentrant=False, preserve_rng_state=False
-        )
+        return torch.utils.checkpoint.checkpoint(block, x, scene, layer, use_reentrant=False, preserve_rng_state=False)
 
 
 class HalfOverflows:

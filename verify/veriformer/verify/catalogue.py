@@ -73,7 +73,7 @@ class Check:
     convention: the convention that this check is about; where a target claims another value than the contract's,
         passing is a deviation that was kept to.
     finish: judges the examples of the whole row together, where a single one cannot tell.
-    applies: from a target, the operation and the dtype to the reason why it is not judged by this check, None where it is.
+    applies: from a target, the operation and the dtype to the reason why this check does not apply, None where it does.
     """
 
     requirement: Requirement

@@ -196,7 +196,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
         _law(
             operation,
             "saved",
-            "An instance that loads the saved state gives the same logits, and parameters that were one tensor are one.",
+            "An instance that loads the saved state gives the same logits, and tied parameters stay tied.",
             "state that is not saved, or tied weights that part",
             precedents=("https://github.com/huggingface/accelerate/pull/1204",),
         ),
@@ -205,7 +205,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "slope",
             "The gradient of the loss, along any direction in the space of the parameters, is its rate of change.",
             "a path that carries no gradient",
-            float_form="What the loss gains over a step agrees with the mean of the gradient at its ends and its middle, "
+            float_form="What the loss gains over a step agrees with the mean gradient at its ends and its middle, "
             "within the noise of both and what the gradient changes by in between.",
             kind=Kind.GRADIENT,
             precedents=("https://github.com/paiml/entrenar/issues/314",),

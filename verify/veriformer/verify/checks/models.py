@@ -111,7 +111,11 @@ def _double(e: Examination) -> None:
 
 
 CHECKS = tuple(
-    check(f"{operation}.{name}", examined(body), **{"dtypes": ("fp64", "fp32"), "effort": EFFORT, "applies": always, **options})
+    check(
+        f"{operation}.{name}",
+        examined(body),
+        **{"dtypes": ("fp64", "fp32"), "effort": EFFORT, "applies": always, **options},
+    )
     for operation in OPERATIONS
     for name, body, options in (
         ("contract", _contract, {}),

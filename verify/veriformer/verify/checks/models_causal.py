@@ -122,7 +122,9 @@ def _cache_reorder(e: Examination) -> None:
 
 
 CHECKS = tuple(
-    check(f"{operation}.{name}", examined(body), dtypes=("fp64", "fp32"), effort=EFFORT, **{"applies": always, **options})
+    check(
+        f"{operation}.{name}", examined(body), dtypes=("fp64", "fp32"), effort=EFFORT, **{"applies": always, **options}
+    )
     for operation in OPERATIONS
     if operation != "masked_lm"
     for name, body, options in (

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 
 from veriformer.verify import dtypes
 from veriformer.verify.checks.family import check
 from veriformer.verify.models import applies, noise
-from veriformer.verify.models.applies import always
 from veriformer.verify.models.agreement import EFFORT, Answer, Examination, examined
+from veriformer.verify.models.applies import always
 from veriformer.verify.models.subject import OPERATIONS
 from veriformer.verify.strategies import choice
 
@@ -86,7 +89,7 @@ def _loss(e: Examination) -> None:
 def _backends(e: Examination) -> None:
     e.live(**e.asked())
     ids, asked = e.tokens(), e.asked()
-    masked = {"mask": e.mask("right")} if e.subject.masked and e.trial.draw(choice(False, True)) else {}
+    masked: dict[str, Any] = {"mask": e.mask("right")} if e.subject.masked and e.trial.draw(choice(False, True)) else {}
     names = e.subject.backends
     one, two = (e.answer("with_backend", ids=ids, backend=name, **masked, **asked) for name in names)
     e.agree(two, one, f"logits with {names[1]} and with {names[0]}")
@@ -116,7 +119,7 @@ def _half_loss(e: Examination) -> None:
     e.within(half, wide, bound, f"loss in {e.trial.dtype_name}")
 
 
-_ROWS = (
+_ROWS: tuple[tuple[str, Callable[[Examination], None], dict[str, Any]], ...] = (
     ("packing", _packing, {"applies": applies.has_documents}),
     ("saved", _saved, {}),
     ("slope", _slope, {"applies": applies.is_trainable}),
@@ -128,7 +131,11 @@ _ROWS = (
 )
 
 CHECKS = tuple(
-    check(f"{operation}.{name}", examined(body), **{"dtypes": ("fp64", "fp32"), "effort": EFFORT, "applies": always, **options})
+    check(
+        f"{operation}.{name}",
+        examined(body),
+        **{"dtypes": ("fp64", "fp32"), "effort": EFFORT, "applies": always, **options},
+    )
     for operation in OPERATIONS
     for name, body, options in _ROWS
     if (operation, name) != ("seq2seq_lm", "packing")

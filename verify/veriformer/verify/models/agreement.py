@@ -105,7 +105,7 @@ class Examination:
 
         afresh: of a copy of the model that has never been called.
         """
-        outcome = self.ask(way, **given, **({"afresh": True} if afresh else {}))
+        outcome = self.ask(way, **(given | {"afresh": True} if afresh else given))
         found = self.finite(outcome)
         moved = self.subject.moved(runs, coarse)
         with warnings.catch_warnings():
@@ -152,7 +152,7 @@ class Examination:
         except Violation as violation:
             worst = int(np.argmax(distance / np.maximum(bound, np.finfo(float).tiny)))
             raise Violation(
-                _message(what, distance[worst], bound[worst], np.linalg.norm(two.cells[worst])),
+                _message(what, distance[worst], bound[worst], float(np.linalg.norm(two.cells[worst]))),
                 lines=_verdict(names, worst, float(bound[worst])),
                 observed=float(distance[worst]),
                 exact=0.0,
@@ -204,4 +204,3 @@ def _verdict(names: tuple[str, str], cell: int, bound: float) -> list[str]:
 def examined(body: Callable[[Examination], None]) -> Callable[[Trial], None]:
     """The body of a check from one that examines a model."""
     return lambda trial: body(Examination(trial))
-

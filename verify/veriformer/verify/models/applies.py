@@ -28,7 +28,7 @@ def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
             except Exception:
                 return None
 
-        return applies  # type: ignore[return-value]
+        return applies
 
     return bound
 

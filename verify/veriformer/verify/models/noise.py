@@ -22,6 +22,8 @@ The errors put in are uniform between minus and plus one unit in the last place,
 rounding commits at most u. Whole numbers are left alone: masks, positions and counts are exact.
 """
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
 import copy
@@ -44,11 +46,74 @@ RUNS = 4
 """Perturbed runs of each way."""
 
 _EXACT = frozenset(
-    "clone cat stack where masked_fill embedding index gather expand copy _to_copy repeat_interleave select_backward "
-    "slice_backward index_put scatter scatter_add full full_like zeros zeros_like ones ones_like empty empty_like "
-    "empty_strided new_zeros new_ones new_full new_empty new_empty_strided arange scalar_tensor lift_fresh lift_fresh_copy "
-    "bernoulli rand rand_like randn uniform normal native_dropout constant_pad_nd tril triu repeat neg abs relu amax "
-    "max maximum minimum clamp sort topk round floor ceil sign fill zero roll flip masked_fill_backward _local_scalar_dense".split()
+    [
+        "clone",
+        "cat",
+        "stack",
+        "where",
+        "masked_fill",
+        "embedding",
+        "index",
+        "gather",
+        "expand",
+        "copy",
+        "_to_copy",
+        "repeat_interleave",
+        "select_backward",
+        "slice_backward",
+        "index_put",
+        "scatter",
+        "scatter_add",
+        "full",
+        "full_like",
+        "zeros",
+        "zeros_like",
+        "ones",
+        "ones_like",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "new_empty",
+        "new_empty_strided",
+        "arange",
+        "scalar_tensor",
+        "lift_fresh",
+        "lift_fresh_copy",
+        "bernoulli",
+        "rand",
+        "rand_like",
+        "randn",
+        "uniform",
+        "normal",
+        "native_dropout",
+        "constant_pad_nd",
+        "tril",
+        "triu",
+        "repeat",
+        "neg",
+        "abs",
+        "relu",
+        "amax",
+        "max",
+        "maximum",
+        "minimum",
+        "clamp",
+        "sort",
+        "topk",
+        "round",
+        "floor",
+        "ceil",
+        "sign",
+        "fill",
+        "zero",
+        "roll",
+        "flip",
+        "masked_fill_backward",
+        "_local_scalar_dense",
+    ]
 )
 """Operations that move, choose or draw numbers and so commit no error."""
 

@@ -1,5 +1,7 @@
 """A whole model under test: built once, with what it can do and copies of it that rounding has moved."""
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

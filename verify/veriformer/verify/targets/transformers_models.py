@@ -79,25 +79,38 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         config="GPT2Config",
         model="GPT2LMHeadModel",
         sizes={
-            "vocab_size": 37, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 96, "initializer_range": 0.3, **_TOKENS,
-        },  # fmt: skip
+            "vocab_size": 37,
+            "n_embd": 24,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_positions": 96,
+            "initializer_range": 0.3,
+            **_TOKENS,
+        },
     ),
     "gpt_neox": _causal("GPTNeoX", {**_DECODER, "rotary_pct": 0.5, "hidden_size": 32}),
     "gptj": _causal(
         "GPTJ",
         {
-            "vocab_size": 37, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 96, "rotary_dim": 4,
-            "initializer_range": 0.3, **_TOKENS,
-        },  # fmt: skip
+            "vocab_size": 37,
+            "n_embd": 24,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_positions": 96,
+            "rotary_dim": 4,
+            "initializer_range": 0.3,
+            **_TOKENS,
+        },
     ),
     "opt": _causal(
         "OPT",
         {**_DECODER, "ffn_dim": 40, "word_embed_proj_dim": 24, "init_std": 0.3},
     ),
     "bloom": _causal(
-        "Bloom", {"vocab_size": 37, "hidden_size": 24, "n_layer": 2, "n_head": 3, "initializer_range": 0.3, **_TOKENS},
+        "Bloom",
+        {"vocab_size": 37, "hidden_size": 24, "n_layer": 2, "n_head": 3, "initializer_range": 0.3, **_TOKENS},
         unclaimed=True,
-    ),  # fmt: skip
+    ),
     "falcon": _causal("Falcon", {**_DECODER, "num_kv_heads": 2, "new_decoder_architecture": True}),
     "llama": _causal("Llama", _GROUPED),
     "mistral": _causal("Mistral", {**_GROUPED, "sliding_window": 4}),
@@ -110,7 +123,12 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         operation="causal_lm",
         config="Gemma3TextConfig",
         model="Gemma3ForCausalLM",
-        sizes={**_GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 6, "layer_types": ["sliding_attention", "full_attention"]},
+        sizes={
+            **_GROUPED,
+            "sliding_window": 4,
+            "query_pre_attn_scalar": 6,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
     ),
     "qwen2": _causal("Qwen2", _GROUPED),
     "qwen3": _causal("Qwen3", _GROUPED),
@@ -141,10 +159,19 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         config="T5Config",
         model="T5ForConditionalGeneration",
         sizes={
-            "vocab_size": 37, "d_model": 24, "d_kv": 6, "d_ff": 40, "num_layers": 2, "num_heads": 4,
-            "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20, "initializer_factor": 1.0,
-            "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
-        },  # fmt: skip
+            "vocab_size": 37,
+            "d_model": 24,
+            "d_kv": 6,
+            "d_ff": 40,
+            "num_layers": 2,
+            "num_heads": 4,
+            "relative_attention_num_buckets": 8,
+            "relative_attention_max_distance": 20,
+            "initializer_factor": 1.0,
+            "pad_token_id": 0,
+            "eos_token_id": 1,
+            "decoder_start_token_id": 0,
+        },
         unclaimed=True,
     ),
     "bart": Architecture(
@@ -152,13 +179,24 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         config="BartConfig",
         model="BartForConditionalGeneration",
         sizes={
-            "vocab_size": 37, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
-            "decoder_attention_heads": 4, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40, "max_position_embeddings": 96,
-            "init_std": 0.3, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2,
+            "vocab_size": 37,
+            "d_model": 24,
+            "encoder_layers": 2,
+            "decoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "encoder_ffn_dim": 40,
+            "decoder_ffn_dim": 40,
+            "max_position_embeddings": 96,
+            "init_std": 0.3,
+            "pad_token_id": 1,
+            "bos_token_id": 0,
+            "eos_token_id": 2,
+            "decoder_start_token_id": 2,
             "forced_eos_token_id": None,
-        },  # fmt: skip
+        },
     ),
-}  # fmt: skip
+}
 """The architectures that ship, by the word after ``transformers:``."""
 
 

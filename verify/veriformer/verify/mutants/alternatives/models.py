@@ -85,8 +85,12 @@ VARIANTS: tuple[Variant, ...] = (
     _variant("decoder-learned", "a decoder with learned positions", "causal_lm", decoder()),
     _variant("decoder-rope", "a decoder with rotated positions", "causal_lm", decoder(position="rope")),
     _variant("decoder-alibi", "a decoder with linear biases", "causal_lm", decoder(position="alibi")),
-    _variant("decoder-relative", "a decoder with learned biases of distance", "causal_lm", decoder(position="relative")),
-    _variant("decoder-post-norm", "a decoder normed behind the sum", "causal_lm", decoder(norm="post", position="rope")),
+    _variant(
+        "decoder-relative", "a decoder with learned biases of distance", "causal_lm", decoder(position="relative")
+    ),
+    _variant(
+        "decoder-post-norm", "a decoder normed behind the sum", "causal_lm", decoder(norm="post", position="rope")
+    ),
     _variant("decoder-window", "a decoder with a window of three", "causal_lm", decoder(window=3, position="rope")),
     _variant("decoder-one-group", "a decoder with one key head, not tied", "causal_lm", decoder(groups=1, tied=False)),
     _variant("decoder-fp32-softmax", "softmax in fp32 inside fp64", "causal_lm", decoder(_Narrow)),

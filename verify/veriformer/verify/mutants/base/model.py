@@ -64,7 +64,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Scene:
-    """What every layer needs of a call: who sees whom ``[B, 1, n, n_k]``, a bias ``[H, n, n_k]``, positions, a cache."""
+    """What every layer needs of a call: who sees whom ``[B, 1, n, n_k]``, a bias ``[H, n, n_k]``, positions."""
 
     see: Tensor
     bias: Tensor | None
@@ -212,9 +212,7 @@ class Model(nn.Module):
             return (mask.cumsum(-1) - 1).clamp(min=0)[:, -n:].long()
         return torch.arange(past, past + n).expand_as(ids)
 
-    def sight(
-        self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None, *, causal: bool
-    ) -> Tensor:
+    def sight(self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None, *, causal: bool) -> Tensor:
         """Who sees whom, [B, 1, n, n_k]; each token sees itself, even as padding."""
         B, n = ids.shape
         i, j = torch.arange(past, past + n)[:, None], torch.arange(past + n)[None]
