@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from veriformer.bench.peers.race import Run
+from veriformer.bench.peers.race import OURS, Run, race
 
 _SIDE = 1024
 PRODUCT = "matrix product"
@@ -16,9 +16,13 @@ def product_flops() -> int:
 
 
 def product() -> Run:
-    """A product of two square matrices that fit into the cache."""
+    """A product of two square matrices that fit into the cache, by the fastest library that PyTorch carries."""
     a, b, out = (torch.randn(_SIDE, _SIDE) for _ in range(3))
-    return lambda: torch.mm(a, b, out=out)
+    runs: list[Run] = [lambda: torch.mm(a, b, out=out)]
+    if torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        runs.append(lambda: torch.ops.mkldnn._linear_pointwise(a, b.mT, None, "none", [], ""))
+    times = race({OURS: runs[0]} | {str(i): run for i, run in enumerate(runs)}, rounds=6)
+    return min(enumerate(runs), key=lambda pair: times.of(str(pair[0])))[1]
 
 
 def reading(bytes_: int) -> Run:
