@@ -33,9 +33,25 @@ def fast(x: Tensor, W: Tensor) -> bool:
 
 
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return `a @ b + bias` of matrices by oneDNN, without a graph."""
+    """Return `a @ b + bias` of matrices by oneDNN, without a graph.
+
+    The compiler would pack the weights in its own way, which fails where they change: it may not look inside.
+    """
+    result: Tensor = (_closed if torch.compiler.is_compiling() else _onednn)(a, b, bias)
+    return result
+
+
+def _onednn(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
     result: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.mT, bias, "none", [], "")
     return result
+
+
+_closed = torch.library.custom_op("veriformer::product", _onednn, mutates_args=())
+
+
+@_closed.register_fake
+def _(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
+    return a.new_empty(a.shape[0], b.shape[1])
 
 
 class _Affine(torch.autograd.Function):
