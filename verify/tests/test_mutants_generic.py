@@ -13,7 +13,7 @@ from veriformer.verify.mutants.generic import generic_mutants, named, survivors
 from veriformer.verify.mutants.generic.operators import edits
 from veriformer.verify.mutants.generic.reach import modules, resting_on, tree
 from veriformer.verify.mutants.generic.sites import edited, sites
-from veriformer.verify.mutants.matrix import cells
+from veriformer.verify.mutants.matrix import cells, kill_matrix, validate
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,14 @@ def test_an_edit_of_a_formula_is_killed() -> None:
     mutant = next(m for m in generic_mutants() if m.site.function == "_RMSNorm.forward" and m.site.operator == "axis")
     assert cells(mutant)[-1].killed
     assert named(mutant.identifier) is mutant
+
+
+def test_a_run_of_generic_mutants_is_written_as_the_schema_says() -> None:
+    mutant = next(m for m in generic_mutants() if m.site.function == "_RMSNorm.forward")
+    matrix = kill_matrix([mutant])
+    validate(matrix.to_dict())
+    assert matrix.generic == [mutant]
+    assert not matrix.unexplained
 
 
 def test_what_rests_on_a_module_is_named_nearest_first() -> None:
