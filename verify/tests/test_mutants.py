@@ -6,9 +6,9 @@ import pytest
 
 from veriformer.verify import mutants
 from veriformer.verify.catalogue import POSITIONAL
+from veriformer.verify.models.subject import OPERATIONS as MODELS
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import KERNELS
-from veriformer.verify.models.subject import OPERATIONS as MODELS
 from veriformer.verify.mutants.records import known_bugs
 
 EVERYTHING = {*POSITIONAL, *MODELS}
