@@ -27,6 +27,8 @@ from veriformer.impl.layers.token_embedding import token_embedding
 from veriformer.impl.layers.xavier import xavier_normal
 from veriformer.impl.linear.attention import linear_attention
 from veriformer.impl.models.decoder import causal_lm
+from veriformer.impl.models.encoder import masked_lm
+from veriformer.impl.models.encoder_decoder import seq2seq_lm
 from veriformer.impl.optimization.accumulation import accumulate_gradients
 from veriformer.impl.optimization.adam import adam, adamw
 from veriformer.impl.optimization.clipping import clip_grad_norm
@@ -77,6 +79,7 @@ __all__ = [
     "linear_attention",
     "lm_head",
     "logsumexp",
+    "masked_lm",
     "masked_lm_loss",
     "mixture_of_experts",
     "mlp",
@@ -87,6 +90,7 @@ __all__ = [
     "residual",
     "rms_norm",
     "rope",
+    "seq2seq_lm",
     "sgd_momentum",
     "silu",
     "sinusoidal_encoding",

@@ -25,8 +25,8 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile(name="quick", examples=20, shrinks=150, timeout_s=20),
-        Profile(name="default", examples=150, shrinks=600, timeout_s=60),
+        Profile(name="quick", examples=12, shrinks=150, timeout_s=20),
+        Profile(name="default", examples=80, shrinks=600, timeout_s=60),
         Profile(name="thorough", examples=2000, shrinks=3000, timeout_s=1800),
     )
 }

@@ -2,8 +2,20 @@
 
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.decoder import Decoder, causal_lm
-from veriformer.impl.models.encoder import Encoder
-from veriformer.impl.models.encoder_decoder import EncoderDecoder
+from veriformer.impl.models.encoder import Encoder, masked_lm
+from veriformer.impl.models.encoder_decoder import EncoderDecoder, seq2seq_lm
 from veriformer.impl.models.families import bert, gpt, llama, t5
 
-__all__ = ["Decoder", "Encoder", "EncoderDecoder", "ModelConfig", "bert", "causal_lm", "gpt", "llama", "t5"]
+__all__ = [
+    "Decoder",
+    "Encoder",
+    "EncoderDecoder",
+    "ModelConfig",
+    "bert",
+    "causal_lm",
+    "gpt",
+    "llama",
+    "masked_lm",
+    "seq2seq_lm",
+    "t5",
+]

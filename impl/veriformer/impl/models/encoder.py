@@ -1,11 +1,13 @@
 """An encoder-only model: BERT."""
 
+import torch
 from torch import Tensor, nn
 
 from veriformer.impl import checks
 from veriformer.impl.models.block import Stack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
+from veriformer.impl.models.families import bert
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
 from veriformer.impl.models.output import Output
@@ -62,3 +64,9 @@ class Encoder(nn.Module):
             rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
         )
         return self.stack(x, seen)  # type: ignore[no-any-return]
+
+
+def masked_lm() -> Encoder:
+    """Build a small encoder: two layers, learned positions, norms after the sums."""
+    torch.manual_seed(0)
+    return Encoder(bert(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2))

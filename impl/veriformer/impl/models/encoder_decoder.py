@@ -1,11 +1,13 @@
 """An encoder and a decoder that reads it: T5, and the Transformer of the first paper."""
 
+import torch
 from torch import Tensor, nn
 
 from veriformer.impl import checks
 from veriformer.impl.models.block import Keys, Stack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
+from veriformer.impl.models.families import t5
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
 from veriformer.impl.models.memory import Memory, make_memory
@@ -97,3 +99,9 @@ class EncoderDecoder(nn.Module):
             rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
         )
         return x, seen
+
+
+def seq2seq_lm() -> EncoderDecoder:
+    """Build a small encoder and decoder: two layers each, biases of relative positions, cross-attention."""
+    torch.manual_seed(0)
+    return EncoderDecoder(t5(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2))

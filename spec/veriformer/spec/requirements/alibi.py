@@ -55,8 +55,8 @@ ALIBI_BIAS = (
     families.law(
         "alibi_bias",
         "distance",
-        "The bias is zero where query and key stand together, and falls along a straight line on both sides: by the head's "
-        "slope for each step away.",
+        "The bias is zero where query and key stand together, and falls along a straight line on both sides: by the "
+        "head's slope for each step away.",
         "Zero exactly; second differences within what the bounds on the entries leave to them.",
         "bias not linear in distance",
     ),

@@ -65,4 +65,4 @@ def pooled(tally: Tally) -> None:
 BULKY = tuple(operation for operation in OPERATIONS if operation.bulk is not None)
 """The operations whose rounding errors are pooled."""
 
-CHECKS = over(BULKY, "accuracy", _accuracy, dtypes=dtypes.HALVES, effort=0.4, finish=pooled)
+CHECKS = over(BULKY, "accuracy", _accuracy, dtypes=dtypes.HALVES, effort=0.65, finish=pooled)

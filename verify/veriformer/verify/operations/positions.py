@@ -51,7 +51,7 @@ def _bias(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _buckets(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    options = {name: int(value) for name, value in a.items() if name != "relative_position"}
+    options: dict[str, Any] = {name: value for name, value in a.items() if name != "relative_position"}
     return [t5_relative_position_bucket(a["relative_position"].astype(np.int64), **options)]
 
 
