@@ -16,10 +16,9 @@ def affine(x: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
     """Return `x W + b` for `x [..., n_in]`, `W [n_in, n_out]`, `b [n_out]`."""
     if not fast(x, W):
         return F.linear(x, W.mT, b)
-    rows = x.reshape(-1, x.shape[-1])
     if torch.is_grad_enabled() and (x.requires_grad or W.requires_grad):
-        return apply(_Affine, rows, W, b).view(*x.shape[:-1], -1)
-    return product(rows, W, b).view(*x.shape[:-1], -1)
+        return apply(_Affine, x.reshape(-1, x.shape[-1]), W, b).view(*x.shape[:-1], -1)
+    return product(x, W, b)
 
 
 def fast(x: Tensor, W: Tensor) -> bool:
@@ -33,7 +32,7 @@ def fast(x: Tensor, W: Tensor) -> bool:
 
 
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return `a @ b + bias` of matrices by oneDNN, without a graph.
+    """Return `a @ b + bias` of `a [..., n_in]` and a matrix `b` by oneDNN, without a graph.
 
     The compiler would pack the weights in its own way, which fails where they change: it may not look inside.
     """
@@ -51,7 +50,7 @@ _closed = torch.library.custom_op("veriformer::product", _onednn, mutates_args=(
 
 @_closed.register_fake
 def _(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
-    return a.new_empty(a.shape[0], b.shape[1])
+    return a.new_empty(*a.shape[:-1], b.shape[1])
 
 
 class _Affine(torch.autograd.Function):
