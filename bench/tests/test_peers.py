@@ -39,6 +39,10 @@ def short(monkeypatch):
     monkeypatch.setattr(ceilings, "_SIDE", 8)
     monkeypatch.setattr(decoding, "_PROMPT", 4)
     monkeypatch.setattr(decoding, "_NEW", 8)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # on a machine that others use, threads of tiny operations wait for each other
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture
@@ -201,10 +205,13 @@ def commanded(monkeypatch):
         times, conditions = course.race("work", {OURS: lambda: sum(range(20_000)), "nothing": lambda: None})
         yield question.timed(times.speed("nothing"), {OURS: 1.0}, conditions)
 
+    def ended(course):
+        raise KeyboardInterrupt
+
     def gone(course):
         yield Question(case="gone", what="nothing", theirs="none", quantity="turns/s").unanswered("nobody is there")
 
-    monkeypatch.setattr(catalogue, "CASES", {"quick": quick, "gone": gone, "slow": slow})
+    monkeypatch.setattr(catalogue, "CASES", {"quick": quick, "gone": gone, "slow": slow, "ended": ended})
 
 
 def run(*words):
@@ -228,9 +235,20 @@ def test_the_command_shows_a_line_each_and_writes_them(commanded, tmp_path):
 
 
 def test_a_goal_that_is_missed_ends_with_1(commanded):
-    found = run()
+    found = run("gone", "slow")
     assert found.exit_code == 1
     assert "refuted       slow" in found.stdout
+
+
+def test_what_was_found_before_an_interrupt_is_kept(commanded, tmp_path):
+    file = tmp_path / "b.json"
+    found = run("quick", "ended", "gone", "--json", str(file))
+    assert found.exit_code == 130
+    assert [peer.case for peer in document.read(file).peers] == ["quick"]
+
+
+def test_every_case_is_run_where_none_is_named(commanded):
+    assert [word in run().stdout for word in ("quick", "gone", "slow")] == [True] * 3
 
 
 def test_an_unknown_case_ends_with_2():

@@ -102,7 +102,8 @@ def peers(cases: tuple[str, ...], rounds: int, threads: int | None, clock: str, 
     goal is confirmed or refuted only where neither it nor the interval of the median (95 %) leaves a doubt.
 
     \b
-    Exit status: 0 no goal is refuted, 1 at least one is, 2 unusable arguments.
+    Exit status: 0 no goal is refuted, 1 at least one is, 2 unusable arguments, 130 interrupted, with what was finished
+    shown and written.
     """
     from veriformer.bench import document
     from veriformer.bench.peers.catalogue import CASES, UnknownCaseError, find
@@ -111,16 +112,17 @@ def peers(cases: tuple[str, ...], rounds: int, threads: int | None, clock: str, 
         chosen = [find(name) for name in dict.fromkeys(cases or CASES)]
     except UnknownCaseError as error:
         _refuse(error)
-    found = _race(chosen, rounds, threads, clock)
+    found, interrupted = _race(chosen, rounds, threads, clock)
     if json_file is not None:
         try:
             document.write(found, json_file)
         except OSError as error:
             _refuse(f"--json: expected a file that can be written: {error}")
-    raise SystemExit(found.exit_status)
+    raise SystemExit(130 if interrupted else found.exit_status)
 
 
-def _race(cases: list[Case], rounds: int, threads: int | None, clock: str) -> Benchmarks:
+def _race(cases: list[Case], rounds: int, threads: int | None, clock: str) -> tuple[Benchmarks, bool]:
+    """What was found, and whether somebody ended it before its time."""
     import torch
 
     from veriformer.bench.document import Benchmarks
@@ -131,12 +133,19 @@ def _race(cases: list[Case], rounds: int, threads: int | None, clock: str) -> Be
     if threads is not None:
         torch.set_num_threads(threads)
     started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    found, interrupted = [], False
     with Show(sys.stdout, sys.stderr) as show:
         course = Course(rounds, clock, show.progress)
-        found = [show.tell(one) for case in cases for one in case(course)]
+        try:
+            for case in cases:
+                for one in case(course):
+                    found.append(show.tell(one))  # noqa: PERF401, for what was found before an interrupt counts
+        except KeyboardInterrupt:
+            interrupted = True
         show.summarise(found)
     duration = round(time.perf_counter() - begin, 3)
-    return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, peers=found)
+    whole = Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, peers=found)
+    return whole, interrupted
 
 
 def _count(targets: list[Target]) -> Benchmarks:
