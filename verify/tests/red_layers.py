@@ -29,6 +29,24 @@ def more(y: Tensor) -> Tensor:
     return y * 1.03125
 
 
+class _Steeper(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return more(g)
+
+
+def steeper_rows(op: Operation, ids: Tensor, weight: Tensor) -> Tensor:
+    return op(ids, _Steeper.apply(weight))
+
+
+def as_it_lies(op: Operation, positions: Tensor, **options: Any) -> Tensor:
+    return op(positions if positions.is_contiguous() else positions + 1, **options)
+
+
 def fewer_dropped(op: Operation, x: Tensor, p: float, **options: Any) -> Tensor:
     return op(x, p / 2, **options) * (1 - p / 2) / max(1 - p, 2.0**-10)
 
@@ -115,6 +133,8 @@ TOO_LARGE = [
 
 SPECIFIC: dict[str, Fault] = {
     **dict.fromkeys(TOO_LARGE, changed(more)),
+    "token_embedding.gradient": instead(steeper_rows),
+    "t5_relative_position_bucket.layout": instead(as_it_lies),
     "dropout.rate": instead(fewer_dropped),
     "dropout.independence": instead(rows_dropped_alike),
     "dropout.generator": without("generator"),

@@ -217,7 +217,7 @@ DROPOUT = {
     "DO-08": (0.2, 0.0),
     "FA-04": (0.2, 0.0),
 }
-# Of the bug in LN-10 only many rows know: it has its own test. Heads, caches and blocks have test_mutants_heads.py.
+# Of the bug in LN-10 only many rows know: it has its own test. Other areas have files of their own, test_mutants_*.py.
 ALONE = {"LN-10", "LIN-02", "BLK-01", "BLK-02", "KVQ-02", "KVQ-05"}
 ALONE |= {"OPT-02", "OPT-03", "OPT-05", "OPT-06", "OPT-09", "OPT-13", "OPT-14", "SCH-02", "SCH-03", "SCH-07"}
 ALONE |= {"GA-02", "GA-03", "CLIP-04"}
@@ -225,8 +225,8 @@ ALONE |= {"CAL-01", "CAL-04", "SMP-01", "SMP-02", "TOPK-01", "GREEDY-01", "BEAM-
 ALONE |= {"TOK-01", "TOK-03", "TOK-07"}
 
 
-def test_every_mutant_is_tried():
-    assert {mutant.identifier for mutant in MUTANTS} == {*CASES, *DROPOUT, *ALONE}
+def test_every_case_is_of_a_mutant_and_of_an_operation_that_it_breaks():
+    assert {mutant.identifier for mutant in MUTANTS} >= {*CASES, *DROPOUT, *ALONE}
     assert {
         m.identifier: m.operations
         for m in MUTANTS

@@ -61,7 +61,7 @@ def _filled(operation: Callable[..., Any], fill: Fill) -> Callable[..., Any]:
 
 
 def _spoiled(right: Any, fill: Fill) -> Any:
-    """Results that are no tensors: lists of them, floats, texts, and optimizers."""
+    """Results that are no tensors: lists of them, floats, texts, optimizers and caches."""
     if isinstance(right, list | tuple):
         return type(right)(_spoiled(x, fill) for x in right)
     if isinstance(right, float):
@@ -69,9 +69,9 @@ def _spoiled(right: Any, fill: Fill) -> Any:
     if isinstance(right, bytes | str):
         codes = fill(torch.zeros(len(right), dtype=torch.float64)).nan_to_num(nan=2.0).mul(100).long() % 128
         return bytes(codes.tolist()) if isinstance(right, bytes) else "".join(map(chr, codes.tolist()))
-    if hasattr(right, "update"):
-        return _Forgetful(right, fill)
-    return fill(right) if isinstance(right, Tensor) else _Untrained(right, fill)
+    if isinstance(right, Tensor):
+        return fill(right)
+    return _Untrained(right, fill) if hasattr(right, "step") else _Forgetful(right, fill)
 
 
 class _Forgetful:

@@ -113,7 +113,7 @@ def _long(trial: Trial) -> torch.Tensor:
 
 def _bad_scores(good: Arguments) -> Iterator[Refusal]:
     yield Refusal("no scores", {**good, "logits": None}, ("logits",))
-    yield Refusal("no class", {**good, "logits": good["logits"][..., :0]}, ("logits", "k"))
+    yield Refusal("no class", {**good, "logits": good["logits"][..., :0]}, ("logits", *({"k"} & set(good))))
 
 
 def _bad_k(trial: Trial) -> Iterator[Refusal]:

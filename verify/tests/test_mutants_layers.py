@@ -1,0 +1,32 @@
+"""Known bugs of layers and positions: each is killed by a requirement of every operation that carries it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.test_mutants_faults import ALONE, CASES, DROPOUT
+from veriformer.verify import load
+from veriformer.verify.catalogue import checks
+from veriformer.verify.models.subject import OPERATIONS as MODELS
+from veriformer.verify.mutants import MUTANTS
+from veriformer.verify.mutants.cell import judged
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE
+
+MINE = [mutant for mutant in MUTANTS if mutant.identifier not in {*CASES, *DROPOUT, *ALONE}]
+"""Those that the other tests of mutants have not tried on triggers of their own. Whole models: test_models_red.py."""
+
+
+@pytest.mark.parametrize("mutant", MINE, ids=lambda mutant: mutant.identifier)
+def test_a_mutant_is_killed_on_every_operation_that_carries_it(mutant):
+    name = f"mutant:{mutant.identifier}"
+    target = load(name)
+    for operation in set(mutant.operations) - set(MODELS):
+        turns = (
+            (check, dtype)
+            for dtype in mutant.dtypes
+            for check in checks()
+            if check.operation == operation and dtype in check.dtypes
+        )
+        assert any(judged(name, target, check, dtype, MATRIX_PROFILE, "slug").killed for check, dtype in turns), (
+            operation
+        )
