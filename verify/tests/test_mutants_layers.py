@@ -27,6 +27,5 @@ def test_a_mutant_is_killed_on_every_operation_that_carries_it(mutant):
             for check in checks()
             if check.operation == operation and dtype in check.dtypes
         )
-        assert any(judged(name, target, check, dtype, MATRIX_PROFILE, "slug").killed for check, dtype in turns), (
-            operation
-        )
+        cells = (judged(name, target, check, dtype, MATRIX_PROFILE, "slug") for check, dtype in turns)
+        assert any(cell.killed for cell in cells), operation
