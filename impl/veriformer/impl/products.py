@@ -27,7 +27,7 @@ def fast(x: Tensor, W: Tensor) -> bool:
     PyTorch leaves those products to MKL, which on processors of other makers does without their widest instructions.
     Halves it gives to oneDNN itself, and float64 oneDNN does not know.
     """
-    plain = x.dtype == W.dtype == torch.float32 and x.device.type == W.device.type == "cpu"
+    plain = x.dtype == W.dtype == torch.float32 and x.is_cpu and W.is_cpu
     return plain and x.numel() > 0 and ONEDNN and not torch.is_autocast_enabled("cpu")
 
 
@@ -41,7 +41,7 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _onednn(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.mT, bias, "none", [], "")
+    result: Tensor = torch.ops.mkldnn._linear_pointwise.default(a, b.mT, bias, "none", [], "")
     return result
 
 
