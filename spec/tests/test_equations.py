@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from latex2mathml.converter import convert
 
 from veriformer.spec.arithmetic import Exact, Float
 from veriformer.spec.equation import Scope
@@ -211,6 +210,8 @@ def formulas_in(text):
 
 @pytest.mark.parametrize("equation", equations(), ids=lambda e: e.slug)
 def test_latex_becomes_mathml(equation):
+    from latex2mathml.converter import convert
+
     latex = [equation.statement, *(x for s in equation.symbols for x in (s.name, s.space))]
     latex += [x for e in equation.errata for x in (e.printed, e.corrected)]
     for step in equation.steps:

@@ -16,8 +16,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 SCHEMA_NAME = "veriformer/benchmarks/1"
 
 
@@ -181,6 +179,8 @@ def schema() -> dict[str, Any]:
 
 def validate(document: Mapping[str, Any]) -> None:
     """Raise ValueError that names the first place where the document breaks the schema."""
+    import jsonschema
+
     errors = jsonschema.Draft202012Validator(schema()).iter_errors(document)
     first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
     if first is not None:

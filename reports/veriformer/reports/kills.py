@@ -11,8 +11,6 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any
 
-import jsonschema
-
 from veriformer.reports.runs import read_json
 
 MUTANTS_SCHEMA_NAME = "veriformer/mutants/1"
@@ -156,6 +154,8 @@ def read_kills(path: Path) -> Kills:
     """Read and validate what ``veriformer mutants --json`` writes. Raises ValueError that names the file."""
     expected = f"a kill matrix ({MUTANTS_SCHEMA_NAME})"
     document = read_json(path, expected)
+    import jsonschema
+
     errors = jsonschema.Draft202012Validator(_schema()).iter_errors(document)
     first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
     if first is not None:

@@ -11,7 +11,6 @@ import re
 from functools import lru_cache
 from xml.etree import ElementTree
 
-from latex2mathml.converter import convert
 from markupsafe import Markup, escape
 
 # fmt: off
@@ -42,6 +41,8 @@ _PIECES = re.compile(r"\$([^$]+)\$|`([^`]+)`")
 @lru_cache(maxsize=4096)
 def math(latex: str, *, display: bool = False) -> Markup:
     """``<math>`` for a LaTeX formula, or ``<code>`` where it cannot be converted."""
+    from latex2mathml.converter import convert
+
     written = _LETTER.sub(r"\\text{\1}", _ALIGNED.sub(r"\\\1{align*}", latex.strip()))
     try:
         root = ElementTree.fromstring(convert(written, display="block" if display else "inline"))

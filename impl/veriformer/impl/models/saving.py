@@ -4,8 +4,6 @@ import dataclasses
 import json
 from pathlib import Path
 
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from veriformer.impl import checks
@@ -25,6 +23,8 @@ def save_model(model: Model, path: str | Path, state: dict[str, Tensor] | None =
     """
     tensors = {name: x.detach().contiguous() for name, x in (state or model.state_dict()).items()}
     config = json.dumps(dataclasses.asdict(model.config))
+    from safetensors.torch import save_file
+
     save_file(tensors, path, metadata={"kind": type(model).__name__, "config": config})
 
 
@@ -42,6 +42,8 @@ def load_model(path: str | Path) -> Model:
 
 def saved_config(path: str | Path) -> tuple[ModelConfig, str]:
     """Return the config of a saved model, and its kind."""
+    from safetensors import safe_open
+
     with safe_open(path, "pt") as file:
         metadata = file.metadata() or {}
     if metadata.get("kind") not in KINDS:
@@ -54,5 +56,7 @@ def saved_config(path: str | Path) -> tuple[ModelConfig, str]:
 
 def saved_state(path: str | Path) -> dict[str, Tensor]:
     """Return the tensors of a saved model."""
+    from safetensors import safe_open
+
     with safe_open(path, "pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - a file is no dict

@@ -20,7 +20,6 @@ import torch
 from veriformer.verify import isolation
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.scheduling import RowScheduling
 from veriformer.verify.loading import Target, load
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.row import Row, run_row
@@ -79,8 +78,10 @@ class Controller(_Collects, HearsInterruption):
         self.told = set(journal.statuses())
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> RowScheduling:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> object:
         """Spread rows by group."""
+        from veriformer.verify.engine.scheduling import RowScheduling  # needs pytest-xdist, as does whoever asks
+
         return RowScheduling(config, log, {row.key: row.group for row in self.plan.pending()})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
