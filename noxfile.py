@@ -89,3 +89,10 @@ def counts(session: nox.Session) -> None:
     """Exact operation and memory counts against the symbolic cost."""
     install(session)
     session.run("veriformer", "bench", "counts", "--json", str(OUT / "benchmarks.json"), *session.posargs)
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """Ours timed beside torch.nn, transformers and PyTorch's kernels and optimizer, as ratios with their noise."""
+    install(session, project=".[peers]")
+    session.run("veriformer", "bench", "peers", "--json", str(OUT / "peers.json"), *session.posargs)
