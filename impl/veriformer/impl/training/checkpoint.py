@@ -28,11 +28,16 @@ def save_run(trainer: Trainer, directory: str | Path) -> None:
     if team.rank == 0:
         save_model(trainer.model, path / "new.safetensors", state)
     torch.save(_progress(trainer), path / f"new-{team.rank}.pt")
-    if team.strategy != "none":
-        distributed.barrier()
+    _meet(trainer)  # all is written
     if team.rank == 0:
         os.replace(path / "new.safetensors", path / WEIGHTS)
     os.replace(path / f"new-{team.rank}.pt", path / f"run-{team.rank}.pt")
+    _meet(trainer)  # all is in its place: whoever returns may read it
+
+
+def _meet(trainer: Trainer) -> None:
+    if trainer.team.strategy != "none":
+        distributed.barrier()
 
 
 def resume_run(trainer: Trainer, directory: str | Path) -> None:
