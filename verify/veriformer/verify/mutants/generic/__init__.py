@@ -1,7 +1,7 @@
 """Mutants by operator: small edits of the source of ``veriformer.impl``, which nobody has picked.
 
 ``edits`` finds what each operator can do to a module; ``rebuilt`` imports the package with one module edited;
-``MUTANTS`` are the records, a fixed share of all of them; ``survivors.json`` lists those that live, each with the
+``generic_mutants`` gives the records, a fixed share of all of them; ``survivors.json`` lists those that live, each with the
 reason.
 """
 

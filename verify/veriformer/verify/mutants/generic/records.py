@@ -17,7 +17,7 @@ from veriformer.verify.mutants.generic.sites import Site, edited, sites
 PER_FUNCTION = 3
 """Edits per function that are run: enough for every operator to come up many times."""
 
-_NOT_OURS_TO_JUDGE = ("triton", "models", "training", "interop")
+_NOT_OURS_TO_JUDGE = ("flash", "models", "training", "interop")
 """Rooms of the package that no operation's check reaches."""
 
 
