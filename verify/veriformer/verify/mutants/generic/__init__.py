@@ -1,8 +1,8 @@
 """Mutants by operator: small edits of the source of ``veriformer.impl``, which nobody has picked.
 
 ``edits`` finds what each operator can do to a module; ``rebuilt`` imports the package with one module edited;
-``generic_mutants`` gives the records, a fixed share of all of them; ``survivors.json`` lists those that live, each with the
-reason.
+``generic_mutants`` gives the records, a fixed share of all edits; ``survivors.json`` lists those that live, each with
+the reason.
 """
 
 from veriformer.verify.mutants.generic.records import GenericMutant, generic_mutants, named, survivors
