@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 from veriformer.verify.claims import Claims, ClaimsWarning, read_claims
+from veriformer.verify.progress import console
 
 
 def quiet(raw: object) -> Claims:
@@ -58,3 +59,8 @@ def test_what_cannot_be_understood_is_named_and_left_out(raw: object, named: str
         claims = read_claims(raw)
     assert claims.convention("causal.alignment") == "bottom-right"
     assert claims.promises("softmax", "fp64")
+
+
+def test_names_of_targets_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print("transformers:llama: 50 rows")
+    assert "transformers:llama: 50 rows" in capsys.readouterr().err

@@ -74,7 +74,7 @@ def verification(target: str, profile: str, jobs: int, only: tuple[str, ...]) ->
         found = measure(target, profile, jobs, only)
     except RunError as error:
         _refuse(error)
-    show(found, Console(highlight=False, width=None if sys.stdout.isatty() else 120))
+    show(found, Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 120))
 
 
 @bench.command()

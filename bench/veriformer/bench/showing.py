@@ -25,7 +25,7 @@ class Show:
     """Shows counts as they come. Use as a context."""
 
     def __init__(self, out: TextIO, progress: TextIO) -> None:
-        self._out = Console(file=out, highlight=False, width=None if out.isatty() else 10_000)
+        self._out = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
         self._status = Status("", console=Console(file=progress)) if progress.isatty() else None
 
     def __enter__(self) -> Show:

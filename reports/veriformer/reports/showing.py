@@ -14,7 +14,7 @@ _STYLES = {Sort.NEWLY_FAILING: "bold red", Sort.NEWLY_PASSING: "green", Sort.OTH
 
 def show_changes(found: Sequence[Change], gaps: Sequence[str], out: TextIO) -> None:
     """The changes by what they mean, the worst first, and whether the new runs can be relied on."""
-    console = Console(file=out, highlight=False, width=None if out.isatty() else 10_000)
+    console = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
     for gap in gaps:
         console.print(f"INVALID {gap}", style="bold magenta", markup=False, soft_wrap=True)
     for sort, heading in HEADINGS.items():

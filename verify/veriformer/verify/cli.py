@@ -207,7 +207,7 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
         document = matrix.to_dict()
         matrices.validate(document)
         results.write_json(document, json_file)
-    show(matrix, Console(highlight=False, width=None if sys.stdout.isatty() else 200))
+    show(matrix, Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 200))
     if interrupted:
         raise SystemExit(INTERRUPTED)
     complete = {f"{cell.family}:{cell.member}" for cell in matrix.cells} == set(names)

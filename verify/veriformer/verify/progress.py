@@ -33,7 +33,9 @@ COLOURS = {
 
 def console() -> Console:
     """Standard error: standard output stays free for what was asked for. Wide lines elsewhere than on a terminal."""
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 160, soft_wrap=True)
+    return Console(
+        stderr=True, highlight=False, emoji=False, width=None if sys.stderr.isatty() else 160, soft_wrap=True
+    )
 
 
 class Live:

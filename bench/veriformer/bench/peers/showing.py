@@ -24,8 +24,8 @@ class Show:
     """Shows records as they come. Use as a context."""
 
     def __init__(self, out: TextIO, progress: TextIO) -> None:
-        self._out = Console(file=out, highlight=False, width=None if out.isatty() else 10_000)
-        self._progress = Console(file=progress, highlight=False)
+        self._out = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
+        self._progress = Console(file=progress, highlight=False, emoji=False)
         self._status = Status("", console=self._progress) if progress.isatty() else None
 
     def __enter__(self) -> Show:
