@@ -96,10 +96,16 @@ def test_a_run_of_generic_mutants_is_written_as_the_schema_says() -> None:
     assert not matrix.unexplained
 
 
-def test_what_rests_on_a_module_is_named_nearest_first() -> None:
-    assert resting_on("veriformer.impl.layers.layer_norm")[0] == "layer_norm"
-    assert resting_on("veriformer.impl.attention_backends.tiled")[0] == "attention/tiled"
-    assert len(resting_on("veriformer.impl.checks")) == 4
+def test_what_rests_on_a_function_is_named_nearest_first() -> None:
+    assert resting_on("veriformer.impl.layers.layer_norm", "_LayerNorm") == ("layer_norm", "transformer_block")
+    assert resting_on("veriformer.impl.attention_backends.tiled", "_attend") == ("attention/tiled",)
+    assert resting_on("veriformer.impl.precision", "with_range")[0] == "lm_head"
+    assert len(resting_on("veriformer.impl.checks", "tensor")) == 4
+
+
+def test_what_no_operation_rests_on_is_not_edited() -> None:
+    assert resting_on("veriformer.impl.cache.caches", "GrowingCache") == ()
+    assert not [m for m in generic_mutants() if m.site.function.startswith("GrowingCache")]
 
 
 def test_survivors_that_are_listed_are_among_the_mutants_and_have_a_reason() -> None:

@@ -1,10 +1,10 @@
-"""Which operations rest on which module, nearest first."""
+"""Which operations rest on which function or class, nearest first."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,9 @@ from veriformer import impl
 from veriformer.impl import BACKENDS
 from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.mutants.generic.rebuilding import PACKAGE
+
+Name = tuple[str, str]
+"""A module, and a name at its top level: what one import line brings along."""
 
 
 @cache
@@ -27,56 +30,94 @@ def tree(module: str) -> ast.Module:
 
 
 @cache
-def imports(module: str) -> tuple[str, ...]:
-    """The modules of the package that a module imports."""
-    found = []
+def _imported(module: str) -> Mapping[str, Name]:
+    """What the names that a module imports from the package stand for; a whole module has no name of its own."""
+    found = {}
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGE):
-            found += [_module(node.module, alias.name) for alias in node.names]
-    return tuple(dict.fromkeys(name for name in found if name != PACKAGE))
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found[alias.asname or alias.name] = (inner, "") if _is_module(inner) else (node.module, alias.name)
+    return found
 
 
-def _module(package: str, name: str) -> str:
-    """``from package import name`` is of a module where there is one of that name, else of the package."""
-    inner = f"{package}.{name}"
+@cache
+def _is_module(name: str) -> bool:
     try:
-        return inner if find_spec(inner) is not None else package
+        return find_spec(name) is not None
     except ModuleNotFoundError:
-        return package
+        return False
 
 
-def _distances(start: str) -> Mapping[str, int]:
-    """How many imports away each module is."""
+@cache
+def _mentioned(module: str) -> Mapping[str, frozenset[Name]]:
+    """By name at the top level of a module, what of the package the statement that makes it mentions."""
+    made: dict[str, ast.stmt] = {}
+    for statement in tree(module).body:
+        made |= dict.fromkeys(_makes(statement), statement)
+    return {
+        name: frozenset(found for node in ast.walk(statement) for found in _meant(module, made, node))
+        for name, statement in made.items()
+    }
+
+
+def _makes(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Assign | ast.AnnAssign):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def _meant(module: str, made: Mapping[str, ast.stmt], node: ast.AST) -> Iterator[Name]:
+    """``name`` of this module or imported into it, or ``module.name``."""
+    imported = _imported(module)
+    if isinstance(node, ast.Name):
+        if node.id in made:
+            yield module, node.id
+        elif node.id in imported and imported[node.id][1]:
+            yield imported[node.id]
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported:
+        yield imported[node.value.id][0], node.attr
+
+
+def _distances(start: Name) -> Mapping[Name, int]:
+    """How many mentions away everything is that a name rests on."""
     found, front, steps = {start: 0}, [start], 0
     while front:
         steps += 1
-        front = [name for module in front for name in imports(module) if name not in found]
+        near = {name for module, mentioning in front for name in _mentioned(module).get(mentioning, ())}
+        front = [name for name in near if name not in found]
         found |= dict.fromkeys(front, steps)
     return found
 
 
 @cache
-def _entries() -> dict[str, Mapping[str, int]]:
+def _entries() -> dict[str, Mapping[Name, int]]:
     """By operation, and by ``attention/backend``, what it rests on."""
-    own = {name: inspect.unwrap(getattr(impl, name)).__module__ for name in POSITIONAL if name != "attention"}
-    own = {name: module for name, module in own.items() if module.startswith(PACKAGE)}
+    objects = {name: inspect.unwrap(getattr(impl, name)) for name in POSITIONAL if name != "attention"}
+    own = {name: (made.__module__, made.__name__) for name, made in objects.items()}
     # Triton's kernels run on a GPU or in an interpreter, neither of which a mutant may count on.
-    backends = {f"attention/{name}": each.__module__ for name, each in BACKENDS.items() if name != "triton"}
-    return {name: _distances(module) for name, module in (own | backends).items()}
+    backends = {
+        f"attention/{name}": (each.__module__, "attention") for name, each in BACKENDS.items() if name != "triton"
+    }
+    return {name: _distances(start) for name, start in (own | backends).items() if start[0].startswith(PACKAGE)}
 
 
 @cache
 def modules() -> tuple[str, ...]:
     """Every module that some operation rests on."""
-    return tuple(sorted({module for near in _entries().values() for module in near}))
+    return tuple(sorted({module for near in _entries().values() for module, _ in near}))
 
 
-def resting_on(module: str, limit: int = 4) -> tuple[str, ...]:
-    """The entries that rest on a module, nearest first, at most so many: what all rest on, a few will show."""
-    near = sorted((distances[module], name) for name, distances in _entries().items() if module in distances)
+def resting_on(module: str, name: str, limit: int = 4) -> tuple[str, ...]:
+    """The entries that rest on a name, nearest first, at most so many: what all rest on, a few will show."""
+    near = sorted(
+        (distances[module, name], entry) for entry, distances in _entries().items() if (module, name) in distances
+    )
     chosen: dict[str, str] = {}
-    for _, name in near:
-        chosen.setdefault(name.partition("/")[0], name)
+    for _, entry in near:
+        chosen.setdefault(entry.partition("/")[0], entry)
     return tuple(chosen.values())[:limit]
 
 

@@ -23,7 +23,7 @@ _NOT_OURS_TO_JUDGE = ("flash", "models", "training", "interop")
 
 @dataclass(frozen=True)
 class GenericMutant:
-    """Our implementation with one edit. entries: the operations that rest on the edited module, nearest first."""
+    """Our implementation with one edit. entries: the operations that rest on what is edited, nearest first."""
 
     site: Site
     entries: tuple[str, ...]
@@ -51,7 +51,7 @@ class GenericMutant:
 
 @cache
 def generic_mutants() -> tuple[GenericMutant, ...]:
-    """Of every function's edits the few that come first by the hash of their names."""
+    """Of every function's edits the few that come first by the hash of their names, where an operation rests on it."""
     found: list[GenericMutant] = []
     for module in reach.modules():
         if any(f".{room}" in module for room in _NOT_OURS_TO_JUDGE):
@@ -59,8 +59,10 @@ def generic_mutants() -> tuple[GenericMutant, ...]:
         by_function: dict[str, list[Site]] = {}
         for site in sites(module, reach.tree(module)):
             by_function.setdefault(site.function, []).append(site)
-        entries = reach.resting_on(module)
-        for several in by_function.values():
+        for function, several in by_function.items():
+            entries = reach.resting_on(module, function.partition(".")[0])
+            if not entries:
+                continue  # for whole models and for measuring alone
             found += [GenericMutant(site, entries) for site in sorted(several, key=_order)[:PER_FUNCTION]]
     return tuple(found)
 
