@@ -34,6 +34,9 @@ from veriformer.verify.mutants.matrix import cells, kill_matrix, validate
         ("x.sum(1)", {"x.mean(1)"}),
         ("x.float()", {"x"}),
         ("widen(x)", {"x"}),
+        ("float(x)", set()),
+        ("x.to(y.device)", set()),
+        ("x.to(y.dtype)", {"x"}),
         ("f(x)", set()),
         ("'word'", set()),
     ],
@@ -50,7 +53,7 @@ def f(x: int = 1, *, y=-1):
         refuse("x", "4 or less", 5)
     def g():
         return x + y
-    return g()
+    return g(zip(x, y, strict=True))
 '''
 
 
@@ -58,6 +61,7 @@ def test_only_what_computes_is_edited() -> None:
     found = list(sites("veriformer.impl.m", ast.parse(MODULE)))
     assert {site.identifier for site in found if site.operator == "constant"} == {"m:f:3 → 4", "m:f:3 → 2"}
     assert {site.function for site in found} == {"f", "f.g"}
+    assert not [site for site in found if site.operator == "flag"]
     for site in found:
         source = ast.unparse(edited(ast.parse(MODULE), site))
         assert source != ast.unparse(ast.parse(MODULE))

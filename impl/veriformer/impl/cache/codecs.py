@@ -35,7 +35,8 @@ class Plain:
 
     def decode(self, stored: tuple[Tensor, ...]) -> Tensor:
         """Return the rows, without a copy."""
-        return stored[0]
+        (rows,) = stored
+        return rows
 
 
 @dataclass(frozen=True)

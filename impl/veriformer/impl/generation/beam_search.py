@@ -64,7 +64,7 @@ def beam_search(
 def _continued(beam: _Beam, log_p: Tensor, width: int) -> _Beam:
     """Return the best continuations of all live texts, best first."""
     V = log_p.shape[-1]
-    sums = (beam.totals[:, None] + log_p).flatten()  # [b · V], in the order of texts, then ids
+    sums = (beam.totals[:, None] + log_p).flatten()  # [b · V], float64, in the order of texts, then ids
     chosen = (largest(sums, width) & (sums > -torch.inf)).nonzero()[:, 0]
     chosen = chosen[sums[chosen].argsort(descending=True, stable=True)]
     ids = torch.cat([beam.ids[chosen // V], (chosen % V)[:, None]], 1)
@@ -88,7 +88,7 @@ def _log_probabilities(step: Step, ids: Tensor) -> Tensor:
     if log_p.ndim != 2 or len(log_p) != len(ids) or log_p.shape[1] == 0:
         expected, got = f"log-probabilities of shape ({len(ids)}, V)", f"shape {tuple(log_p.shape)}"
         checks.refuse("step", expected, got, "return one row for each text")
-    return log_p.double()
+    return log_p
 
 
 def _check_start(step: Step, start: Tensor) -> None:

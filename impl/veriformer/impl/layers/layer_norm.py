@@ -27,8 +27,7 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
     that do not match and `eps < 0`, `TypeError` for wrong or mixed dtypes. Equation 19.
     """
     check_vectors(x, eps, weight=weight, bias=bias)
-    wide = (None if w is None else widen(w) for w in (weight, bias))
-    return apply(_LayerNorm, widen(x), *wide, float(eps)).to(x.dtype)
+    return apply(_LayerNorm, widen(x), weight, bias, float(eps)).to(x.dtype)
 
 
 class _LayerNorm(torch.autograd.Function):

@@ -25,8 +25,7 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> T
     match and `eps < 0`, `TypeError` for wrong or mixed dtypes. Section 3.4 of the second document.
     """
     check_vectors(x, eps, weight=weight)
-    wide = None if weight is None else widen(weight)
-    return apply(_RMSNorm, widen(x), wide, float(eps)).to(x.dtype)
+    return apply(_RMSNorm, widen(x), weight, float(eps)).to(x.dtype)
 
 
 class _RMSNorm(torch.autograd.Function):

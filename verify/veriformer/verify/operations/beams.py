@@ -18,7 +18,7 @@ from veriformer.verify.trial import Arguments, Trial
 Text = tuple[tuple[int, ...], tuple[float, ...]]
 """The ids of a text with its start, and the log-probability of each that was generated."""
 
-_SIZES = ((3, 2), (2, 3), (3, 3), (2, 6), (4, 2), (2, 1), (3, 4), (2, 5), (4, 3), (5, 2), (3, 1))
+_SIZES = ((3, 2), (2, 3), (3, 3), (2, 6), (4, 2), (2, 1), (3, 4), (2, 5), (4, 3), (5, 2), (3, 1), (1, 3))
 _WEIGHTS = ((1, 2, 3, 4, 5), (1, 1, 2, 9, 30), (0, 1, 2, 9), (0, 0, 1, 3, 8), (1, 2), (1,))
 
 

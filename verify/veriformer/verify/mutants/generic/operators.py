@@ -39,7 +39,8 @@ _OTHER_NAMES = {
     "floor": "ceil",
     "ceil": "floor",
 }
-_WIDENERS = ("widen", "float", "double", "to")
+_WIDENERS = ("float", "double", "to")
+"""Methods of tensors, beside the function ``widen``; the function ``float`` makes a number, which has one dtype."""
 
 
 def edits(node: ast.expr) -> Iterator[Edit]:
@@ -108,10 +109,15 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         elif isinstance(other.func, ast.Name):
             other.func.id = _OTHER_NAMES[name]
         yield "other function", other
-    if name in _WIDENERS and isinstance(node.func, ast.Attribute):
+    if name in _WIDENERS and isinstance(node.func, ast.Attribute) and not _to_a_device(node):
         yield "dtype", node.func.value
-    elif name in _WIDENERS and node.args:
+    elif name == "widen":
         yield "dtype", node.args[0]
+
+
+def _to_a_device(call: ast.Call) -> bool:
+    """Whether it is ``x.to(y.device)``, which changes no dtype."""
+    return any(isinstance(argument, ast.Attribute) and argument.attr == "device" for argument in call.args)
 
 
 _OPERATORS: tuple[tuple[type[ast.expr], Callable[..., Iterator[Edit]]], ...] = (

@@ -90,6 +90,8 @@ def _definitions(
 def _inside(node: ast.AST, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], ast.expr]]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.JoinedStr | ast.Raise) or _talks(node):
         return
+    if isinstance(node, ast.keyword) and node.arg == "strict":
+        return  # it asserts that two lengths are equal, which they are
     if isinstance(node, ast.expr):
         yield path, node
     for name, value in ast.iter_fields(node):
