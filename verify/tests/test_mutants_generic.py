@@ -9,11 +9,14 @@ import pytest
 import torch
 
 import veriformer.impl
+from veriformer.verify.catalogue import checks
+from veriformer.verify.loading import wrap
+from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.generic import generic_mutants, named, survivors
 from veriformer.verify.mutants.generic.operators import edits
-from veriformer.verify.mutants.generic.reach import modules, resting_on, tree
+from veriformer.verify.mutants.generic.reach import implementation, modules, resting_on, tree
 from veriformer.verify.mutants.generic.sites import edited, sites
-from veriformer.verify.mutants.matrix import cells, kill_matrix, validate
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, cells, kill_matrix, validate
 
 
 @pytest.mark.parametrize(
@@ -90,6 +93,14 @@ def test_an_edit_of_a_formula_is_killed() -> None:
     mutant = next(m for m in generic_mutants() if m.site.function == "_RMSNorm.forward" and m.site.operator == "axis")
     assert cells(mutant)[-1].killed
     assert named(mutant.identifier) is mutant
+
+
+def test_without_an_edit_nothing_is_killed() -> None:
+    target = wrap(implementation(veriformer.impl, ("attention/tiled", "cached_attention")))
+    assert target.operation("attention") is veriformer.impl.BACKENDS["tiled"]
+    for slug in ("cached_attention.equation", "kv_cache.contract", "attention.equation"):
+        (check,) = [check for check in checks() if check.requirement.slug == slug]
+        assert judged("generic:none", target, check, "fp32", MATRIX_PROFILE, "slug").status == "pass"
 
 
 def test_a_run_of_generic_mutants_is_written_as_the_schema_says() -> None:

@@ -26,7 +26,7 @@ def mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
     if prediction.numel() == 0:
         got = f"shape {tuple(prediction.shape)}"
         checks.refuse("prediction", "at least one entry", got, "the mean of nothing has no value")
-    error = widen(prediction) - widen(target.detach())
+    error = widen(prediction) - target.detach()
     samples = error.numel() // error.shape[-1]
     # Divided before they are added: the sum may overflow where the mean does not.
     return (error.square().sum(-1) / samples).sum().to(prediction.dtype)

@@ -24,4 +24,4 @@ def residual(x: Tensor, fx: Tensor, *, scale: float = 1.0) -> Tensor:
         expected = f"shape {tuple(x.shape)}, as x has"
         checks.refuse("fx", expected, f"shape {tuple(fx.shape)}", "nothing is broadcast, so expand it yourself")
     s = checks.finite("scale", scale)
-    return torch.add(widen(x), widen(fx), alpha=s).to(x.dtype)
+    return torch.add(x, widen(fx), alpha=s).to(x.dtype)

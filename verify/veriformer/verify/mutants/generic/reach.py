@@ -122,9 +122,9 @@ def resting_on(module: str, name: str, limit: int = 4) -> tuple[str, ...]:
 
 
 def implementation(package: Any, entries: tuple[str, ...]) -> SimpleNamespace:
-    """The operations of these entries as attributes, attention from the backend that is named."""
-    found = {}
-    for entry in entries:
-        operation, _, backend = entry.partition("/")
-        found[operation] = package.BACKENDS[backend] if backend else getattr(package, operation)
+    """All operations of the package, since one may be used with another; attention from the backend that is named."""
+    found = {name: getattr(package, name) for name in POSITIONAL}
+    for operation, _, backend in (entry.partition("/") for entry in entries):
+        if backend:
+            found[operation] = package.BACKENDS[backend]
     return SimpleNamespace(**found)
