@@ -14,6 +14,7 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "causal.alignment": ("bottom-right", "top-left"),
     "causal_lm.packing": ("documents", "position_ids"),
     "causal_lm.positions": ("mask", "caller"),
+    "choice.ties": ("lower", "unspecified"),
     "clip_grad_norm.denominator": ("norm", "norm+1e-6"),
     "cross_entropy.no_target": ("zero", "nan"),
     "layer_norm.variance": ("two-pass", "one-pass"),

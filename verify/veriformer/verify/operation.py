@@ -59,7 +59,8 @@ class Operation:
     formulas, vjps: the spec's first. The others are equal to it over the reals and computed otherwise; what rounding
     may do to them a correct implementation may do too: the bound of a judgement is the largest of theirs. They may give
     nothing for a call in which their bounds are no larger.
-    inputs: arguments that have a gradient. reading: claimed conventions as further arguments of the formulas.
+    inputs: arguments that have a gradient. ranking: those whose values choose among others. reading: claimed
+    conventions as further arguments of the formulas.
     parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
     refusals: calls that must be refused. part: a call, one that computes a part of it alone, and by ``"result"`` and by
     argument where that part lies. changes: a call, and the same with one argument changed, by what was changed.
@@ -76,6 +77,7 @@ class Operation:
     formulas: tuple[Formula, ...] = ()
     vjps: tuple[Vjp, ...] = ()
     inputs: tuple[str, ...] = ()
+    ranking: tuple[str, ...] = ()
     refusals: Callable[[Trial], Iterable[Refusal]]
     part: Callable[[Trial], tuple[Arguments, Arguments, Mapping[str, Index]]] | None = None
     changes: Callable[[Trial], tuple[Arguments, Mapping[str, Arguments]]] | None = None

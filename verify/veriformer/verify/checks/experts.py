@@ -10,7 +10,7 @@ import torch
 from veriformer.spec.layers.experts import route
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import judge_with_gradients
-from veriformer.verify.checks.family import check
+from veriformer.verify.checks.family import check, settles_ties
 from veriformer.verify.checks.laws import equal
 from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import FEED_FORWARD, MIXTURE_OF_EXPERTS
@@ -109,5 +109,5 @@ _LAWS: dict[str, Any] = {
 
 CHECKS = (
     *(check(f"mixture_of_experts.{name}", body, dtypes=_ALGEBRA) for name, body in _LAWS.items()),
-    check("mixture_of_experts.ties", _ties, dtypes=("fp64", "fp32", "bf16")),
+    check("mixture_of_experts.ties", _ties, dtypes=("fp64", "fp32", "bf16"), applies=settles_ties),
 )

@@ -8,6 +8,7 @@ from typing import Any
 from veriformer.spec.requirements import REQUIREMENTS, requirement
 from veriformer.verify import dtypes
 from veriformer.verify.catalogue import Check
+from veriformer.verify.loading import Target
 from veriformer.verify.operation import Operation
 from veriformer.verify.trial import Trial
 
@@ -47,6 +48,11 @@ _FORMS = ("purity", "layout", "batch", "sensitivity", "numpy_numbers", "refusal"
 
 def _formats(operation: Operation, family: str) -> tuple[str, ...]:
     return tuple(name for name in operation.dtypes if family not in _FORMS or name in operation.forms)
+
+
+def settles_ties(target: Target, operation: str, dtype: str) -> str | None:
+    """Why a law of ties does not apply to a target that claims to leave open which of equal scores it chooses."""
+    return "which of equal scores is chosen is left open, as claimed" if target.claims.deviates("choice.ties") else None
 
 
 def check(slug: str, body: Callable[[Trial], None], **options: Any) -> Check:

@@ -12,9 +12,17 @@ import torch
 from veriformer.spec.generation.choices import ranks
 from veriformer.spec.softmax import softmax
 from veriformer.verify.checks.agreement import agrees, has_form
-from veriformer.verify.checks.family import check
+from veriformer.verify.checks.family import check, settles_ties
 from veriformer.verify.operation import over_float64
-from veriformer.verify.operations.filters import GREEDY, TOP_K_FILTER, TOP_P_FILTER, draw_logits, draw_p, undecided
+from veriformer.verify.operations.filters import (
+    GREEDY,
+    TOP_K_FILTER,
+    TOP_P_FILTER,
+    apart,
+    draw_logits,
+    draw_p,
+    undecided,
+)
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, seeds, sizes, widths
 from veriformer.verify.trial import Arguments, Observation, Trial
@@ -44,6 +52,9 @@ def _distinct(trial: Trial) -> torch.Tensor:
 
 
 def _tied(trial: Trial) -> torch.Tensor:
+    """Rows of few integers, which tie; of different ones for a target that does not say what it does then."""
+    if trial.claims.deviates("choice.ties"):
+        return _distinct(trial)
     n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
     return trial.tensor(_rng(trial).integers(-2, 3, (n, m)))
 
@@ -135,6 +146,7 @@ def _nucleus(trial: Trial) -> None:
     z = trial.tensor(rng.choice([rng.standard_normal(m), np.log(rng.integers(1, 5, m)), rng.integers(0, 3, m)]))
     p = trial.draw(choice(0.5, 0.9, 0.25, 0.75, None))
     p = float(rng.uniform(0.05, 0.95)) if p is None else p
+    trial.assume(not trial.claims.deviates("choice.ties") or apart(z))
     y = _filtered(trial, {"logits": z, "p": p})
     kept = np.flatnonzero((y.value > -torch.inf).numpy()).tolist()
     right = _nuclei(trial, z, p)
@@ -256,4 +268,9 @@ _LAWS: dict[str, Any] = {
     "greedy.permutation": _moving_greedy,
 }
 
-CHECKS = tuple(check(slug, body, dtypes=("fp32", "bf16")) for slug, body in _LAWS.items())
+_OF_TIES = ("top_p_filter.ties", "greedy.first")
+
+CHECKS = tuple(
+    check(slug, body, dtypes=("fp32", "bf16"), applies=settles_ties if slug in _OF_TIES else None)
+    for slug, body in _LAWS.items()
+)

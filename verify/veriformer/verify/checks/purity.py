@@ -70,6 +70,7 @@ def _laid_out(trial: Trial, operation: Operation, arguments: Arguments, key: str
     if not isinstance(value, torch.Tensor):
         return value
     free = key in operation.inputs and key != "bias" and arguments.get("eps") != 0.0
+    free = free and not (key in operation.ranking and trial.claims.deviates("choice.ties"))
     return trial.draw(layouts(expanded=free and bool(value.isfinite().all()))).of(value)
 
 

@@ -104,9 +104,19 @@ def experts(trial: Trial, number: int, d: int, h: int, o: int) -> dict[str, torc
 
 
 def mixture(trial: Trial, lead: tuple[int, ...], number: int) -> dict[str, Any]:
-    """Tokens, router and experts of small, unequal widths."""
+    """Tokens, router and experts of small, unequal widths; scores tie where the target says what it does then."""
     d, h, o = trial.draw(choice((3, 2, 1), (2, 3, 2), (4, 1, 3), (1, 2, 3), (3, 3, 2)))
-    return {"x": halves(trial, *lead, d), "router": halves(trial, d, number), **experts(trial, number, d, h, o)}
+    x, router = halves(trial, *lead, d), halves(trial, d, number)
+    if trial.claims.deviates("choice.ties"):
+        x, router = _apart(x, router)
+    return {"x": x, "router": router, **experts(trial, number, d, h, o)}
+
+
+def _apart(x: torch.Tensor, router: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same with scores that differ, exact still: every expert has a remainder of a quarter to itself."""
+    x[..., 0] = 1
+    router[0] = torch.arange(router.shape[1]).roll(int(x.sum())) / 32
+    return x, router
 
 
 def draw_mixture(trial: Trial) -> Arguments:
@@ -136,7 +146,10 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _bulk(trial: Trial) -> Arguments:
-    return {"x": halves(trial, 20, 6), "router": halves(trial, 6, 4), **experts(trial, 4, 6, 5, 4)}
+    x, router = halves(trial, 20, 6), halves(trial, 6, 4)
+    if trial.claims.deviates("choice.ties"):
+        x, router = _apart(x, router)
+    return {"x": x, "router": router, **experts(trial, 4, 6, 5, 4)}
 
 
 def _refusals(trial: Trial) -> Iterator[Refusal]:
@@ -170,6 +183,7 @@ MIXTURE_OF_EXPERTS = Operation(
     formulas=(_mixture, _over_all),
     vjps=(_mixture_vjp, _over_all_vjp),
     inputs=TENSORS,
+    ranking=("x", "router"),
     refusals=_refusals,
     part=_part,
     changes=_changes,

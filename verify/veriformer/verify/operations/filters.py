@@ -53,16 +53,24 @@ def _greedy(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = ()) -> torch.Tensor:
-    """Scores of rank up to 4, with ties, with some at −∞."""
+    """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞."""
     lead = trial.draw(leading_shapes(3, 3))
     lead = lead if len(lead) >= least_rank else (2,) * least_rank
+    untied = trial.claims.deviates("choice.ties")
+    kinds = ("gaussian", "one-signed", "offset", "peaked", "spread") if untied else kinds
     kind = trial.draw(values(kinds) if kinds else values())
     z = kind.array(*lead, trial.draw(widths()))
+    trial.assume(not untied or apart(trial.tensor(z)))
     if trial.draw(st.integers(0, 3)) == 3:
         hidden = kind.rng.random(z.shape) < 0.4
         np.put_along_axis(hidden, kind.rng.integers(0, z.shape[-1], (*lead, 1)), False, -1)
         z = np.where(hidden, -np.inf, z)
     return trial.tensor(z)
+
+
+def apart(z: torch.Tensor) -> bool:
+    """Whether the scores of every row differ."""
+    return bool((z.sort(-1).values.diff() > 0).all())
 
 
 def _draw_k(trial: Trial) -> Arguments:
@@ -108,6 +116,9 @@ def _greedy_changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 def _long(trial: Trial) -> torch.Tensor:
     n = trial.draw(choice(1025, 513, 2048, 4999))
+    if trial.claims.deviates("choice.ties"):  # numbers that differ in every dtype
+        grid = np.arange(128, 256) * 0.5 ** np.arange(2, 10)[:, None]
+        return trial.tensor(np.random.default_rng(n).permutation(np.ravel([grid, -grid])[:n])[None])
     return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(2, n))
 
 

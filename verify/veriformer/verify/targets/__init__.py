@@ -17,6 +17,8 @@ _SHIPPED: dict[str, tuple[str, str]] = {
     "impl:sdpa": ("veriformer.verify.targets.own", "sdpa"),
     "impl:triton": ("veriformer.verify.targets.own", "triton"),
     "torch": ("veriformer.verify.targets.torch_functional", "TARGET"),
+    "transformers": ("veriformer.verify.targets.transformers_operations", "SDPA"),
+    "transformers:eager": ("veriformer.verify.targets.transformers_operations", "EAGER"),
 }
 
 
