@@ -130,13 +130,12 @@ def _zero_gradients(trial: Trial) -> None:
         trial.judge(observed, Reference(zero, zero, constant=True), "clipped zeros")
 
 
-def wide(dtype: str) -> Rounded:
-    """The roundoff of a dtype, in the range of fp32 at least: what ``total_norm`` of halves has."""
-    f = dtypes.format_of(dtypes.TORCH[dtype])
-    fp32 = FORMATS["fp32"]
-    return Rounded(
-        Format(f"{dtype} in wide range", f.precision, min(f.emin, fp32.emin), max(f.emax, fp32.emax)), oracle=Float()
-    )
+def wide(*names: str) -> Rounded:
+    """The coarsest roundoff of dtypes in their widest range, of fp32 at least: what ``total_norm`` of halves has."""
+    f = min((FORMATS[name] for name in names), key=lambda form: form.precision)
+    ranges = [FORMATS[name] for name in (*names, "fp32")]
+    emin, emax = min(form.emin for form in ranges), max(form.emax for form in ranges)
+    return Rounded(Format(f"{f.name} in wide range", f.precision, emin, emax), oracle=Float())
 
 
 def _range(trial: Trial) -> None:
@@ -209,10 +208,10 @@ def _grouping(trial: Trial) -> None:
 def _mixed_dtypes(trial: Trial) -> None:
     kind = trial.draw(values(("gaussian", "one-signed", "integers")))
     names = [trial.draw(choice(*dtypes.NAMES)) for _ in range(trial.draw(sizes(1, 3)))]
-    own = trial.tensor(1.0 + np.abs(kind.array(3)))
-    grads = [own, *(own.to(dtypes.TORCH[name]) for name in names)]
-    coarse = max((trial.dtype_name, *names), key=lambda name: FORMATS[name].unit_roundoff)
-    xp = wide(coarse)
+    x = 1.0 + np.abs(kind.array(3))
+    size = 2.0 ** trial.draw(choice(0, 200)) if trial.dtype is torch.float64 else 1.0  # where only fp64 has numbers
+    grads = [trial.tensor(size * x), *(trial.tensor(x).to(dtypes.TORCH[name]) for name in names)]
+    xp = wide(trial.dtype_name, *names)
     arguments = {"grads": grads, "max_norm": 0.5 * norm_of(grads)}
     values_of = CLIP_GRAD_NORM.formulas[0](xp, CLIP_GRAD_NORM.lift(trial, arguments, xp))
     outcome = trial.call(arguments)

@@ -153,7 +153,7 @@ def _eps(operation: Operation) -> Callable[[Trial], None]:
 def _l2(trial: Trial) -> None:
     rng = trial.draw(values()).rng
     p, g = (trial.tensor(rng.integers(1, 9, 4) * rng.choice([-0.25, 0.25], 4)) for _ in range(2))
-    decay = trial.draw(choice(0.5, 2.0, 0.25))
+    decay = trial.draw(choice(0.5, 2.0, 0.25, 1.0))
     a = {"params": [p], "lr": 0.125, "optimizer": "adam", "eps": 0.25}
     decayed = {**a, "grads": [g[None]], "weight_decay": decay}
     pulled = {**a, "grads": [(g + decay * p)[None]]}

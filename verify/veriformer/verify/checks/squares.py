@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import torch
 
@@ -68,9 +69,12 @@ def _distance(trial: Trial) -> None:
 
 
 def _long_sums(trial: Trial) -> None:
-    """Squares of which one, but not the sum of all, is within the range of fp16."""
+    """Squares of which each is within the range of fp16, or all but one are, while the sum is not and the mean is."""
     n, rng = trial.draw(sizes(4, 40)), trial.draw(values()).rng
-    error = rng.choice([-1.0, 1.0], (n, 1)) * rng.integers(150, 250, (n, 1))
+    size = rng.integers(150, 250, (n, 1))
+    if trial.draw(st.booleans()):
+        size = np.where(np.arange(n)[:, None] == rng.integers(0, n), 300, size // 5)
+    error = rng.choice([-1.0, 1.0], (n, 1)) * size
     target = rng.integers(-100, 100, (n, 1))
     judge_with_gradients(trial, MSE_LOSS, {"prediction": trial.tensor(target + error), "target": trial.tensor(target)})
 

@@ -93,12 +93,12 @@ def _adam_options(trial: Trial, run: dict[str, Any], decays: tuple[float | None,
 def draw_adam(trial: Trial) -> Arguments:
     """A run with any options; without ε every gradient is away from 0, and nothing is added to it."""
     run = draw_run("adam", trial)
-    return _adam_options(trial, run, (None, 0.5, 0.01, 2.0))
+    return _adam_options(trial, run, (None, 0.5, 0.01, 1.0, 2.0))
 
 
 def draw_adamw(trial: Trial) -> Arguments:
     """A run with any options; without ε every gradient is away from 0."""
-    return _adam_options(trial, draw_run("adamw", trial), (0.1, None, 0.0, 2.0))
+    return _adam_options(trial, draw_run("adamw", trial), (0.1, None, 0.0, 1.0, 2.0))
 
 
 def _ordinary(name: str) -> Callable[[Trial], Arguments]:

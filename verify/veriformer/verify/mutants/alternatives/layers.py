@@ -50,13 +50,12 @@ def _by_length(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
 
 def _norm_of_norms(grads: list[Tensor]) -> Norm:
     """Each gradient's norm first, then the norm of those."""
-    wide = [widen(g) for g in grads if g.numel()]
-    dtype = torch.float64 if any(g.dtype == torch.float64 for g in wide) else torch.float32
+    dtype = torch.float64 if any(g.dtype == torch.float64 for g in grads) else torch.float32
+    wide = [g.to(dtype) for g in grads if g.numel()]
     if not wide:
-        return torch.zeros((), dtype=torch.float64 if any(g.dtype == torch.float64 for g in grads) else dtype), 1.0
+        return torch.zeros((), dtype=dtype), 1.0
     s = power_of_two(max(float(g.abs().max()) for g in wide))
-    norms = torch._foreach_norm([g / s for g in wide])
-    return torch.linalg.vector_norm(torch.stack([norm.to(dtype) for norm in norms])), s
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm([g / s for g in wide]))), s
 
 
 def _lower_triangle(n_q: int, n_k: int, window: int | None) -> Tensor:

@@ -103,5 +103,4 @@ def clipped(g: Tensor, c: float, norm: Norm) -> Tensor:
     r, s = norm
     if float(r) * s <= c:
         return g
-    wide = widen(g)
-    return (wide / s * (c / r).to(wide.dtype)).to(g.dtype)
+    return (g.to(r.dtype) / s * (c / r)).to(g.dtype)
