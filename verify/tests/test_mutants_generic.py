@@ -115,7 +115,7 @@ def test_what_rests_on_a_function_is_named_nearest_first() -> None:
     assert resting_on("veriformer.impl.layers.layer_norm", "_LayerNorm") == ("layer_norm", "transformer_block")
     assert resting_on("veriformer.impl.attention_backends.tiled", "_attend") == ("attention/tiled",)
     assert resting_on("veriformer.impl.precision", "with_range")[0] == "lm_head"
-    assert len(resting_on("veriformer.impl.checks", "tensor")) == 4
+    assert len(resting_on("veriformer.impl.checks", "tensor")) == 3
 
 
 def test_what_no_operation_rests_on_is_not_edited() -> None:

@@ -16,6 +16,9 @@ from veriformer.impl import BACKENDS
 from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.mutants.generic.rebuilding import PACKAGE
 
+_COMPILED = ("triton", "flex")
+"""Backends of kernels that are compiled for a GPU, which a mutant may not count on, or at every call anew."""
+
 Name = tuple[str, str]
 """A module, and a name at its top level: what one import line brings along."""
 
@@ -97,11 +100,10 @@ def _entries() -> dict[str, Mapping[Name, int]]:
     """By operation, and by ``attention/backend``, what it rests on."""
     objects = {name: inspect.unwrap(getattr(impl, name)) for name in POSITIONAL if name != "attention"}
     own = {name: (made.__module__, made.__name__) for name, made in objects.items()}
-    # Triton's kernels run on a GPU or in an interpreter, neither of which a mutant may count on.
-    backends = {
-        f"attention/{name}": (each.__module__, "attention") for name, each in BACKENDS.items() if name != "triton"
+    own |= {
+        f"attention/{name}": (each.__module__, "attention") for name, each in BACKENDS.items() if name not in _COMPILED
     }
-    return {name: _distances(start) for name, start in (own | backends).items() if start[0].startswith(PACKAGE)}
+    return {name: _distances(start) for name, start in own.items() if start[0].startswith(PACKAGE)}
 
 
 @cache
@@ -110,7 +112,7 @@ def modules() -> tuple[str, ...]:
     return tuple(sorted({module for near in _entries().values() for module, _ in near}))
 
 
-def resting_on(module: str, name: str, limit: int = 4) -> tuple[str, ...]:
+def resting_on(module: str, name: str, limit: int = 3) -> tuple[str, ...]:
     """The entries that rest on a name, nearest first, at most so many: what all rest on, a few will show."""
     near = sorted(
         (distances[module, name], entry) for entry, distances in _entries().items() if (module, name) in distances
