@@ -12,7 +12,7 @@ nox.options.sessions = ["lint", "types", "imports", "tests", "conformance"]
 
 OUT = Path("out")
 ATTENTION = ("--only", "attention", "multi_head_attention")
-TARGETS = {"impl:reference": (), "impl:tiled": ATTENTION, "impl:sdpa": ATTENTION, "torch": ()}
+TARGETS = {"impl:reference": (), "impl:tiled": ATTENTION, "impl:sdpa": ATTENTION, "impl:flex": ATTENTION, "torch": ()}
 """What conformance runs. Our backends of attention differ in nothing else, which is run once."""
 
 ROOTS = ("spec", "impl", "verify", "bench", "reports")

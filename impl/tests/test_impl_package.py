@@ -54,7 +54,7 @@ def test_signatures_are_those_of_the_contract(name):
 
 
 def test_backends_share_one_signature_and_tell_themselves_apart():
-    assert set(BACKENDS) == {"reference", "tiled", "sdpa", "triton"}
+    assert set(BACKENDS) == {"reference", "tiled", "sdpa", "flex", "triton"}
     assert len({inspect.signature(attention) for attention in ATTENTIONS.values()}) == 1
     for name, attention in BACKENDS.items():
         assert f"`{name}`: " in attention.__doc__

@@ -128,8 +128,8 @@ def verify(
     """Hold an implementation against the published mathematics.
 
     TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing), or a name that ships with
-    the suite: impl, impl:reference, impl:tiled, impl:sdpa, impl:triton (on a GPU, or with TRITON_INTERPRET=1), torch,
-    transformers:ARCHITECTURE, mutant:ID, variant:ID, sabotage:KIND, generic:EDIT.
+    the suite: impl, impl:reference, impl:tiled, impl:sdpa, impl:flex, impl:triton (on a GPU, or with
+    TRITON_INTERPRET=1), torch, transformers:ARCHITECTURE, mutant:ID, variant:ID, sabotage:KIND, generic:EDIT.
 
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours.
 

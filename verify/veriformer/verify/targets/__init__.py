@@ -15,10 +15,13 @@ _SHIPPED: dict[str, tuple[str, str]] = {
     "impl:reference": ("veriformer.verify.targets.own", "reference"),
     "impl:tiled": ("veriformer.verify.targets.own", "tiled"),
     "impl:sdpa": ("veriformer.verify.targets.own", "sdpa"),
+    "impl:flex": ("veriformer.verify.targets.own", "flex"),
     "impl:triton": ("veriformer.verify.targets.own", "triton"),
     "torch": ("veriformer.verify.targets.torch_functional", "TARGET"),
     "transformers": ("veriformer.verify.targets.transformers_operations", "SDPA"),
     "transformers:eager": ("veriformer.verify.targets.transformers_operations", "EAGER"),
+    "x-transformers": ("veriformer.verify.targets.x_transformers_operations", "WRITTEN_OUT"),
+    "x-transformers:flash": ("veriformer.verify.targets.x_transformers_operations", "FLASH"),
 }
 
 

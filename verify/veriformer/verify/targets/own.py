@@ -18,6 +18,7 @@ def backend(name: str) -> SimpleNamespace:
 reference = backend("reference")
 tiled = backend("tiled")
 sdpa = backend("sdpa")
+flex = backend("flex")
 
 
 def __getattr__(name: str) -> SimpleNamespace:
