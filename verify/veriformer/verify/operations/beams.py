@@ -28,7 +28,12 @@ def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 
     rng = np.random.default_rng(trial.draw(seeds()))
     start = [int(i) for i in rng.integers(0, size, rng.choice([1, 1, 2, 3]))]
     eos = int(rng.integers(0, size))
-    table = _model(rng, trial.draw(choice(*_WEIGHTS)), tuple(start), size, depth, trial.dtype)
+    weights = trial.draw(choice(*_WEIGHTS, None))
+    if weights is None:
+        size, depth = max(2, size), max(3, depth)
+        table = _patient(rng, tuple(start), eos, size, depth, trial.dtype)
+    else:
+        table = _model(rng, weights, tuple(start), size, depth, trial.dtype)
     return {
         "step": table,
         "start": ids(np.array(start)),
@@ -55,10 +60,26 @@ def _model(
     return Table(rows, _row(rng, (1,), size, dtype), dtype)
 
 
+def _patient(
+    rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
+) -> Table:
+    """The end twice as likely as a text that then goes on for certain, which is worth more only by its length."""
+    sure = np.zeros(size)
+    sure[rng.choice([i for i in range(size) if i != eos])] = 1.0
+    first = sure + 2.0 * (np.arange(size) == eos)
+    texts = [(*start, *[int(sure.argmax())] * n) for n in range(depth)]
+    rows = {text: _logs(sure if n else first, dtype) for n, text in enumerate(texts)}
+    return Table(rows, _logs(np.ones(size), dtype), dtype)
+
+
 def _row(rng: np.random.Generator, weights: tuple[int, ...], size: int, dtype: torch.dtype) -> tuple[float, ...]:
     """Log-probabilities in proportion to small integers: ties are exact, and everything else is far apart."""
     w = rng.choice(weights, size).astype(np.float64)
     w[rng.integers(0, size)] += not w.any()
+    return _logs(w, dtype)
+
+
+def _logs(w: np.ndarray[Any, np.dtype[np.float64]], dtype: torch.dtype) -> tuple[float, ...]:
     with np.errstate(divide="ignore"):
         log_p = torch.as_tensor(np.log(w / w.sum())).to(dtype)
     return tuple(float(x) for x in log_p)
