@@ -47,7 +47,7 @@ def multi_head_attention(
     v = _split(C @ with_range(w_v), G)  # [B, G, n_k, d_v]
     mask = None if real is None else real[:, None, None, :]
     o = attention(q, k, v, mask=mask, is_causal=is_causal)  # [B, H, n_q, d_v]
-    return (o.transpose(1, 2).flatten(2) @ with_range(w_o).to(o.dtype)).to(x.dtype)
+    return (o.transpose(1, 2).flatten(2) @ with_range(w_o)).to(x.dtype)
 
 
 def check_attention_mask(attention_mask: Tensor | None, tokens: Tensor) -> Tensor | None:
