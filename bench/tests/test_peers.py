@@ -134,11 +134,12 @@ def test_their_model_has_the_same_size_and_learns():
     assert float(step.loss(step.ids, step.labels).detach()) < before
 
 
-def test_where_nothing_compiles_the_case_says_so(course, monkeypatch):
-    def refuse(model):
-        raise RuntimeError("no compiler here\nand much more")
+def refuse_to_compile(*_, **__):
+    raise RuntimeError("no compiler here\nand much more")
 
-    monkeypatch.setattr(torch, "compile", refuse)
+
+def test_where_nothing_compiles_the_case_says_so(course, monkeypatch):
+    monkeypatch.setattr(torch, "compile", refuse_to_compile)
     (found,) = training.compiled("name", TINY, course)
     assert (found.ratio, found.reason) == (None, "RuntimeError: no compiler here")
     monkeypatch.setattr(torch, "compile", lambda model: model)
@@ -157,19 +158,32 @@ def test_logits_in_chunks_take_less_memory(course):
     assert vocabulary.peak_bytes(training.ours, many) < one
 
 
-def test_decoding_writes_the_same_and_is_timed(course):
+@pytest.fixture
+def uncompiled(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda read, **_: read)
+
+
+def test_decoding_writes_the_same_and_is_timed(course, uncompiled):
     pytest.importorskip("transformers")
-    against, floor = decoding.cached("name", TINY, course)
+    against, eager, floor = decoding.cached("name", TINY, course)
+    assert (eager.ratio, eager.values[decoding.EAGER]) == (2.0, 3 * 8 / 2)
     assert (against.ratio, against.verdict) == (2.0, Verdict.CONFIRMED)
     assert against.values[OURS] == 3 * 8
     assert floor.ratio == 0.5 / 8
 
 
-def test_decoding_of_different_texts_is_not_timed(course, monkeypatch):
+def test_decoding_of_different_texts_is_not_timed(course, monkeypatch, uncompiled):
     pytest.importorskip("transformers")
     monkeypatch.setattr(decoding.Decoding, "ours", lambda self: self.prompt)
     (found,) = decoding.cached("name", TINY, course)
     assert "different tokens" in found.reason
+
+
+def test_decoding_where_nothing_compiles(course, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(torch, "compile", refuse_to_compile)
+    (found,) = decoding.cached("name", TINY, course)
+    assert found.reason == "RuntimeError: no compiler here"
 
 
 def test_decoding_without_transformers(course, without_transformers):

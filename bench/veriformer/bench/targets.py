@@ -82,6 +82,13 @@ def from_peer(peer: torch.nn.Module) -> Any:
     return ours(peer)
 
 
+def compiled_decoder(model: Any) -> Any:
+    """Our model, reading single tokens by one compiled graph."""
+    from veriformer.impl.generation.compiled import CompiledDecoder
+
+    return CompiledDecoder(model)
+
+
 def generate(model: Any, ids: torch.Tensor, new: int) -> torch.Tensor:
     """Continue greedily with our static cache: `[B, n + new]`."""
     from veriformer.impl.generation.generate import generate as ours

@@ -17,6 +17,7 @@ from veriformer.bench.peers.race import OURS
 from veriformer.bench.peers.sizes import Sizes
 
 FLOOR = "one reading of the weights"
+EAGER = "ours, eager"
 _PROMPT, _NEW = 16, 64
 GENERATE = "transformers generate"
 
@@ -27,11 +28,16 @@ class Decoding:
 
     peer: Any
     model: Any
+    compiled: Any
     prompt: torch.Tensor
     new: int
 
     def ours(self) -> torch.Tensor:
-        """Greedy, with our static cache."""
+        """Greedy, with our static cache, each token by one compiled graph."""
+        return targets.generate(self.compiled, self.prompt, self.new)
+
+    def eager(self) -> torch.Tensor:
+        """Greedy, with our static cache, operation by operation."""
         return targets.generate(self.model, self.prompt, self.new)
 
     def theirs(self) -> torch.Tensor:
@@ -46,25 +52,33 @@ def decoding(sizes: Sizes) -> Decoding:
     """A model of transformers and ours with its weights. Raises MissingError."""
     peer = hugging_face.gpt2(sizes).eval()
     prompt = torch.randint(sizes.vocabulary, (sizes.batch, _PROMPT))
-    return Decoding(peer, targets.from_peer(peer), prompt, _NEW)
+    model = targets.from_peer(peer)
+    return Decoding(peer, model, targets.compiled_decoder(model), prompt, _NEW)
 
 
 def cached(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
-    """Ours beside `generate`, if both write the same; and its time per token beside the floor that memory sets."""
+    """Ours beside `generate` and beside itself uncompiled, if all write the same; and beside the floor of memory."""
     what = f"decoding with a cache, batch {sizes.batch}, vocabulary {sizes.vocabulary}"
     against = Question(case=name, what=what, theirs=GENERATE, quantity="tokens/s", goal=at_least(2.0))
+    uncompiled = Question(case=name, what=what, theirs=EAGER, quantity="tokens/s")
     floor = Question(case=name, what=what, theirs=FLOOR, quantity="ms per token")
     try:
         both = decoding(sizes)
+        course.tell(f"{what}: compiling")
+        same = all(torch.equal(ours(), both.theirs()) for ours in (both.ours, both.eager))
     except hugging_face.MissingError as error:
         yield against.unanswered(error)
         return
-    if not torch.equal(both.ours(), both.theirs()):
-        yield against.unanswered("the two sides write different tokens from the same weights: nothing to compare")
+    except Exception as error:  # whatever a compiler raises on a machine where it finds no tools
+        yield against.unanswered(f"{type(error).__name__}: {error}")
         return
-    sides = {OURS: both.ours, GENERATE: both.theirs, FLOOR: reading(sizes.weight_bytes)}
+    if not same:
+        yield against.unanswered("the sides write different tokens from the same weights: nothing to compare")
+        return
+    sides = {OURS: both.ours, EAGER: both.eager, GENERATE: both.theirs, FLOOR: reading(sizes.weight_bytes)}
     times, conditions = course.race(what, sides)
-    tokens = {side: sizes.batch * both.new / times.of(side) for side in (OURS, GENERATE)}
-    yield against.timed(times.speed(GENERATE), tokens, conditions)
+    tokens = {side: sizes.batch * both.new / times.of(side) for side in (OURS, EAGER, GENERATE)}
+    for question, side in ((against, GENERATE), (uncompiled, EAGER)):
+        yield question.timed(times.speed(side), {k: tokens[k] for k in (OURS, side)}, conditions)
     each = {OURS: 1e3 * times.of(OURS) / both.new, FLOOR: 1e3 * times.of(FLOOR)}
     yield floor.timed(times.time(FLOOR, factor=both.new), each, conditions)

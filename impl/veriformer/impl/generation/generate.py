@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
+from veriformer.impl.generation.compiled import CompiledDecoder
 from veriformer.impl.generation.sampling import GREEDY, Sampling
 from veriformer.impl.models.decoder import Decoder
 from veriformer.impl.models.memory import Memory
@@ -13,7 +14,7 @@ from veriformer.impl.models.memory import Memory
 
 @torch.inference_mode()
 def generate(
-    model: Decoder,
+    model: Decoder | CompiledDecoder,
     ids: Tensor,
     attention_mask: Tensor | None = None,
     *,
@@ -29,6 +30,7 @@ def generate(
     Prompts of different lengths are padded on the left (see `left_padded`) and come with their `attention_mask`. Rows
     that reached `eos` are filled with it; generation ends when all have. `chunk` bounds how many prompt tokens one call
     reads, and with it the memory for scores. The cache is taken at once, for the whole text; nothing is reallocated.
+    A `CompiledDecoder` writes the same in half the time.
     Raises `ValueError` or `TypeError` for what does not fit, such as a mask that ends in padding.
     """
     new = checks.integer("max_new_tokens", max_new_tokens, minimum=0)
@@ -51,17 +53,19 @@ def generate(
     return text
 
 
-def prefill(model: Decoder, ids: Tensor, real: Tensor | None, memory: Memory, chunk: int | None = None) -> Tensor:
+def prefill(
+    model: Decoder | CompiledDecoder, ids: Tensor, real: Tensor | None, memory: Memory, chunk: int | None = None
+) -> Tensor:
     """Read `ids [B, n]` into the memory, and return the logits after the last of them, `[B, V]`.
 
-    `real` is the mask of the whole text, or None; only the last position meets the head.
+    `real` is the mask of the whole text, or None.
     """
     n = ids.shape[1]
     size = n if chunk is None else checks.integer("chunk", chunk, minimum=1)
     for piece in torch.split(ids, size, 1):
         seen = None if real is None else real[:, : memory.length + piece.shape[1]]
-        h = model.hidden(piece, seen, memory)
-    return model.head(h[:, -1], model.embedding.tokens.weight)  # type: ignore[no-any-return]
+        logits = model.read(piece, seen, memory)
+    return logits
 
 
 def left_padded(texts: Sequence[Sequence[int]], padding: int = 0) -> tuple[Tensor, Tensor]:

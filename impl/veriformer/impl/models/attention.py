@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -75,6 +76,8 @@ def split_heads(x: Tensor, d_k: int) -> Tensor:
 def attend(q: Tensor, k: Tensor, v: Tensor, sight: Sight, config: ModelConfig, training: bool) -> Tensor:
     """Return the output of attention `[B, H, n_q, d_k]`, by PyTorch's kernels wherever they know how."""
     p = config.attention_dropout if training else 0.0
+    if torch.compiler.is_compiling() and q.shape[2] == 1 and q.is_cpu and not torch.is_grad_enabled():
+        return _one_query(q, k, v, sight.mask, config)
     if config.softcap is not None:
         return _capped(q, k, v, sight, config, p)
     scale, mask = config.attention_scale, sight.mask
@@ -93,6 +96,23 @@ def attend(q: Tensor, k: Tensor, v: Tensor, sight: Sight, config: ModelConfig, t
         mask = mask if mask.shape[1] == 1 else mask.view(-1, G, H // G, mask.shape[-1])
     o = F.scaled_dot_product_attention(q.view(B, G, H // G, d_k), k, v, attn_mask=mask, dropout_p=p, scale=scale)
     return o.view(B, H, 1, -1)
+
+
+def _one_query(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, config: ModelConfig) -> Tensor:
+    """The formula for a single query, as sums for the compiler to write out: one loop over the keys of each head.
+
+    A kernel for tiles of queries calls a library for every head instead, which takes longer than the numbers do.
+    """
+    B, H, _, d_k = q.shape
+    G = k.shape[1]
+    scale = d_k**-0.5 if config.attention_scale is None else config.attention_scale
+    z = (q.view(B, G, H // G, 1, d_k) * scale * k[:, :, None]).sum(-1)  # [B, G, H / G, n_k]
+    if config.softcap is not None:
+        z = config.softcap * (z / config.softcap).tanh()
+    if mask is not None:
+        mask = mask.view(mask.shape[0], *((G, H // G) if mask.shape[1] == H else (1, 1)), -1)
+        z = z.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else z + mask
+    return (z.softmax(-1)[..., None] * v[:, :, None]).sum(-2).view(B, H, 1, -1)
 
 
 def _capped(q: Tensor, k: Tensor, v: Tensor, sight: Sight, config: ModelConfig, p: float) -> Tensor:

@@ -45,6 +45,11 @@ class Decoder(nn.Module):
         h = self.hidden(ids, attention_mask, memory, documents=documents)
         return Output(self.head(h, self.embedding.tokens.weight), memory)
 
+    def read(self, ids: Tensor, attention_mask: Tensor | None = None, memory: Memory | None = None) -> Tensor:
+        """Return the logits `[B, V]` of the token after the last of `ids [B, n]`: only that position meets the head."""
+        h = self.hidden(ids, attention_mask, memory)
+        return self.head(h[:, -1], self.embedding.tokens.weight)  # type: ignore[no-any-return]
+
     def hidden(
         self,
         ids: Tensor,

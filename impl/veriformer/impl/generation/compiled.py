@@ -1,0 +1,72 @@
+"""Decoding by one compiled graph per token."""
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.impl.models.decoder import Decoder
+from veriformer.impl.models.linear import Linear
+from veriformer.impl.models.memory import Memory
+
+Read = Callable[[Tensor, Tensor | None, Memory], Tensor]
+
+
+class CompiledDecoder:
+    """A decoder that reads single tokens by one compiled graph, for `generate`; prompts are read as they come.
+
+    One graph serves the first length and one all others, but for a full cache and a window in motion. They are made
+    when first needed, which takes seconds, and again for another batch or another length of the cache. For a batch of
+    one text the matrices of the layers are held a second time, each column in one piece (see `products.sums`), as they
+    are at that moment: load or train the weights before, and wrap the model again after.
+    """
+
+    def __init__(self, model: Decoder) -> None:
+        self.model = model
+
+    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+        """Make empty caches, as the model does."""
+        return self.model.memory(batch, max_length, quantization=quantization)
+
+    def read(self, ids: Tensor, attention_mask: Tensor | None, memory: Memory) -> Tensor:
+        """Return the logits `[B, V]` of the token after `ids [B, n]`; see `Decoder.read`."""
+        B, n = ids.shape
+        if n > 1 or memory.length == 0:
+            return self.model.read(ids, attention_mask, memory)
+        return (self._read_row if B == 1 else self._read_rows)(ids, attention_mask, memory)
+
+    @cached_property
+    def _read_row(self) -> Read:
+        return _compiled(_in_columns(self.model).read)
+
+    @cached_property
+    def _read_rows(self) -> Read:
+        return _compiled(self.model.read)
+
+
+def _compiled(read: Read) -> Read:
+    """Compile a method of a model, which is taken as it is: nothing of it but its weights may change.
+
+    To look at all its thousand facts at every call would take longer than to add its numbers. And what is made of more
+    than two others, as a norm or a softmax is, is computed once, not once more for every column that reads it.
+    """
+    options: dict[str, Any] = {"guard_filter_fn": _not_of_the_model, "realize_acc_reads_threshold": 2}
+    return torch.compile(read, fullgraph=True, options=options)
+
+
+def _not_of_the_model(guards: Sequence[Any]) -> list[bool]:
+    return [not guard.name.startswith("self.") for guard in guards]
+
+
+def _in_columns(model: Decoder) -> Decoder:
+    """Copy the matrices of the layers into column-major order; share the rest."""
+    matrices = {id(m.weight) for m in model.modules() if isinstance(m, Linear)}
+    shared: dict[int, Any] = {id(p): p for p in (*model.parameters(), *model.buffers()) if id(p) not in matrices}
+    twin = copy.deepcopy(model, shared)
+    for m in twin.modules():
+        if isinstance(m, Linear):
+            m.weight.data = m.weight.data.mT.contiguous().mT
+    return twin
