@@ -49,8 +49,8 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Every room's own tests, in parallel; with Triton for its kernels, and transformers to compare models with."""
-    install(session, "imports", "lint", project=".[gpu,interop]")
+    """Every room's own tests, in parallel; with Triton, transformers to compare with, and data sets to train on."""
+    install(session, "imports", "lint", project=".[gpu,interop,text]")
     session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs)
 
 

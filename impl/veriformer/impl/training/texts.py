@@ -3,6 +3,8 @@
 import random
 from pathlib import Path
 
+from veriformer.impl import checks
+
 NAMES = ["Ada", "Bela", "Carl", "Dora", "Emil", "Fanny", "Gustav", "Hanna"]
 THINGS = ["apple", "boat", "candle", "drum", "egg", "feather", "glass", "hat"]
 PLACES = ["in the garden", "at the harbour", "under the bridge", "on the hill", "behind the mill"]
@@ -30,13 +32,26 @@ def _many(number: int, thing: str) -> str:
 
 
 def text_of(file: Path | None, dataset: str | None) -> str:
-    """Return the text of a file, or of the column `text` of a data set (`name`, `name:config`), or one made here.
-
-    Data sets need the `datasets` library, and the network.
-    """
+    """Return the text of a file, or of a data set of Hugging Face, or one made here."""
     if dataset is not None:
-        from datasets import load_dataset  # an extra, and only for this
-
-        name, _, config = dataset.partition(":")
-        return "\n".join(load_dataset(name, config or None, split="train")["text"])
+        return _text_of_dataset(dataset)
     return made_text() if file is None else file.read_text(encoding="utf-8")
+
+
+def _text_of_dataset(dataset: str) -> str:
+    """Return the column `text` of the training part of a data set: `name`, `name:config`, or a folder of files.
+
+    Raises `ValueError` without the library `datasets`, for what it cannot find, and where there is no such column.
+    """
+    try:
+        from datasets import load_dataset  # an extra, and only for this
+    except ImportError:
+        checks.refuse("dataset", "the package datasets", "none", "install it with pip install 'veriformer[text]'")
+    name, _, config = dataset.partition(":")
+    try:
+        rows = load_dataset(name, config or None, split="train")
+    except OSError as error:
+        checks.refuse("dataset", "a data set that can be read", repr(dataset), f"see what hinders it: {error}")
+    if "text" not in rows.column_names:
+        checks.refuse("dataset", "a column named text", rows.column_names, "rename the one to read")
+    return "\n".join(rows["text"])
