@@ -77,7 +77,8 @@ class Reference:
 class Tally:
     """What the judgements of one row add up to.
 
-    squared_errors: by quantity, the mean squared error of the target and of the plain formula, one pair per example.
+    squared_errors: by quantity, the mean squared errors of the target and of the plain formula in units of the bound,
+    one pair per example.
     """
 
     examples: int = 0

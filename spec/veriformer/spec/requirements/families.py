@@ -164,8 +164,8 @@ def accuracy(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
         operation=operation,
         statement="The result is that of the formula.",
         float_form=(
-            "Over the whole row, the root mean square error of the result, and of each gradient, is at most a stated "
-            "multiple of that of the plain formula, whose every operation is rounded to the same dtype."
+            "Over the whole row, the root mean square error of the result, and of each gradient, both in units of the "
+            "bound, is at most a stated multiple of the plain formula's, whose every operation is rounded to the dtype."
         ),
         kind=Kind.NUMERICS,
         prerequisites=(f"{operation}.contract",),

@@ -1,4 +1,8 @@
-"""Accuracy in half precision, pooled over a row: a bound grants every rounding its worst, a mean does not."""
+"""Accuracy in half precision, pooled over a row: a bound grants every rounding its worst, a mean does not.
+
+Errors are counted in units of their bounds. In units of the values one example in which they cancel, and whose errors
+are as large by chance as they are, would decide for the whole row.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 
 from veriformer.verify import dtypes
 from veriformer.verify.checks.family import over
-from veriformer.verify.judge import Floats, Tally, Violation
+from veriformer.verify.judge import Floats, Reference, Tally, Violation
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import OPERATIONS
 from veriformer.verify.strategies import values
@@ -33,18 +37,20 @@ def _accuracy(operation: Operation, trial: Trial) -> None:
     lifted, g = operation.lift(trial, arguments, trial.plain), trial.plain.asarray(array(cotangent))
     plain = [formula(trial.plain, lifted)[0].value for formula in operation.formulas]
     backward = [vjp(trial.plain, lifted, g) for vjp in operation.vjps]
-    _note(trial, "result", array(outcome.result.value), references[0].exact, plain)
+    _note(trial, "result", array(outcome.result.value), references[0], plain)
     for name in names:
         found = [gradient[name].value for gradient in backward]
-        _note(trial, f"gradient of {name}", array(outcome.gradients[name]), gradients[name].exact, found)
+        _note(trial, f"gradient of {name}", array(outcome.gradients[name]), gradients[name], found)
 
 
-def _note(trial: Trial, quantity: str, observed: Floats, exact: Floats, plain: Sequence[Floats]) -> None:
-    """Keep the mean squared errors, in units of the value's size: of the target, and of the worst admitted form."""
-    scale = float(np.square(exact).mean())
-    if scale == 0:
+def _note(trial: Trial, quantity: str, observed: Floats, reference: Reference, plain: Sequence[Floats]) -> None:
+    """Keep the mean squared errors, in units of their bounds: of the target, and of the worst admitted form."""
+    exact, bound = reference.exact, reference.bound
+    bounded = np.isfinite(bound) & (bound > 0)
+    if not bounded.any():
         return
-    candidate, *forms = (float(np.square(x - exact).mean()) / scale for x in (observed, *plain))
+    errors = ((x - exact)[bounded] / bound[bounded] for x in (observed, *plain))
+    candidate, *forms = (float(np.square(error).mean()) for error in errors)
     trial.tally.squared_errors.setdefault(quantity, []).append((candidate, max(forms)))
     trial.effective.append(True)
 
@@ -57,7 +63,7 @@ def pooled(tally: Tally) -> None:
         tally.note(ratio / LIMIT)
         if not ratio <= LIMIT:
             raise Violation(
-                f"{quantity}: root mean square error {math.sqrt(candidate / len(pairs)):.3g} of the value's size over "
+                f"{quantity}: root mean square error {math.sqrt(candidate / len(pairs)):.3g} of the bound over "
                 f"{len(pairs)} examples, {ratio:.3g} times that of the plain formula (limit {LIMIT:g})"
             )
 
