@@ -178,19 +178,22 @@ def verify(
     "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
 )
 @click.option("--seed", default="slug", callback=_seed, metavar="N", help="Any word; 'random' draws one and prints it.")
-def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: str) -> None:
+@click.option(
+    "--shrink", is_flag=True, help="Seek a smallest counterexample of each killed mutant, and run its script."
+)
+def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: str, shrink: bool) -> None:
     """Measure the suite by what it catches.
 
     Runs every known bug as a mutant, every correct variant, and the sabotage adapters against the requirements of
-    their operations, and
-    prints who kills whom, after how many examples, who survives, and any false alarm.
+    their operations, and prints who kills whom, after how many examples, who survives, and any false alarm.
 
     SELECT is an identifier (GQA-01), a family (mutant, variant, sabotage), an operation or a glob; everything by
     default. 'generic' runs small edits of our own source instead, 'generic:layers.*' those of some modules.
 
     \b
     Exit status: 0 every mutant killed (of generic ones, or listed as a survivor with the reason), no variant
-    accused, every sabotage caught; 1 otherwise; 2 nothing matches SELECT; 3 the suite itself made an error.
+    accused, every sabotage caught, and every script that ran found its violation again; 1 otherwise;
+    2 nothing matches SELECT; 3 the suite itself made an error.
     """
     # These build every mutant, which verify needs none of.
     from veriformer.verify.engine.killing import EVERYONE, generic, kill_matrix
@@ -202,7 +205,7 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
     if not names:
         refuse(f"mutants: nothing matches {' '.join(select)!r}; there are {', '.join(members)}")
     with LiveMatrix(len(names), console()) as live:
-        matrix, interrupted = kill_matrix(names, jobs=jobs, seed=seed, tell=live.tell)
+        matrix, interrupted = kill_matrix(names, jobs=jobs, seed=seed, tell=live.tell, shrink=shrink)
     if json_file is not None:
         document = matrix.to_dict()
         matrices.validate(document)
@@ -213,7 +216,8 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
     complete = {f"{cell.family}:{cell.member}" for cell in matrix.cells} == set(names)
     if matrix.errors or not complete:
         raise SystemExit(3)
-    raise SystemExit(1 if matrix.survivors or matrix.unexplained or matrix.false_alarms or matrix.escapes else 0)
+    wrong = (matrix.survivors, matrix.unexplained, matrix.unreproduced, matrix.false_alarms, matrix.escapes)
+    raise SystemExit(1 if any(wrong) else 0)
 
 
 def _chosen(name: str, operations: Sequence[str], select: Sequence[str]) -> bool:

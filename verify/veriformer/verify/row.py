@@ -252,4 +252,5 @@ def _counterexample(row: Row, target: Target, violation: Violation, trial: Trial
         exact=violation.exact,
         bound=violation.bound,
         script=script(title, target.loader, trial.calls, lines),
+        scalars=_size(trial),
     )

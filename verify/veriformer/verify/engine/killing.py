@@ -13,10 +13,11 @@ import torch
 
 from veriformer.verify.engine.plugin import HearsInterruption
 from veriformer.verify.engine.run import run_pytest
-from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
+from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.generic import generic_mutants, named
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, Member, cells, family
+from veriformer.verify.mutants.smallest import with_smallest
 
 _CELLS = pytest.StashKey[list[Cell]]()
 _MEMBERS: tuple[Member, ...] = (*MUTANTS, *VARIANTS, *SABOTAGES)
@@ -43,9 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Collects:
-    def __init__(self, names: Sequence[str], seed: str) -> None:
+    def __init__(self, names: Sequence[str], seed: str, shrink: bool = False) -> None:
         self.names = names
         self.seed = seed
+        self.shrink = shrink
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One item per member."""
@@ -63,7 +65,9 @@ class _Worker(_Collects):
 
         def call(item: pytest.Item) -> None:
             member = EVERYONE.get(name) or named(name.partition(":")[2])
-            item.stash[_CELLS] = cells(member, MATRIX_PROFILE, self.seed)
+            found = cells(member, MATRIX_PROFILE, self.seed)
+            shrink = self.shrink and isinstance(member, Mutant)
+            item.stash[_CELLS] = with_smallest(found, self.seed) if shrink else found
 
         return call
 
@@ -92,13 +96,16 @@ class _Controller(_Collects, HearsInterruption):
 
 
 def kill_matrix(
-    names: Sequence[str], *, jobs: int, seed: str, tell: Callable[[str, list[Cell]], None]
+    names: Sequence[str], *, jobs: int, seed: str, tell: Callable[[str, list[Cell]], None], shrink: bool = False
 ) -> tuple[KillMatrix, bool]:
-    """Run members by name over worker processes. Returns the matrix and whether the run was interrupted."""
+    """Run members by name over worker processes. Returns the matrix and whether the run was interrupted.
+
+    shrink: seek the smallest counterexample of each killed mutant, and run its script.
+    """
     side = _Controller(names, seed, tell)
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         wanted = Path(folder) / "members.json"
-        wanted.write_text(json.dumps({"names": list(names), "seed": seed}))
+        wanted.write_text(json.dumps({"names": list(names), "seed": seed, "shrink": shrink}))
         options = ["-pxdist.plugin", f"-p{__name__}", f"--numprocesses={jobs}", f"--veriformer-members={wanted}"]
         run_pytest(options, side, Path(folder))
     found = [cell for name in names for cell in side.cells.get(name, [])]

@@ -15,7 +15,9 @@ from veriformer.verify.row import Row, run_row
 class Cell:
     """One requirement on one member.
 
-    killed: the requirement was violated. examples: how many were run, up to the one that killed.
+    killed: the requirement was violated. examples: how many were run, up to the one that killed. scalars: how many
+    numbers its smallest counterexample has, and script_status: what the script of that ended with in a process of its
+    own, where they were asked for (see `smallest`).
     """
 
     family: str
@@ -28,6 +30,8 @@ class Cell:
     killed: bool
     examples: int
     seconds: float
+    scalars: int | None = None
+    script_status: int | None = None
 
 
 def judged(name: str, target: Target | None, check: Check, dtype: str, profile: Profile, seed: str) -> Cell:

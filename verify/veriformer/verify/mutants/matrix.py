@@ -122,6 +122,16 @@ class KillMatrix:
         return [mutant for mutant in self.generic_survivors if mutant.identifier not in survivors()]
 
     @property
+    def counterexamples(self) -> list[Cell]:
+        """Where the smallest counterexample was sought, from the least to the most numbers."""
+        return sorted((cell for cell in self.cells if cell.scalars is not None), key=lambda cell: cell.scalars or 0)
+
+    @property
+    def unreproduced(self) -> list[Cell]:
+        """Those whose script, in a process of its own, did not find the violation again."""
+        return [cell for cell in self.counterexamples if cell.script_status != 1]
+
+    @property
     def false_alarms(self) -> list[Cell]:
         """Where a correct variant was accused."""
         return [cell for cell in self.cells if cell.family == "variant" and cell.killed]

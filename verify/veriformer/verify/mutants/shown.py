@@ -59,6 +59,7 @@ def show(matrix: KillMatrix, out: Console) -> None:
     for title, rows in (
         ("SURVIVORS", [f"{mutant.identifier}  {mutant.title}" for mutant in matrix.survivors]),
         ("GENERIC SURVIVORS", [_survivor(mutant) for mutant in matrix.generic_survivors]),
+        ("SCRIPTS THAT REPRODUCE NOTHING", [_place(cell) for cell in matrix.unreproduced]),
         ("FALSE ALARMS", [_place(cell) for cell in matrix.false_alarms]),
         ("ESCAPED SABOTAGE", [_place(cell) for cell in matrix.escapes]),
         ("HARNESS ERRORS", [_place(cell) for cell in matrix.errors]),
@@ -82,10 +83,18 @@ def sentence(matrix: KillMatrix) -> str:
             f"{len(matrix.unexplained)} survivors that nobody has looked at (seed {matrix.seed})"
         )
     return (
-        f"{summary['killed']} of {summary['mutants']} mutants killed{median}; "
+        f"{summary['killed']} of {summary['mutants']} mutants killed{median}{_sizes(matrix)}; "
         f"{summary['false_alarms']} false alarms over {summary['variants']} correct variants; "
         f"{summary['escapes']} escapes of {summary['sabotages']} sabotage adapters (seed {matrix.seed})"
     )
+
+
+def _sizes(matrix: KillMatrix) -> str:
+    sizes = [cell.scalars for cell in matrix.counterexamples]
+    if not sizes:
+        return ""
+    scripts = f"{len(sizes) - len(matrix.unreproduced)} of {len(sizes)} scripts reproduce them"
+    return f"; smallest counterexamples of {sizes[len(sizes) // 2]} numbers (median), at most {sizes[-1]}; {scripts}"
 
 
 def _kills(matrix: KillMatrix) -> Table:

@@ -1,0 +1,42 @@
+"""The smallest counterexample of a mutant is small, and its script finds the violation again."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from veriformer.verify.mutants import MUTANTS
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells
+from veriformer.verify.mutants.shown import sentence
+from veriformer.verify.mutants.smallest import with_smallest
+
+
+@pytest.fixture(scope="module")
+def found():
+    torch.set_num_threads(1)
+    mutant = next(m for m in MUTANTS if "temperature_scale" in m.operations)
+    return cells(mutant, MATRIX_PROFILE, "slug"), with_smallest(cells(mutant, MATRIX_PROFILE, "slug"), "slug")
+
+
+def test_one_killing_cell_gets_its_counterexample(found):
+    before, after = found
+    (small,) = (cell for cell in after if cell.scalars is not None)
+    assert small.killed
+    assert 1 <= small.scalars <= 12
+    assert small.script_status == 1
+    assert [replace(cell, seconds=0, scalars=None, script_status=None) for cell in after] == [
+        replace(cell, seconds=0) for cell in before
+    ]
+
+
+def test_a_script_that_finds_nothing_is_told(found):
+    matrix = KillMatrix(MATRIX_PROFILE, "slug", tuple(found[1]))
+    assert not matrix.unreproduced
+    assert f"of {matrix.counterexamples[0].scalars} numbers (median)" in sentence(matrix)
+    silent = KillMatrix(MATRIX_PROFILE, "slug", tuple(replace(cell, script_status=0) for cell in found[1]))
+    assert silent.unreproduced == silent.counterexamples != []
+    assert "0 of 1 scripts reproduce" in sentence(silent)
+
+
+def test_survivors_have_none():
+    assert with_smallest([], "slug") == []
