@@ -5,8 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from veriformer.verify.catalogue import checks
+from veriformer.verify.loading import load
 from veriformer.verify.mutants import MUTANTS
-from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells
+from veriformer.verify.mutants.cell import judged
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix
 from veriformer.verify.mutants.shown import sentence
 from veriformer.verify.mutants.smallest import with_smallest
 
@@ -15,7 +18,10 @@ from veriformer.verify.mutants.smallest import with_smallest
 def found():
     torch.set_num_threads(1)
     mutant = next(m for m in MUTANTS if "temperature_scale" in m.operations)
-    return cells(mutant, MATRIX_PROFILE, "slug"), with_smallest(cells(mutant, MATRIX_PROFILE, "slug"), "slug")
+    name = f"mutant:{mutant.identifier}"
+    few = [c for c in checks() if c.requirement.slug in ("temperature_scale.contract", "temperature_scale.simplex")]
+    before = [judged(name, load(name), check, "fp64", MATRIX_PROFILE, "slug") for check in few]
+    return before, with_smallest(before, "slug")
 
 
 def test_one_killing_cell_gets_its_counterexample(found):
