@@ -20,7 +20,7 @@ def found():
     mutant = next(m for m in MUTANTS if "temperature_scale" in m.operations)
     name = f"mutant:{mutant.identifier}"
     few = [c for c in checks() if c.requirement.slug in ("temperature_scale.contract", "temperature_scale.simplex")]
-    before = [judged(name, load(name), check, "fp64", MATRIX_PROFILE, "slug") for check in few]
+    before = [judged(name, load(name), check, mutant.dtypes[0], MATRIX_PROFILE, "slug") for check in few]
     return before, with_smallest(before, "slug")
 
 
