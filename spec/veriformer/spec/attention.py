@@ -59,15 +59,15 @@ def attention_vjp(
     """(dq, dk, dv, dbias) from the cotangent g [B, H, n_q, d_v]; dbias has the shape of bias, or is None.
 
     dV = P_dᵀ g; dP = dropout(g Vᵀ); dS = P ⊙ (dP − Σ P ⊙ dP); dbias = dS summed over what was broadcast;
-    dS' = dS ⊙ (1 − tanh²); dQ = scale · dS' K; dK = scale · dS'ᵀ Q; a group's gradient sums over its heads.
+    dS' = scale · dS ⊙ (1 − tanh²); dQ = dS' K; dK = dS'ᵀ Q; a group's gradient sums over its heads.
     """
     see = visible(q.shape[-2], k.shape[-2], mask=mask, is_causal=is_causal, window=window, alignment=alignment)
     t = _forward(xp, q, k, v, bias, see, scale, softcap, keep, dropout_p)
     dp = _drop(xp, xp.matmul(g, xp.swapaxes(t.v, -1, -2)), keep, dropout_p)
     ds = t.p * (dp - xp.sum(t.p * dp, axis=-1, keepdims=True))
-    d_raw = ds if t.tanh is None else ds * (1 - t.tanh * t.tanh)
-    dq = _scaled(xp, xp.matmul(d_raw, t.k), q, scale)
-    dk = _scaled(xp, xp.matmul(xp.swapaxes(d_raw, -1, -2), t.q), q, scale)
+    d_scaled = ds if t.tanh is None else ds * (1 - t.tanh * t.tanh)
+    d_raw = _scaled(xp, d_scaled, q, scale)  # before the products: of the two orders the one that may underflow more
+    dq, dk = xp.matmul(d_raw, t.k), xp.matmul(xp.swapaxes(d_raw, -1, -2), t.q)
     dv = xp.matmul(xp.swapaxes(t.p_dropped, -1, -2), g)
     return dq, _ungroup(xp, dk, k), _ungroup(xp, dv, v), None if bias is None else sum_to_shape(xp, ds, bias.shape)
 
