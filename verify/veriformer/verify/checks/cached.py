@@ -13,7 +13,7 @@ from veriformer.verify.checks.pairs import differ_only_where, exact, same
 from veriformer.verify.operations import CACHED_ATTENTION as CACHED
 from veriformer.verify.operations.caches import draw_call
 from veriformer.verify.strategies import choice, maybe, option, sizes, values
-from veriformer.verify.trial import Trial
+from veriformer.verify.trial import Trial, array
 
 _KINDS = ("gaussian", "integers", "one-signed", "duplicates", "peaked")
 
@@ -85,9 +85,18 @@ def _causality(trial: Trial) -> None:
 
 
 def _int8(trial: Trial) -> None:
+    """Values over two decades: what a row is out by must go by its own size, which a window of 1 shows undiluted."""
     a = draw_call(trial, kinds=("gaussian", "integers", "one-signed", "sparse")) | {"quantization": "int8"}
-    a |= trial.draw(option("window", None, None, 2))
+    a |= trial.draw(option("window", None, 1, 2, None))
+    rng = trial.draw(values()).rng
+    a["v_new"] = _of_many_sizes(trial, a["v_new"], rng)
+    a["past"] = [_of_many_sizes(trial, x, rng) if i % 2 else x for i, x in enumerate(a["past"])]
     trial.judge(trial.call(a).result, exact(trial, CACHED, a), "result")
+
+
+def _of_many_sizes(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """Every row times a number of its own."""
+    return trial.tensor(array(x) * 10.0 ** rng.uniform(-1.0, 1.0, (*x.shape[:3], 1)))
 
 
 CHECKS = (

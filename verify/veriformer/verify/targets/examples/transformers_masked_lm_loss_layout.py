@@ -1,0 +1,12 @@
+"""masked_lm_loss.layout on transformers: logits whose rows do not follow one another are refused."""
+
+import torch
+
+from veriformer.verify import load
+
+target = load("transformers").implementation
+
+logits = torch.zeros(2, 3, 4).transpose(0, 1)
+r = target.masked_lm_loss(logits, torch.zeros(3, 2, dtype=torch.int64))  # type: ignore[attr-defined]
+print("observed", float(r), "exact", "log 4")
+raise SystemExit(0)
