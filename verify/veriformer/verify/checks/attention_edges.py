@@ -97,10 +97,13 @@ def _hidden_poison(trial: Trial) -> None:
     """NaN and infinities in keys and values that a query cannot see reach neither its result nor its gradient."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
     n_k = max(n_k, 2)
+    tiles = trial.draw(choice(False, False, False, True))  # some of which hide nothing
+    if tiles:
+        b, h, groups, n_q, n_k = 1, 1, 1, 130, 130
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
     clean: dict[str, Any] = draw_tensors(trial, shape, _KINDS)
     rng = trial.draw(values()).rng
-    clean |= _hiding(trial, shape, rng)
+    clean |= {"is_causal": True} if tiles else _hiding(trial, shape, rng)
     repeats = h // groups
     seen = sees(trial, shape, clean)
     by_group = seen.reshape(b, groups, repeats, n_q, n_k)

@@ -169,7 +169,8 @@ LENGTHS = (65, 130, 128, 200, 257, 300)
 
 def _long(trial: Trial) -> None:
     n_q, n_k = trial.draw(choice(*LENGTHS)), trial.draw(choice(*LENGTHS))
-    shape = (2, 2, trial.draw(sizes(1, 2)), n_q, n_k, trial.draw(choice(3, 2, 5, 64, 40)), trial.draw(sizes(1, 3)))
+    b, groups, repeats = (trial.draw(sizes(1, 2)) for _ in range(3))
+    shape = (b, groups * repeats, groups, n_q, n_k, trial.draw(choice(3, 2, 5, 64, 40)), trial.draw(sizes(1, 3)))
     tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
     peaked = trial.draw(choice(1.0, 4.0))
     options = draw_options(trial, shape, ("gaussian", "sparse"))
@@ -206,6 +207,6 @@ _BODIES: dict[str, Any] = {
 CHECKS = (
     *(check(f"attention.{name}", body) for name, body in _BODIES.items()),
     check("attention.alignment", _alignment, convention="causal.alignment"),
-    check("attention.long", _long, effort=0.2, dtypes=("fp64", "fp32")),
-    check("attention.long_windows", _long_windows, effort=0.2, dtypes=("fp64", "fp32", "fp16")),
+    check("attention.long", _long, effort=0.4, dtypes=("fp64", "fp32")),
+    check("attention.long_windows", _long_windows, effort=0.3, dtypes=("fp64", "fp32", "fp16")),
 )
