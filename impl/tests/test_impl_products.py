@@ -30,6 +30,12 @@ def test_affine_forward_and_backward(rows, turned, biased):
         judge(have, want, after_rounding(want, gamma(20, U) * scale, torch.float32))
 
 
+def test_a_bias_of_any_stride():
+    x, W, b = random(3, 4).float(), random(4, 5).float(), random(5).float()
+    apart = torch.stack([b, b * torch.nan], -1)[:, 0]
+    assert torch.equal(affine(x, W, apart), affine(x, W, b))
+
+
 def test_the_fast_path_is_for_float32_on_a_cpu():
     x, W = torch.ones(2, 3), torch.ones(3, 4)
     assert fast(x, W) == torch.backends.mkldnn.is_available()

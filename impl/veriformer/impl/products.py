@@ -57,6 +57,7 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _onednn(a: Tensor, b: Tensor, bias: Tensor | None) -> Tensor:
+    bias = None if bias is None else bias.contiguous()  # of a bias, the library reads no strides
     result: Tensor = torch.ops.mkldnn._linear_pointwise.default(a, b.mT, bias, "none", [], "")
     return result
 

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from veriformer.impl import checks
+from veriformer.impl.layers.groups import grouped_affine
 from veriformer.impl.precision import widen, with_range
 from veriformer.impl.shapes import fit
 
@@ -18,8 +19,8 @@ def mixture_of_experts(
       p = \mathrm{softmax}(s_T), \quad s = x R$$
 
     where $T$ holds the `top_k` highest scores, ties to the lower expert; the gates are normalised over $T$. Every token
-    is served: there is no capacity. Scores are formed in float32 for halves, since the choice hangs on them; each
-    expert works on its own tokens only. Through the choice itself there is no gradient.
+    is served: there is no capacity. Scores are formed in float32 for halves, since the choice hangs on them; tokens are
+    sorted by expert, and each expert works on its own only. Through the choice itself there is no gradient.
 
     Shapes: `x [..., d]`, `router [d, E]`, `w1 [E, d, h]`, `b1 [E, h]`, `w2 [E, h, o]`, `b2 [E, o]` → `[..., o]`.
     Dtypes: float64, float32, bfloat16, float16, all the same. Raises `ValueError` for shapes that do not match and
@@ -33,12 +34,13 @@ def mixture_of_experts(
     rows = x.reshape(-1, sizes["d"])  # [N, d]
     scores, chosen = _best(widen(rows) @ widen(router), k)  # [N, k]
     gates = torch.softmax(scores, -1)
-    experts = zip(*(with_range(w).unbind(0) for w in (w1, b1, w2, b2)), strict=True)
-    y = gates.new_zeros(rows.shape[0], sizes["o"])
-    for e, weights in enumerate(experts):
-        token, place = (chosen == e).nonzero(as_tuple=True)
-        answer = _expert(with_range(rows)[token], *weights)
-        y = y.index_add(0, token, gates[token, place, None] * answer)
+    expert, order = chosen.flatten().sort(stable=True)  # [N k], which expert asks which token next
+    counts = expert.new_zeros(sizes["E"]).index_add(0, expert, torch.ones_like(expert))
+    asked = with_range(rows).index_select(0, order // k)  # [N k, d]
+    w1, b1, w2, b2 = (with_range(w) for w in (w1, b1, w2, b2))
+    answers = grouped_affine(F.gelu(grouped_affine(asked, w1, b1, counts)), w2, b2, counts)  # [N k, o]
+    back = torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=x.device))
+    y = (gates[:, :, None] * answers.index_select(0, back).view(*chosen.shape, sizes["o"])).sum(1)
     return y.to(x.dtype).reshape(*x.shape[:-1], sizes["o"])
 
 
@@ -46,7 +48,3 @@ def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k highest scores of each row and their experts; a stable sort leaves ties to the lower expert."""
     values, order = scores.sort(dim=-1, descending=True, stable=True)
     return values[:, :k], order[:, :k]
-
-
-def _expert(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    return F.gelu(x @ w1 + b1) @ w2 + b2

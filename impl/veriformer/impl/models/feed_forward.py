@@ -44,10 +44,7 @@ class FeedForward(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Each token visits the `experts_per_token` experts that its router scores highest, gates softmaxed over those.
-
-    How many tokens an expert gets depends on the data: compiled, the graph breaks there, and only there.
-    """
+    """Each token visits the `experts_per_token` experts that its router scores highest, gates softmaxed over those."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
