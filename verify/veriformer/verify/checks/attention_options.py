@@ -169,8 +169,8 @@ LENGTHS = (65, 130, 128, 200, 257, 300)
 
 def _long(trial: Trial) -> None:
     n_q, n_k = trial.draw(choice(*LENGTHS)), trial.draw(choice(*LENGTHS))
-    b, groups, repeats = (trial.draw(sizes(1, 2)) for _ in range(3))
-    shape = (b, groups * repeats, groups, n_q, n_k, trial.draw(choice(3, 2, 5, 64, 40)), trial.draw(sizes(1, 3)))
+    b, h, groups = trial.draw(choice((1, 2, 1), (2, 1, 1), (1, 2, 2), (1, 1, 1)))
+    shape = (b, h, groups, n_q, n_k, trial.draw(choice(3, 2, 5, 64, 40)), trial.draw(sizes(1, 3)))
     tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
     peaked = trial.draw(choice(1.0, 4.0))
     options = draw_options(trial, shape, ("gaussian", "sparse"))
