@@ -243,3 +243,38 @@ def test_the_formula_computes_what_the_kernels_cannot_express(what):
     got, want = (BACKENDS[name](q, k, v, is_causal=True) for name in ("triton", "reference"))
     assert (got.shape, got.dtype, got.device) == (want.shape, want.dtype, want.device)
     assert what == "meta" or torch.equal(got, want)
+
+
+TOGETHER = {"is_causal": True, "window": 4, "softcap": 1.5, "dropout_p": 0.3, "training": True}
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by the compiler
+@pytest.mark.parametrize("options", [{}, TOGETHER], ids=["plain", "together"])
+def test_a_compiler_sees_one_graph(options):
+    torch.compiler.reset()
+    *tensors, g = (moved(x) for x in small(5, 7))
+    leaves = [x.requires_grad_() for x in (*tensors, torch.randn(2, 5, 7, device=DEVICE))]
+
+    def function(q, k, v, bias):
+        return by_16(q, k, v, bias=bias, **options)
+
+    results = []
+    for run in (function, torch.compile(function, fullgraph=True, backend="aot_eager", dynamic=False)):
+        torch.manual_seed(0)
+        o = run(*leaves)
+        results.append((o, *torch.autograd.grad(o, leaves, g)))
+    assert all(x.any() for x in results[0])
+    assert all(torch.equal(eager, compiled) for eager, compiled in zip(*results, strict=True))
+
+
+@pytest.mark.parametrize("wanted", [(True, True, True), (False, True, False)], ids=["all", "of keys"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_passes_tell_a_compiler_what_they_return(wanted, dtype):
+    from veriformer.impl.attention_backends.flash.differentiable import _closed_backward, _closed_forward
+
+    q, k, v, g = (moved(x).to(dtype) for x in small(5, 7))
+    inputs, settings = (q, k, v, torch.zeros(1, 2, 5, 7, device=DEVICE), None, None), (True, 4, 0.5, None, 0.0, 16)
+    look = ("test_schema", "test_faketensor")
+    torch.library.opcheck(_closed_forward, (*inputs, *settings), test_utils=look)
+    results = _closed_forward(*inputs, *settings)
+    torch.library.opcheck(_closed_backward, (*inputs, *results, g, *wanted, *settings), test_utils=look)

@@ -1,4 +1,4 @@
-"""FlashAttention as a differentiable function: which kernels run, on what, and in which order."""
+"""FlashAttention by its kernels: which of them run, on what, and with which arguments."""
 
 import math
 from contextlib import AbstractContextManager, nullcontext
@@ -9,15 +9,12 @@ import numpy as np
 import torch
 import triton
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.dropout import survivor_scale
 from veriformer.impl.attention_backends.flash.backward import key_gradients, query_gradients, row_products
 from veriformer.impl.attention_backends.flash.bias import bias_gradients
 from veriformer.impl.attention_backends.flash.forward import forward
-from veriformer.impl.attention_backends.flash.launch import Blocks, Launch, launch, padded
-from veriformer.impl.derivatives import apply
+from veriformer.impl.attention_backends.flash.launch import Blocks, Launch, padded
 
 INTERPRETED = not isinstance(forward, triton.JITFunction)
 _LOG2_E = math.log2(math.e)
@@ -33,57 +30,6 @@ class Plan:
     softcap: float | None
     dropout_p: float
     launch: Launch
-
-    @classmethod
-    def of(cls, call: Call, chosen: Launch | None) -> "Plan":
-        """Take over what the call says."""
-        width = max(call.q.shape[3], call.v.shape[3])
-        fit = chosen or launch(width, call.q.dtype, INTERPRETED)
-        return cls(call.is_causal, call.window, call.scale, call.softcap, call.dropout_p, fit)
-
-
-@torch.compiler.disable
-def flash(call: Call, chosen: Launch | None = None) -> Tensor:
-    """Run the kernels on a call that they can express; a compiler leaves them alone, and breaks its graph for them."""
-    seed = _seed(call) if call.dropout_p > 0 else None
-    mask = None if call.mask is None else call.mask.view(torch.uint8)
-    q, k, v = (_within_reach(x) for x in (call.q, call.k, call.v))
-    return apply(_Flash, q, k, v, call.bias, mask, seed, Plan.of(call, chosen))
-
-
-def _within_reach(x: Tensor) -> Tensor:
-    """Return `x`, copied if its strides are so large that offsets within a tile of 256 would leave 32 bits."""
-    return x if max(x.stride()[2:]) * 256 < 2**31 else x.contiguous()
-
-
-def _seed(call: Call) -> Tensor:
-    """Draw the seed of the masks where the tensors are, so that nothing waits for it."""
-    bounds = torch.iinfo(torch.int64)
-    return torch.randint(bounds.min, bounds.max, (1,), generator=call.generator, device=call.q.device)
-
-
-class _Flash(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, seed: Tensor | None,
-        plan: Plan,
-    ) -> Tensor:  # fmt: skip
-        kernels = Kernels(plan, q, k, v, bias, mask, seed)
-        o, lse = kernels.forward()
-        ctx.plan = plan
-        ctx.save_for_backward(q, k, v, bias, mask, seed, o, lse)
-        return o.to(q.dtype)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, bias, mask, seed, o, lse = ctx.saved_tensors
-        kernels, g = Kernels(ctx.plan, q, k, v, bias, mask, seed), _within_reach(g)
-        D = kernels.row_products(o, g)
-        dq = kernels.query_gradients(g, lse, D) if ctx.needs_input_grad[0] else None
-        dk, dv = kernels.key_gradients(g, lse, D) if any(ctx.needs_input_grad[1:3]) else (None, None)
-        dbias = kernels.bias_gradients(g, lse, D) if ctx.needs_input_grad[3] else None
-        return dq, dk, dv, dbias, None, None, None
 
 
 class Kernels:

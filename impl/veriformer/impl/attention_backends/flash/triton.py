@@ -6,12 +6,12 @@ from veriformer.impl import checks
 from veriformer.impl.attention_backends.arguments import Attention, backend
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.flash.availability import launchable, require
-from veriformer.impl.attention_backends.flash.launch import MAX_WIDTH, Launch
+from veriformer.impl.attention_backends.flash.launch import MAX_WIDTH
 from veriformer.impl.attention_backends.reference import dense
 from veriformer.impl.precision import accumulation_dtype
 
 
-def fused(call: Call, chosen: Launch | None = None) -> Tensor:
+def fused(call: Call, side: int | None = None) -> Tensor:
     r"""`triton`: FlashAttention (Dao et al., 2022, 2023) in Triton kernels, with O(n) extra memory.
 
     They express every option, in float32, bfloat16 and float16, for heads of a width up to 256; the formula of
@@ -28,9 +28,9 @@ def fused(call: Call, chosen: Launch | None = None) -> Tensor:
         require()
         return dense(call)
     require(call.q.device)
-    from veriformer.impl.attention_backends.flash.function import flash
+    from veriformer.impl.attention_backends.flash.differentiable import flash
 
-    o: Tensor = flash(call, chosen)
+    o: Tensor = flash(call, side)
     return o
 
 
@@ -43,7 +43,7 @@ def attention_in_tiles(side: int) -> Attention:
         checks.refuse("side", "a power of two", side, "pass 16, 32, 64 or 128")
 
     def compute(call: Call) -> Tensor:
-        return fused(call, Launch.square(side))
+        return fused(call, side)
 
     compute.__doc__, compute.__module__ = fused.__doc__, fused.__module__
     return backend(compute)
