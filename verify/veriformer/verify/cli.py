@@ -213,8 +213,10 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
     show(matrix, Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 200))
     if interrupted:
         raise SystemExit(INTERRUPTED)
-    complete = {f"{cell.family}:{cell.member}" for cell in matrix.cells} == set(names)
-    if matrix.errors or not complete:
+    missing = set(names) - {f"{cell.family}:{cell.member}" for cell in matrix.cells}
+    if missing:
+        click.echo(f"veriformer: the suite itself failed on {', '.join(sorted(missing))}", err=True)
+    if matrix.errors or missing:
         raise SystemExit(3)
     wrong = (matrix.survivors, matrix.unexplained, matrix.unreproduced, matrix.false_alarms, matrix.escapes)
     raise SystemExit(1 if any(wrong) else 0)

@@ -32,5 +32,6 @@ def _smallest(cell: Cell, seed: str) -> Cell:
     example = run_row(Row(check, cell.dtype), target, PROFILES["quick"], seed, {}).counterexample
     if example is None or example.script is None:
         return cell
-    ended = subprocess.run([sys.executable, "-c", example.script], capture_output=True, check=False)
+    # From the standard input, since a script may be longer than the system lets an argument be.
+    ended = subprocess.run([sys.executable, "-"], input=example.script, text=True, capture_output=True, check=False)
     return replace(cell, scalars=example.scalars, script_status=ended.returncode)
