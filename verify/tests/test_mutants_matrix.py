@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from veriformer.verify.catalogue import checks
+from veriformer.verify.cli import mutants
+from veriformer.verify.engine import killing
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells, family, kill_matrix, validate
@@ -88,3 +91,11 @@ def test_a_sabotage_adapter_fails_everything_it_claims(sabotage):
     found = cells(sabotage, MATRIX_PROFILE, "slug")
     assert len(found) > 20
     assert [cell.requirement for cell in found if not cell.killed] == []
+
+
+def test_a_member_on_which_the_suite_fails_is_named(monkeypatch):
+    nothing = KillMatrix(MATRIX_PROFILE, "slug", ())
+    monkeypatch.setattr(killing, "kill_matrix", lambda *_, **__: (nothing, False))
+    told = CliRunner().invoke(mutants, [MUTANTS[0].identifier])
+    assert told.exit_code == 3
+    assert f"the suite itself failed on mutant:{MUTANTS[0].identifier}" in told.output
