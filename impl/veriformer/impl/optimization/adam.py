@@ -50,7 +50,7 @@ class Adam(ParameterwiseOptimizer):
 
     def decayed(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Return the gradients with λ θ added."""
-        if group["weight_decay"] == 0:
+        if not group["weight_decay"]:
             return grads
         return list(torch._foreach_add(grads, params, alpha=group["weight_decay"]))
 
@@ -70,7 +70,7 @@ class AdamW(Adam):
 
     def decayed(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Shrink the parameters in place, and return the gradients as they are."""
-        if group["weight_decay"] != 0:
+        if group["weight_decay"]:
             torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
         return grads
 

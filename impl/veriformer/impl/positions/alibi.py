@@ -41,5 +41,5 @@ def alibi_bias(num_heads: int, n_q: int, n_k: int) -> Tensor:
 def _slopes(heads: int) -> Tensor:
     below = 1 << (heads.bit_length() - 1)
     own = [8 * h / below for h in range(1, below + 1)]
-    between = [4 * h / below for h in range(1, 2 * below, 2)]
-    return torch.tensor([2.0**-e for e in (own + between)[:heads]], dtype=torch.float64, device="cpu")
+    between = [4 * h / below for h in range(1, 2 * (heads - below), 2)]
+    return torch.tensor([2.0**-e for e in own + between], dtype=torch.float64, device="cpu")

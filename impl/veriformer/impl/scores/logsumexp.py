@@ -23,7 +23,7 @@ def logsumexp(z: Tensor, dim: int = -1) -> Tensor:
     dim = checks.dimension("dim", dim, checks.tensor("z", z))
     x = widen(z)
     if x.shape[dim] == 0:
-        return (x.sum(dim) - torch.inf).to(z.dtype)
+        return z.sum(dim) - torch.inf
     m = x.detach().amax(dim, keepdim=True)
     m = m.masked_fill(m.isinf(), 0)  # ∞ − ∞ is NaN; without a finite maximum nothing needs to be subtracted
     total = (x - m).exp().sum(dim)

@@ -66,7 +66,8 @@ def _mentioned(module: str) -> Mapping[str, frozenset[Name]]:
 
 def _makes(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        yield statement.name
+        if statement.name != "_":  # which names nothing: what a compiler is told of an operator
+            yield statement.name
     elif isinstance(statement, ast.Assign | ast.AnnAssign):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         yield from (target.id for target in targets if isinstance(target, ast.Name))
