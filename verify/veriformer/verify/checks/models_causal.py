@@ -65,11 +65,11 @@ def _stretch(e: Examination, influence: Answer, t: int) -> None:
 
 
 def _tail(answer: Answer, start: int) -> Answer:
-    return Answer(answer.outcome, answer.cells[start:], answer.squares[start:])
+    return Answer(answer.outcome, answer.cells[start:], lambda: answer.squares[start:])
 
 
 def _nothing(answer: Answer) -> Answer:
-    return Answer(answer.outcome, [np.zeros_like(x) for x in answer.cells], answer.squares)
+    return Answer(answer.outcome, [np.zeros_like(x) for x in answer.cells], lambda: answer.squares)
 
 
 def _cache_split(e: Examination) -> None:

@@ -114,7 +114,7 @@ def _half_loss(e: Examination) -> None:
     coarse = torch.finfo(dtypes.TORCH[e.trial.dtype_name]).eps
     wide = e.answer("losses", runs=HALF_RUNS, coarse=coarse, **given)
     outcome = e.ask("losses", dtype=dtypes.TORCH[e.trial.dtype_name], **given)
-    half = Answer(outcome, e.finite(outcome), wide.squares)
+    half = Answer(outcome, e.finite(outcome), lambda: wide.squares)
     bound = noise.factor(HALF_RUNS, len(half.cells)) * np.sqrt(2 * wide.squares)
     e.within(half, wide, bound, f"loss in {e.trial.dtype_name}")
 

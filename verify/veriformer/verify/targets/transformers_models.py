@@ -55,10 +55,12 @@ class Architecture:
         return SimpleNamespace(**{self.operation: self._factory(library)}, **claims, **names)
 
     def _factory(self, library: Any) -> Callable[[], Any]:
+        """The classes are looked up now, which imports much; not where a row is the first to need a model."""
+        config, model = getattr(library, self.config), getattr(library, self.model)
+
         def make() -> Any:
             logging.getLogger("transformers").setLevel(logging.ERROR)
-            config = getattr(library, self.config)(**self.sizes)
-            return getattr(library, self.model)(config)
+            return model(config(**self.sizes))
 
         return make
 
