@@ -41,7 +41,8 @@ UNIGRAM_SEGMENT = (
         "unigram_segment",
         "range",
         "The formula has a value for texts of any length.",
-        "For texts of hundreds of characters, whose probability no format holds, the total is the best.",
+        "For texts of hundreds of characters, whose probability no format holds, and pieces of dozens, the total is "
+        "the best.",
         "probabilities that underflow",
         kind=Kind.NUMERICS,
     ),

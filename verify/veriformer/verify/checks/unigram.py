@@ -66,7 +66,7 @@ def _vocabulary(trial: Trial) -> None:
     low, high = sorted(rng.integers(0, n + 1, 2).tolist())
     new = a["text"][low:high] or "zz"
     trial.assume(new not in a["log_probs"])
-    more = {**a, "log_probs": {**a["log_probs"], new: -float(rng.integers(1, 80)) / 8}}
+    more = {**a, "log_probs": {**a["log_probs"], new: -float(rng.integers(0, 80)) / 8}}
     after, said_after = _cut(trial, more)
     best = max(total(cut, more["log_probs"]) for cut in _cuts(more["text"]))
     trial.require(after >= before, f"a piece more, and the total falls to {after}", f"{said_after} >= {said_before}")
@@ -79,7 +79,9 @@ def _range(trial: Trial) -> None:
     n, size = trial.draw(choice(300, 150)), trial.draw(choice(7.5, 100.0, 2.25))
     table = {"a": -size, "b": -size, "ab": -2 * size + 0.5, "ba": -2 * size}
     text = ("ab" * n)[: int(rng_of(trial).integers(n, 2 * n))]
-    best = -size * len(text) + 0.5 * (len(text) // 2)
+    k = trial.draw(choice(20, 3, 9))
+    table["ab" * k] = (1 - 2 * size) * k
+    best = -size * len(text) + k * (len(text) // (2 * k)) + 0.5 * (len(text) % (2 * k) // 2)
     same(trial, *_cut(trial, {"text": text, "log_probs": table}), best, "the total of a long text")
 
 

@@ -22,7 +22,7 @@ _SIZES = ((3, 2), (2, 3), (3, 3), (2, 6), (4, 2), (2, 1), (3, 4), (2, 5), (4, 3)
 _WEIGHTS = ((1, 2, 3, 4, 5), (1, 1, 2, 9, 30), (0, 1, 2, 9), (0, 0, 1, 3, 8), (1, 2), (1,))
 
 
-def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 2.0, 1.5)) -> Arguments:
+def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 2.0, 1.5, -0.5)) -> Arguments:
     """A small model, its start and its options, with a beam of width 1 to 4."""
     size, depth = trial.draw(choice(*_SIZES))
     rng = np.random.default_rng(trial.draw(seeds()))

@@ -58,8 +58,8 @@ def confidences(rng: np.random.Generator, shape: tuple[int, ...], bins: int) -> 
 
 def draw_calibration(trial: Trial) -> Arguments:
     """Samples on any number of axes, bins of which some are empty, confidences of 0 and 1."""
-    bins = trial.draw(choice(None, 2, 1, 4, 8, 10, 3, 7))
-    lead, V = trial.draw(leading_shapes(2, 5)), trial.draw(choice(3, 2, 4, 1))
+    bins = trial.draw(choice(None, 2, None, 1, 4, None, 8, 10, 3, 7))
+    lead, V = trial.draw(leading_shapes(2, 7)), trial.draw(choice(3, 2, 4, 1))
     rng = np.random.default_rng(trial.draw(seeds()))
     probs, chosen = rows(rng, confidences(rng, lead or (1,), bins or 15), V)
     probs, chosen = (probs, chosen) if lead else (probs[0], chosen[0])

@@ -64,7 +64,7 @@ def draw_sinusoidal(trial: Trial) -> Arguments:
 def draw_bias(trial: Trial) -> Arguments:
     """Lengths from 0, either the longer."""
     return {
-        "num_heads": trial.draw(choice(*HEADS[:9])),
+        "num_heads": trial.draw(choice(3, 12, 1, 2, 20, 4, 5, 6, 8)),
         "n_q": trial.draw(choice(2, 3, 1, 4, 5, 0)),
         "n_k": trial.draw(choice(4, 3, 2, 5, 1, 6, 0)),
     }
