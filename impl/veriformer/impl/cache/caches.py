@@ -67,9 +67,9 @@ class Cache(ABC):
             if x.dtype != self._dtype:
                 checks.refuse(name, f"{self._dtype}, the dtype of the cache", x.dtype, "convert it", TypeError)
         checks.alike({"k_new": k_new, "v_new": v_new})
-        if self._length and self._keys.parts and k_new.device != self._keys.parts[0].device:
-            device = self._keys.parts[0].device
-            checks.refuse("k_new", f"device {device}, where the cache is", k_new.device, "move it, or reset the cache")
+        if self._length and k_new.device != self._keys.device:
+            expected = f"device {self._keys.device}, where the cache is"
+            checks.refuse("k_new", expected, k_new.device, "move it, or reset the cache")
         if self._max_length is not None and self._length + shape[2] > self._max_length:
             room = self._max_length - self._length
             advice = f"max_length={self._max_length} is reached: reset the cache"

@@ -17,6 +17,11 @@ class Rows:
         self.capacity = capacity
         self.parts: tuple[Tensor, ...] = ()
 
+    @property
+    def device(self) -> torch.device | None:
+        """Where the buffers are; None before there are any."""
+        return self.parts[0].device if self.parts else None
+
     def write(self, start: int, x: Tensor) -> None:
         """Store rows from this place on."""
         for buffer, part in self._encoded(x):
@@ -53,7 +58,7 @@ class Rows:
 
     def _encoded(self, x: Tensor) -> list[tuple[Tensor, Tensor]]:
         parts = self.codec.encode(x.detach())
-        if not self.parts or self.parts[0].device != x.device:
+        if self.device != x.device:
             self.parts = tuple(_room(part, self.capacity) for part in parts)
         return list(zip(self.parts, parts, strict=True))
 

@@ -76,8 +76,8 @@ def _scores(totals: Tensor, n: int, penalty: float) -> Tensor:
 
 
 def _attainable(totals: Tensor, n: int, last: int, penalty: float) -> float:
-    """Return the best score that any continuation can have: sums do not rise, lengths end between n + 1 and `last`."""
-    return max(float(_scores(totals, length, penalty).max()) for length in (n + 1, last))
+    """Return what no continuation can exceed: sums do not rise, and lengths end between n and `last`."""
+    return max(float(_scores(totals, length, penalty).max()) for length in (n, last))
 
 
 def _log_probabilities(step: Step, ids: Tensor) -> Tensor:

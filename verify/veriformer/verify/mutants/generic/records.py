@@ -20,6 +20,9 @@ PER_FUNCTION = 3
 _NOT_OURS_TO_JUDGE = ("flash", "models", "training", "interop")
 """Rooms of the package that no operation's check reaches."""
 
+_OF_WHOLE_MODELS = ("rewind", "grow")
+"""Methods of caches that are for whole models, which take tokens back, and do not know how many will come."""
+
 
 @dataclass(frozen=True)
 class GenericMutant:
@@ -61,7 +64,7 @@ def generic_mutants() -> tuple[GenericMutant, ...]:
             by_function.setdefault(site.function, []).append(site)
         for function, several in by_function.items():
             entries = reach.resting_on(module, function.partition(".")[0])
-            if not entries:
+            if not entries or function.rpartition(".")[2] in _OF_WHOLE_MODELS:
                 continue  # for whole models and for measuring alone
             found += [GenericMutant(site, entries) for site in sorted(several, key=_order)[:PER_FUNCTION]]
     return tuple(found)
