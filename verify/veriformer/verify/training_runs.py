@@ -23,10 +23,12 @@ def used_optimizer(target, params, lr, *, optimizer, grads=(), missing=(), zeroe
     params = [p.detach().requires_grad_() for p in params]
     trainer = make(iter(params) if lazily else params, lr, **options)
     values, kept = [[] for _ in params], [[] for _ in params]  # type: ignore[var-annotated]
+    views = [p.detach() for p in params]  # a model has them too: parameters change in place
     for t in range(len(grads[0])):
         if t in resumed:
             saved = deepcopy(trainer.state_dict())
             params = [p.detach().clone().requires_grad_() for p in params]
+            views = [p.detach() for p in params]
             trainer = make(params, 0.5)
             trainer.load_state_dict(saved)
         if t in rewound:
@@ -41,7 +43,7 @@ def used_optimizer(target, params, lr, *, optimizer, grads=(), missing=(), zeroe
             p.grad = None if (t, i) in missing else grads[i][t].clone()
         trainer.step()
         for i, p in enumerate(params):
-            values[i].append(p.detach().clone())
+            values[i].append(views[i].clone())
             kept[i].append(torch.zeros_like(p) if p.grad is None else p.grad.detach().clone())
         if t in zeroed:
             trainer.zero_grad()

@@ -89,7 +89,7 @@ def _norm_bound(trial: Trial) -> None:
 
 def _identity(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
-    maximum = trial.draw(choice(1.5 * norm + EPSILON, 100.0 * norm + 1.0, math.inf))
+    maximum = trial.draw(choice(1.5 * norm + EPSILON, 1.03125 * norm + EPSILON, 100.0 * norm + 1.0, math.inf))
     arguments = {"grads": grads, "max_norm": maximum}
     outcome = trial.call(arguments)
     for observed, g in zip(_items(outcome, arguments), grads, strict=True):

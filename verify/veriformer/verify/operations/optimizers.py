@@ -49,7 +49,10 @@ def draw_run(name: str, trial: Trial, *, steps: int | None = None, gaps: bool = 
         trial.draw(layouts(expanded=False)).of(trial.tensor(rng.choice([1.0, 0.0, 1e-3]) * rng.standard_normal(shape)))
         for shape in drawn
     ]
-    grads = [trial.tensor(gradients(trial, kind, i, T, shape)) for i, shape in enumerate(drawn)]
+    grads = [
+        trial.draw(layouts(expanded=False)).of(trial.tensor(gradients(trial, kind, i, T, shape)))
+        for i, shape in enumerate(drawn)
+    ]
     run: dict[str, Any] = {"params": params, "lr": trial.draw(choice(0.125, 0.1, 1e-3, 1.0))}
     run |= {"optimizer": name, "grads": grads}
     return run | (_between(trial, rng, T, len(params)) if gaps else {})
