@@ -56,7 +56,7 @@ def f(x: int = 1, *, y=-1):
         refuse("x", "4 or less", 5)
     def g():
         return x + y
-    return g(zip(x, y, strict=True))
+    return g(zip(x, y.masked_fill(x, 0), strict=True))
 '''
 
 

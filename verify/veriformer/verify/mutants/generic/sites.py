@@ -99,10 +99,16 @@ def _inside(node: ast.AST, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[
             continue
         children = enumerate(value) if isinstance(value, list) else ()
         for index, child in children:
-            if isinstance(child, ast.AST):
+            if isinstance(child, ast.AST) and not (name == "args" and index == 1 and _fills(node, child)):
                 yield from _inside(child, (*path, name, index))
         if isinstance(value, ast.AST):
             yield from _inside(value, (*path, name))
+
+
+def _fills(call: ast.AST, value: ast.AST) -> bool:
+    """Whether it is the number that is written over what a mask hides, for which mostly any other would do."""
+    method = getattr(getattr(call, "func", None), "attr", "")
+    return method in ("masked_fill", "masked_fill_") and isinstance(value, ast.Constant)
 
 
 def _talks(node: ast.AST) -> bool:
