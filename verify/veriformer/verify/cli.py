@@ -129,7 +129,8 @@ def verify(
 
     TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing), or a name that ships with
     the suite: impl, impl:reference, impl:tiled, impl:sdpa, impl:flex, impl:triton (on a GPU, or with
-    TRITON_INTERPRET=1), torch, transformers:ARCHITECTURE, mutant:ID, variant:ID, sabotage:KIND, generic:EDIT.
+    TRITON_INTERPRET=1), torch, torch:math, torch:flash, torch:flex, transformers:ARCHITECTURE, mutant:ID, variant:ID,
+    sabotage:KIND, generic:EDIT.
 
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours.
 

@@ -82,20 +82,20 @@ def _causal_mask(n_q: int, n_k: int, window: int | None) -> Tensor:
     return seen if window is None else seen.triu(n_k - n_q - window + 1)
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
+def scaled_dot_product(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
     """``is_causal`` where it means the same; not under a scale ≤ 0, with which PyTorch 2.13 gives NaN on a CPU."""
     rate = o.dropout_p if o.training else 0.0
     plain = q.shape[2] == k.shape[2] and o.window is None and o.mask is None and o.bias is None
     q, k, scale = (q, k, o.scale) if o.softcap is None else (*_capped_scores(q, k, o, o.softcap), 1.0)
     causal = o.is_causal and plain and (scale is None or scale > 0)
-    mask = None if causal else _attn_mask(q, k, o)
+    mask = None if causal else attention_mask(q, k, o)
     with seeded(o.generator if rate else None):
         return F.scaled_dot_product_attention(
             q, k, v, mask, rate, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
         )
 
 
-def _attn_mask(q: Tensor, k: Tensor, o: AttentionOptions) -> Tensor | None:
+def attention_mask(q: Tensor, k: Tensor, o: AttentionOptions) -> Tensor | None:
     """Who sees whom as one bool mask, or as −∞ in the bias."""
     see = o.mask
     if o.is_causal:
@@ -126,7 +126,7 @@ TARGET = dress(
     rms_norm=_rms_norm,
     clip_grad_norm=_clip_grad_norm,
     causal_mask=_causal_mask,
-    attention=_attention,
+    attention=scaled_dot_product,
     **torch_decisions.KERNELS,
     **torch_heads.KERNELS,
     **torch_layers.KERNELS,
