@@ -17,9 +17,13 @@ from veriformer.verify import training_runs
 from veriformer.verify.models import calls
 
 
-def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), **options):  # type: ignore[no-untyped-def]
-    """Make a cache and act on it: what the updates showed, taken up just before the next call, and every length."""
-    cache = target.kv_cache(batch, num_kv_heads, max_length, head_dim, **options)
+def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), beside=False, **options):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Make a cache and act on it: what the updates showed, taken up just before the next call, and every length.
+
+    beside: another cache of the same sizes does the same with the negative rows. The rows given are left alone.
+    """
+    cache, other = (target.kv_cache(batch, num_kv_heads, max_length, head_dim, **options) for _ in range(2))
+    before = [(x, x.clone()) for x in rows if isinstance(x, torch.Tensor)]
     shown: list[torch.Tensor] = []
     supply, last, lengths = iter(rows), (), [cache.length]
     for action in actions:
@@ -35,7 +39,11 @@ def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=
                 raise AssertionError(f"more tokens than max_length={max_length} were accepted")
         else:
             last = getattr(cache, action)(*given) or ()
+            if beside:
+                getattr(other, action)(*(-x if x.is_floating_point() else x for x in given))
         lengths.append(cache.length)
+    if not all(torch.equal(*pair) for pair in before):
+        raise AssertionError("the cache has changed tensors that it was given")
     return [*shown, *last], lengths
 
 
