@@ -74,7 +74,11 @@ def used_transformer_block(target, x, **options):  # type: ignore[no-untyped-def
     """Put the parameters, given one by one, into the mapping that the block takes."""
     settings = {"num_heads", "num_kv_heads", "norm", "activation", "is_causal", "attention_mask", "eps"}
     params = {name: options.pop(name) for name in list(options) if name not in settings}
-    return target.transformer_block(x, params, **options)
+    given = dict(params)
+    result = target.transformer_block(x, params, **options)
+    if params.keys() != given.keys() or any(params[name] is not given[name] for name in given):
+        raise AssertionError("the block has changed the mapping of its parameters")
+    return result
 
 
 USES: Mapping[str, Callable[..., Any]] = {

@@ -12,6 +12,7 @@ from veriformer.verify import dtypes
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import check
+from veriformer.verify.checks.purity import called_purely
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import ATTENTION
@@ -108,8 +109,9 @@ def _packing(trial: Trial) -> None:
     document = torch.tensor([[trial.draw(st.integers(0, 1)) for _ in range(n)] for _ in range(b)]).cumsum(-1)
     mask = (document[:, :, None] == document[:, None, :])[:, None]
     options: dict[str, Any] = {"mask": mask, **({"is_causal": True} if trial.draw(st.booleans()) else {})}
-    shape = (b, h, groups, n, n, d_k, d_v)
-    _judge(trial, {**draw_tensors(trial, shape, _KINDS), **options})
+    arguments = {**draw_tensors(trial, (b, h, groups, n, n, d_k, d_v), _KINDS), **options}
+    _judge(trial, arguments)
+    called_purely(trial, arguments)
 
 
 def _bias(trial: Trial) -> None:
@@ -120,7 +122,9 @@ def _bias(trial: Trial) -> None:
     softcap = trial.draw(option("softcap", None, 1.5))
     scale = trial.draw(option("scale", None, 0.25))
     bias = draw_bias(trial, shape, causal, trial.draw(axes_of_scores()), ("gaussian", "offset", "peaked", "one-signed"))
-    _judge(trial, {**tensors, **causal, **softcap, **scale, **bias})
+    arguments = {**tensors, **causal, **softcap, **scale, **bias}
+    _judge(trial, arguments)
+    called_purely(trial, arguments)
 
 
 def _bias_dtype(trial: Trial) -> None:

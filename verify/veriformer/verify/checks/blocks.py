@@ -14,6 +14,7 @@ from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import constant, difference, equal
 from veriformer.verify.checks.pairs import differ_only_where, exact, moves_along, only
+from veriformer.verify.checks.purity import called_purely
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import TRANSFORMER_BLOCK as BLOCK
@@ -118,6 +119,7 @@ def _padding(trial: Trial) -> None:
         outcome.result.value[:1, torch.as_tensor(real[0])], f"{outcome.name}[:1, torch.tensor({real[0].tolist()})]"
     )
     equal(trial, trial.call(short).result, rows, of_short, of_short, "a text without padding, and with it")
+    called_purely(trial, padded)
 
 
 def _range(trial: Trial) -> None:

@@ -12,6 +12,7 @@ from veriformer.verify.checks.agreement import agrees, gradients_agree
 from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.pairs import adds_up, differ_only_where, exact, moves_along, only, same
+from veriformer.verify.checks.purity import called_purely
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import MULTI_HEAD_ATTENTION as MHA
 from veriformer.verify.operations.heads import WEIGHTS, Shape, counts, draw_mask, draw_shape, draw_tensors
@@ -166,6 +167,7 @@ def _padding(trial: Trial) -> None:
     short = trial.call({**{k: v for k, v in a.items() if k != "attention_mask"}, **rows})
     alone = Reference(reference.exact[i : i + 1, real[i]], reference.bound[i : i + 1, real[i]])
     trial.judge(short.result, alone, "result without the padding")
+    called_purely(trial, dirty)
 
 
 def _padding_poison(trial: Trial) -> None:

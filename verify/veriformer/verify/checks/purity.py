@@ -14,7 +14,7 @@ from veriformer.verify.checks.family import over
 from veriformer.verify.operation import Operation
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import layouts
-from veriformer.verify.trial import Arguments, Trial, fresh
+from veriformer.verify.trial import Arguments, Outcome, Trial, fresh
 
 
 def _purity(operation: Operation, trial: Trial) -> None:
@@ -28,27 +28,37 @@ def _purity(operation: Operation, trial: Trial) -> None:
         given = fresh(cotangent, False)
     copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
     first = trial.raw(arguments, copies, wrt=wrt, cotangent=cotangent, given=given)
-    for name, (before, after) in _tensors(arguments, copies).items():
-        _unchanged(trial, name, before, after)
+    _left_alone(trial, first, arguments, copies)
     if cotangent is not None and given is not None:
-        _unchanged(trial, "cotangent", cotangent, given)
+        _unchanged(trial, "cotangent", "cotangent", cotangent, given)
     agrees(trial, operation, arguments, first, references)
     agrees(trial, operation, arguments, trial.raw(arguments, copies), references)
 
 
-def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """Every tensor among the arguments, by the name it has in a script, before and after the call."""
+def called_purely(trial: Trial, arguments: Arguments) -> None:
+    """Raise Violation if a call modifies a tensor among its arguments, whatever it gives."""
+    copies = {key: fresh(value, False) for key, value in arguments.items()}
+    _left_alone(trial, trial.raw(arguments, copies), arguments, copies)
+
+
+def _left_alone(trial: Trial, outcome: Outcome, arguments: Arguments, copies: Mapping[str, Any]) -> None:
+    call = outcome.name.removeprefix("r")
+    for (key, item), (before, after) in _tensors(arguments, copies).items():
+        _unchanged(trial, f"{key}{item}", f"{key}{call}{item}", before, after)
+
+
+def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor]]:
+    """Every tensor among the arguments, by its argument and its place in a list, before and after the call."""
     pairs = {}
     for key, value in before.items():
         if isinstance(value, torch.Tensor):
-            pairs[f"{key}0"] = (value, after[key])
+            pairs[key, ""] = (value, after[key])
         elif isinstance(value, list):
-            pairs |= {f"{key}0_{i}": (item, after[key][i]) for i, item in enumerate(value)}
+            pairs |= {(key, f"_{i}"): (item, after[key][i]) for i, item in enumerate(value)}
     return pairs
 
 
-def _unchanged(trial: Trial, name: str, before: torch.Tensor, after: torch.Tensor) -> None:
-    what = name if name == "cotangent" else name.replace("0", "", 1)
+def _unchanged(trial: Trial, what: str, name: str, before: torch.Tensor, after: torch.Tensor) -> None:
     same = before.shape == after.shape and torch.equal(before, after.detach())
     trial.require(same, f"{what} was modified", f"torch.equal({name}, {literal(before)})")
 
