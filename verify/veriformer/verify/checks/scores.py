@@ -104,8 +104,8 @@ def _permutation(trial: Trial) -> None:
     )
 
 
-def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """Scores up to near the largest number of the format with one clear maximum; what they amount to; the maximum.
+def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, np.ndarray[Any, Any]]:
+    """Scores up to near the largest number of the format, one clear maximum a row; what they amount to; the maxima.
 
     What they amount to: 0 at the maximum, and elsewhere a number so low that e to it is 0 in every format. Times log₂ e
     the scores and their differences stay in range.
@@ -115,10 +115,10 @@ def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
     top = 2.0 ** trial.draw(choice(13, trial.format.emax - 2))
     lower = rng.choice([-1.0, -0.5, 0.0, 0.5, -np.inf], (n, m)) * top
     peak = np.arange(m) == rng.integers(0, m, (n, 1))
-    highest = rng.choice([-1.0, 1.0])
-    lower = lower if highest > 0 else np.where(np.isneginf(lower), lower, -1.75 * top)
+    highest = rng.choice([-1.0, 1.0], (n, 1))  # one row may be far below another
+    lower = np.where((highest > 0) | np.isneginf(lower), lower, -1.75 * top)
     z = np.where(peak, highest * top, lower)
-    return trial.tensor(z), torch.as_tensor(np.where(peak, 0.0, -4096.0)), highest * top
+    return trial.tensor(z), torch.as_tensor(np.where(peak, 0.0, -4096.0)), highest[:, 0] * top
 
 
 def _softmax_range(trial: Trial) -> None:

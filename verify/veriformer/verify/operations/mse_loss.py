@@ -69,6 +69,7 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("one target for all samples", {**a, "target": t[:1]}, both)
     yield Refusal("a target without the axis of samples", {**a, "target": t[0]}, both)
     yield Refusal("one number for each vector", {**a, "target": t[:, :1]}, both)
+    yield Refusal("vectors of one number against numbers", {"prediction": y[:, :1], "target": t[:, 0]}, both)
     yield Refusal("a target of another dtype", {**a, "target": t.to(other)}, both)
     yield Refusal("no samples", {"prediction": y[:0], "target": t[:0]}, both)
     yield Refusal("empty vectors", {"prediction": y[:, :0], "target": t[:, :0]}, both)
