@@ -73,12 +73,19 @@ def _eps_inside(v_hat: Tensor, eps: float, beta_2: float, t: int) -> Tensor:
 
 
 def _fused(optimizer: Callable[..., Any]) -> Callable[..., Any]:
-    """PyTorch's fused kernels, for parameters that are contiguous."""
+    """PyTorch's fused kernels, for parameters that are contiguous: gradients are read as if they lay alike."""
 
     def make(params: Sequence[Tensor], lr: float, **options: Any) -> Any:
-        return optimizer(params, lr, fused=all(p.is_contiguous() for p in params), **options)
+        made = optimizer(params, lr, fused=all(p.is_contiguous() for p in params), **options)
+        made.register_step_pre_hook(_with_contiguous_gradients)
+        return made
 
     return make
+
+
+def _with_contiguous_gradients(optimizer: torch.optim.Optimizer, args: Any, options: Any) -> None:
+    for p in (p for group in optimizer.param_groups for p in group["params"] if p.grad is not None):
+        p.grad = p.grad.contiguous()
 
 
 def _gradient_itself(g: Tensor) -> Tensor:
