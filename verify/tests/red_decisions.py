@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -10,20 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Operation = Callable[..., Any]
-Fault = Callable[[Operation], Operation]
-
-
-def instead(broken: Operation) -> Fault:
-    return lambda op: functools.partial(broken, op)
-
-
-def changed(change: Callable[[Any], Any]) -> Fault:
-    return instead(lambda op, *args, **options: change(op(*args, **options)))
-
-
-def without(name: str) -> Fault:
-    return instead(lambda op, *args, **options: op(*args, **{k: v for k, v in options.items() if k != name}))
+from tests.red import Fault, Operation, altered, instead, without
 
 
 class _Shifted(torch.autograd.Function):
@@ -176,7 +162,7 @@ def searching(**changes: Callable[[Any], Any]) -> Fault:
 
 
 def scored(change: Callable[[Any], Any]) -> Fault:
-    return changed(lambda found: (found[0], change(found[1])))
+    return altered(lambda found: (found[0], change(found[1])))
 
 
 def greedily_unfinished(op: Operation, step: Any, start: Tensor, **options: Any) -> Any:
@@ -286,11 +272,11 @@ def by_probability(op: Operation, text: str, log_probs: dict[str, float]) -> lis
 SPECIFIC: dict[str, Fault] = {
     "smooth_labels.layout": instead(lambda op, target, *args: op(flat(target), *args)),
     "smooth_labels.sensitivity": instead(lambda op, target, num_classes, alpha: op(target, num_classes, 0.25)),
-    "smooth_labels.simplex": changed(sums_past_one),
+    "smooth_labels.simplex": altered(sums_past_one),
     "smooth_labels.mixture": instead(squared_alpha),
-    "smooth_labels.relabelling": changed(kinder_to_the_first),
+    "smooth_labels.relabelling": altered(kinder_to_the_first),
     "temperature_scale.sensitivity": instead(lambda op, logits, temperature: op(logits, 1.0)),
-    "temperature_scale.simplex": changed(sums_past_one),
+    "temperature_scale.simplex": altered(sums_past_one),
     "temperature_scale.shift": instead(naive),
     "temperature_scale.units": instead(absolute),
     "temperature_scale.order": instead(reversed_order),
@@ -300,20 +286,20 @@ SPECIFIC: dict[str, Fault] = {
     "temperature_scale.range": instead(naive),
     "expected_calibration_error.sensitivity": without("num_bins"),
     "expected_calibration_error.edges": instead(one_bin_more),
-    "expected_calibration_error.one_bin": changed(doubled),
+    "expected_calibration_error.one_bin": altered(doubled),
     "expected_calibration_error.certain": instead(never_certain),
-    "expected_calibration_error.refinement": changed(doubled),
+    "expected_calibration_error.refinement": altered(doubled),
     "expected_calibration_error.multiset": instead(by_order),
     "expected_calibration_error.ties": instead(later_class),
-    "expected_calibration_error.many": changed(doubled),
+    "expected_calibration_error.many": altered(doubled),
     "masked_lm_loss.sensitivity": without("ignore_index"),
     "masked_lm_loss.visible": instead(all_count),
     "masked_lm_loss.partition": instead(over_all),
     "masked_lm_loss.positions": instead(by_position),
-    "masked_lm_loss.uniform": changed(doubled),
+    "masked_lm_loss.uniform": altered(doubled),
     "masked_lm_loss.conservation": instead(shifted_gradient),
     "masked_lm_loss.range": instead(naive_loss),
-    "masked_lm_loss.no_target": changed(lambda x: torch.where(x == 0, torch.nan, x)),
+    "masked_lm_loss.no_target": altered(lambda x: torch.where(x == 0, torch.nan, x)),
     "top_k_filter.sensitivity": instead(lambda op, logits, k: op(logits, 2)),
     "top_k_filter.untouched": instead(normalised),
     "top_k_filter.count": instead(top_k_with_ties),
@@ -331,12 +317,12 @@ SPECIFIC: dict[str, Fault] = {
     "top_p_filter.permutation": instead(first_alone),
     "greedy.equation": instead(last_of_equals),
     "greedy.long": instead(first_tile),
-    "greedy.batch": changed(lambda ids: ids.flatten()[:1].expand(ids.numel()).reshape(ids.shape)),
-    "greedy.sensitivity": changed(lambda ids: 0 * ids),
+    "greedy.batch": altered(lambda ids: ids.flatten()[:1].expand(ids.numel()).reshape(ids.shape)),
+    "greedy.sensitivity": altered(lambda ids: 0 * ids),
     "greedy.first": instead(last_of_equals),
     "greedy.monotone": instead(largest_size),
     "greedy.permutation": instead(last_but_one),
-    "beam_search.contract": changed(lambda found: found[0]),
+    "beam_search.contract": altered(lambda found: found[0]),
     "beam_search.equation": searching(beam_width=lambda width: 1),
     "beam_search.width_one": instead(least_likely),
     "beam_search.own_score": scored(lambda score: score * 1.03125),
@@ -346,26 +332,26 @@ SPECIFIC: dict[str, Fault] = {
     "beam_search.relabelling": instead(forgets_the_first_id),
     "beam_search.purity": instead(scribbles_on_start),
     "beam_search.numpy_numbers": searching(beam_width=int.__index__, length_penalty=lambda p: p + 0.5),
-    "bpe_train.contract": changed(as_text),
-    "bpe_train.equation": changed(reversed_merges),
-    "bpe_train.most_frequent": changed(reversed_merges),
+    "bpe_train.contract": altered(as_text),
+    "bpe_train.equation": altered(reversed_merges),
+    "bpe_train.most_frequent": altered(reversed_merges),
     "bpe_train.order": instead(one_text),
     "bpe_train.prefix": instead(by_budget),
     "bpe_train.renaming": instead(without_a),
     "bpe_train.nothing": instead(something),
     "bpe_train.purity": modifies(0),
     "bpe_train.numpy_numbers": instead(particular),
-    "bpe_encode.contract": changed(as_text),
+    "bpe_encode.contract": altered(as_text),
     "bpe_encode.equation": instead(left_to_right),
-    "bpe_encode.lossless": changed(lossy),
+    "bpe_encode.lossless": altered(lossy),
     "bpe_encode.in_turn": instead(left_to_right),
     "bpe_encode.exhausted": instead(one_merge_left),
     "bpe_encode.runs": instead(from_the_right),
     "bpe_encode.duplicates": instead(later_rank),
     "bpe_encode.purity": modifies(1),
-    "unigram_segment.contract": changed(as_text),
+    "unigram_segment.contract": altered(as_text),
     "unigram_segment.equation": instead(longest_match),
-    "unigram_segment.joins": changed(lossy),
+    "unigram_segment.joins": altered(lossy),
     "unigram_segment.concatenation": instead(longest_match),
     "unigram_segment.vocabulary": instead(longest_match),
     "unigram_segment.range": instead(by_probability),

@@ -9,20 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Operation = Callable[..., Any]
-Fault = Callable[[Operation], Operation]
-
-
-def instead(broken: Operation) -> Fault:
-    return lambda op: functools.partial(broken, op)
-
-
-def changed(change: Callable[[Tensor], Tensor]) -> Fault:
-    return instead(lambda op, *args, **options: change(op(*args, **options)))
-
-
-def without(name: str) -> Fault:
-    return instead(lambda op, *args, **options: op(*args, **{k: v for k, v in options.items() if k != name}))
+from tests.red import Fault, Operation, altered, instead, without
 
 
 class Cache:
@@ -158,7 +145,7 @@ def wrong_dtype(x: Tensor) -> Tensor:
 
 SPECIFIC: dict[str, Fault] = {
     "multi_head_attention.sensitivity": without("is_causal"),
-    "multi_head_attention.sum_of_heads": changed(lambda x: x + 0.0625),
+    "multi_head_attention.sum_of_heads": altered(lambda x: x + 0.0625),
     "multi_head_attention.heads_permuted": instead(by_head),
     "multi_head_attention.grouped_is_copied": instead(tiled),
     "multi_head_attention.tokens_permuted": instead(positioned),
@@ -173,7 +160,7 @@ SPECIFIC: dict[str, Fault] = {
     "linear_attention.prefix": instead(leaks_values),
     "linear_attention.causality": instead(leaks_values),
     "linear_attention.keys_permuted": instead(keys_by_place),
-    "linear_attention.convexity": changed(lambda x: 1.5 * x),
+    "linear_attention.convexity": altered(lambda x: 1.5 * x),
     "linear_attention.linear_in_values": instead(curved),
     "linear_attention.duplicated_keys": instead(by_length),
     "linear_attention.empty_row": instead(mean_when_blind),
@@ -195,8 +182,8 @@ SPECIFIC: dict[str, Fault] = {
     "cached_attention.causality": instead(sees_new_values),
     "cached_attention.int8": instead(coarse),
     "transformer_block.sensitivity": without("eps"),
-    "transformer_block.identity_path": changed(lambda x: 1.03125 * x),
-    "transformer_block.stream_shift": changed(lambda x: 1.03125 * x),
+    "transformer_block.identity_path": altered(lambda x: 1.03125 * x),
+    "transformer_block.stream_shift": altered(lambda x: 1.03125 * x),
     "transformer_block.one_branch": instead(mixes_tokens),
     "transformer_block.tokens_permuted": instead(positioned),
     "transformer_block.causality": instead(leaks),

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-Operation = Callable[..., Any]
-Fault = Callable[[Operation], Operation]
-
-
-def instead(broken: Operation) -> Fault:
-    return lambda op: functools.partial(broken, op)
-
-
-def changed(change: Callable[[Any], Any]) -> Fault:
-    return instead(lambda op, *args, **options: change(op(*args, **options)))
-
-
-def without(name: str) -> Fault:
-    return instead(lambda op, *args, **options: op(*args, **{k: v for k, v in options.items() if k != name}))
-
-
-def more(y: Tensor) -> Tensor:
-    return y * 1.03125
+from tests.red import Fault, Operation, altered, instead, more, without
 
 
 class _Steeper(torch.autograd.Function):
@@ -132,7 +113,7 @@ TOO_LARGE = [
 """Laws that a result too large by a thirty-second breaks."""
 
 SPECIFIC: dict[str, Fault] = {
-    **dict.fromkeys(TOO_LARGE, changed(more)),
+    **dict.fromkeys(TOO_LARGE, altered(more)),
     "token_embedding.gradient": instead(steeper_rows),
     "t5_relative_position_bucket.layout": instead(as_it_lies),
     "dropout.rate": instead(fewer_dropped),

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-Operation = Callable[..., Any]
-Fault = Callable[[Operation], Operation]
-
-
-def instead(broken: Operation) -> Fault:
-    return lambda op: functools.partial(broken, op)
+from tests.red import Fault, Operation, instead
 
 
 def given(**changes: Callable[[Any], Any] | Any) -> Fault:

@@ -43,7 +43,7 @@ def used_optimizer(target, params, lr, *, optimizer, grads=(), missing=(), zeroe
             p.grad = None if (t, i) in missing else grads[i][t].clone()
         trainer.step()
         for i, p in enumerate(params):
-            values[i].append(views[i].clone())
+            values[i].append(views[i].to(p.dtype, copy=True))
             kept[i].append(torch.zeros_like(p) if p.grad is None else p.grad.detach().clone())
         if t in zeroed:
             trainer.zero_grad()

@@ -1,0 +1,195 @@
+"""Small faults of masks and attention, one for each law that must see it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tests.red import (
+    GOOD,
+    Fault,
+    Operation,
+    changed,
+    gradient_of,
+    instead,
+    more,
+    shifted,
+    without,
+)
+
+
+@functools.cache
+def remembered(n_q: int, n_k: int, window: int | None = None) -> Tensor:
+    return GOOD.causal_mask(n_q, n_k, window=window)
+
+
+def local_mask(op: Operation, n_q: int, n_k: int, *, window: int | None = None) -> Tensor:
+    return op(n_q, n_q, window=window)[:, :1].expand(n_q, n_k) if n_q and n_k < n_q else op(n_q, n_k, window=window)
+
+
+def top_left(op: Operation, n_q: int, n_k: int, *, window: int | None = None) -> Tensor:
+    square = max(n_q, n_k)
+    return op(square, square, window=window)[:n_q, :n_k]
+
+
+def wider(op: Operation, n_q: int, n_k: int, *, window: int | None = None) -> Tensor:
+    return op(n_q, n_k, window=None if window is None else window + 1)
+
+
+def attend(change: Callable[..., dict[str, Any]]) -> Fault:
+    """Attention with some of its arguments changed, all of them by name."""
+
+    def fault(op: Operation) -> Operation:
+        def broken(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+            a = {"q": q, "k": k, "v": v, **options}
+            a |= change(**a)
+            return op(a.pop("q"), a.pop("k"), a.pop("v"), **a)
+
+        return broken
+
+    return fault
+
+
+def tiled_heads(*, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> dict[str, Any]:
+    r = q.shape[1] // k.shape[1]
+    return {"k": k.repeat(1, r, 1, 1), "v": v.repeat(1, r, 1, 1)}
+
+
+def flipped_last(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.flip(-1)
+
+
+def read_without_stride(*, mask: Tensor | None = None, q: Tensor, **_: Any) -> dict[str, Any]:
+    """A mask [B, 1, …] read as if it were [B, H, …]."""
+    if mask is None or mask.ndim < 4 or mask.shape[1] != 1:
+        return {}
+    b, h = q.shape[:2]
+    return {"mask": mask.reshape(-1, *mask.shape[2:])[torch.arange(b * h) % mask.shape[0]].unflatten(0, (b, h))}
+
+
+def later_tiles_lost(*, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> dict[str, Any]:
+    n = torch.arange(k.shape[2])[:, None]
+    return {"v": torch.where((n >= 64) & (n < 128), 0.5 * v, v)}
+
+
+def top_left_attention(*, q: Tensor, k: Tensor, is_causal: bool = False, **o: Any) -> dict[str, Any]:
+    if not is_causal or q.shape[2] == k.shape[2]:
+        return {}
+    seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril()
+    return {"is_causal": False, "window": None, "mask": seen if o.get("mask") is None else seen & o["mask"]}
+
+
+def leaks_last(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    result = op(q, k, v, **options)
+    return result + 0.01 * v.mean() if options.get("is_causal") else result
+
+
+def uniform_when_empty(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    result = op(q, k, v, **options)
+    return torch.where((result == 0).all(-1, keepdim=True), v.mean(), result) if k.shape[2] else result
+
+
+def touches_hidden(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    return op(q, k, v, **options) + 0 * v.sum() + 0 * k.sum()
+
+
+def scores_in_half(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    s = q[:, :1].half() @ k[:, :1].half().mT
+    return op(q, k, v, **options) + (0 * s.sum()).to(q.dtype)
+
+
+def not_low_enough(op: Operation, q: Tensor, k: Tensor, v: Tensor, *, mask: Any = None, **options: Any) -> Tensor:
+    if mask is None:
+        return op(q, k, v, **options)
+    return op(q, k, v, bias=torch.where(mask, 0.0, -1e4).to(q.dtype), **options)
+
+
+def by_key_place(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    return op(q, k * (1 + 0.05 * torch.arange(k.shape[2], dtype=k.dtype)[:, None]), v, **options)
+
+
+def squared_keys(*, k: Tensor, **_: Any) -> dict[str, Any]:
+    return {"k": k + 0.05 * k * k}
+
+
+def dropping(change: Callable[..., dict[str, Any]]) -> Fault:
+    """Attention whose options are changed where it drops."""
+    return attend(lambda **a: change(**a) if a.get("training") and a.get("dropout_p") else {})
+
+
+def rescaled_kept(op: Operation, q: Tensor, k: Tensor, v: Tensor, **o: Any) -> Tensor:
+    p = o.get("dropout_p", 0.0) if o.get("training") else 0.0
+    return op(q, k, v, **o) * (1 - p)
+
+
+def dropped_alike(op: Operation, q: Tensor, k: Tensor, v: Tensor, **o: Any) -> Tensor:
+    """One mask for every batch element."""
+    if not o.get("training") or not o.get("dropout_p"):
+        return op(q, k, v, **o)
+    one = torch.eye(k.shape[2], dtype=q.dtype).expand(1, q.shape[1], -1, -1)
+    kept = op(0 * q[:1], torch.zeros_like(one)[..., :1].expand(-1, -1, -1, q.shape[3]), one, **o) != 0
+    off = {**o, "training": False}
+    eye = torch.eye(k.shape[2], dtype=q.dtype).expand(*k.shape[:2], -1, -1)
+    weights = op(q, k, eye, **off) * kept / (1 - o["dropout_p"])
+    return weights @ v.repeat_interleave(q.shape[1] // k.shape[1], 1)
+
+
+def fresh_in_backward(op: Operation, q: Tensor, k: Tensor, v: Tensor, **o: Any) -> Tensor:
+    """The value of one mask, the gradient of another."""
+    if not o.get("training") or not o.get("dropout_p"):
+        return op(q, k, v, **o)
+    with torch.no_grad():
+        value = op(q, k, v, **o)
+    other = op(q, k, v, **{**o, "generator": torch.Generator().manual_seed(0)})
+    return other + (value - other).detach()
+
+
+SPECIFIC: dict[str, Fault] = {
+    "causal_mask.equation": changed(torch.logical_not),
+    "causal_mask.sensitivity": without("window"),
+    "causal_mask.window": instead(wider),
+    "causal_mask.nested": changed(lambda x: x.flip(0)),
+    "causal_mask.fresh": lambda op: remembered,
+    "causal_mask.alignment": instead(top_left),
+    "attention.sensitivity": without("softcap"),
+    "attention.scale": without("scale"),
+    "attention.softcap": without("softcap"),
+    "attention.grouped_heads": attend(tiled_heads),
+    "attention.widths": changed(lambda x: x / x.shape[-1]),
+    "attention.mask": without("mask"),
+    "attention.padding": without("mask"),
+    "attention.packing": without("mask"),
+    "attention.bias": attend(lambda bias=None, **_: {"bias": flipped_last(bias)}),
+    "attention.bias_dtype": attend(lambda bias=None, **_: {"bias": None if bias is None else bias.half().round()}),
+    "attention.window": attend(lambda window=None, **_: {"window": None if window is None else window + 1}),
+    "attention.alignment": attend(top_left_attention),
+    "attention.long": attend(later_tiles_lost),
+    "attention.long_windows": attend(later_tiles_lost),
+    "attention.causality": instead(leaks_last),
+    "attention.causal_is_mask": instead(leaks_last),
+    "attention.mask_is_bias": without("mask"),
+    "attention.mask_broadcast": attend(read_without_stride),
+    "attention.grouped_is_copied": attend(tiled_heads),
+    "attention.permutation": instead(by_key_place),
+    "attention.key_shift": attend(squared_keys),
+    "attention.conservation": gradient_of(1, shifted),
+    "attention.scale_balance": gradient_of(0, more),
+    "attention.convexity": changed(lambda x: 3.0 * x),
+    "attention.linear_in_values": attend(lambda v, **_: {"v": v + 0.05 * v * v}),
+    "attention.empty_row": instead(uniform_when_empty),
+    "attention.no_query": changed(lambda x: x[..., :0] if x.numel() == 0 else x),
+    "attention.hidden_poison": instead(touches_hidden),
+    "attention.hidden_scores": instead(not_low_enough),
+    "attention.range": instead(scores_in_half),
+    "attention.dropout_off": attend(lambda dropout_p=0.0, **_: {"training": True}),
+    "attention.dropout_scale": instead(rescaled_kept),
+    "attention.dropout_generator": without("generator"),
+    "attention.dropout_rate": dropping(lambda dropout_p, **_: {"dropout_p": 1.0 - dropout_p}),
+    "attention.dropout_independence": instead(dropped_alike),
+    "attention.dropout_gradient": instead(fresh_in_backward),
+    "attention.dropout_long": instead(fresh_in_backward),
+}
