@@ -30,7 +30,7 @@ def generate(
     Prompts of different lengths are padded on the left (see `left_padded`) and come with their `attention_mask`. Rows
     that reached `eos` are filled with it; generation ends when all have. `chunk` bounds how many prompt tokens one call
     reads, and with it the memory for scores. The cache is taken at once, for the whole text; nothing is reallocated.
-    A `CompiledDecoder` writes the same in half the time.
+    A `CompiledDecoder` writes the same in less time.
     Raises `ValueError` or `TypeError` for what does not fit, such as a mask that ends in padding.
     """
     new = checks.integer("max_new_tokens", max_new_tokens, minimum=0)
