@@ -29,6 +29,9 @@ BURST = 10
 VACUOUS_SHARE = 0.5
 """A row in which more than this share of the examples could not tell right from wrong was not exercised."""
 
+PATIENCE = 3
+"""A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -149,10 +152,11 @@ class _Search:
         if reason:
             return self.row.result(Status.NOT_APPLICABLE, message=reason)
         torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
-        examples = max(1, round(self.profile.examples * self.row.check.effort))
         try:
-            for first in range(0, examples, BURST):
-                self._property(f"{seed}|{self.row.key}|{first}", min(BURST, examples - first))()
+            for turn in range(PATIENCE):
+                if turn and self._exercised():
+                    break
+                self._draw(seed, turn * self._planned)
             if self.row.check.finish is not None:
                 self.row.check.finish(self.tally)
         except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
@@ -160,6 +164,19 @@ class _Search:
         except Exception:
             return self._broken()
         return self._held()
+
+    def _draw(self, seed: str, done: int) -> None:
+        for first in range(0, self._planned, BURST):
+            self._property(f"{seed}|{self.row.key}|{done + first}", min(BURST, self._planned - first))()
+
+    @property
+    def _planned(self) -> int:
+        return max(1, round(self.profile.examples * self.row.check.effort))
+
+    def _exercised(self) -> bool:
+        """Whether examples enough could tell right from wrong: half of those run, or of those planned if fewer."""
+        effective = self.tally.examples - self.tally.vacuous
+        return effective >= (1 - VACUOUS_SHARE) * min(self._planned, self.tally.examples)
 
     def _property(self, seed: str, examples: int) -> Callable[[], None]:
         settings = hypothesis.settings(
@@ -199,10 +216,10 @@ class _Search:
             self.tally.vacuous += 1
 
     def _held(self) -> Result:
-        share = self.tally.vacuous / max(1, self.tally.examples)
         convention = self.row.check.convention
         status, message = Status.PASS, None
-        if share > VACUOUS_SHARE:
+        if not self._exercised():
+            share = self.tally.vacuous / self.tally.examples
             status, message = Status.VACUOUS, f"{share:.0%} of the examples could not tell right from wrong"
         elif convention is not None and self.target.claims.deviates(convention):
             status, message = (

@@ -28,6 +28,12 @@ def _mse_loss_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return {"prediction": mse_loss_vjp(xp, a["prediction"], a["target"], g)[0]}
 
 
+def _factor_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """With the factor of all errors rounded by itself: whatever it is off by, every entry is."""
+    error = a["prediction"] - a["target"]
+    return {"prediction": error * (g * 2 / int(np.prod(error.shape[:-1], dtype=int)))}
+
+
 def draw_mse_loss(trial: Trial) -> Arguments:
     """Vectors, one alone or many; some targets are met exactly."""
     shape = (*trial.draw(leading_shapes()), trial.draw(widths(5)))
@@ -80,7 +86,7 @@ MSE_LOSS = Operation(
     draw=draw_mse_loss,
     ordinary=_ordinary,
     formulas=(_mse_loss, _mean_of_samples),
-    vjps=(_mse_loss_vjp,),
+    vjps=(_mse_loss_vjp, _factor_first_vjp),
     inputs=("prediction",),
     refusals=_refusals,
     changes=_changes,

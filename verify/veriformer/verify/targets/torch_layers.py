@@ -13,7 +13,7 @@ from veriformer.verify.targets.seeding import seeded
 
 def _mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
     """PyTorch's mean is over entries, the contract's over vectors."""
-    return F.mse_loss(prediction, target) * prediction.shape[-1]
+    return F.mse_loss(prediction, target, reduction="none").sum(-1).mean()
 
 
 def _gelu(x: Tensor, approximate: str) -> Tensor:

@@ -17,7 +17,8 @@ from veriformer.verify.mutants.records import Variant
 
 
 def _lerp(old: Tensor, new: Tensor, beta: float) -> Tensor:
-    return old + (1 - beta) * (new - old)
+    """From the nearer end, or an average of squares that falls far may come out below 0."""
+    return torch.lerp(old, new, 1 - beta)
 
 
 def _folded(p: Tensor, g: Tensor, state: dict[str, Any], *, decoupled: bool, lr: float, betas: Betas, eps: float, weight_decay: float) -> None:  # fmt: skip # noqa: E501
