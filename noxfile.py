@@ -11,9 +11,9 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["lint", "types", "imports", "tests", "conformance"]
 
 OUT = Path("out")
-ATTENTION = ("--only", "attention", "multi_head_attention")
+ATTENTION = ("--only", "attention", "causal_lm", "masked_lm", "seq2seq_lm")
 TARGETS = {"impl:reference": (), "impl:tiled": ATTENTION, "impl:sdpa": ATTENTION, "impl:flex": ATTENTION, "torch": ()}
-"""What conformance runs. Our backends of attention differ in nothing else, which is run once."""
+"""What conformance runs. Our backends of attention differ in nothing else than this, which is run once."""
 
 ROOTS = ("spec", "impl", "verify", "bench", "reports")
 

@@ -25,6 +25,7 @@ REFUSED = [
     ("norm_order", "middle", ValueError),
     ("activation", "swish", ValueError),
     ("init", "zeros", ValueError),
+    ("attention", "flash", ValueError),
     ("rope_pairing", "quarter", ValueError),
     ("rope_scaling", ("linear", 0.0), ValueError),
     ("rope_scaling", ("yarn", 2.0), ValueError),
@@ -218,3 +219,41 @@ def test_encoder_decoder_reads_its_source_once(config):
     judge_alike(swapped, again, sigma[:, -1:])
     with pytest.raises(ValueError, match="ids: expected"):
         model(None, decoder_ids=target)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("backend", ["reference", "tiled", "flex"])
+@pytest.mark.parametrize(
+    "made",
+    [lambda a: Encoder(bert(**SIZES, attention=a)), lambda a: EncoderDecoder(t5(**SIZES, attention=a))],
+    ids=["encoder", "encoder–decoder"],
+)
+def test_encoders_by_every_backend(made, backend):
+    def logits(model):
+        mask = torch.ones_like(IDS)
+        mask[0, :2], mask[1, -3:] = 0, 0
+        given = {"decoder_ids": IDS.flip(1)[:, :7]} if isinstance(model, EncoderDecoder) else {}
+        found = model(IDS, mask, **given).logits
+        return found if given else found[mask.bool()]
+
+    model, other = filled(made("sdpa")), made(backend).double().eval()
+    other.load_state_dict(model.state_dict())
+    judge_alike(logits(other), logits(model), spread(model, lambda: logits(model)))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("backend", ["sdpa", "tiled"])
+def test_what_changes_the_scores_is_felt(backend):
+    plain = gpt(**SIZES, attention=backend)
+    model = filled(Decoder(plain))
+    want, sigma = model(IDS).logits, spread(model, lambda: model(IDS).logits)
+
+    def changed(**changes):
+        other = Decoder(plain.replace(**changes)).double().eval()
+        other.load_state_dict(model.state_dict())
+        return other(IDS).logits
+
+    judge_alike(changed(attention_scale=plain.d_k**-0.5, softcap=1e9), want, sigma)
+    for changes in ({"attention_scale": 0.5}, {"softcap": 2.0}):
+        with pytest.raises(AssertionError, match="times what rounding explains"):
+            judge_alike(changed(**changes), want, sigma)

@@ -1,4 +1,4 @@
-"""The decoder in all its kinds: padding, packing, caches, gradients, causality."""
+"""The decoder in all its kinds, by every backend of attention: padding, packing, caches, gradients, causality."""
 
 import copy
 
@@ -13,16 +13,17 @@ B, N = 3, 13
 kinds = pytest.mark.parametrize("kind", DECODERS)
 
 
-@pytest.fixture(scope="module")
-def decoders():
+def decoder(config):
     torch.manual_seed(5)
-    made = {}
-    for kind, config in DECODERS.items():
-        model = Decoder(config).double().eval()
-        for p in model.parameters():  # no zeros and ones that would hide a missing bias or weight
-            p.data += 0.1 * torch.randn_like(p)
-        made[kind] = model
-    return made
+    model = Decoder(config).double().eval()
+    for p in model.parameters():  # no zeros and ones that would hide a missing bias or weight
+        p.data += 0.1 * torch.randn_like(p)
+    return model
+
+
+@pytest.fixture(scope="module", params=("sdpa", "reference", "tiled", "flex"))
+def decoders(request):
+    return {kind: decoder(config.replace(attention=request.param)) for kind, config in DECODERS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +32,11 @@ def ids():
 
 
 @pytest.fixture(scope="module")
-def floor(decoders, ids):
-    """Logits and noise floor of every kind, measured once."""
+def floor(ids):
+    """Logits and noise floor of every kind, by PyTorch's kernels, measured once."""
+    models = {kind: decoder(config) for kind, config in DECODERS.items()}
     with torch.no_grad():
-        return {kind: (m(ids).logits, spread(m, lambda m=m: m(ids).logits)) for kind, m in decoders.items()}
+        return {kind: (m(ids).logits, spread(m, lambda m=m: m(ids).logits)) for kind, m in models.items()}
 
 
 @kinds

@@ -7,9 +7,11 @@ import torch
 from tests.attention_calls import N_Q, OPTIONS, tensors
 from tests.attention_oracle import oracle
 from tests.derived_bounds import U, judge, random
+from tests.noise_floor import judge_alike, spread
 from tests.triton_kernels import DEVICE, T, by_16, kernels, moved, on_device, u_factor
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.flash.triton import attention_in_tiles
+from veriformer.impl.models import Decoder, llama
 
 pytestmark = kernels
 
@@ -278,3 +280,24 @@ def test_the_passes_tell_a_compiler_what_they_return(wanted, dtype):
     torch.library.opcheck(_closed_forward, (*inputs, *settings), test_utils=look)
     results = _closed_forward(*inputs, *settings)
     torch.library.opcheck(_closed_backward, (*inputs, *results, g, *wanted, *settings), test_utils=look)
+
+
+def test_a_model_that_attends_by_these_kernels():
+    sizes = {"vocab_size": 37, "width": 32, "num_layers": 2, "num_heads": 4, "num_kv_heads": 2}
+    config = llama(**sizes, max_length=32, window=9, init_std=0.3)
+    torch.manual_seed(0)
+    model, other = Decoder(config).eval(), Decoder(config.replace(attention="triton")).eval().to(DEVICE)
+    other.load_state_dict(model.state_dict())
+    ids = torch.randint(0, 37, (2, 21))
+    mask = torch.ones_like(ids)
+    mask[0, :5] = 0
+
+    @torch.enable_grad()
+    def logits_and_slope(m, device="cpu"):
+        weight = next(p for name, p in m.named_parameters() if "qkv" in name)
+        logits = m(ids.to(device), mask.to(device)).logits.cpu()[mask.bool()]
+        return logits.detach(), torch.autograd.grad(logits.square().sum(), weight)[0].cpu()
+
+    for i in range(2):
+        sigma = spread(model, lambda i=i: logits_and_slope(model)[i])
+        judge_alike(logits_and_slope(other, DEVICE)[i], logits_and_slope(model)[i], sigma)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention.flex_attention import flex_attention
 
+from veriformer.verify.claims import Claims
+from veriformer.verify.loading import Target
 from veriformer.verify.models import calls, noise
+from veriformer.verify.models.subject import Subject
 from veriformer.verify.mutants.base.model import Decoder, Shape
 
 FACTOR = noise.factor(noise.RUNS, 1)
@@ -83,3 +89,29 @@ def test_what_a_model_draws_at_random_is_no_noise() -> None:
     moved = [noise.moved(careless, i) for i in range(2)]
     squares = noise.spread(calls.whole, {"ids": ids}, careless, moved, 0)
     assert float(np.sqrt(squares.max())) < 1e-10
+
+
+class ByFlexAttention(torch.nn.Module):
+    """A layer of causal attention, as one writes it who calls FlexAttention by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(29, 16)
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(input_ids)[:, None]
+        o = flex_attention(x, x, x, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s, -torch.inf))
+        assert isinstance(o, torch.Tensor)
+        return (x + o)[:, 0] @ self.embedding.weight.mT
+
+
+def test_operations_of_higher_order_are_seen_and_commit_an_error() -> None:
+    """PyTorch refuses them to modes that do not say they know them, and compiles them in others."""
+    target = Target("flex by hand", SimpleNamespace(causal_lm=ByFlexAttention().double()), Claims(), None, "")
+    model = Subject(target, "causal_lm")
+    assert not model.attention
+    ids = torch.arange(14).view(2, 7)
+    squares = noise.spread(calls.whole, {"ids": ids}, model.model(), [model.model()] * 4, 0)
+    sizes = [np.linalg.norm(cell) for cell in noise.cells(calls.whole(model.model(), ids))]
+    units = np.sqrt(squares) / sizes / torch.finfo(torch.float64).eps
+    assert ((units > 0.1) & (units < 10)).all()

@@ -9,6 +9,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from veriformer.impl.attention_backends import BACKENDS
 from veriformer.impl.generation.generate import generate
 from veriformer.impl.generation.sampling import Sampling
 from veriformer.impl.models import Decoder, gpt, llama
@@ -42,6 +43,13 @@ FAMILIES = {"gpt": gpt, "llama": llama}
 @click.option("--batch", default=16, show_default=True, type=click.IntRange(1), help="Rows in a micro-batch.")
 @click.option("--accumulate", default=1, show_default=True, type=click.IntRange(1), help="Micro-batches in a step.")
 @click.option("--lr", default=2e-3, show_default=True, type=click.FloatRange(0))
+@click.option(
+    "--attention",
+    default="sdpa",
+    show_default=True,
+    type=click.Choice(sorted(BACKENDS)),
+    help="Backend; triton needs a GPU.",
+)
 @click.option("--dropout", default=0.0, show_default=True, type=click.FloatRange(0, 1))
 @click.option("--precision", default="fp32", show_default=True, type=click.Choice(sorted(PRECISIONS)))
 @click.option("--strategy", default="none", show_default=True, type=click.Choice(STRATEGIES), help="With torchrun.")
@@ -94,6 +102,7 @@ def _trainer(tokens: torch.Tensor, tokenizer: Tokenizer, team: Team, o: dict[str
         num_heads=o["heads"],
         max_length=o["length"],
         dropout=o["dropout"],
+        attention=o["attention"],
         attention_dropout=o["dropout"],
     )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

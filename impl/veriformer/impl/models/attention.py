@@ -74,12 +74,14 @@ def split_heads(x: Tensor, d_k: int) -> Tensor:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, sight: Sight, config: ModelConfig, training: bool) -> Tensor:
-    """Return the output of attention `[B, H, n_q, d_k]`, by PyTorch's kernels wherever they know how."""
+    """Return the output of attention `[B, H, n_q, d_k]`, by the backend of the configuration."""
     p = config.attention_dropout if training else 0.0
+    if config.attention != "sdpa":
+        return _by_backend(config.attention, q, k, v, sight, config, p)
     if torch.compiler.is_compiling() and q.shape[2] == 1 and q.is_cpu and not torch.is_grad_enabled():
         return _one_query(q, k, v, sight.mask, config)
     if config.softcap is not None:
-        return _capped(q, k, v, sight, config, p)
+        return _by_backend("reference", q, k, v, sight, config, p)
     scale, mask = config.attention_scale, sight.mask
     B, H, n_q, d_k = q.shape
     G = k.shape[1]
@@ -115,16 +117,17 @@ def _one_query(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, config: Mod
     return (z.softmax(-1)[..., None] * v[:, :, None]).sum(-2).view(B, H, 1, -1)
 
 
-def _capped(q: Tensor, k: Tensor, v: Tensor, sight: Sight, config: ModelConfig, p: float) -> Tensor:
+def _by_backend(name: str, q: Tensor, k: Tensor, v: Tensor, sight: Sight, config: ModelConfig, p: float) -> Tensor:
     mask = sight.mask
-    hides = mask is not None and mask.is_floating_point() is False
-    return BACKENDS["reference"](
+    hides = mask is not None and mask.dtype == torch.bool
+    return BACKENDS[name](
         q,
         k,
         v,
         mask=mask if hides else None,
         bias=None if hides else mask,
         is_causal=sight.is_causal,
+        window=sight.window,
         scale=config.attention_scale,
         softcap=config.softcap,
         dropout_p=p,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from veriformer.impl import checks
+from veriformer.impl.attention_backends import BACKENDS
 
 POSITIONS = ("learned", "sinusoidal", "rope", "alibi", "t5", "none")
 NORMS = ("layer", "rms")
@@ -24,7 +25,8 @@ class ModelConfig:
     caches.
 
     Position: `position` is one of `POSITIONS`; `rope_*` as in the operation `rope`, `t5_*` as in
-    `t5_relative_position_bucket`. Attention: `window`, `softcap` and `attention_scale` as in the operation `attention`.
+    `t5_relative_position_bucket`. Attention: `window`, `softcap` and `attention_scale` as in the operation `attention`;
+    `attention` names the backend that computes it, `"sdpa"` being PyTorch's kernels wherever they know how.
     Blocks: `residual_scale` multiplies what a sublayer adds; `num_experts` makes the network a mixture of `gelu`
     experts. Head: `tied` shares the embedding; `logit_scale` multiplies the logits; `head_transform` puts BERT's
     Linear–GELU–LayerNorm before it. Initialisation: `xavier`, or `gpt2` (`init_std`, residual projections divided by
@@ -50,6 +52,7 @@ class ModelConfig:
     t5_max_distance: int = 128
     window: int | None = None
     softcap: float | None = None
+    attention: str = "sdpa"
     attention_scale: float | None = None
     norm: str = "layer"
     norm_order: str = "pre"
@@ -148,6 +151,7 @@ def _check_choices(c: ModelConfig) -> None:
         "norm_order": NORM_ORDERS,
         "activation": ACTIVATIONS,
         "init": INITIALIZATIONS,
+        "attention": tuple(BACKENDS),
         "rope_pairing": PAIRINGS,
     }
     for name, allowed in choices.items():

@@ -83,10 +83,18 @@ class Decoder(nn.Module):
         return make_memory(self.config, layers, weight.dtype, batch, max_length, quantization)
 
 
-def causal_lm() -> Decoder:
+def causal_lm(*, attention: str = "sdpa") -> Decoder:
     """Build a small decoder: two layers, grouped keys, rotated positions. It is the contract's `causal_lm`."""
     torch.manual_seed(0)
     config = ModelConfig(
-        vocab_size=61, width=48, num_layers=2, num_heads=4, num_kv_heads=2, hidden=80, position="rope", init_std=0.2
+        vocab_size=61,
+        width=48,
+        num_layers=2,
+        num_heads=4,
+        num_kv_heads=2,
+        hidden=80,
+        position="rope",
+        init_std=0.2,
+        attention=attention,
     )
     return Decoder(config)

@@ -101,7 +101,9 @@ class EncoderDecoder(nn.Module):
         return x, seen
 
 
-def seq2seq_lm() -> EncoderDecoder:
+def seq2seq_lm(*, attention: str = "sdpa") -> EncoderDecoder:
     """Build a small encoder and decoder: two layers each, biases of relative positions, cross-attention."""
     torch.manual_seed(0)
-    return EncoderDecoder(t5(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2))
+    return EncoderDecoder(
+        t5(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2, attention=attention)
+    )

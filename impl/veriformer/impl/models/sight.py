@@ -15,12 +15,14 @@ class Sight:
     """The mask of attention in the form that kernels take, and the turn of RoPE.
 
     `mask` is bool (True where visible) or is added to the scores, `[B or 1, H or 1, n_q, n_k]`; None hides nothing.
-    `is_causal` stands for the plain lower triangle, so that no kernel has to read a mask.
+    `is_causal` stands for the plain lower triangle, so that no kernel has to read a mask. To PyTorch's kernels it says
+    all or nothing; to our backends it says what else is hidden, with the `window`, so that they leave out whole tiles.
     """
 
     mask: Tensor | None = None
     is_causal: bool = False
     rotation: Rotation | None = None
+    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,15 @@ def sight(
     bias = _bias(config, x, n_k, relative_bias)
     window = config.window if hidden.causal and config.window is not None and config.window < n_k else None
     everything = not hidden.causal or (n_q == 1 and window is None)
-    if hidden.attention_mask is None and hidden.documents is None and window is None:
-        if everything:
-            return Sight(bias, False, rotation)
+    apart = config.attention != "sdpa"
+    if hidden.attention_mask is None and hidden.documents is None and (window is None or apart):
+        if everything or apart:
+            return Sight(bias, not everything, rotation, window)
         if bias is None and n_q == n_k:
             return Sight(None, True, rotation)
-    visible = _visible(hidden, n_q, n_k, window, x.device)
-    return Sight(visible if bias is None else bias.masked_fill(~visible, -torch.inf), False, rotation)
+    visible = _visible(hidden, n_q, n_k, window, x.device, apart)
+    mask = visible if bias is None else bias.masked_fill(~visible, -torch.inf)
+    return Sight(mask, apart and not everything, rotation, window if apart else None)
 
 
 def key_mask(attention_mask: Tensor) -> Tensor:
@@ -64,8 +68,8 @@ def key_mask(attention_mask: Tensor) -> Tensor:
     return real | ~real.any(-1, keepdim=True)
 
 
-def _visible(hidden: Hidden, n_q: int, n_k: int, window: int | None, device: torch.device) -> Tensor:
-    """Return which new token sees which key, bool `[B or 1, 1, n_q or 1, n_k]`.
+def _visible(hidden: Hidden, n_q: int, n_k: int, window: int | None, device: torch.device, apart: bool) -> Tensor:
+    """Return which new token sees which key, bool `[B or 1, 1, n_q or 1, n_k]`; `apart` from causality, or with it.
 
     Every token sees itself, padding too: so no row is empty, and padding is seen by padding alone.
     """
@@ -74,7 +78,7 @@ def _visible(hidden: Hidden, n_q: int, n_k: int, window: int | None, device: tor
     if real is not None and documents is None and not hidden.causal:
         return key_mask(real)
     visible = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
-    if hidden.causal:
+    if hidden.causal and not apart:
         visible = band((0, n_q), (0, n_k), n_k - n_q, window, device)[None, None]
     if documents is not None:
         visible = visible & (documents[:, None, :, None] == documents[:, None, None, :])

@@ -87,12 +87,16 @@ def _loss(e: Examination) -> None:
 
 
 def _backends(e: Examination) -> None:
+    """With padding and without, which are kernels of their own in most implementations."""
     e.live(**e.asked())
     ids, asked = e.tokens(), e.asked()
-    masked: dict[str, Any] = {"mask": e.mask("right")} if e.subject.masked and e.trial.draw(choice(False, True)) else {}
-    names = e.subject.backends
-    one, two = (e.answer("with_backend", ids=ids, backend=name, **masked, **asked) for name in names)
-    e.agree(two, one, f"logits with {names[1]} and with {names[0]}")
+    masks: list[dict[str, Any]] = [{}, {"mask": e.mask("right")}] if e.subject.masked else [{}]
+    first, *others = e.subject.backends
+    for masked in masks:
+        one = e.answer("with_backend", ids=ids, backend=first, **masked, **asked)
+        for name in others:
+            two = e.answer("with_backend", ids=ids, backend=name, **masked, **asked)
+            e.agree(two, one, f"logits with {name} and with {first}")
 
 
 def _checkpointing(e: Examination) -> None:

@@ -165,7 +165,10 @@ def with_backend(model, ids, mask=None, *, backend, **asked):
 
 @contextlib.contextmanager
 def attending(model, backend):
-    """Set the implementation of attention, by the model's own switch or else by PyTorch's, and put it back."""
+    """Set the implementation of attention, by the model's own switch or else by PyTorch's, and put it back.
+
+    Nothing is compiled meanwhile, which FlexAttention else would be for every shape, and in no double precision.
+    """
     if not hasattr(model, "set_attn_implementation"):
         with sdpa_kernel(SDPBackend.MATH) if backend == "MATH" else contextlib.nullcontext():
             yield
@@ -173,7 +176,8 @@ def attending(model, backend):
     before = model.config._attn_implementation
     model.set_attn_implementation(backend)
     try:
-        yield
+        with torch.compiler.set_stance("force_eager"):
+            yield
     finally:
         model.set_attn_implementation(before)
 

@@ -103,7 +103,7 @@ class Subject:
     def attention(self) -> frozenset[str]:
         """The names of the fused attention kernels that a plain call runs."""
         seen = _Names()
-        with seen:
+        with torch.compiler.set_stance("force_eager"), seen:
             self._probe(self.dtype)
         return frozenset(name for name in seen.names if "scaled_dot_product" in name)
 
@@ -112,7 +112,7 @@ class Subject:
         """Ways of computing attention: of the model's own switch, or else of PyTorch's fused attention."""
         if not hasattr(self.model(), "set_attn_implementation"):
             return ("MATH", "default") if self.attention else ()
-        return tuple(name for name in ("eager", "sdpa") if self._settable(name))
+        return tuple(name for name in ("eager", "sdpa", "flex_attention") if self._settable(name))
 
     def _settable(self, name: str) -> bool:
         try:
@@ -128,12 +128,14 @@ class Subject:
 
 
 class _Names(TorchDispatchMode):
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.add(func._schema.name)
+        self.names.add(func.name())
         return func(*args, **(kwargs or {}))
 
 

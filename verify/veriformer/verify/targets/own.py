@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import veriformer.impl as default
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.flash.availability import require
+from veriformer.verify.models.subject import OPERATIONS as MODELS
 
 
 def backend(name: str) -> SimpleNamespace:
-    """Every operation of ``veriformer.impl``, with ``attention`` taken from the named backend."""
+    """Every operation of ``veriformer.impl``, with ``attention`` and that of the models by the named backend."""
     operations = {key: getattr(default, key) for key in default.__all__ if callable(getattr(default, key))}
-    return SimpleNamespace(**{**operations, "attention": BACKENDS[name], "__name__": f"veriformer.impl:{name}"})
+    models = {key: partial(operations[key], attention=name) for key in MODELS}
+    named = {"attention": BACKENDS[name], "__name__": f"veriformer.impl:{name}"}
+    return SimpleNamespace(**operations | models | named)
 
 
 reference = backend("reference")
