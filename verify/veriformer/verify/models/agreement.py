@@ -139,18 +139,26 @@ class Examination:
     # Judging
 
     def agree(self, one: Answer, two: Answer, what: str, *, more: float = 0.0) -> None:
-        """Raise Violation unless two answers differ by no more than rounding explains. more: an error known besides.
+        """Raise Violation unless two answers differ by no more than rounding explains. more: an error known besides."""
+        if [x.shape for x in one.cells] != [x.shape for x in two.cells]:
+            shapes = f"{_shape(one)} and {_shape(two)}"
+            raise Violation(f"{what}: the results have shapes {shapes}", lines=[f"raise SystemExit({shapes!r})"])
+        self.within(one, two, self._bound(one, two, more), what)
+
+    def agreed(self, one: Answer, two: Answer, *, more: float) -> bool:
+        """Whether ``agree`` would hold, without a judgement."""
+        return bool((_distance(one, two) <= self._bound(one, two, more)).all())
+
+    def _bound(self, one: Answer, two: Answer, more: float) -> Floats:
+        """What the error known besides and rounding explain.
 
         Noise could only widen the bound: where the error known besides, or none at all, explains the distance, it is
         not measured.
         """
-        if [x.shape for x in one.cells] != [x.shape for x in two.cells]:
-            shapes = f"{_shape(one)} and {_shape(two)}"
-            raise Violation(f"{what}: the results have shapes {shapes}", lines=[f"raise SystemExit({shapes!r})"])
         bound = np.full(len(one.cells), more)
         if (_distance(one, two) > bound).any():
             bound += noise.factor(noise.RUNS, len(one.cells)) * np.sqrt(one.squares + two.squares)
-        self.within(one, two, bound, what)
+        return bound
 
     def within(self, one: Answer, two: Answer, bound: Floats, what: str) -> None:
         """Raise Violation unless the distance of two answers lies within the bound in every cell."""
