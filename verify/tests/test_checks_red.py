@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests import red_attention, red_decisions, red_heads, red_layers, red_scores, red_training
+from tests import red_attention, red_decisions, red_heads, red_layers, red_rare, red_scores, red_training
 from tests.red import GOOD, Fault, Operation, changed, given, gradient_of, instead, mixed, more, shifted
 from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.verify.catalogue import Check
 from veriformer.verify.checks import ALL
 from veriformer.verify.loading import wrap
 from veriformer.verify.models.subject import OPERATIONS as MODELS
@@ -114,9 +115,19 @@ def test_the_table_covers_every_requirement() -> None:
 @pytest.mark.parametrize(
     "check", [c for c in ALL if c.operation not in MODELS], ids=lambda check: check.requirement.slug
 )
-def test_a_fault_is_seen(check: Any) -> None:
+def test_a_fault_is_seen(check: Check) -> None:
     fault = fault_of(check.requirement.slug)
     assert fault is not None
+    sees(check, fault)
+
+
+@pytest.mark.parametrize("name", red_rare.RARE)
+def test_a_rare_fault_is_seen(name: str) -> None:
+    slug, fault = red_rare.RARE[name]
+    sees(next(check for check in ALL if check.requirement.slug == slug), fault)
+
+
+def sees(check: Check, fault: Fault) -> None:
     place = red_heads.ON_CACHES.get(check.requirement.slug, check.operation)
     broken = SimpleNamespace(**{**vars(GOOD), place: fault(getattr(GOOD, place))})
     dtype = "fp32" if "fp32" in check.dtypes else check.dtypes[0]

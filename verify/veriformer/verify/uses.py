@@ -17,12 +17,16 @@ from veriformer.verify import training_runs
 from veriformer.verify.models import calls
 
 
-def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), beside=False, **options):  # type: ignore[no-untyped-def]  # fmt: skip
+def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), beside=False, default=None, **options):  # type: ignore[no-untyped-def]  # fmt: skip # noqa: E501
     """Make a cache and act on it: what the updates showed, taken up just before the next call, and every length.
 
-    beside: another cache of the same sizes does the same with the negative rows. The rows given are left alone.
+    beside: another cache of the same sizes does the same with the negative rows. default: PyTorch's default dtype while
+    they are made. The rows given are left alone.
     """
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(default or usual)
     cache, other = (target.kv_cache(batch, num_kv_heads, max_length, head_dim, **options) for _ in range(2))
+    torch.set_default_dtype(usual)
     before = [(x, x.clone()) for x in rows if isinstance(x, torch.Tensor)]
     shown: list[torch.Tensor] = []
     supply, last, lengths = iter(rows), (), [cache.length]

@@ -120,7 +120,10 @@ def _history(trial: Trial) -> None:
     if story.length == story.room:
         story.reset()
     story.append(1)
-    acts_like_a_list(trial, story.arguments(**trial.draw(option("beside", None, True))))
+    arguments = story.arguments(**trial.draw(option("beside", None, True)))
+    if "dtype" not in arguments:  # then it is float32, whatever PyTorch's own default
+        arguments |= trial.draw(option("default", torch.float64, None))
+    acts_like_a_list(trial, arguments)
 
 
 def _overflow(trial: Trial) -> None:

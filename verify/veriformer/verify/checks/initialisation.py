@@ -20,6 +20,8 @@ from veriformer.verify.trial import Observation, Trial
 _LARGE = ((200, 300), (40, 700), (700, 40), (5, 6000), (128, 384))
 """Sizes that differ, so that no one of them can stand for both."""
 
+_SQUARE = 150
+
 
 def _contract(trial: Trial) -> None:
     """Also of a layer without inputs, or without outputs."""
@@ -79,6 +81,12 @@ def like_signed(w: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
     return (pairs[:, 0] == pairs[:, 1]).double().mean()
 
 
+def like_signed_across(w: torch.Tensor) -> torch.Tensor:
+    """The share of pairs, mirrored at the diagonal, of one sign."""
+    i, j = torch.tril_indices(w.shape[0], w.shape[1], -1)
+    return ((w[i, j] > 0) == (w[j, i] > 0)).double().mean()
+
+
 def _independence(trial: Trial) -> None:
     w, variance = _weights(trial)
     trial.judge(trial.observe(mean_square, w, variance), chance.mean_square(w.value.numel()), "the mean square")
@@ -88,6 +96,10 @@ def _independence(trial: Trial) -> None:
             pairs = shape[axis] // (2 * lag) * lag * shape[1 - axis]
             observed = trial.observe(like_signed, w, constant(torch.tensor([axis, lag])))
             trial.judge(observed, chance.share(pairs, 0.5), f"pairs {lag} apart along axis {axis} of one sign")
+    square = trial.call({"n_in": _SQUARE, "n_out": _SQUARE, "generator": Seed(trial.draw(seeds()))}).result
+    has_form(trial, square, (_SQUARE, _SQUARE), trial.dtype)
+    mirrored = trial.observe(like_signed_across, square)
+    trial.judge(mirrored, chance.share(_SQUARE * (_SQUARE - 1) // 2, 0.5), "pairs across the diagonal of one sign")
 
 
 def _generator(trial: Trial) -> None:

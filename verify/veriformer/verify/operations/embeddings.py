@@ -45,14 +45,14 @@ def draw_ids(trial: Trial, shape: tuple[int, ...], size: int) -> torch.Tensor:
     rng = trial.draw(values()).rng
     few = rng.integers(0, size, max(1, size // 2))
     ids = rng.choice(few, shape) if trial.draw(st.booleans()) else rng.integers(0, size, shape)
-    return torch.as_tensor(np.asarray(ids)).to(trial.draw(choice(*_INTEGERS)))
+    return torch.as_tensor(np.asarray(ids)).to(trial.draw(choice(*_INTEGERS, torch.uint8)))
 
 
 def draw_token_embedding(trial: Trial) -> Arguments:
-    """Ids of any shape, also one alone or none at all."""
+    """Ids of any shape, also one alone or none at all, or as many as rows, which bytes must not make a mask of them."""
     weight = table(trial)
-    some = trial.draw(choice(True, True, True, True, False))
-    shape = trial.draw(leading_shapes()) if some else trial.draw(choice((0,), (2, 0)))
+    shape = trial.draw(choice(None, None, None, weight.shape[:1], weight.shape[:1], (0,), (2, 0)))
+    shape = trial.draw(leading_shapes()) if shape is None else tuple(shape)
     return {"ids": draw_ids(trial, shape, weight.shape[0]), "weight": weight}
 
 

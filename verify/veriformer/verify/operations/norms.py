@@ -89,8 +89,17 @@ def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, A
     return found
 
 
+def _leading(trial: Trial, d: int) -> tuple[int, ...]:
+    """Any leading axes; or the last as long as the rows, so that both could be taken for them; or no rows at all."""
+    kind = trial.draw(choice("any", "any", "any", "square", "square", "none"))
+    if kind == "any":
+        return trial.draw(leading_shapes())
+    return (*trial.draw(leading_shapes(1)), d if kind == "square" else 0)
+
+
 def _draw(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
-    lead, d = trial.draw(leading_shapes()), trial.draw(choice(*_WIDTHS))
+    d = trial.draw(choice(*_WIDTHS))
+    lead = _leading(trial, d)
     x = trial.draw(values()).array(*lead, d)
     arguments: dict[str, Any] = {"x": trial.tensor(x)}
     for name in parameters:
@@ -101,7 +110,9 @@ def _draw(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _spread(x: torch.Tensor) -> float:
-    """The smallest difference between largest and smallest entry of a row."""
+    """The smallest difference between largest and smallest entry of a row; of no rows, any."""
+    if x.numel() == 0:
+        return np.inf
     rows = x.double()
     return float((rows.amax(-1) - rows.amin(-1)).min())
 
@@ -126,6 +137,7 @@ def _slice(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments,
     """One index of the first axis."""
     whole = dict(draw(trial))
     whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
+    trial.assume(whole["x"].shape[0] > 0)
     i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
     index = (slice(i, i + 1),)
     return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
