@@ -48,7 +48,7 @@ def sight(
     bias = _bias(config, x, n_k, relative_bias)
     window = config.window if hidden.causal and config.window is not None and config.window < n_k else None
     everything = not hidden.causal or (n_q == 1 and window is None)
-    apart = config.attention != "sdpa"
+    apart = config.attention != "sdpa"  # our own backends are told of causality and window, and no mask is made of them
     if hidden.attention_mask is None and hidden.documents is None and (window is None or apart):
         if everything or apart:
             return Sight(bias, not everything, rotation, window)
