@@ -7,16 +7,19 @@ import sys
 
 import pytest
 import torch
+from rich.console import Console
 
 import veriformer.impl
 from veriformer.verify.catalogue import checks
 from veriformer.verify.loading import wrap
+from veriformer.verify.mutants import matrix as matrices
 from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.generic import generic_mutants, named, survivors
 from veriformer.verify.mutants.generic.operators import edits
 from veriformer.verify.mutants.generic.reach import implementation, modules, resting_on, tree
 from veriformer.verify.mutants.generic.sites import edited, sites
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, cells, kill_matrix, validate
+from veriformer.verify.mutants.shown import show
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,17 @@ def test_a_run_of_generic_mutants_is_written_as_the_schema_says() -> None:
     validate(matrix.to_dict())
     assert matrix.generic == [mutant]
     assert not matrix.unexplained
+    assert not matrix.outdated
+
+
+def test_the_reason_of_a_survivor_that_is_killed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = next(m for m in generic_mutants() if m.site.function == "_RMSNorm.forward")
+    matrix = kill_matrix([mutant])
+    monkeypatch.setattr(matrices, "survivors", lambda: {mutant.identifier: "equivalent: not at all"})
+    assert matrix.outdated == [mutant]
+    out = Console(record=True, width=200)
+    show(matrix, out)
+    assert "REMOVE THE REASON" in out.export_text()
 
 
 def test_what_rests_on_a_function_is_named_nearest_first() -> None:

@@ -192,7 +192,7 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
     default. 'generic' runs small edits of our own source instead, 'generic:layers.*' those of some modules.
 
     \b
-    Exit status: 0 every mutant killed (of generic ones, or listed as a survivor with the reason), no variant
+    Exit status: 0 every mutant killed (of generic ones, or else listed as a survivor with the reason), no variant
     accused, every sabotage caught, and every script that ran found its violation again; 1 otherwise;
     2 nothing matches SELECT; 3 the suite itself made an error.
     """
@@ -219,8 +219,8 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
         click.echo(f"veriformer: the suite itself failed on {', '.join(sorted(missing))}", err=True)
     if matrix.errors or missing:
         raise SystemExit(3)
-    wrong = (matrix.survivors, matrix.unexplained, matrix.unreproduced, matrix.false_alarms, matrix.escapes)
-    raise SystemExit(1 if any(wrong) else 0)
+    wrong = (matrix.survivors, matrix.unexplained, matrix.outdated, matrix.unreproduced, matrix.false_alarms)
+    raise SystemExit(1 if any(wrong) or matrix.escapes else 0)
 
 
 def _chosen(name: str, operations: Sequence[str], select: Sequence[str]) -> bool:

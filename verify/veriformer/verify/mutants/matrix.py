@@ -122,6 +122,12 @@ class KillMatrix:
         return [mutant for mutant in self.generic_survivors if mutant.identifier not in survivors()]
 
     @property
+    def outdated(self) -> list[GenericMutant]:
+        """Generic mutants that are listed as survivors, and were killed."""
+        survived = {mutant.identifier for mutant in self.generic_survivors}
+        return [m for m in self.generic if m.identifier in survivors() and m.identifier not in survived]
+
+    @property
     def counterexamples(self) -> list[Cell]:
         """Where the smallest counterexample was sought, from the least to the most numbers."""
         return sorted((cell for cell in self.cells if cell.scalars is not None), key=lambda cell: cell.scalars or 0)

@@ -59,6 +59,7 @@ def show(matrix: KillMatrix, out: Console) -> None:
     for title, rows in (
         ("SURVIVORS", [f"{mutant.identifier}  {mutant.title}" for mutant in matrix.survivors]),
         ("GENERIC SURVIVORS", [_survivor(mutant) for mutant in matrix.generic_survivors]),
+        ("LISTED AS SURVIVORS, BUT KILLED: REMOVE THE REASON", [mutant.identifier for mutant in matrix.outdated]),
         ("SCRIPTS THAT REPRODUCE NOTHING", [_place(cell) for cell in matrix.unreproduced]),
         ("FALSE ALARMS", [_place(cell) for cell in matrix.false_alarms]),
         ("ESCAPED SABOTAGE", [_place(cell) for cell in matrix.escapes]),
