@@ -25,8 +25,10 @@ def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=
     """
     usual = torch.get_default_dtype()
     torch.set_default_dtype(default or usual)
-    cache, other = (target.kv_cache(batch, num_kv_heads, max_length, head_dim, **options) for _ in range(2))
-    torch.set_default_dtype(usual)
+    try:
+        cache, other = (target.kv_cache(batch, num_kv_heads, max_length, head_dim, **options) for _ in range(2))
+    finally:
+        torch.set_default_dtype(usual)
     before = [(x, x.clone()) for x in rows if isinstance(x, torch.Tensor)]
     shown: list[torch.Tensor] = []
     supply, last, lengths = iter(rows), (), [cache.length]
