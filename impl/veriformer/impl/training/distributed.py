@@ -1,6 +1,7 @@
 """Several processes that train one model: copies of it (DDP), or shares of it (FSDP2). Started by `torchrun`."""
 
 import os
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from veriformer.impl import checks
 from veriformer.impl.models.block import Block
 
 STRATEGIES = ("none", "ddp", "fsdp")
+_MOMENT_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,15 @@ class Team:
         return cls(strategy, distributed.get_rank(), distributed.get_world_size())
 
     def leave(self) -> None:
-        """Let the other processes go."""
+        """Let the other processes go.
+
+        The threads that exchanged tensors need the interpreter's lock once more, to let go of the last of them. Did the
+        interpreter end meanwhile, they would take the process down (`terminate called without an active exception`),
+        so they are given a moment that is thousands of times as long.
+        """
         if self.strategy != "none":
             distributed.destroy_process_group()
+            time.sleep(_MOMENT_S)
 
     def share(self, objective: nn.Module) -> nn.Module:
         """Return the objective as this team computes it."""
