@@ -52,7 +52,9 @@ def altered(change: Callable[[Any], Any]) -> Fault:
     return instead(lambda op, *args, **options: change(op(*args, **options)))
 
 
-class _WithGradient(torch.autograd.Function):
+class WithGradient(torch.autograd.Function):
+    """``apply(x, change)``: x itself, the gradient of which is changed."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
         ctx.change = change
@@ -68,7 +70,7 @@ def gradient_of(place: int, change: Callable[[Tensor], Tensor]) -> Fault:
 
     def fault(op: Operation) -> Operation:
         def broken(*args: Any, **options: Any) -> Any:
-            moved = [_WithGradient.apply(x, change) if i == place else x for i, x in enumerate(args)]
+            moved = [WithGradient.apply(x, change) if i == place else x for i, x in enumerate(args)]
             return op(*moved, **options)
 
         return broken

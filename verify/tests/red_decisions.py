@@ -9,21 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.red import Fault, Operation, altered, instead, without
-
-
-class _Shifted(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
-        return g + 0.0625
-
-
-def shifted_gradient(op: Operation, x: Tensor, *args: Any, **options: Any) -> Tensor:
-    return op(_Shifted.apply(x), *args, **options)
+from tests.red import Fault, Operation, altered, gradient_of, instead, shifted, without
 
 
 def flat(x: Tensor) -> Tensor:
@@ -280,7 +266,7 @@ SPECIFIC: dict[str, Fault] = {
     "temperature_scale.shift": instead(naive),
     "temperature_scale.units": instead(absolute),
     "temperature_scale.order": instead(reversed_order),
-    "temperature_scale.conservation": instead(shifted_gradient),
+    "temperature_scale.conservation": gradient_of(0, shifted),
     "temperature_scale.cold": instead(lukewarm),
     "temperature_scale.hot": instead(lukewarm),
     "temperature_scale.range": instead(naive),
@@ -297,7 +283,7 @@ SPECIFIC: dict[str, Fault] = {
     "masked_lm_loss.partition": instead(over_all),
     "masked_lm_loss.positions": instead(by_position),
     "masked_lm_loss.uniform": altered(doubled),
-    "masked_lm_loss.conservation": instead(shifted_gradient),
+    "masked_lm_loss.conservation": gradient_of(0, shifted),
     "masked_lm_loss.range": instead(naive_loss),
     "masked_lm_loss.no_target": altered(lambda x: torch.where(x == 0, torch.nan, x)),
     "top_k_filter.sensitivity": instead(lambda op, logits, k: op(logits, 2)),

@@ -48,7 +48,7 @@ FAMILIES = {"gpt": gpt, "llama": llama}
     default="sdpa",
     show_default=True,
     type=click.Choice(sorted(BACKENDS)),
-    help="Backend; triton needs a GPU.",
+    help="Backend of attention; triton needs a GPU.",
 )
 @click.option("--dropout", default=0.0, show_default=True, type=click.FloatRange(0, 1))
 @click.option("--precision", default="fp32", show_default=True, type=click.Choice(sorted(PRECISIONS)))

@@ -84,7 +84,10 @@ class Decoder(nn.Module):
 
 
 def causal_lm(*, attention: str = "sdpa") -> Decoder:
-    """Build a small decoder: two layers, grouped keys, rotated positions. It is the contract's `causal_lm`."""
+    """Build a small decoder: two layers, grouped keys, rotated positions. It is the contract's `causal_lm`.
+
+    `attention` names its backend, as in `ModelConfig`.
+    """
     torch.manual_seed(0)
     config = ModelConfig(
         vocab_size=61,

@@ -67,7 +67,7 @@ class Encoder(nn.Module):
 
 
 def masked_lm(*, attention: str = "sdpa") -> Encoder:
-    """Build a small encoder: two layers, learned positions, norms after the sums."""
+    """Build a small encoder: two layers, learned positions, norms after the sums; `attention` names its backend."""
     torch.manual_seed(0)
     return Encoder(
         bert(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2, attention=attention)

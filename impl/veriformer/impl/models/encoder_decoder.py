@@ -102,7 +102,10 @@ class EncoderDecoder(nn.Module):
 
 
 def seq2seq_lm(*, attention: str = "sdpa") -> EncoderDecoder:
-    """Build a small encoder and decoder: two layers each, biases of relative positions, cross-attention."""
+    """Build a small encoder and decoder: two layers each, biases of relative positions, cross-attention.
+
+    `attention` names their backend, as in `ModelConfig`.
+    """
     torch.manual_seed(0)
     return EncoderDecoder(
         t5(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2, attention=attention)

@@ -44,7 +44,7 @@ class Team:
 
         The threads that exchanged tensors need the interpreter's lock once more, to let go of the last of them. Did the
         interpreter end meanwhile, they would take the process down (`terminate called without an active exception`),
-        so they are given a moment that is thousands of times as long.
+        so they are given a moment.
         """
         if self.strategy != "none":
             distributed.destroy_process_group()
