@@ -155,11 +155,12 @@ def test_grouped_heads_read_their_group():
     q, k, v, g = inputs(h=6, groups=3)
     repeated = [np.repeat(x, 2, axis=1) for x in (k, v)]
     assert (run(q, k, v) == run(q, *repeated)).all()
-    dq, dk, dv, _ = run_vjp(q, k, v, g)
+    xp = EVERY["rounded-fp64"]
+    dq, dk, dv, _ = attention_vjp(xp, *map(xp.asarray, (q, k, v, g)))
     full = run_vjp(q, *repeated, g)
-    assert (dq == full[0]).all()
-    for small, large in ((dk, full[1]), (dv, full[2])):
-        assert (small == large.reshape(2, 3, 2, 5, -1).sum(axis=2)).all()
+    for small, large in ((dq, full[0]), (dk, full[1]), (dv, full[2])):
+        summed = large.reshape(2, small.shape[1], -1, *small.shape[2:]).sum(axis=2)
+        assert (np.abs(floats(small) - summed) <= small.error).all()
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.5, 2.0])

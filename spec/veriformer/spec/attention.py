@@ -67,9 +67,8 @@ def attention_vjp(
     ds = t.p * (dp - xp.sum(t.p * dp, axis=-1, keepdims=True))
     d_scaled = ds if t.tanh is None else ds * (1 - t.tanh * t.tanh)
     d_raw = _scaled(xp, d_scaled, q, scale)  # before the products: of the two orders the one that may underflow more
-    dq, dk = xp.matmul(d_raw, t.k), xp.matmul(xp.swapaxes(d_raw, -1, -2), t.q)
-    dv = xp.matmul(xp.swapaxes(t.p_dropped, -1, -2), g)
-    return dq, _ungroup(xp, dk, k), _ungroup(xp, dv, v), None if bias is None else sum_to_shape(xp, ds, bias.shape)
+    dq, dk, dv = xp.matmul(d_raw, t.k), _to_keys(xp, d_raw, t.q, k), _to_keys(xp, t.p_dropped, g, v)
+    return dq, dk, dv, None if bias is None else sum_to_shape(xp, ds, bias.shape)
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,8 @@ def _drop(xp: Any, p: Any, keep: Mask | None, dropout_p: float) -> Any:
     return xp.where(keep, p, 0) / (1 if dropout_p == 1 else 1 - xp.asarray(dropout_p))
 
 
-def _ungroup(xp: Any, d: Any, x: Any) -> Any:
-    """The adjoint of repeating each group over its heads: sum the heads of a group."""
-    b, groups, n, width = x.shape
-    return xp.sum(xp.reshape(d, (b, groups, d.shape[1] // groups, n, width)), axis=2)
+def _to_keys(xp: Any, weights: Any, rows: Any, x: Any) -> Any:
+    """weightsᵀ rows, for the keys or values x of each group: one sum over the queries of all its heads."""
+    groups, of_group = x.shape[1], weights.shape[1] // x.shape[1] * weights.shape[2]
+    weights, rows = (xp.reshape(y, (y.shape[0], groups, of_group, y.shape[3])) for y in (weights, rows))
+    return xp.matmul(xp.swapaxes(weights, -1, -2), rows)

@@ -19,11 +19,11 @@ def equals(x: Any, number: float) -> NDArray[np.bool_]:
 
 
 def sum_to_shape(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """The adjoint of broadcasting `shape` to `x.shape`: sum over every axis that was stretched or added."""
+    """The adjoint of broadcasting `shape` to `x.shape`: sum over every axis that was stretched or added.
+
+    It is one sum. Axis by axis would grant few roundings, as if no implementation went through the terms in a row.
+    """
     lead = x.ndim - len(shape)
-    stretched = [lead + i for i, n in enumerate(shape) if n == 1 and x.shape[lead + i] != 1]
-    for axis in stretched:
-        x = xp.sum(x, axis=axis, keepdims=True)
-    for _ in range(lead):
-        x = xp.sum(x, axis=0)
-    return x
+    stretched = (lead + i for i, n in enumerate(shape) if n == 1 and x.shape[lead + i] != 1)
+    axes = (*range(lead), *stretched)
+    return xp.reshape(xp.sum(x, axis=axes), shape) if axes else x

@@ -58,12 +58,12 @@ def multi_head_attention_vjp(
     c = x if context is None else context
     q, k, v = _projected(xp, x, c, w_q, w_k, w_v, num_heads, num_kv_heads)
     options: dict[str, Any] = {"mask": _seen(attention_mask), "is_causal": is_causal}
-    d_o = split(xp, _back(xp, g, w_o), num_heads)
+    d_o = split(xp, _back(xp, (g, w_o)), num_heads)
     dq, dk, dv = (concat(xp, d) for d in attention_vjp(xp, q, k, v, d_o, **options)[:3])
     dw_o = _weights(xp, concat(xp, attention(xp, q, k, v, **options)), g)
-    dx, dc = _back(xp, dq, w_q), _back(xp, dk, w_k) + _back(xp, dv, w_v)
     dw = _weights(xp, x, dq), _weights(xp, c, dk), _weights(xp, c, dv), dw_o
-    return (dx + dc, *dw, None) if context is None else (dx, *dw, dc)
+    of_q, of_c = (dq, w_q), ((dk, w_k), (dv, w_v))
+    return (_back(xp, of_q, *of_c), *dw, None) if context is None else (_back(xp, of_q), *dw, _back(xp, *of_c))
 
 
 def split(xp: Any, x: Any, heads: int) -> Any:
@@ -90,8 +90,9 @@ def _seen(attention_mask: ArrayLike | None) -> Mask | None:
     return None if attention_mask is None else np.asarray(attention_mask, dtype=bool)[:, None, None, :]
 
 
-def _back(xp: Any, g: Any, w: Any) -> Any:
-    """dX of Y = X W."""
+def _back(xp: Any, *products: tuple[Any, Any]) -> Any:
+    """dX of Y = X W, given (dY, W), or of several Y of one X: one sum over all columns, as if they lay side by side."""
+    g, w = (xp.concat(parts, axis=-1) for parts in zip(*products, strict=True))
     return xp.matmul(g, xp.swapaxes(w, 0, 1))
 
 

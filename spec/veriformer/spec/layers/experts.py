@@ -69,10 +69,17 @@ def mixture_of_experts_vjp(
     ds = xp.where(see, gates * (dp - xp.sum(gates * dp, axis=-1, keepdims=True)), 0)
     dy = _per_expert(xp, gates) * g
     dz = xp.matmul(dy, xp.swapaxes(w2, 1, 2)) * gelu_slope(xp, z)
-    dx = xp.sum(xp.matmul(dz, xp.swapaxes(w1, 1, 2)), axis=0) + xp.matmul(ds, xp.swapaxes(router, 0, 1))
+    dx = of_all_experts(xp, dz, w1) + xp.matmul(ds, xp.swapaxes(router, 0, 1))
     columns = xp.swapaxes(rows, 0, 1)
     weights = xp.matmul(columns, dz), xp.sum(dz, axis=1), xp.matmul(xp.swapaxes(h, 1, 2), dy), xp.sum(dy, axis=1)
     return (xp.reshape(dx, x.shape), xp.matmul(columns, ds), *weights)
+
+
+def of_all_experts(xp: Any, dz: Any, w1: Any) -> Any:
+    """Σ_e dz_e W1_eᵀ [N, d] of dz [E, N, h]: one sum over the hidden units of all experts."""
+    experts, d, h = w1.shape
+    side_by_side = xp.reshape(xp.swapaxes(dz, 0, 1), (dz.shape[1], experts * h))
+    return xp.matmul(side_by_side, xp.reshape(xp.swapaxes(w1, 1, 2), (experts * h, d)))
 
 
 def route(xp: Any, x: Any, router: Any, top_k: int) -> tuple[Chosen, NDArray[np.bool_]]:

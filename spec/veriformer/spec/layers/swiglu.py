@@ -30,7 +30,8 @@ def swiglu_vjp(xp: Any, x: Any, w_gate: Any, w_up: Any, w_down: Any, g: Any) -> 
     opened = silu(xp, gate)
     dh = xp.matmul(g, xp.swapaxes(w_down, 0, 1))
     d_gate, d_up = dh * up * silu_slope(xp, gate), dh * opened
-    dx = xp.matmul(d_gate, xp.swapaxes(w_gate, 0, 1)) + xp.matmul(d_up, xp.swapaxes(w_up, 0, 1))
+    both = xp.concat([w_gate, w_up], axis=1)  # one sum over the columns of both, which many programs keep as one matrix
+    dx = xp.matmul(xp.concat([d_gate, d_up], axis=-1), xp.swapaxes(both, 0, 1))
     return dx, _outer(xp, x, d_gate), _outer(xp, x, d_up), _outer(xp, opened * up, g)
 
 

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.experts import mixture_of_experts, mixture_of_experts_vjp, route
+from veriformer.spec.layers.experts import mixture_of_experts, mixture_of_experts_vjp, of_all_experts, route
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.softmax import softmax
@@ -56,7 +56,7 @@ def _over_all_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     ds = p * (dp - xp.sum(p * dp, axis=-1, keepdims=True))
     dy = _per_expert(xp, q) * g
     dz = xp.matmul(dy, xp.swapaxes(a["w2"], 1, 2)) * gelu_slope(xp, z)
-    dx = xp.sum(xp.matmul(dz, xp.swapaxes(a["w1"], 1, 2)), axis=0) + xp.matmul(ds, xp.swapaxes(a["router"], 0, 1))
+    dx = of_all_experts(xp, dz, a["w1"]) + xp.matmul(ds, xp.swapaxes(a["router"], 0, 1))
     columns, h = xp.swapaxes(rows, 0, 1), gelu(xp, z)
     return {
         "x": xp.reshape(dx, a["x"].shape),
