@@ -85,6 +85,16 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def alarms(session: nox.Session) -> None:
+    """Seek false alarms: all that is correct, quickly, under random seeds; `nox -s alarms -- 50` does so 50 times."""
+    install(session)
+    for _ in range(int(next(iter(session.posargs), 1))):
+        for target, only in TARGETS.items():
+            session.run("veriformer", "verify", target, *only, "--profile", "quick", "--seed", "random")
+        session.run("veriformer", "mutants", "variant", "--seed", "random")
+
+
+@nox.session
 def counts(session: nox.Session) -> None:
     """Exact operation and memory counts against the symbolic cost."""
     install(session)
