@@ -43,6 +43,7 @@ GELU = (
     *families.refusals("gelu", "No tensor, and unknown approximations are refused."),
     families.sensitivity("gelu"),
     families.accuracy("gelu"),
+    families.long("gelu"),
     _symmetry("gelu", ("37",)),
     _limits("gelu", ("37",)),
     families.law(
@@ -65,6 +66,7 @@ SILU = (
     *families.refusals("silu", "What is no floating-point tensor is refused."),
     families.sensitivity("silu"),
     families.accuracy("silu"),
+    families.long("silu"),
     _symmetry("silu", ()),
     _limits("silu", ()),
 )

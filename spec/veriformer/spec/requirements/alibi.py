@@ -43,6 +43,7 @@ ALIBI_BIAS = (
     ),
     *families.refusals("alibi_bias", "Negative sizes, and what is no integer, are refused."),
     families.numpy_numbers("alibi_bias"),
+    families.long("alibi_bias"),
     families.law(
         "alibi_bias",
         "last_query",

@@ -25,6 +25,7 @@ EXPECTED_CALIBRATION_ERROR = (
     ),
     families.sensitivity(_NAME),
     families.numpy_numbers(_NAME),
+    families.long(_NAME),
     families.law(
         _NAME,
         "edges",

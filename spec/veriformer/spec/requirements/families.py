@@ -132,12 +132,15 @@ def sensitivity(operation: str, precedents: tuple[str, ...] = ()) -> Requirement
 
 
 def long(operation: str) -> Requirement:
-    """Axes longer than a tile, and not multiples of one."""
+    """Axes longer than a tile, more rows than one, and not multiples of it."""
     return Requirement(
         slug=f"{operation}.long",
         operation=operation,
-        statement="The formula holds for axes of any length.",
-        float_form="For axes from 513 to 4999, and 70000 rows of norms, result and gradient lie within their bounds.",
+        statement="The formula holds for axes of any length, and for any number of rows.",
+        float_form=(
+            "Where axes, or the number of rows, are from 65 to 4999, and for 70000 rows of norms, result and gradients "
+            "lie within their bounds."
+        ),
         kind=Kind.EQUATION,
         prerequisites=(f"{operation}.contract",),
         bug_class="tile edge",

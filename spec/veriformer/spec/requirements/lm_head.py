@@ -18,6 +18,7 @@ LM_HEAD = (
     families.batch("lm_head", "Positions are independent: each can be computed alone."),
     families.sensitivity("lm_head"),
     families.accuracy("lm_head"),
+    families.long("lm_head"),
     families.law(
         "lm_head",
         "linearity",

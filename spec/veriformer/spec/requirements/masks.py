@@ -12,6 +12,7 @@ CAUSAL_MASK = (
     *families.refusals("causal_mask", "Negative lengths and windows below 1 are refused."),
     families.sensitivity("causal_mask"),
     families.numpy_numbers("causal_mask"),
+    families.long("causal_mask"),
     families.law(
         "causal_mask",
         "window",

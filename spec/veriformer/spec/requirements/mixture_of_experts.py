@@ -28,6 +28,7 @@ MIXTURE_OF_EXPERTS = (
     families.batch(_OPERATION, "Tokens are independent, without a capacity: each can be computed alone."),
     families.sensitivity(_OPERATION),
     families.numpy_numbers(_OPERATION),
+    families.long(_OPERATION),
     families.accuracy(_OPERATION),
     families.law(
         _OPERATION,

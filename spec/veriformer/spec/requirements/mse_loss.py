@@ -17,6 +17,7 @@ MSE_LOSS = (
     *families.refusals("mse_loss", "No tensor, shapes or dtypes that differ, and empty arguments are refused."),
     families.sensitivity("mse_loss"),
     families.accuracy("mse_loss"),
+    families.long("mse_loss"),
     families.law(
         "mse_loss",
         "partition",

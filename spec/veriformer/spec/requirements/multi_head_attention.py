@@ -39,6 +39,7 @@ MULTI_HEAD_ATTENTION = (
     families.batch(_NAME, "Batch elements are independent: each can be computed alone."),
     families.sensitivity(_NAME),
     families.numpy_numbers(_NAME),
+    families.long(_NAME),
     _law(
         "sum_of_heads",
         "The output is the sum of what each head gives alone, through its own columns and its own rows of $W^O$.",

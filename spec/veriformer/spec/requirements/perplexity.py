@@ -20,6 +20,7 @@ PERPLEXITY = (
     ),
     families.sensitivity("perplexity"),
     families.numpy_numbers("perplexity"),
+    families.long("perplexity"),
     families.law(
         "perplexity",
         "between",

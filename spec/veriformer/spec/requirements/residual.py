@@ -12,6 +12,7 @@ RESIDUAL = (
     *families.refusals("residual", "No tensor, shapes or dtypes that differ, and scales that are no number."),
     families.sensitivity("residual"),
     families.numpy_numbers("residual"),
+    families.long("residual"),
     families.law(
         "residual",
         "identity",

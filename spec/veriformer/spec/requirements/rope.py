@@ -34,6 +34,7 @@ ROPE = (
     families.batch("rope", "Positions are turned one by one, each by its own angle."),
     families.sensitivity("rope", ("https://github.com/lyogavin/airllm/issues/368",)),
     families.numpy_numbers("rope"),
+    families.long("rope"),
     families.accuracy("rope"),
     families.law(
         "rope",

@@ -17,6 +17,7 @@ SMOOTH_LABELS = (
     families.batch("smooth_labels", "Rows are independent: each can be smoothed alone."),
     families.sensitivity("smooth_labels"),
     families.numpy_numbers("smooth_labels"),
+    families.long("smooth_labels"),
     families.law(
         "smooth_labels",
         "simplex",

@@ -25,6 +25,7 @@ SWIGLU = (
     families.batch("swiglu", "Rows are independent: each can be computed alone."),
     families.sensitivity("swiglu"),
     families.accuracy("swiglu"),
+    families.long("swiglu"),
     families.law(
         "swiglu",
         "value_linear",

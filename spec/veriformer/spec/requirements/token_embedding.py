@@ -13,6 +13,7 @@ TOKEN_EMBEDDING = (
     ),
     families.purity("token_embedding"),
     families.layout("token_embedding"),
+    families.long("token_embedding"),
     *families.refusals(
         "token_embedding",
         "No tensors, ids that are negative, too large or no integers, and tables that are no matrix are refused.",

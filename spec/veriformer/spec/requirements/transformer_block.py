@@ -38,6 +38,7 @@ TRANSFORMER_BLOCK = (
     families.batch(_NAME, "Batch elements are independent: each can be computed alone."),
     families.sensitivity(_NAME),
     families.numpy_numbers(_NAME),
+    families.long(_NAME),
     _law(
         "identity_path",
         "With $W^O$, $W_2$ and $b_2$ zero a pre-norm block is the identity, and a post-norm block two layer norms; so "

@@ -34,9 +34,9 @@ def number(value: Any) -> Any:
 
 
 LENGTHY = tuple(operation for operation in OPERATIONS if operation.long is not None)
-"""The operations that kernels compute in tiles, attention apart."""
+"""The operations that kernels compute in tiles, or row by row; attention has checks of its own."""
 
 CHECKS = (
-    *over(LENGTHY, "long", _long, effort=0.15, dtypes=("fp64", "fp32")),
+    *over(LENGTHY, "long", _long, effort=0.3, dtypes=("fp64", "fp32")),
     *over(JUDGED, "numpy_numbers", _numpy_numbers, effort=0.5),
 )

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
+from zlib import crc32
 
 from veriformer.verify import dtypes
 from veriformer.verify.catalogue import Check, checks
@@ -37,13 +38,13 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
     """Run the requirements of one member's operations.
 
     Of a mutant, each is run in one dtype, the first of the mutant's own that the check is for; if all of them let it
-    live, its other dtypes follow. A variant is run on each in one dtype, in turn, so that the family sees all of them;
-    a sabotage adapter in one, on what it claims. A generic mutant is run until something kills it.
+    live, its other dtypes follow. A variant is run on each in one dtype, in turn, so that the family sees all of them,
+    and under another seed in another; a sabotage adapter in one, on what it claims. A generic mutant is run until something kills it.
     """
     if isinstance(member, GenericMutant):
         return until_killed(member, profile, seed)
     if isinstance(member, Variant):
-        turn = VARIANTS.index(member)
+        turn = VARIANTS.index(member) + crc32(seed.encode())
         rows = [(c, c.dtypes[(turn + i) % len(c.dtypes)]) for i, c in enumerate(_concerning(member))]
         return _run(member, rows, profile, seed)
     if isinstance(member, Sabotage):

@@ -9,7 +9,7 @@ from veriformer.spec.layers.gelu import gelu, gelu_vjp
 from veriformer.spec.layers.silu import silu, silu_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, option, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -87,6 +87,11 @@ def _bulk(trial: Trial) -> Arguments:
     return {"x": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "offset"))).array(40, 30))}
 
 
+def _long(trial: Trial) -> Arguments:
+    kind = trial.draw(values(("gaussian", "one-signed", "offset")))
+    return {"x": trial.tensor(2.0 * kind.array(*trial.draw(long_shapes())))}
+
+
 def _refusals(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("no tensor", {"x": None}, ("x",))
     yield Refusal("a number", {"x": 1.0}, ("x",))
@@ -109,6 +114,7 @@ GELU = Operation(
     refusals=_bad_gelu,
     changes=_gelu_changes,
     bulk=_bulk,
+    long=lambda trial: {**_long(trial), **trial.draw(option("approximate", None, "tanh"))},
     forms=("fp32", "bf16"),
 )
 
@@ -122,5 +128,6 @@ SILU = Operation(
     refusals=_refusals,
     changes=_changes,
     bulk=_bulk,
+    long=_long,
     forms=("fp32", "bf16"),
 )

@@ -27,9 +27,13 @@ def draw_block(
     trial: Trial, *, kinds: Sequence[str] = KINDS, least: int = 1, activations: Sequence[str] = (*SMOOTH, "relu")
 ) -> dict[str, Any]:
     """A block of small odd sizes, pre or post, not causal and without a mask."""
-    b, n, d = trial.draw(sizes(1, 2)), trial.draw(sizes(least, 3)), trial.draw(sizes(4, 6))
-    groups, repeats = trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2))
-    d_k, d_v, f = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 2)), trial.draw(sizes(1, 4))
+    sizes_of = ((1, 2), (least, 3), (4, 6), (1, 2), (1, 2), (1, 3), (1, 2), (1, 4))
+    return _block(trial, [trial.draw(sizes(*ends)) for ends in sizes_of], kinds, activations)
+
+
+def _block(trial: Trial, shape: Sequence[int], kinds: Sequence[str], activations: Sequence[str]) -> dict[str, Any]:
+    """A block of b, n, d, groups, heads of each, d_k, d_v and f as given."""
+    b, n, d, groups, repeats, d_k, d_v, f = shape
     heads = groups * repeats
     shapes: dict[str, tuple[int, ...]] = {
         "w_q": (d, heads * d_k),
@@ -81,6 +85,13 @@ def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
     i = trial.draw(sizes(0, whole["x"].shape[0] - 1))
     element = (slice(i, i + 1),)
     return whole, {**whole, "x": whole["x"][element]}, {"result": element, "x": element}
+
+
+def _long(trial: Trial) -> Arguments:
+    """More tokens, or more features, than a tile has room for."""
+    shape = trial.draw(choice((1, 130, 4, 2, 2, 2, 1, 3), (2, 3, 67, 2, 1, 3, 2, 70)))
+    a = _block(trial, shape, ("gaussian",), SMOOTH)
+    return {**a, "is_causal": True} if trial.draw(st.booleans()) else a
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
@@ -147,6 +158,7 @@ TRANSFORMER_BLOCK = Operation(
     refusals=_refusals,
     part=_part,
     changes=_changes,
+    long=_long,
     dtypes=("fp64", "fp32", "fp16"),  # in bf16 two norms leave the bounds nothing to say
     sharp=False,
 )

@@ -73,6 +73,14 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"probs": trial.tensor(probs), "target": ids(sometimes_right(rng, chosen, 3))}
 
 
+def _long(trial: Trial) -> Arguments:
+    """More samples than a tile has room for, or more bins, or more classes."""
+    n, bins, size = trial.draw(choice((1030, 15, 3), (300, 8, 2), (70, 128, 5), (4, 10, 1030)))
+    rng = np.random.default_rng(trial.draw(seeds()))
+    probs, chosen = rows(rng, confidences(rng, (n,), bins), size)
+    return {"probs": trial.tensor(probs), "target": ids(sometimes_right(rng, chosen, size)), "num_bins": bins}
+
+
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     probs = np.array([[0.875, 0.0], [0.25, 0.75], [0.375, 0.25]])
     a: Arguments = {"probs": trial.tensor(probs), "target": ids(np.array([0, 0, 0])), "num_bins": 4}
@@ -106,6 +114,7 @@ EXPECTED_CALIBRATION_ERROR = Operation(
     formulas=(_error, _by_means),
     refusals=_refusals,
     changes=_changes,
+    long=_long,
     forms=("fp32", "bf16"),
     sharp=False,
 )

@@ -109,6 +109,19 @@ def _bulk(trial: Trial) -> Arguments:
     return {"h": trial.tensor(kind.array(30, 20)), "weight": trial.tensor(other.array(25, 20))}
 
 
+def _long_ids(trial: Trial) -> Arguments:
+    n, size, d = trial.draw(choice((1030, 5, 3), (300, 1030, 2), (3, 4999, 2), (70, 3, 1030)))
+    kind = trial.draw(values(("gaussian", "one-signed")))
+    ids = torch.as_tensor(kind.rng.integers(0, size, n))
+    return {"ids": ids, "weight": trial.tensor(kind.array(size, d))}
+
+
+def _long_features(trial: Trial) -> Arguments:
+    n, d, size = trial.draw(choice((300, 3, 5), (2, 1030, 3), (2, 3, 4999), (130, 70, 65)))
+    kind, other = (trial.draw(values(("gaussian", "one-signed", "integers"))) for _ in range(2))
+    return {"h": trial.tensor(kind.array(n, d)), "weight": trial.tensor(other.array(size, d))}
+
+
 def _bad_tables(a: Arguments, first: str) -> Iterator[Refusal]:
     yield Refusal(f"no {first}", {**a, first: None}, (first,))
     yield Refusal("no table", {**a, "weight": None}, ("weight",))
@@ -146,6 +159,7 @@ TOKEN_EMBEDDING = Operation(
     refusals=_bad_ids,
     part=_part_of_ids,
     changes=_changed_ids,
+    long=_long_ids,
     sharp=False,
     forms=("fp32", "bf16"),
 )
@@ -160,6 +174,7 @@ LM_HEAD = Operation(
     refusals=_bad_features,
     part=_part_of_features,
     changes=_changed_features,
+    long=_long_features,
     bulk=_bulk,
     forms=("fp32", "bf16"),
 )

@@ -114,8 +114,9 @@ def mixture(trial: Trial, lead: tuple[int, ...], number: int) -> dict[str, Any]:
 
 def _apart(x: torch.Tensor, router: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The same with scores that differ, exact still: every expert has a remainder of a quarter to itself."""
+    number = router.shape[1]
     x[..., 0] = 1
-    router[0] = torch.arange(router.shape[1]).roll(int(x.sum())) / 32
+    router[0] = torch.arange(number).roll(int(x.sum())) / max(32, 4 << (number - 1).bit_length())
     return x, router
 
 
@@ -128,6 +129,12 @@ def draw_mixture(trial: Trial) -> Arguments:
 
 def _ordinary(trial: Trial) -> Arguments:
     return mixture(trial, (trial.draw(sizes(1, 3)), 2), 3)
+
+
+def _long(trial: Trial) -> Arguments:
+    """More tokens, or more experts, than a tile has room for."""
+    lead, number, top_k = trial.draw(choice(((300,), 3, 2), ((2, 65), 5, 1), ((3,), 70, 3), ((70,), 20, 2)))
+    return {**mixture(trial, lead, number), "top_k": top_k}
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
@@ -188,6 +195,7 @@ MIXTURE_OF_EXPERTS = Operation(
     part=_part,
     changes=_changes,
     bulk=_bulk,
+    long=_long,
     sharp=False,
     forms=("fp32", "bf16"),
 )

@@ -119,7 +119,8 @@ def _long(trial: Trial) -> torch.Tensor:
     if trial.claims.deviates("choice.ties"):  # numbers that differ in every dtype
         grid = np.arange(128, 256) * 0.5 ** np.arange(2, 10)[:, None]
         return trial.tensor(np.random.default_rng(n).permutation(np.ravel([grid, -grid])[:n])[None])
-    return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(2, n))
+    rows = trial.draw(choice(2, 70))
+    return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(rows, n))
 
 
 def _bad_scores(good: Arguments) -> Iterator[Refusal]:

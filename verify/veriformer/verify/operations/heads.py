@@ -153,6 +153,22 @@ def _bulk(trial: Trial) -> Arguments:
     return {**draw_tensors(trial, shape, ("gaussian", "sparse")), "num_heads": 4, "num_kv_heads": 2}
 
 
+_LONG = (
+    Shape(1, 130, 3, 4, 2, 2, 3, 2),
+    Shape(2, 3, 4, 34, 17, 2, 1, 3),
+    Shape(1, 4, 130, 2, 1, 65, 70, 67),
+    Shape(1, 70, 3, 2, 2, 2, 2, 3, 200, 5),
+)
+"""More tokens, more heads, wider heads, and a longer context than a tile."""
+
+
+def _long(trial: Trial) -> Arguments:
+    shape = trial.draw(choice(*_LONG))
+    causal = {"is_causal": True} if shape.m is None and trial.draw(st.booleans()) else {}
+    counted = {"num_heads": shape.heads, "num_kv_heads": shape.groups}
+    return {**draw_tensors(trial, shape, ("gaussian", "sparse")), **counted, **causal}
+
+
 def _refusals(trial: Trial) -> Iterator[Refusal]:
     rng = trial.draw(values()).rng
 
@@ -204,6 +220,7 @@ MULTI_HEAD_ATTENTION = Operation(
     part=_part,
     changes=_changes,
     bulk=_bulk,
+    long=_long,
     dtypes=("fp64", "fp32", "bf16"),
     sharp=False,
 )

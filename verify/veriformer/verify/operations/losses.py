@@ -14,7 +14,7 @@ from veriformer.spec.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations import loss_forms
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 IGNORE_INDEX = -100
@@ -171,11 +171,12 @@ def _bulk(trial: Trial) -> Arguments:
 
 
 def long_rows(trial: Trial) -> Arguments:
-    """A vocabulary longer than a tile."""
-    vocabulary = trial.draw(choice(1025, 513, 2048, 4999))
+    """A vocabulary longer than a tile, or more tokens, some of them ignored."""
+    n, vocabulary = trial.draw(long_shapes())
     kind = trial.draw(values(("gaussian", "one-signed", "peaked", "offset")))
-    target = kind.rng.choice([0, vocabulary - 1, vocabulary // 2, 512], 3)
-    return {"logits": trial.tensor(kind.array(3, vocabulary)), "target": ids(target)}
+    rng = kind.rng
+    target = rng.choice([0, vocabulary - 1, vocabulary // 2, min(512, vocabulary - 1)], n)
+    return {"logits": trial.tensor(kind.array(n, vocabulary)), "target": ids(with_ignored(rng, target, IGNORE_INDEX))}
 
 
 def bad_targets(trial: Trial) -> Iterator[Refusal]:
@@ -235,4 +236,5 @@ PERPLEXITY = Operation(
     inputs=("logits",),
     refusals=bad_targets,
     changes=changed_targets,
+    long=long_rows,
 )

@@ -11,7 +11,7 @@ import torch
 from veriformer.spec.masks import causal_mask
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Operation, Refusal
-from veriformer.verify.strategies import maybe, sizes
+from veriformer.verify.strategies import choice, maybe, option, sizes
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -29,6 +29,11 @@ def draw_causal_mask(trial: Trial) -> Arguments:
     n_q, n_k = trial.draw(sizes(0, 9)), trial.draw(sizes(0, 9))
     window = trial.draw(maybe(sizes(1, 11)))
     return {"n_q": n_q, "n_k": n_k} if window is None else {"n_q": n_q, "n_k": n_k, "window": window}
+
+
+def _long(trial: Trial) -> Arguments:
+    n_q, n_k = trial.draw(choice((300, 300), (70, 513), (513, 70), (1, 4999)))
+    return {"n_q": n_q, "n_k": n_k, **trial.draw(option("window", None, 257, 65))}
 
 
 def _ordinary(trial: Trial) -> Arguments:
@@ -60,5 +65,6 @@ CAUSAL_MASK = Operation(
     refusals=_bad_sizes,
     reading=alignment,
     changes=_changes,
+    long=_long,
     result_dtype=lambda trial, arguments, part: torch.bool,
 )

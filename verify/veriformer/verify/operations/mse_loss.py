@@ -10,7 +10,7 @@ import torch
 
 from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
 from veriformer.verify.operation import Operation, Refusal
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -65,6 +65,12 @@ def _bulk(trial: Trial) -> Arguments:
     return {"prediction": trial.tensor(kind.array(60, 20)), "target": trial.tensor(other.array(60, 20))}
 
 
+def _long(trial: Trial) -> Arguments:
+    shape = trial.draw(long_shapes())
+    kind, other = (trial.draw(values(("gaussian", "one-signed", "offset"))) for _ in range(2))
+    return {"prediction": trial.tensor(kind.array(*shape)), "target": trial.tensor(other.array(*shape))}
+
+
 def _refusals(trial: Trial) -> Iterator[Refusal]:
     a = _ordinary(trial)
     y, t = a["prediction"], a["target"]
@@ -91,5 +97,6 @@ MSE_LOSS = Operation(
     refusals=_refusals,
     changes=_changes,
     bulk=_bulk,
+    long=_long,
     forms=("fp32", "bf16"),
 )

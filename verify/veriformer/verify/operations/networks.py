@@ -159,6 +159,14 @@ def _bulk(tensors: Tensors) -> Callable[[Trial], Arguments]:
     return lambda trial: tensors(trial, (20,), 12, 10, 9)
 
 
+_LONG = (((300,), 3, 5, 2), ((2,), 1030, 3, 2), ((2,), 3, 1030, 2), ((2,), 3, 2, 1030), ((130,), 70, 67, 65))
+"""Rows, and widths of input, hidden layer and output: each of them longer than a tile somewhere."""
+
+
+def _long(tensors: Tensors) -> Callable[[Trial], Arguments]:
+    return lambda trial: tensors(trial, *trial.draw(choice(*_LONG)))
+
+
 def _bad_tensors(trial: Trial, a: Mapping[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> Iterator[Refusal]:
     """Each tensor missing, of another dtype, and longer along its first axis than the one that it meets."""
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
@@ -206,6 +214,7 @@ MLP = Operation(
     refusals=_bad_network,
     part=lambda trial: _part(trial, draw_mlp),
     changes=lambda trial: _changes(trial, network, ("x", *WEIGHTS)),
+    long=_long(network),
     sharp=False,
     forms=("fp32", "bf16"),
 )
@@ -221,6 +230,7 @@ FEED_FORWARD = Operation(
     part=lambda trial: _part(trial, draw_feed_forward),
     changes=lambda trial: _changes(trial, network, ("x", *WEIGHTS)),
     bulk=_bulk(network),
+    long=_long(network),
     sharp=False,
     forms=("fp32", "bf16"),
 )
@@ -236,6 +246,7 @@ SWIGLU = Operation(
     part=lambda trial: _part(trial, draw_swiglu),
     changes=lambda trial: _changes(trial, gated, ("x", *GATED)),
     bulk=_bulk(gated),
+    long=_long(gated),
     sharp=False,
     forms=("fp32", "bf16"),
 )

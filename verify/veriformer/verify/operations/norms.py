@@ -14,7 +14,7 @@ from veriformer.spec.points import sum_to_shape
 from veriformer.spec.rms_norm import rms_norm, rms_norm_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 _MANY_ROWS = 500
@@ -159,9 +159,10 @@ def _bulk(trial: Trial, parameters: tuple[str, ...], rows: int) -> Arguments:
     return {"x": trial.tensor(kind.array(rows, 24)), **{name: trial.tensor(weights.array(24)) for name in parameters}}
 
 
-def _long(trial: Trial) -> Arguments:
-    n, d = trial.draw(choice((3, 1025), (2, 2048), (1, 4999), (70000, 3)))
-    return {"x": trial.tensor(trial.draw(values(("gaussian", "one-signed", "peaked"))).array(n, d))}
+def _long(trial: Trial, parameters: tuple[str, ...]) -> Arguments:
+    n, d = trial.draw(st.one_of(long_shapes(), st.just((70000, 3))))
+    kind, weights = (trial.draw(values(("gaussian", "one-signed", "peaked"))) for _ in range(2))
+    return {"x": trial.tensor(kind.array(n, d)), **{name: trial.tensor(weights.array(d)) for name in parameters}}
 
 
 def _ordinary(trial: Trial) -> Arguments:
@@ -188,13 +189,13 @@ LAYER_NORM = Operation(
     name="layer_norm",
     draw=draw_layer_norm,
     ordinary=_ordinary,
-    long=_long,
     formulas=(_layer_norm, layer_norm_one_pass),
     vjps=(_layer_norm_vjp, layer_norm_one_pass_vjp),
     inputs=("x", "weight", "bias"),
     refusals=lambda trial: _bad_rows(trial, ("weight", "bias")),
     part=lambda trial: _slice(trial, draw_layer_norm),
     changes=lambda trial: _changes(trial, ("weight", "bias")),
+    long=lambda trial: _long(trial, ("weight", "bias")),
     bulk=lambda trial: _bulk(trial, ("weight", "bias"), _FEW_ROWS),
 )
 
@@ -202,12 +203,12 @@ RMS_NORM = Operation(
     name="rms_norm",
     draw=draw_rms_norm,
     ordinary=_ordinary,
-    long=_long,
     formulas=(_rms_norm,),
     vjps=(_rms_norm_vjp, _rms_norm_vjp_by_chain),
     inputs=("x", "weight"),
     refusals=lambda trial: _bad_rows(trial, ("weight",)),
     part=lambda trial: _slice(trial, draw_rms_norm),
     changes=lambda trial: _changes(trial, ("weight",)),
+    long=lambda trial: _long(trial, ("weight",)),
     bulk=lambda trial: _bulk(trial, ("weight",), _MANY_ROWS),
 )

@@ -70,6 +70,9 @@ def draw_bias(trial: Trial) -> Arguments:
     }
 
 
+_LONG_BIASES = choice((3, 70, 300), (6, 513, 1), (1, 1, 4999), (112, 3, 2))
+
+
 def draw_buckets(trial: Trial) -> Arguments:
     """Relative positions near zero, at the edges of buckets, and far beyond the last."""
     options = {
@@ -155,6 +158,7 @@ ALIBI_BIAS = Operation(
     ordinary=lambda trial: {"num_heads": 4, "n_q": trial.draw(sizes(2)), "n_k": trial.draw(sizes(2))},
     formulas=(_bias, _bias_by_ratio),
     refusals=lambda trial: _integers(trial, {"num_heads": 4, "n_q": 2, "n_k": 3}),
+    long=lambda trial: dict(zip(("num_heads", "n_q", "n_k"), trial.draw(_LONG_BIASES), strict=True)),
     forms=("fp32", "bf16"),
 )
 

@@ -10,7 +10,7 @@ import torch
 from veriformer.spec.optimization.residual_flow import residual, residual_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, option, shapes, sizes, values
+from veriformer.verify.strategies import choice, long_shapes, option, shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -46,6 +46,12 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return a, {**changed, "scale": {**a, "scale": trial.draw(choice(-0.5, 1.0, 0.0))}}
 
 
+def _long(trial: Trial) -> Arguments:
+    shape = trial.draw(long_shapes())
+    tensors = {name: trial.tensor(trial.draw(values()).array(*shape)) for name in ("x", "fx")}
+    return {**tensors, "scale": trial.draw(choice(0.5, 1.0))}
+
+
 def _refusals(trial: Trial) -> Iterator[Refusal]:
     a = _ordinary(trial)
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
@@ -68,5 +74,6 @@ RESIDUAL = Operation(
     inputs=("x", "fx"),
     refusals=_refusals,
     changes=_changes,
+    long=_long,
     forms=("fp32", "bf16"),
 )

@@ -117,6 +117,12 @@ def _bulk(trial: Trial) -> Arguments:
     return {"x": trial.tensor(kind.array(30, 16)), "positions": torch.arange(30), **pairings(trial)}
 
 
+def _long(trial: Trial) -> Arguments:
+    n, d = trial.draw(choice((300, 6), (1030, 2), (70, 130), (3, 1030)))
+    kind = trial.draw(values(("gaussian", "one-signed", "spread")))
+    return {"x": trial.tensor(kind.array(2, n, d)), "positions": torch.arange(n), **pairings(trial)}
+
+
 def _refusals(trial: Trial) -> Iterator[Refusal]:
     x, at = features(trial), torch.arange(3)
     batched = torch.stack((x, x))[:, None]
@@ -146,6 +152,7 @@ ROPE = Operation(
     part=_part,
     changes=_changes,
     bulk=_bulk,
+    long=_long,
     reading=by_default,
     forms=("fp32", "bf16"),
 )

@@ -13,7 +13,7 @@ from veriformer.spec.points import equals
 from veriformer.spec.softmax import softmax, softmax_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import axis_of, choice, shapes, sizes, values, widths
+from veriformer.verify.strategies import axis_of, choice, long_shapes, shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -124,8 +124,8 @@ def _bulk(trial: Trial) -> Arguments:
 
 
 def _long(trial: Trial) -> Arguments:
-    n = trial.draw(choice(1025, 513, 2048, 4999))
-    return {"z": trial.tensor(trial.draw(values(("gaussian", "one-signed", "peaked", "offset"))).array(2, n))}
+    kind = trial.draw(values(("gaussian", "one-signed", "peaked", "offset")))
+    return {"z": trial.tensor(kind.array(*trial.draw(long_shapes())))}
 
 
 def _ordinary(trial: Trial) -> Arguments:

@@ -12,7 +12,7 @@ import numpy as np
 from veriformer.spec.layers.smoothing import smooth_labels
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.losses import classes, ids
-from veriformer.verify.strategies import choice, leading_shapes, seeds, sizes
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, seeds, sizes
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -38,6 +38,11 @@ def draw_smoothing(trial: Trial, least_rank: int = 0) -> Arguments:
 
 def _ordinary(trial: Trial) -> Arguments:
     return {"target": ids(np.array([[2, 0, 1], [1, 1, 2]])), "num_classes": 3, "alpha": 0.25}
+
+
+def _long(trial: Trial) -> Arguments:
+    n, V = trial.draw(long_shapes())
+    return {"target": ids(classes(np.random.default_rng(trial.draw(seeds())), (n,), V)), "num_classes": V, "alpha": 0.1}
 
 
 def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
@@ -74,6 +79,7 @@ SMOOTH_LABELS = Operation(
     refusals=_refusals,
     part=_slice,
     changes=_changes,
+    long=_long,
     forms=("fp32", "bf16"),
     sharp=False,
 )

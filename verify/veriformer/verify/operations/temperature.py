@@ -13,7 +13,7 @@ from veriformer.spec.generation.temperature import temperature_scale, temperatur
 from veriformer.verify.operation import Formula, Index, Operation, Refusal, Vjp
 from veriformer.verify.operations.changes import nudged
 from veriformer.verify.operations.scores import SOFTMAX
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -82,8 +82,7 @@ def _bulk(trial: Trial) -> Arguments:
 
 
 def _long(trial: Trial) -> Arguments:
-    n = trial.draw(choice(1025, 513, 2048, 4999))
-    z = trial.draw(values(("gaussian", "one-signed", "peaked", "offset"))).array(2, n)
+    z = trial.draw(values(("gaussian", "one-signed", "peaked", "offset"))).array(*trial.draw(long_shapes()))
     return {"logits": trial.tensor(z), "temperature": trial.draw(choice(0.5, 2.0))}
 
 

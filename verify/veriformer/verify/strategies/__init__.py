@@ -2,7 +2,7 @@
 
 from veriformer.verify.strategies.choices import axes_of_scores, choice, maybe, option
 from veriformer.verify.strategies.layouts import Layout, layouts
-from veriformer.verify.strategies.shapes import axis_of, leading_shapes, shapes, sizes, widths
+from veriformer.verify.strategies.shapes import axis_of, leading_shapes, long_shapes, shapes, sizes, widths
 from veriformer.verify.strategies.values import KINDS, Values, seeds, values
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "choice",
     "layouts",
     "leading_shapes",
+    "long_shapes",
     "maybe",
     "option",
     "seeds",

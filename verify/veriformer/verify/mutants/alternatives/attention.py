@@ -118,13 +118,18 @@ def _first_bias_taken_off(o: AttentionOptions, full: Full) -> Tensor | None:
     bias = given_bias(o, full)
     if bias is None or bias.shape[-1] < 2 or not o.is_causal:
         return bias
-    return bias - finite(bias[..., :1].detach())
+    return _shifted(bias, bias[..., :1])
 
 
 def _last_bias_taken_off(o: AttentionOptions, full: Full) -> Tensor | None:
     """At a decoding step the bias is counted from one position further on, which shifts all of its row."""
     bias = given_bias(o, full)
-    return bias if bias is None or full[2] != 1 or bias.shape[-1] < 2 else bias - finite(bias[..., -1:].detach())
+    return bias if bias is None or full[2] != 1 or bias.shape[-1] < 2 else _shifted(bias, bias[..., -1:])
+
+
+def _shifted(bias: Tensor, by: Tensor) -> Tensor:
+    """In fp64: a bias may have a coarser dtype than the scores, in which the difference would be rounded."""
+    return bias.double() - finite(by.detach().double())
 
 
 def _no_mask_needed(o: AttentionOptions, full: Full) -> Tensor:
