@@ -57,12 +57,16 @@ def mumbles(op: Operation, *args: Any, **options: Any) -> Any:
         raise ValueError("bad input") from None
 
 
-def by_tiles(op: Operation, x: Tensor, *args: Any, **options: Any) -> Tensor:
-    """The second tile of the last axis, or of the rows, is read one entry late."""
-    late = x.clone()
-    late[..., 512:] = x[..., 511:-1] if x.shape[-1] > 512 else x[..., 512:]
-    late[65536:] = x[65535:-1] if len(x) > 65536 else x[65536:]
-    return op(late, *args, **options)
+def late(x: Tensor) -> Tensor:
+    """The second tile of the last axis, or of the rows, comes one entry late."""
+    rows = x.clone().reshape(-1, x.shape[-1]) if x.ndim > 1 else x.clone()[None]
+    rows[:, 512:] = rows[:, 511:-1].clone() if x.shape[-1] > 512 else rows[:, 512:]
+    rows[64:] = rows[63:-1].clone() if len(rows) > 64 else rows[64:]
+    return rows.reshape(x.shape)
+
+
+def by_tiles(op: Operation, x: Any, *args: Any, **options: Any) -> Any:
+    return op(late(x), *args, **options) if isinstance(x, Tensor) else late(op(x, *args, **options))
 
 
 def particular(op: Operation, *args: Any, **options: Any) -> Any:

@@ -145,7 +145,8 @@ ATTENTION = (
     ),
     _option(
         "long",
-        "The formula holds for sequences longer than a tile, not multiples of one, with peaked scores and any options.",
+        "The formula holds for sequences longer than a tile, not multiples of one, for many heads and for wide ones, "
+        "with peaked scores and any options.",
         "tile edge",
         "https://github.com/carlushuang/gcnasm/pull/21",
         "https://github.com/HabanaAI/vllm-hpu-extension/pull/413",

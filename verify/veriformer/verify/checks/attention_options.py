@@ -172,12 +172,17 @@ LENGTHS = (65, 130, 128, 200, 257, 300)
 
 
 def _long(trial: Trial) -> None:
-    n_q, n_k = trial.draw(choice(*LENGTHS)), trial.draw(choice(*LENGTHS))
+    """One thing at a time is large, and half of the calls are plain."""
+    large = trial.draw(choice("lengths", "lengths", "widths", "heads"))
+    n_q, n_k = (trial.draw(choice(*LENGTHS) if large == "lengths" else sizes(2, 7)) for _ in range(2))
     b, h, groups = trial.draw(choice((1, 2, 1), (2, 1, 1), (1, 2, 2), (1, 1, 1)))
-    shape = (b, h, groups, n_q, n_k, trial.draw(choice(3, 2, 5, 64, 40)), trial.draw(sizes(1, 3)))
+    b, h, groups = trial.draw(choice((1, 20, 4), (1, 34, 34), (2, 17, 1))) if large == "heads" else (b, h, groups)
+    d_k, d_v = trial.draw(choice((3, 2), (2, 3), (5, 1), (64, 3), (40, 2)))
+    d_k, d_v = trial.draw(choice((80, 72), (130, 3), (256, 2), (3, 130))) if large == "widths" else (d_k, d_v)
+    shape = (b, h, groups, n_q, n_k, d_k, d_v)
     tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
     peaked = trial.draw(choice(1.0, 4.0))
-    options = draw_options(trial, shape, ("gaussian", "sparse"))
+    options = draw_options(trial, shape, ("gaussian", "sparse")) if trial.draw(st.booleans()) else {}
     _judge(trial, {**tensors, "q": peaked * tensors["q"], **options})
 
 

@@ -48,6 +48,10 @@ def _rate(trial: Trial) -> None:
     for p in (trial.draw(choice(0.25, 0.1, 0.7, 0.9)), 0.0039):  # less than 1/256: no byte decides
         result = trial.call(_large(trial, p)).result
         trial.judge(trial.observe(kept_share, result), share(result.value.numel(), 1.0 - p), f"share kept with p = {p}")
+    # A number drawn in half precision, in steps of 1/256 or 1/2048, is below this too often.
+    p, many = 0.0002, trial.tensor(np.ones(1)).expand(2**18)
+    result = trial.call({"x": many, "p": p, "generator": Seed(trial.draw(seeds()))}).result
+    trial.judge(trial.observe(kept_share, result), share(result.value.numel(), 1.0 - p), f"share kept with p = {p}")
 
 
 def _independence(trial: Trial) -> None:

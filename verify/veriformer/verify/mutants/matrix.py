@@ -39,7 +39,8 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
 
     Of a mutant, each is run in one dtype, the first of the mutant's own that the check is for; if all of them let it
     live, its other dtypes follow. A variant is run on each in one dtype, in turn, so that the family sees all of them,
-    and under another seed in another; a sabotage adapter in one, on what it claims. A generic mutant is run until something kills it.
+    and under another seed in another; a sabotage adapter in one, on what it claims. A generic mutant is run until
+    something kills it.
     """
     if isinstance(member, GenericMutant):
         return until_killed(member, profile, seed)
