@@ -115,11 +115,10 @@ def _greedy_changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _long(trial: Trial) -> torch.Tensor:
-    n = trial.draw(choice(1025, 513, 2048, 4999))
+    rows, n = trial.draw(choice((2, 1025), (70, 513), (2, 2048), (1, 4999)))
     if trial.claims.deviates("choice.ties"):  # numbers that differ in every dtype
         grid = np.arange(128, 256) * 0.5 ** np.arange(2, 10)[:, None]
         return trial.tensor(np.random.default_rng(n).permutation(np.ravel([grid, -grid])[:n])[None])
-    rows = trial.draw(choice(2, 70))
     return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(rows, n))
 
 
