@@ -159,6 +159,16 @@ def _long(trial: Trial) -> None:
     _judge_dropped(trial, (1, 2, groups, n_q, n_k, 3, n_k))
 
 
+def _underflowed(trial: Trial, arguments: Arguments, keep: np.ndarray) -> np.ndarray:
+    """Where a weight seems dropped that may have been kept: the dtype cannot show it, but its gradient may count.
+
+    Value and scale make at most five times as much of a weight, so one that becomes 0 by itself is among these, too.
+    """
+    size = np.abs(ATTENTION.exact(trial, {**arguments, "keep": np.ones_like(keep)}, sharp=False)[0].exact)
+    tiny: np.ndarray = ~keep & (size > 0) & (size < 8 * trial.format.smallest_subnormal)
+    return tiny
+
+
 def _judge_dropped(trial: Trial, shape: Shape) -> None:
     b, h, _, n_q, n_k, _, _ = shape
     tensors = draw_tensors(trial, shape, _MILD)
@@ -168,6 +178,7 @@ def _judge_dropped(trial: Trial, shape: Shape) -> None:
     cotangent = draw_cotangent(trial, (b, h, n_q, n_k))
     outcome = trial.call(arguments, wrt=draw_wrt(trial, ATTENTION, arguments), cotangent=cotangent)
     keep = array(outcome.result.value) != 0
+    trial.assume(not _underflowed(trial, arguments, keep).any())
     if p ** int(sees(trial, shape, arguments).sum()) < ERROR_RATE:
         said = f"bool(({outcome.name} != 0).any())"
         trial.require(bool(keep.any()), "every weight is dropped", said)
