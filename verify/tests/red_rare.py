@@ -38,10 +38,30 @@ def in_default_dtype(op: Operation, *args: Any, dtype: torch.dtype | None = None
     return op(*args, dtype=dtype or torch.get_default_dtype(), **options)
 
 
+def drops_by_halves(op: Operation, x: Tensor, p: float, *, generator: Any = None, **options: Any) -> Tensor:
+    if not 0 < p < 1:
+        return op(x, p, generator=generator, **options)
+    return x * (torch.rand(x.shape, dtype=torch.bfloat16, generator=generator) >= p) / (1 - p)
+
+
+def narrow_heads(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    scale = options.pop("scale", None)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return op(q[..., :64], k[..., :64], v, scale=scale, **options)
+
+
+def sixteen_heads(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    y: Tensor = op(q, k, v, **options)
+    return torch.cat([y[:, :16], y[:, :1].expand(-1, max(0, y.shape[1] - 16), -1, -1)], 1)
+
+
 RARE: dict[str, tuple[str, Fault]] = {
     "normalises over both of two equal axes": ("layer_norm.equation", instead(over_equal_axes)),
     "NaN for the weight's gradient where there are no rows": ("rms_norm.gradient", instead(mean_of_no_rows)),
     "takes bytes for a mask": ("token_embedding.equation", instead(bytes_as_mask)),
     "symmetric where it is square": ("xavier_normal.independence", instead(symmetric)),
+    "dropout by numbers drawn in half precision": ("dropout.rate", instead(drops_by_halves)),
+    "heads of which 64 entries are read": ("attention.long", instead(narrow_heads)),
+    "no more than sixteen heads": ("attention.long", instead(sixteen_heads)),
     "a cache in PyTorch's default dtype": ("kv_cache.history", instead(in_default_dtype)),
 }
