@@ -14,6 +14,7 @@ from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells, 
 
 MUTANT = {mutant.identifier: mutant for mutant in MUTANTS}
 VARIANT = {variant.identifier: variant for variant in VARIANTS}
+CHECKS = {check.requirement.slug: check for check in checks()}
 SHORT = replace(MATRIX_PROFILE, examples=4)
 
 
@@ -67,6 +68,12 @@ def test_every_pair_of_member_and_requirement_is_run():
     unharmed = cells(VARIANT["causal-mask-tril"], SHORT, "slug")
     assert {cell.requirement for cell in unharmed} == {slug for slug in wanted if slug.startswith("causal_mask.")}
     assert len({cell.dtype for cell in unharmed}) > 1
+
+
+def test_a_variant_meets_a_requirement_in_another_dtype_under_another_seed():
+    by_seed = [{c.requirement: c.dtype for c in cells(VARIANT["causal-mask-tril"], SHORT, seed)} for seed in "0459"]
+    met = {slug: {turn[slug] for turn in by_seed} for slug in by_seed[0]}
+    assert all(len(dtypes) > 1 for slug, dtypes in met.items() if len(CHECKS[slug].dtypes) > 1)
 
 
 def test_a_run_gives_a_valid_document_that_names_its_members():
