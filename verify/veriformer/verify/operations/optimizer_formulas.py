@@ -51,7 +51,7 @@ def gradient_descent(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def sgd_momentum(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Equations 5 and 6, step by step. Where it is claimed, the first velocity is the first gradient."""
+    """Equations 5 and 6, step by step. Where it is claimed, the velocity starts at the first gradient."""
     if a.get("first_velocity") == "gradient":
         return _momentum(xp, a, average)
 
@@ -71,7 +71,8 @@ def _momentum(xp: Any, a: Mapping[str, Any], mean: Average) -> list[Any]:
     beta, undamped = a.get("beta", 0.9), a.get("first_velocity") == "gradient"
 
     def update(s: Any, g: Any) -> Any:
-        v = g if s.v is None else mean(xp, s.v, g, beta)
+        # Undamped is also what starts at the first gradient and goes on from there, rounding β g + (1 − β) g.
+        v = mean(xp, g if s.v is None else s.v, g, beta)
         return s._replace(theta=xp.asarray(s.theta) - v * a["lr"], v=v)
 
     states = momentum.sgd_momentum_start(xp, a["params"])
