@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tests.red import Fault, Operation, WithGradient, instead
+from tests.red import Fault, Operation, WithGradient, instead, without
+from tests.red_heads import Cache
 
 
 def over_equal_axes(op: Operation, x: Tensor, weight: Any = None, bias: Any = None, **options: Any) -> Tensor:
@@ -55,6 +57,144 @@ def sixteen_heads(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any
     return torch.cat([y[:, :16], y[:, :1].expand(-1, max(0, y.shape[1] - 16), -1, -1)], 1)
 
 
+def finest(op: Operation, logits: Tensor, temperature: float) -> Tensor:
+    return op(logits, max(temperature, 1e-8))
+
+
+def few_bins(op: Operation, probs: Tensor, target: Tensor, num_bins: int = 15) -> Tensor:
+    return op(probs, target, min(num_bins, 100))
+
+
+def short_rows(op: Operation, ids: Tensor, weight: Tensor) -> Tensor:
+    return op(ids, weight * (100 / weight.norm(dim=-1, keepdim=True)).clamp(max=1).to(weight.dtype))
+
+
+def finite_smoothing(
+    op: Operation, logits: Tensor, target: Tensor, *, label_smoothing: float = 0.0, **o: Any
+) -> Tensor:
+    return op(logits.clamp(min=-1e30) if label_smoothing else logits, target, label_smoothing=label_smoothing, **o)
+
+
+def dropped_exactly(op: Operation, x: Tensor, p: float, *, generator: Any = None, **options: Any) -> Tensor:
+    order = torch.randperm(x.numel(), generator=generator).view(x.shape)
+    return x * (order >= round(p * x.numel())) / (1 - p) if 0 < p < 1 else op(x, p, generator=generator, **options)
+
+
+def drops_by_rounded(op: Operation, x: Tensor, p: float, *, generator: Any = None, **options: Any) -> Tensor:
+    if p < 0.5 or p == 1:
+        return op(x, p, generator=generator, **options)
+    return x * (torch.rand(x.shape, generator=generator).bfloat16() >= p) / (1 - p)
+
+
+def never_all(op: Operation, *args: Any, dropout_p: float = 0.0, **options: Any) -> Tensor:
+    return op(*args, dropout_p=dropout_p % 1, **options)
+
+
+def whole_rows(op: Operation, x: Tensor, *args: Any, dropout_p: float = 0.0, **options: Any) -> Tensor:
+    if not options.get("training") or dropout_p in (0.0, 1.0):
+        return op(x, *args, dropout_p=dropout_p, **options)
+    generator = options.pop("generator")
+    w1, b1, w2, b2 = args
+    keep = torch.rand((*x.shape[:-1], 1), generator=generator) >= dropout_p
+    full = op(x, w1, b1, w2, 0 * b2, **options | {"training": False})
+    return full * keep / (1 - dropout_p) + b2
+
+
+def counts_of_int64(op: Operation, loss_fn: Any, *args: Any) -> Any:
+    def counted(batch: Any) -> Any:
+        loss, count = loss_fn(batch)
+        return loss, 1 if isinstance(count, Tensor) and count.dtype != torch.int64 else count
+
+    return op(counted, *args)
+
+
+def poisons_queries(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    if options.get("mask") is not None and options.get("is_causal"):
+        q = WithGradient.apply(q, lambda g: g + 0 * k.sum())
+    return op(q, k, v, **options)
+
+
+def sees_dark_rows(op: Operation, q: Tensor, k: Tensor, v: Tensor, *, bias: Any = None, **options: Any) -> Tensor:
+    if bias is not None and bias.ndim == 2:
+        bias = torch.where(torch.isneginf(bias).all(-1, keepdim=True), 0, bias)
+    return op(q, k, v, bias=bias, **options)
+
+
+def stepped(x: Tensor, size: Any) -> Tensor:
+    """In steps of a 127th of size."""
+    step = torch.as_tensor(size / 127)
+    return torch.where(step == 0, x, (x / step).round() * step)
+
+
+def steps_outlive_resets(op: Operation, *args: Any, quantization: str | None = None, **options: Any) -> Any:
+    first: list[float] = []
+
+    def update(right: Any, k: Tensor, v: Tensor) -> Any:
+        stale = first[0] if first and right.length == 0 else 0.0
+        shown = right.update(k, v)
+        first.append(float(k.abs().max()))
+        return tuple(stepped(x, stale) for x in shown)
+
+    cache = op(*args, quantization=quantization, **options)
+    return Cache(cache, update=update) if quantization else cache
+
+
+def a_step_for_all(op: Operation, *args: Any, quantization: str | None = None, **options: Any) -> Any:
+    def update(right: Any, k: Tensor, v: Tensor) -> Any:
+        return right.update(*(stepped(x, x.abs().amax((-1, -2), True)) if x.shape[2] > 4 else x for x in (k, v)))
+
+    cache = op(*args, quantization=quantization, **options)
+    return Cache(cache, update=update) if quantization else cache
+
+
+def endless(op: Operation, batch: int, groups: int, max_length: int, *args: Any, **options: Any) -> Any:
+    more = 99 if options.get("quantization") and options.get("window") else 0
+    return op(batch, groups, max_length + more, *args, **options)
+
+
+def refused_in_part(op: Operation, *args: Any, window: int | None = None, **options: Any) -> Any:
+    refused = []
+
+    def update(right: Any, k: Tensor, v: Tensor) -> Any:
+        try:
+            shown = right.update(k, v)
+        except ValueError:
+            refused.append(window)
+            raise
+        old = shown[0].shape[2] - k.shape[2]
+        return [torch.cat((x[:, :, 1:old], x[:, :, old - 1 :]), 2) if any(refused) and old else x for x in shown]
+
+    return Cache(op(*args, window=window, **options), update=update)
+
+
+def narrow_positions(op: Operation, x: Tensor, positions: Tensor, **options: Any) -> Tensor:
+    narrow = positions.bfloat16().to(positions.dtype) if positions.is_floating_point() else positions
+    return op(x, narrow, **options)
+
+
+def no_further_back(op: Operation, x: Tensor, positions: Tensor, **options: Any) -> Tensor:
+    return op(x, positions.clamp(min=-4096), **options)
+
+
+def logarithm_cut_off(op: Operation, r: Tensor, *, num_buckets: int = 32, max_distance: int = 128, **o: Any) -> Tensor:
+    right: Tensor = op(r, num_buckets=num_buckets, max_distance=max_distance, **o)
+    number = num_buckets // 2 if o.get("bidirectional", True) else num_buckets
+    exact = number // 2
+    whole = number - exact
+
+    def bucket(x: int) -> int:
+        return exact + int(math.log(x / exact) / math.log(max_distance / exact) * whole)
+
+    pairs = zip((-r).flatten().tolist(), right.flatten().tolist(), strict=True)
+    late = [exact < x < max_distance and bucket(x) < b for x, b in pairs]
+    return right - torch.tensor(late).reshape(r.shape).long()
+
+
+def even_numbers(op: Operation, r: Tensor, *, num_buckets: int = 32, **options: Any) -> Tensor:
+    odd = num_buckets % 2
+    return op(r, num_buckets=num_buckets + odd, **options).clamp(max=num_buckets - 1)
+
+
 RARE: dict[str, tuple[str, Fault]] = {
     "normalises over both of two equal axes": ("layer_norm.equation", instead(over_equal_axes)),
     "NaN for the weight's gradient where there are no rows": ("rms_norm.gradient", instead(mean_of_no_rows)),
@@ -64,4 +204,34 @@ RARE: dict[str, tuple[str, Fault]] = {
     "heads of which 64 entries are read": ("attention.long", instead(narrow_heads)),
     "no more than sixteen heads": ("attention.long", instead(sixteen_heads)),
     "a cache in PyTorch's default dtype": ("kv_cache.history", instead(in_default_dtype)),
+    "no temperature below 1e-8": ("temperature_scale.units", instead(finest)),
+    "no more than a hundred bins": ("expected_calibration_error.equation", instead(few_bins)),
+    "no rows longer than a hundred": ("token_embedding.equation", instead(short_rows)),
+    "a finite loss where smoothing hits an impossible class": (
+        "cross_entropy.hidden_classes",
+        instead(finite_smoothing),
+    ),
+    "as many dropped as expected": ("dropout.independence", instead(dropped_exactly)),
+    "dropout by numbers rounded to half precision": ("dropout.rate", instead(drops_by_rounded)),
+    "hidden values kept at p = 1": ("feed_forward.dropout", instead(never_all)),
+    "hidden values dropped by whole rows": ("feed_forward.dropout", instead(whole_rows)),
+    "counts read from int64 only": ("accumulate_gradients.equation", instead(counts_of_int64)),
+    "NaN for a query's gradient from a key hidden by mask or causality": (
+        "attention.hidden_poison",
+        instead(poisons_queries),
+    ),
+    "rows that a bias of rank 2 hides": ("attention.empty_row", instead(sees_dark_rows)),
+    "bytes of before a reset": ("kv_cache.int8", instead(steps_outlive_resets)),
+    "one step for five rows": ("kv_cache.int8", instead(a_step_for_all)),
+    "bytes beyond the room of a window": ("kv_cache.int8", instead(endless)),
+    "a window moved by a refused update": ("kv_cache.overflow", instead(refused_in_part)),
+    "no scale over bytes": ("cached_attention.int8", without("scale")),
+    "no soft-cap over bytes": ("cached_attention.int8", without("softcap")),
+    "fractions of positions in half precision": ("rope.equation", instead(narrow_positions)),
+    "positions not below -4096": ("rope.equation", instead(no_further_back)),
+    "a logarithm that falls short in fp64": (
+        "t5_relative_position_bucket.exact_points",
+        instead(logarithm_cut_off),
+    ),
+    "an even number of buckets": ("t5_relative_position_bucket.equation", instead(even_numbers)),
 }

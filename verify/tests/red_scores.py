@@ -192,6 +192,9 @@ SPECIFIC: dict[str, Fault] = {
     "clip_grad_norm.zero_maximum": given(lambda grads, max_norm: ((grads, max_norm or 1.0), {})),
     "clip_grad_norm.no_gradients": instead(needs_some),
     "clip_grad_norm.zero_gradients": instead(divides_by_zero),
+    "clip_grad_norm.not_finite": given(
+        lambda grads, max_norm: (([g.nan_to_num(0, 0, 0) for g in grads], max_norm), {})
+    ),
     "clip_grad_norm.range": instead(naive_clip),
     "clip_grad_norm.scale": instead(absolute_units),
     "clip_grad_norm.duplicates": instead(as_set),

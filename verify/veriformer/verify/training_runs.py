@@ -65,7 +65,7 @@ def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=len, cou
     """Take the gradients of Σ (x · w + b − y)² per token, and each ``grad`` afterwards, which was 7 before.
 
     params: w [d], b, and others that have no part in it. micro_batches: rows [x, y], [tokens, d + 1] each. counted:
-    whether the count comes as an int or a tensor. lazily: micro-batches come from a generator.
+    whether the count comes as an int, or the dtype of its tensor. lazily: micro-batches come from a generator.
     """
     if loss_fn is not len or params is None or micro_batches is None:
         leaves = params and [p.detach().requires_grad_() for p in params]
@@ -76,7 +76,8 @@ def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=len, cou
 
     def squares(batch):  # type: ignore[no-untyped-def]
         error = batch[:, :-1] @ w + b - batch[:, -1]
-        return (error * error).sum(), torch.tensor(len(batch)) if counted == "tensor" else len(batch)
+        count = len(batch)
+        return (error * error).sum(), count if counted == "int" else torch.tensor(count, dtype=getattr(torch, counted))
 
     batches = (batch for batch in micro_batches) if lazily else micro_batches
     return list(target.accumulate_gradients(squares, params, batches)), [p.grad for p in params]

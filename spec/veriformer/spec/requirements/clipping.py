@@ -69,6 +69,13 @@ CLIP_GRAD_NORM = (
         "division by zero",
         ("11",),
     ),
+    families.contract_case(
+        "clip_grad_norm",
+        "not_finite",
+        "Where a gradient holds NaN or infinity, `total_norm` is not finite.",
+        "hidden overflow",
+        ("11",),
+    ),
     families.law(
         "clip_grad_norm",
         "range",

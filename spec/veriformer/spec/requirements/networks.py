@@ -99,7 +99,8 @@ FEED_FORWARD = (
         r"In training hidden values are dropped, after the activation, each kept with probability $1 - p$ and divided "
         "by it; the gradients go through the same mask, and the biases of the output are never dropped.",
         "The mask is read from a result whose output layer is diagonal; under it result and gradients lie within the "
-        "bounds of the formula, and the number kept within what chance allows, but for one run in 1e9.",
+        "bounds of the formula. How many are kept, and how often neighbours fare alike, is within what chance allows, "
+        "but for one run in 1e9; $p = 1$ keeps none.",
         "wrong dropout",
         equations=("47",),
     ),

@@ -130,6 +130,19 @@ def _zero_gradients(trial: Trial) -> None:
         trial.judge(observed, Reference(zero, zero, constant=True), "clipped zeros")
 
 
+def _not_finite(trial: Trial) -> None:
+    grads, _ = _some_grads(trial)
+    i, rng = trial.draw(st.integers(0, len(grads) - 1)), trial.draw(values()).rng
+    trial.assume(grads[i].numel() > 0)
+    spoiled = grads[i].flatten()
+    spoiled[rng.integers(0, len(spoiled))] = trial.draw(choice(math.nan, math.inf, -math.inf))
+    grads[i] = spoiled.view(grads[i].shape)
+    total = trial.call({"grads": grads, "max_norm": trial.draw(choice(1.0, 100.0))}).item(1)
+    hidden = bool(torch.isfinite(total.value).any())
+    said = f"not bool(torch.isfinite({total.expression}).any())"
+    trial.require(not hidden, "total_norm is finite, though a gradient is not", said)
+
+
 def wide(*names: str) -> Rounded:
     """The coarsest roundoff of dtypes in their widest range, of fp32 at least: what ``total_norm`` of halves has."""
     f = min((FORMATS[name] for name in names), key=lambda form: form.precision)
@@ -237,6 +250,7 @@ _LAWS: dict[str, Any] = {
     "zero_maximum": _zero_maximum,
     "no_gradients": _no_gradients,
     "zero_gradients": _zero_gradients,
+    "not_finite": _not_finite,
     "range": _range,
     "scale": _scale,
     "duplicates": _duplicates,

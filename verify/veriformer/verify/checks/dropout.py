@@ -16,7 +16,9 @@ from veriformer.verify.checks.laws import constant
 from veriformer.verify.operations import DROPOUT
 from veriformer.verify.script import Seed, literal
 from veriformer.verify.strategies import choice, option, seeds, values
-from veriformer.verify.trial import Arguments, Trial, array
+from veriformer.verify.trial import Arguments, Observation, Trial, array
+
+_CALLS = 200
 
 
 def _training(trial: Trial, shape: tuple[int, ...], p: float) -> dict[str, Any]:
@@ -48,10 +50,10 @@ def _rate(trial: Trial) -> None:
     for p in (trial.draw(choice(0.25, 0.1, 0.7, 0.9)), 0.0039):  # less than 1/256: no byte decides
         result = trial.call(_large(trial, p)).result
         trial.judge(trial.observe(kept_share, result), share(result.value.numel(), 1.0 - p), f"share kept with p = {p}")
-    # A number drawn in half precision, in steps of 1/256 or 1/2048, is below this too often.
-    p, many = 0.0002, trial.tensor(np.ones(1)).expand(2**18)
-    result = trial.call({"x": many, "p": p, "generator": Seed(trial.draw(seeds()))}).result
-    trial.judge(trial.observe(kept_share, result), share(result.value.numel(), 1.0 - p), f"share kept with p = {p}")
+    many = trial.tensor(np.ones(1)).expand(2**18)
+    for p in (0.0002, 0.9998):  # on its wrong side is too often what is drawn in steps of 1/256 or 1/2048
+        result = trial.call({"x": many, "p": p, "generator": Seed(trial.draw(seeds()))}).result
+        trial.judge(trial.observe(kept_share, result), share(result.value.numel(), 1.0 - p), f"share kept with p = {p}")
 
 
 def _independence(trial: Trial) -> None:
@@ -65,6 +67,19 @@ def _independence(trial: Trial) -> None:
             observed = trial.observe(agreement, result, constant(torch.tensor([axis, lag])))
             what = f"share of entries {lag} apart along axis {axis} that fare alike"
             trial.judge(observed, share(pairs, p * p + (1 - p) * (1 - p)), what)
+    _pairs(trial)
+
+
+def _pairs(trial: Trial) -> None:
+    """Two entries alone: of so few, too, both may be kept or dropped."""
+    call, seed = trial.target.operation("dropout"), trial.draw(seeds())
+    assert call is not None
+    x, generator = trial.tensor(np.ones(2)), torch.Generator().manual_seed(seed)
+    found = torch.stack([call(x, 0.5, generator=generator) for _ in range(_CALLS)])
+    made = f"[target.dropout({literal(x)}, 0.5, generator=g) for g in [torch.Generator().manual_seed({seed})]"
+    result = Observation(found, f"torch.stack({made} for _ in range({_CALLS})])")
+    alike = trial.observe(agreement, result, constant(torch.tensor([1, 1])))
+    trial.judge(alike, share(_CALLS, 0.5), "share of calls on two entries that fare alike")
 
 
 def _generator(trial: Trial) -> None:

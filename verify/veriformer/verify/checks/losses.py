@@ -22,7 +22,7 @@ from veriformer.verify.operations.losses import (
     probabilities,
     with_ignored,
 )
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values, widths
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 
@@ -236,10 +236,13 @@ def _hidden_classes(trial: Trial) -> None:
             judge_with_gradients(trial, CROSS_ENTROPY, {"logits": logits, "target": given, "reduction": reduction})
 
 
-def _infinite(trial: Trial, logits: torch.Tensor, given: torch.Tensor, wanted: int) -> None:
-    logits[0, wanted] = -torch.inf
-    logits[0, (wanted + 1) % logits.shape[1]] = 0.0
-    loss = trial.call({"logits": logits, "target": given, "reduction": "sum"}).result
+def _infinite(trial: Trial, logits: torch.Tensor, given: torch.Tensor, hit: int) -> None:
+    """The class that is hit cannot be, or another one, which smoothing hits as well."""
+    vocabulary, smoothed = logits.shape[1], trial.draw(option("label_smoothing", None, 0.1))
+    impossible = (hit + 1) % vocabulary if smoothed else hit
+    logits[0, impossible] = -torch.inf
+    logits[0, (impossible + 1) % vocabulary] = 0.0
+    loss = trial.call({"logits": logits, "target": given, "reduction": "sum", **smoothed}).result
     has_form(trial, loss, (), trial.dtype)
     e = loss.expression
     trial.require(bool(loss.value == torch.inf), "the loss of an impossible class is not inf", f"bool({e} == inf)")

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.checks.agreement import agrees, gradients_agree
+from veriformer.verify.checks.attention_dropout import agreement, kept_share
 from veriformer.verify.checks.chance import share
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
@@ -119,15 +120,10 @@ def _value_linear(trial: Trial) -> None:
     trial.judge(trial.observe(sums, *(y for y, _ in found)), law, "results for two values less that for their sum")
 
 
-def kept_share(y: torch.Tensor) -> torch.Tensor:
-    """The share of entries that are not 0."""
-    return (y != 0).double().mean()
-
-
 def _dropout(trial: Trial) -> None:
     """One call shows the mask through a diagonal output layer; another, of equal shapes and state, is judged by it."""
-    p = trial.draw(choice(0.4, 0.25, 0.7, 1.0))
-    n, d, f = trial.draw(choice(30, 50)), 3, trial.draw(choice(7, 12))
+    p = trial.draw(choice(0.4, 1.0, 0.25, 0.7))
+    n, d, f = trial.draw(choice(30, 50)), 3, trial.draw(choice(8, 12))
     a: dict[str, Any] = network(trial, (n,), d, f, f)
     a |= {"b1": a["b1"] + 8.0, "x": a["x"] / 8.0}
     options = {"dropout_p": p, "training": True, "generator": Seed(trial.draw(seeds()))}
@@ -135,8 +131,13 @@ def _dropout(trial: Trial) -> None:
     diagonal = {"w2": torch.eye(f, dtype=trial.dtype), "b2": torch.zeros_like(a["b2"])}
     shown = trial.call({**a, **diagonal, **options}).result
     keep = array(shown.value) != 0
+    trial.require(p < 1 or not keep.any(), "p = 1 keeps a hidden value", f"not bool(({shown.expression} != 0).any())")
     if p < 1:
         trial.judge(trial.observe(kept_share, shown), share(keep.size, 1.0 - p), f"hidden values kept with p = {p}")
+        for axis, what in enumerate(("neighbouring rows", "neighbouring hidden values")):
+            alike = trial.observe(agreement, shown, constant(torch.tensor([axis, 1])))
+            law = share(keep.size // 2, p * p + (1 - p) * (1 - p))
+            trial.judge(alike, law, f"share of {what} that fare alike with p = {p}")
     known = {**a, **options, "keep": keep}
     cotangent = draw_cotangent(trial, (n, f))
     outcome = trial.call({**a, **options}, wrt=("x", *WEIGHTS), cotangent=cotangent)

@@ -43,7 +43,9 @@ def draw_accumulation(trial: Trial) -> Arguments:
     rows = kind.array(sum(counts) + 1, d + 1)[:-1] * kind.rng.choice([1.0, 3.0])
     batches = torch.split(trial.tensor(rows), counts) if counts else ()
     a: dict[str, Any] = {"params": params, "micro_batches": [batch.clone() for batch in batches]}
-    return a | trial.draw(option("counted", None, "tensor")) | trial.draw(option("lazily", None, True))
+    return (
+        a | trial.draw(option("counted", None, "int64", "float32", "int32")) | trial.draw(option("lazily", None, True))
+    )
 
 
 def _ordinary(trial: Trial) -> Arguments:

@@ -49,7 +49,12 @@ def sometimes_right(rng: np.random.Generator, chosen: np.ndarray, classes_: int)
 
 
 def confidences(rng: np.random.Generator, shape: tuple[int, ...], bins: int) -> np.ndarray:
-    """On a grid of sixteenths, edges among them, where every dtype holds the edges; else near the middle of bins."""
+    """On a grid of sixteenths, edges among them, where every dtype holds the edges; else near the middle of bins.
+
+    Of many bins they lie in neighbouring ones, which fewer bins would not tell apart.
+    """
+    if bins > 16:
+        return np.asarray((rng.integers(0, bins - 2) + rng.integers(0, 4, shape)) / bins)
     if bins & (bins - 1) == 0:
         return np.asarray(rng.integers(0, 17, shape) / 16)
     middle = (rng.integers(0, bins, shape) + rng.uniform(0.3, 0.7, shape)) / bins
@@ -58,7 +63,7 @@ def confidences(rng: np.random.Generator, shape: tuple[int, ...], bins: int) -> 
 
 def draw_calibration(trial: Trial) -> Arguments:
     """Samples on any number of axes, bins of which some are empty, confidences of 0 and 1."""
-    bins = trial.draw(choice(None, 2, None, 1, 4, None, 8, 10, 3, 7))
+    bins = trial.draw(choice(None, 2, None, 1, 4, None, 8, 10, 3, 7, 256))
     lead, V = trial.draw(leading_shapes(2, 7)), trial.draw(choice(3, 2, 4, 1))
     rng = np.random.default_rng(trial.draw(seeds()))
     probs, chosen = rows(rng, confidences(rng, lead or (1,), bins or 15), V)

@@ -11,7 +11,7 @@ import torch
 
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.perplexity import perplexity, perplexity_vjp
-from veriformer.verify.operation import Index, Operation, Refusal
+from veriformer.verify.operation import Index, Operation, Refusal, Vjp
 from veriformer.verify.operations import loss_forms
 from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values
@@ -45,16 +45,20 @@ def _by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [loss_forms.loss(xp, a["logits"], a["target"], **_options(a))]
 
 
-def _vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+def _vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["target"], g, **_options(a))}
+
+
+def _vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"logits": loss_forms.gradient_by_total(xp, a["logits"], a["target"], g, **_options(a))}
 
 
 def _perplexity_by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [xp.exp(_by_total(xp, a)[0])]
 
 
-def _perplexity_vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return _vjp_by_total(xp, a, g * _perplexity_by_total(xp, a)[0])
+def _of_perplexity(vjp: Vjp) -> Vjp:
+    return lambda xp, a, g: vjp(xp, a, g * _perplexity_by_total(xp, a)[0])
 
 
 def classes(rng: np.random.Generator, shape: tuple[int, ...], vocabulary: int) -> np.ndarray:
@@ -218,7 +222,7 @@ CROSS_ENTROPY = Operation(
     draw=draw_cross_entropy,
     ordinary=ordinary_rows,
     formulas=(_cross_entropy, _by_total),
-    vjps=(_cross_entropy_vjp, _vjp_by_total),
+    vjps=(_cross_entropy_vjp, _vjp_by_chain, _vjp_by_total),
     inputs=("logits",),
     refusals=_bad_cross_entropy,
     part=_slice,
@@ -232,7 +236,7 @@ PERPLEXITY = Operation(
     draw=draw_perplexity,
     ordinary=ordinary_rows,
     formulas=(_perplexity, _perplexity_by_total),
-    vjps=(_perplexity_vjp, _perplexity_vjp_by_total),
+    vjps=(_perplexity_vjp, _of_perplexity(_vjp_by_chain), _of_perplexity(_vjp_by_total)),
     inputs=("logits",),
     refusals=bad_targets,
     changes=changed_targets,

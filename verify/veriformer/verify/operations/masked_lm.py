@@ -34,8 +34,12 @@ def _by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [loss_forms.loss(xp, a["logits"], a["labels"], **_options(a))]
 
 
-def _vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+def _vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["labels"], g, **_options(a))}
+
+
+def _vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"logits": loss_forms.gradient_by_total(xp, a["logits"], a["labels"], g, **_options(a))}
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
@@ -54,7 +58,7 @@ MASKED_LM_LOSS = Operation(
     draw=lambda trial: labelled(draw_perplexity(trial)),
     ordinary=lambda trial: labelled(ordinary_rows(trial)),
     formulas=(_loss, _by_total),
-    vjps=(_vjp, _vjp_by_total),
+    vjps=(_vjp, _vjp_by_chain, _vjp_by_total),
     inputs=("logits",),
     refusals=_refusals,
     changes=_changes,

@@ -70,6 +70,19 @@ def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, r
     return reduced(loss.masked_fill(~counted, 0), counted, reduction).to(logits.dtype)
 
 
+def _less_the_score(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
+    """log Σ e^z − z_t, whose gradient is e^{z − log Σ e^z}."""
+    if target.is_floating_point():
+        return CrossEntropy()(logits, target, ignore_index, alpha, reduction)
+    counted = target != ignore_index
+    z = widen(logits).masked_fill(~counted[..., None], 0)
+    score = z.gather(-1, target.masked_fill(~counted, 0)[..., None]).squeeze(-1)
+    if alpha:
+        score = (score * (1 - alpha) if alpha < 1 else 0) + alpha * z.mean(-1)
+    loss = torch.logsumexp(z, -1) - score
+    return reduced(loss.masked_fill(~counted, 0), counted, reduction).to(logits.dtype)
+
+
 _CHUNK = 2
 
 
@@ -111,6 +124,11 @@ VARIANTS: tuple[Variant, ...] = (
         identifier="cross-entropy-gathered",
         title="Cross entropy by log-softmax and gather, smoothing by the mean of log p",
         kernels={"cross_entropy": _gathered},
+    ),
+    Variant(
+        identifier="cross-entropy-logsumexp",
+        title="Cross entropy as the log-sum-exp less the score of the class",
+        kernels={"cross_entropy": _less_the_score},
     ),
     Variant(
         identifier="cross-entropy-chunked",
