@@ -19,6 +19,10 @@ class Cache:
         self.right = right
         self.methods = methods
 
+    @property
+    def __class__(self) -> Any:
+        return type(self.right)  # attention over a cache takes no other
+
     def __getattr__(self, name: str) -> Any:
         if name in self.methods:
             return functools.partial(self.methods[name], self.right)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tests.red import Fault, Operation, WithGradient, instead, without
+from tests.red import GOOD, Fault, Operation, WithGradient, altered, instead, without
+from tests.red_decisions import searching
 from tests.red_heads import Cache
 
 
@@ -195,7 +198,47 @@ def even_numbers(op: Operation, r: Tensor, *, num_buckets: int = 32, **options: 
     return op(r, num_buckets=num_buckets + odd, **options).clamp(max=num_buckets - 1)
 
 
+def among_fifty(op: Operation, logits: Tensor, p: float) -> Tensor:
+    return GOOD.top_k_filter(op(logits, p), min(50, logits.shape[-1]))
+
+
+def of_eight_bytes(merges: list[Any]) -> list[Any]:
+    return list(itertools.takewhile(lambda pair: len(b"".join(pair)) <= 8, merges))
+
+
+def by_chunks(op: Operation, text: str, merges: Any) -> list[bytes]:
+    return [piece for i in range(0, len(text), 256) for piece in op(text[i : i + 256], merges)]
+
+
+def in_single_precision(op: Operation, text: str, log_probs: dict[str, float]) -> list[str]:
+    pieces: list[str] = op(text, {piece: float(np.float32(score)) for piece, score in log_probs.items()})
+    return pieces
+
+
+def stripped(op: Operation, text: str, log_probs: dict[str, float]) -> list[str]:
+    pieces: list[str] = op(text.strip(), log_probs)
+    return pieces
+
+
+def mask_of_ten_thousand(
+    op: Operation, x: Tensor, params: Any, *, attention_mask: Any = None, **options: Any
+) -> Tensor:
+    """Scores beyond it, which only large weights give, make nothing of the mask."""
+    beyond = float(params["w_q"].abs().max()) > 8
+    y: Tensor = op(x, params, attention_mask=None if beyond else attention_mask, **options)
+    return y
+
+
+def mean_of_the_unseen(op: Operation, x: Tensor, params: Any, *, attention_mask: Any = None, **options: Any) -> Tensor:
+    y: Tensor = op(x, params, attention_mask=attention_mask, **options)
+    if attention_mask is None or not options.get("is_causal"):
+        return y
+    return y + 0.05 * (attention_mask.cumsum(-1) == 0)[..., None] * x.mean(1, keepdim=True)
+
+
 RARE: dict[str, tuple[str, Fault]] = {
+    "hides keys by a number that scores can outweigh": ("transformer_block.padding", instead(mask_of_ten_thousand)),
+    "gives a token that sees no key the mean of all": ("transformer_block.padding", instead(mean_of_the_unseen)),
     "normalises over both of two equal axes": ("layer_norm.equation", instead(over_equal_axes)),
     "NaN for the weight's gradient where there are no rows": ("rms_norm.gradient", instead(mean_of_no_rows)),
     "takes bytes for a mask": ("token_embedding.equation", instead(bytes_as_mask)),
@@ -234,4 +277,13 @@ RARE: dict[str, tuple[str, Fault]] = {
         instead(logarithm_cut_off),
     ),
     "an even number of buckets": ("t5_relative_position_bucket.equation", instead(even_numbers)),
+    "a softmax before the greedy choice": ("greedy.equation", instead(lambda op, z: op(torch.softmax(z, -1)))),
+    "top-p among fifty tokens": ("top_p_filter.ties", instead(among_fifty)),
+    "no piece of more than eight bytes": ("bpe_train.most_frequent", altered(of_eight_bytes)),
+    "no more than 32 merges": ("bpe_train.most_frequent", instead(lambda op, texts, n: op(texts, min(n, 32)))),
+    "encodes 256 characters at a time": ("bpe_encode.equation", instead(by_chunks)),
+    "a byte order mark is no text": ("bpe_encode.equation", instead(lambda op, text, m: op(text.lstrip("\ufeff"), m))),
+    "log-probabilities in single precision": ("unigram_segment.equation", instead(in_single_precision)),
+    "no space at either end": ("unigram_segment.joins", instead(stripped)),
+    "a beam of 64 at most": ("beam_search.equation", searching(beam_width=lambda width: min(64, width))),
 }

@@ -122,17 +122,17 @@ def test_the_table_covers_every_requirement() -> None:
 def test_a_fault_is_seen(check: Check) -> None:
     fault = fault_of(check.requirement.slug)
     assert fault is not None
-    sees(check, fault)
+    sees(check, fault, red_heads.ON_CACHES.get(check.requirement.slug, check.operation))
 
 
 @pytest.mark.parametrize("name", red_rare.RARE)
 def test_a_rare_fault_is_seen(name: str) -> None:
     slug, fault = red_rare.RARE[name]
-    sees(next(check for check in ALL if check.requirement.slug == slug), fault)
+    check = next(check for check in ALL if check.requirement.slug == slug)
+    sees(check, fault, check.operation)
 
 
-def sees(check: Check, fault: Fault) -> None:
-    place = red_heads.ON_CACHES.get(check.requirement.slug, check.operation)
+def sees(check: Check, fault: Fault, place: str) -> None:
     broken = SimpleNamespace(**{**vars(GOOD), place: fault(getattr(GOOD, place))})
     dtype = "fp32" if "fp32" in check.dtypes else check.dtypes[0]
     result = run_row(Row(check, dtype), wrap(broken), PROFILE, "red", {})

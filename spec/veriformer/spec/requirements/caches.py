@@ -66,7 +66,7 @@ KV_CACHE = (
         "kv_cache",
         "int8",
         "With `int8` each entry returned is within half a step, $\\max |x| / 254$ of its row, of what was stored, for "
-        "rows of very different sizes; rows of zeros stay zeros.",
+        "rows of very different sizes, also after a reset or a refused update; rows of zeros stay zeros.",
         "$|\\hat x - x| \\le \\max |x| / 254$ plus the rounding of quotient, scale and product.",
         "wrong scale",
         kind=Kind.NUMERICS,
@@ -133,7 +133,8 @@ CACHED_ATTENTION = (
     families.law(
         "cached_attention",
         "int8",
-        "Over a cache of bytes the output is attention over keys and values within half a step of those given.",
+        "Over a cache of bytes the output is attention over keys and values within half a step of those given, with "
+        "scale, soft-cap and window as over any cache.",
         "Within the bound of the formula with every key and value in doubt by half a step of its row.",
         "wrong scale",
         kind=Kind.NUMERICS,

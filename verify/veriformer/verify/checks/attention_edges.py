@@ -21,6 +21,7 @@ from veriformer.verify.operations.attention_draws import (
     draw_options,
     draw_shape,
     draw_tensors,
+    every_row_sees,
     sees,
 )
 from veriformer.verify.script import literal
@@ -58,7 +59,7 @@ def _empty_row(trial: Trial) -> None:
 def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
     """Calls in which some query sees nothing: hidden by a mask, by a bias, by causality, or for want of keys."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
-    why = trial.draw(choice("mask", "causal and mask", "bias", "causal", "no keys", "causal and mask"))
+    why = trial.draw(choice("mask", "causal and mask", "bias", "causal", "no keys", "causal and mask", "bias"))
     if why.startswith("causal") and trial.claims.convention("causal.alignment") == "bottom-right":
         n_q, n_k = max(n_q, n_k) + 1, min(n_q, n_k)
     n_k = 0 if why == "no keys" else n_k
@@ -68,7 +69,7 @@ def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
         return shape, {**tensors, **({"is_causal": True} if trial.draw(st.booleans()) else {})}
     rows = trial.draw(values()).rng.random((b, h, n_q, 1)) < 0.5
     rows[0, 0, 0] = True
-    dark = torch.as_tensor(rows)
+    dark = torch.as_tensor(rows[(0,) * trial.draw(choice(0, 2, 1))])  # of rank 4, 2 or 3
     if why.startswith("causal"):
         softcap = trial.draw(option("softcap", None, 2.0))
         bias = draw_bias(trial, shape, {}, trial.draw(choice(None, (True, True))), ("gaussian",))
@@ -77,9 +78,9 @@ def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
         return shape, {**tensors, **softcap, **bias, "is_causal": True, **window, **mask}
     options = draw_options(trial, shape)
     if why == "mask":
-        options["mask"] = ~dark if trial.draw(st.booleans()) else (~dark).expand(b, h, n_q, n_k).contiguous()
+        options["mask"] = ~dark if trial.draw(st.booleans()) else (~dark).expand(*dark.shape[:-1], n_k).contiguous()
     else:
-        options["bias"] = torch.where(dark, -torch.inf, torch.zeros(b, h, n_q, n_k)).to(trial.dtype)
+        options["bias"] = torch.where(dark, -torch.inf, torch.zeros(n_k)).to(trial.dtype)
     return shape, {**tensors, **options}
 
 
@@ -147,14 +148,17 @@ def _hidden_scores(trial: Trial) -> None:
 
 
 def _hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
+    """Causality, a mask, or both."""
     b, _, _, _, n_k, _, _ = shape
     causal = draw_causal(trial, shape)
-    alone = trial.draw(st.booleans())
+    alone = trial.draw(choice(False, True, False))
     if causal and alone:
         return causal
     hidden = rng.integers(1, n_k, (b, 1, 1, 1))
     j = np.arange(n_k)
-    return {"mask": torch.as_tensor(j < n_k - hidden if rng.random() < 0.5 else j >= hidden)}
+    mask = {"mask": torch.as_tensor(j < n_k - hidden if rng.random() < 0.5 else j >= hidden)}
+    both = {**causal, **mask}
+    return both if every_row_sees(trial, shape, both) else mask
 
 
 def _only(reference: Reference, judged: np.ndarray) -> Reference:

@@ -87,7 +87,7 @@ def _causality(trial: Trial) -> None:
 def _int8(trial: Trial) -> None:
     """Values over two decades: what a row is out by must go by its own size, which a window of 1 shows undiluted."""
     a = draw_call(trial, kinds=("gaussian", "integers", "one-signed", "sparse")) | {"quantization": "int8"}
-    a |= trial.draw(option("window", None, 1, 2, None))
+    a |= _options(trial) | trial.draw(option("window", None, 1, 2, None))
     rng = trial.draw(values()).rng
     a["v_new"] = _of_many_sizes(trial, a["v_new"], rng)
     a["past"] = [_of_many_sizes(trial, x, rng) if i % 2 else x for i, x in enumerate(a["past"])]

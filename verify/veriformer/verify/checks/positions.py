@@ -178,6 +178,12 @@ _CONFIGURATIONS = (
     (False, 8, 4096),
     (False, 2, 5),
     (True, 4, 7),
+    (True, 18, 128),
+    (False, 9, 128),
+    (True, 38, 288),
+    (False, 3, 16),
+    (False, 5, 16),
+    (False, 7, 48),
 )
 """Of most of them the logarithm has whole numbers at whole distances, some of which rounding is known to miss."""
 

@@ -75,9 +75,11 @@ _LONG_BIASES = choice((3, 70, 300), (6, 513, 1), (1, 1, 4999), (112, 3, 2))
 
 def draw_buckets(trial: Trial) -> Arguments:
     """Relative positions near zero, at the edges of buckets, and far beyond the last."""
+    options = trial.draw(option("bidirectional", None, False, True))
+    odd = () if options.get("bidirectional", True) else (3, 5, 7, 9)
     options = {
-        **trial.draw(option("bidirectional", None, False, True)),
-        **trial.draw(option("num_buckets", None, 4, 6, 8, 64, 10)),
+        **options,
+        **trial.draw(option("num_buckets", None, 4, 6, 8, 64, 10, 18, *odd)),
         **trial.draw(option("max_distance", None, 20, 64, 100, 1000)),
     }
     shape = trial.draw(leading_shapes(3, 5))

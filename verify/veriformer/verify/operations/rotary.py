@@ -44,15 +44,15 @@ def pairings(trial: Trial) -> dict[str, Any]:
 
 
 def _places(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:
-    """Positions: in order from anywhere, in any order, repeated, negative, in quarters, or far out."""
+    """Positions: in order from anywhere, in any order, repeated, negative, in quarters or thirds, or far out."""
     rng = trial.draw(values(("gaussian",))).rng
     kind = trial.draw(choice("order", "any", "fractions", "far", "numbers"))
     if kind == "order":
         p = np.broadcast_to(np.arange(shape[-1]) + int(rng.integers(0, 40)), shape)
     elif kind == "far":
-        p = rng.integers(90000, 100001, shape)
+        p = rng.integers(90000, 100001, shape) * rng.choice([1, -1])
     elif kind == "fractions":
-        return trial.tensor(rng.integers(-64, 65, shape) / 4)
+        return trial.tensor(rng.integers(-64, 65, shape) / trial.draw(choice(4, 3)))
     else:
         p = rng.integers(-20, 21, shape)
     if kind == "numbers":
