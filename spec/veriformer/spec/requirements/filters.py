@@ -34,7 +34,8 @@ TOP_K_FILTER = (
     families.equation(
         "top_k_filter",
         (),
-        r"The $k$ largest scores of the last axis stay, ties to the lower index; the others become $-\infty$.",
+        r"The $k$ largest scores of the last axis stay, however near the next, ties to the lower index; the others "
+        r"become $-\infty$.",
         _TIED,
     ),
     families.purity("top_k_filter"),
@@ -116,7 +117,7 @@ TOP_P_FILTER = (
         "top_p_filter",
         "ties",
         "Of equal scores those of lower index stay, as many as $p$ needs.",
-        "For $n$ equal scores and $p$ midway between two multiples of $1/n$: the first $m$ exactly.",
+        "For $n$ equal scores, up to 128, and $p$ midway between two multiples of $1/n$: the first $m$ exactly.",
         "a cut by value that takes all ties",
         precedents=_TIED,
     ),
@@ -139,7 +140,12 @@ TOP_P_FILTER = (
 
 GREEDY = (
     families.contract("greedy"),
-    families.equation("greedy", (), r"$\arg\max_i z_i$ over the last axis, ties to the lower index.", _LAST),
+    families.equation(
+        "greedy",
+        (),
+        r"$\arg\max_i z_i$ over the last axis, however near the next is; ties to the lower index.",
+        _LAST,
+    ),
     families.purity("greedy"),
     families.layout("greedy"),
     *families.refusals("greedy", "A missing tensor and an empty last axis are refused."),

@@ -12,7 +12,7 @@ UNIGRAM_SEGMENT = (
         "unigram_segment",
         "equation",
         "The total log-probability of the pieces is the highest of all ways to cut the text.",
-        "The same exactly, against every way, for log-probabilities whose sums are exact.",
+        "The same exactly, against every way, for log-probabilities whose sums are exact in fp64.",
         "a cut that is not the best",
     ),
     families.law(
@@ -27,14 +27,14 @@ UNIGRAM_SEGMENT = (
         "concatenation",
         "The best cut of two texts in a row is at least as good as their best cuts together, and no better where no "
         "piece reaches across.",
-        "The same exactly, for log-probabilities whose sums are exact.",
+        "The same exactly, for log-probabilities whose sums are exact in fp64.",
         "a cut that is best only in parts",
     ),
     families.law(
         "unigram_segment",
         "vocabulary",
         "Another piece never lowers the total, and one that is forbidden changes nothing.",
-        "The same exactly, for log-probabilities whose sums are exact.",
+        "The same exactly, for log-probabilities whose sums are exact in fp64.",
         "a cut that is best only in parts",
     ),
     families.law(

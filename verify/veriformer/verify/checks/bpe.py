@@ -7,10 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.language.bpe import Pair, bpe_encode, bpe_train, merged, pair_counts
+from veriformer.spec.language.bpe import bpe_encode, bpe_train, merged, pair_counts
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.texts import merges, pieces, same, unchanged
-from veriformer.verify.operations.texts import ONE, draw_clear_texts, draw_encoding, draw_texts, rng_of
+from veriformer.verify.operations.texts import (
+    ONE,
+    draw_clear_texts,
+    draw_encoding,
+    draw_long_encoding,
+    draw_long_text,
+    draw_texts,
+    most_frequent,
+    rng_of,
+)
 from veriformer.verify.strategies import choice
 from veriformer.verify.trial import Arguments, Trial
 
@@ -29,12 +38,19 @@ def _training(trial: Trial) -> None:
     same(trial, *merges(trial, a), bpe_train(a["texts"], a["num_merges"]), "the merges")
 
 
+def _long(trial: Trial) -> Arguments:
+    """A long text, given more than once, and merges enough to make it one piece."""
+    rng = rng_of(trial)
+    text = draw_long_text(rng, 72)
+    return {"texts": [text] * int(rng.integers(2, 4)), "num_merges": len(text.encode())}
+
+
 def _most_frequent(trial: Trial) -> None:
-    a = _drawn(trial)
+    a = _long(trial) if trial.draw(choice(False, False, False, True)) else _drawn(trial)
     found, e = merges(trial, a)
     words = [_bytes(text) for text in a["texts"]]
     for k, pair in enumerate(found):
-        before, best = found[:k], _best(words)
+        before, best = found[:k], most_frequent(words)
         said = f"{e}[:{k}] != {before!r} or {e}[{k}] in {best!r}"
         trial.require(pair in best, f"merge {k} is {pair}, though {best} are the most frequent pairs", said)
         words = [merged(word, pair) for word in words]
@@ -42,11 +58,6 @@ def _most_frequent(trial: Trial) -> None:
     done = len(found) == a["num_merges"] or left < 2
     said = f"{e} != {found!r} or {done}"
     trial.require(done, f"{len(found)} merges are learned, though a pair is left that occurs {left} times", said)
-
-
-def _best(words: list[list[bytes]]) -> list[Pair]:
-    counts = pair_counts(words)
-    return [pair for pair, n in counts.items() if n == max(counts.values())]
 
 
 def _bytes(text: str) -> list[bytes]:
@@ -101,7 +112,7 @@ def _encoded(trial: Trial) -> None:
 
 
 def _encoding(trial: Trial) -> None:
-    a = draw_encoding(trial)
+    a = draw_long_encoding(trial) if trial.draw(choice(False, False, False, True)) else draw_encoding(trial)
     same(trial, *pieces(trial, a, bytes), bpe_encode(a["text"], a["merges"]), "the pieces")
 
 

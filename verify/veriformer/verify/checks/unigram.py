@@ -77,10 +77,10 @@ def _vocabulary(trial: Trial) -> None:
 
 def _range(trial: Trial) -> None:
     n, size = trial.draw(choice(300, 150)), trial.draw(choice(7.5, 100.0, 2.25))
-    table = {"a": -size, "b": -size, "ab": -2 * size + 0.5, "ba": -2 * size}
     text = ("ab" * n)[: int(rng_of(trial).integers(n, 2 * n))]
     k = trial.draw(choice(20, 3, 9))
-    table["ab" * k] = (1 - 2 * size) * k
+    table = {text[:length]: -size * length for length in range(1, 2 * k)}
+    table |= {"b": -size, "ab": -2 * size + 0.5, "ba": -2 * size, "ab" * k: (1 - 2 * size) * k}
     best = -size * len(text) + k * (len(text) // (2 * k)) + 0.5 * (len(text) % (2 * k) // 2)
     same(trial, *_cut(trial, {"text": text, "log_probs": table}), best, "the total of a long text")
 
@@ -95,6 +95,6 @@ _LAWS: dict[str, Any] = {
 }
 
 CHECKS = (
-    *(check(f"unigram_segment.{name}", body, dtypes=ONE) for name, body in _LAWS.items()),
+    *(check(f"unigram_segment.{name}", body, dtypes=ONE, effort=2) for name, body in _LAWS.items()),
     check("unigram_segment.range", _range, dtypes=ONE, effort=0.3),
 )

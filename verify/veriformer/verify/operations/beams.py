@@ -28,10 +28,13 @@ def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 
     rng = np.random.default_rng(trial.draw(seeds()))
     start = [int(i) for i in rng.integers(0, size, rng.choice([1, 1, 2, 3]))]
     eos = int(rng.integers(0, size))
-    weights = trial.draw(choice(*_WEIGHTS, None))
+    weights = trial.draw(choice(*_WEIGHTS, None, ()))
     if weights is None:
         size, depth = max(2, size), max(3, depth)
         table = _patient(rng, tuple(start), eos, size, depth, trial.dtype)
+    elif not weights:
+        size, depth = 70, 2
+        table = _late(rng, tuple(start), eos, size, trial.dtype)
     else:
         table = _model(rng, weights, tuple(start), size, depth, trial.dtype)
     return {
@@ -70,6 +73,15 @@ def _patient(
     texts = [(*start, *[int(sure.argmax())] * n) for n in range(depth)]
     rows = {text: _logs(sure if n else first, dtype) for n, text in enumerate(texts)}
     return Table(rows, _logs(np.ones(size), dtype), dtype)
+
+
+def _late(rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, dtype: torch.dtype) -> Table:
+    """The best text begins with the least likely of many continuations: it goes on for certain, the others do not."""
+    rare = int(rng.choice([i for i in range(size) if i != eos]))
+    first = np.where(np.arange(size) == eos, 0.0, 2.0)
+    first[rare] = 1.0
+    sure, vague = np.eye(size)[rng.integers(size)], np.where(np.arange(size) < 3, 1.0, 0.0)
+    return Table({start: _logs(first, dtype), (*start, rare): _logs(sure, dtype)}, _logs(vague, dtype), dtype)
 
 
 def _row(rng: np.random.Generator, weights: tuple[int, ...], size: int, dtype: torch.dtype) -> tuple[float, ...]:

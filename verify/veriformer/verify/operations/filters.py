@@ -52,14 +52,18 @@ def _greedy(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [np.asarray(greedy(a["logits"]))]
 
 
-def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = ()) -> torch.Tensor:
-    """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞."""
+def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False) -> torch.Tensor:
+    """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞.
+
+    Where only their order counts they may be near: neighbours in the dtype.
+    """
     lead = trial.draw(leading_shapes(3, 3))
     lead = lead if len(lead) >= least_rank else (2,) * least_rank
     untied = trial.claims.deviates("choice.ties")
     kinds = ("gaussian", "one-signed", "offset", "peaked", "spread") if untied else kinds
     kind = trial.draw(values(kinds) if kinds else values())
     z = kind.array(*lead, trial.draw(widths()))
+    z = _neighbours(trial, kind.rng, z.shape) if near and trial.draw(st.integers(0, 2)) == 2 else z
     trial.assume(not untied or apart(trial.tensor(z)))
     if trial.draw(st.integers(0, 3)) == 3:
         hidden = kind.rng.random(z.shape) < 0.4
@@ -68,13 +72,25 @@ def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = ()) 
     return trial.tensor(z)
 
 
+def _neighbours(trial: Trial, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers that follow one another in the dtype, in any order: ordinary ones, the smallest normal ones, or low ones.
+
+    No subnormal numbers: a processor may take them for zero.
+    """
+    m, form = shape[-1], trial.format
+    first = rng.integers(0, 2 ** (form.precision - 1) - m)
+    steps = rng.permuted(np.tile(np.arange(m), (*shape[:-1], 1)), axis=-1)
+    size = rng.choice([1.0, form.smallest_normal, -(2.0**14)])
+    return np.asarray(size * (1 + (first + steps) * 2 * form.unit_roundoff))
+
+
 def apart(z: torch.Tensor) -> bool:
     """Whether the scores of every row differ."""
     return bool((z.sort(-1).values.diff() > 0).all())
 
 
 def _draw_k(trial: Trial) -> Arguments:
-    z = draw_logits(trial)
+    z = draw_logits(trial, near=True)
     return {"logits": z, "k": trial.draw(st.integers(1, z.shape[-1]))}
 
 
@@ -168,7 +184,7 @@ TOP_P_FILTER = Operation(
 
 GREEDY = Operation(
     name="greedy",
-    draw=lambda trial: {"logits": draw_logits(trial)},
+    draw=lambda trial: {"logits": draw_logits(trial, near=True)},
     ordinary=lambda trial: {"logits": _ordinary(trial)},
     formulas=(_greedy,),
     refusals=lambda trial: _bad_scores({"logits": _ordinary(trial)}),

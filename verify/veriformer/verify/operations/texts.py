@@ -31,6 +31,12 @@ def draw_text(rng: np.random.Generator, letters: str, longest: int) -> str:
     return "".join(np.repeat(drawn, rng.choice([1, 1, 1, 2, 3], drawn.shape))) if drawn.size else ""
 
 
+def draw_long_text(rng: np.random.Generator, length: int) -> str:
+    """A text in many letters, line ends of two characters among them; it may begin with a byte order mark."""
+    letters = ("\r\n", *"abcdefgh .éﬁ")
+    return "".join([*rng.choice(["\ufeff", "a"], 1), *rng.choice(letters, length)])
+
+
 def draw_texts(trial: Trial) -> tuple[np.random.Generator, str, list[str]]:
     """A few texts in one alphabet."""
     rng, letters = rng_of(trial), trial.draw(choice(*_ALPHABETS))
@@ -69,32 +75,51 @@ def draw_encoding(trial: Trial) -> Arguments:
     return {"text": "".join(rng.choice(list(letters), trial.draw(st.integers(0, 24)))), "merges": merges}
 
 
+def draw_long_encoding(trial: Trial) -> Arguments:
+    """A text of some hundred letters that says the same three times, and merges enough to make that one piece."""
+    rng = rng_of(trial)
+    text = draw_long_text(rng, 130)
+    return {"text": 3 * text, "merges": _learned(rng, [text], len(text.encode()))}
+
+
 def _learned(rng: np.random.Generator, texts: Sequence[str], num_merges: int) -> list[Pair]:
     """Merges of which each is a most frequent pair, any of those that tie."""
     words, merges = [[bytes([byte]) for byte in text.encode()] for text in texts], list[Pair]()
-    while len(merges) < num_merges and (counts := pair_counts(words)):
-        best = [pair for pair, n in counts.items() if n == max(counts.values())]
+    while len(merges) < num_merges and (best := most_frequent(words)):
         merges.append(best[rng.integers(0, len(best))])
         words = [merged(word, merges[-1]) for word in words]
     return merges
 
 
+def most_frequent(words: Sequence[Sequence[bytes]]) -> list[Pair]:
+    """The pairs that no other exceeds in number."""
+    counts = pair_counts(words)
+    most = max(counts.values(), default=0)
+    return [pair for pair, n in counts.items() if n == most]
+
+
 def draw_segmentation(trial: Trial, *, longest: int = 7) -> Arguments:
-    """A text, and pieces with log-probabilities in eighths, whose sums are exact; each letter is a piece."""
-    rng, letters = rng_of(trial), trial.draw(choice("ab", "abc", "a", "中é", "a🙂"))
-    text = draw_text(rng, letters, longest // 2)[:longest]
-    return {"text": text, "log_probs": draw_table(rng, letters)}
+    """A text, and pieces with log-probabilities whose sums are exact; each character is a piece."""
+    rng, letters = rng_of(trial), trial.draw(choice("ab", "abc", "a", "中é", "a🙂", "a ", "e\u0301ﬁ"))
+    text = draw_text(rng, letters, longest)[:longest]
+    return {"text": text, "log_probs": _table(rng, letters, text)}
 
 
-def draw_table(rng: np.random.Generator, letters: str) -> dict[str, float]:
-    """Pieces of up to four letters, ties among them, some of them forbidden, in no order."""
-    longer = {"".join(rng.choice(list(letters), rng.integers(2, 5))) for _ in range(rng.integers(0, 9))}
-    spread = rng.choice([2, 8, 64, 8000])
-    scores = {piece: -float(rng.integers(0, spread * len(piece))) / 8 for piece in sorted(longer)}
-    scores = {piece: -math.inf if rng.random() < 0.15 else score for piece, score in scores.items()}
-    singles = {letter: -float(rng.integers(0, spread)) / 8 for letter in letters}
-    pieces = [*(singles | scores).items()]
-    return {pieces[i][0]: pieces[i][1] for i in rng.permutation(len(pieces))}
+def _table(rng: np.random.Generator, letters: str, text: str) -> dict[str, float]:
+    """Pieces of up to six letters in no order, some forbidden; ties of up to all cuts, or what only fp64 tells apart.
+
+    Sums are exact in fp64 as long as none exceeds 2^14.
+    """
+    source = text + "".join(rng.choice(list(letters), 6))
+    places = rng.integers(0, len(source) - 1, rng.integers(0, 14))
+    pieces = sorted({*letters, *(source[i : i + rng.integers(2, 7)] for i in places)})
+    spread = int(rng.choice([0, 0, 2, 64, 8000]))
+    table = dict[str, float]()
+    for i in rng.permutation(len(pieces)):
+        eighths, rest = (int(rng.integers(0, n)) for n in (spread * len(pieces[i]) + 1, 4))
+        forbidden = len(pieces[i]) > 1 and rng.random() < 0.15
+        table[pieces[i]] = -math.inf if forbidden else -(len(pieces[i]) + eighths) / 8 - rest * 2.0**-38
+    return table
 
 
 def _trained(trial: Trial) -> Arguments:
