@@ -181,6 +181,69 @@ class DeafToSource:
         return super().encode(torch.zeros_like(ids), mask)
 
 
+class LooksAheadFar:
+    def order(self, i: Tensor, j: Tensor, causal: bool) -> Tensor:
+        return super().order(i, j - int(causal and len(i) > 48), causal)
+
+
+class OtherWhenLong:
+    """As where the base of a rotation follows the length of the call."""
+
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return super().embed(ids, positions) * (1.5 if ids.shape[1] > 24 else 1.0)
+
+
+class RemembersLong:
+    longest = 0
+
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        self.longest = max(self.longest, ids.shape[1])
+        return super().embed(ids, positions) * (1.5 if self.longest > 32 else 1.0)
+
+
+class ForgetsBehindMany:
+    def sight(self, ids: Tensor, past: int, mask: Tensor | None, documents: Any, *, causal: bool) -> Tensor:
+        see = super().sight(ids, past, mask, documents, causal=causal)
+        return see & (torch.arange(see.shape[-1]) > 0) if past and see.shape[-1] > 32 else see
+
+
+class UnmaskedAlone:
+    """A mask of one row is taken for none."""
+
+    def sight(self, ids: Tensor, past: int, mask: Tensor | None, documents: Any, *, causal: bool) -> Tensor:
+        return super().sight(ids, past, None if len(ids) == 1 else mask, documents, causal=causal)
+
+
+class UnsavedNumbers:
+    def __init__(self, s: Shape) -> None:
+        super().__init__(s)
+        self.register_buffer("drawn", torch.rand(s.width), persistent=False)
+
+    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return super().embed(ids, positions) * self.drawn
+
+
+class UnmaskedSourceLater:
+    """Who goes on from a cache sees all of the source."""
+
+    def run(self, ids: Tensor, mask: Any, memory: Any, documents: Any = None, source: Any = None) -> Tensor:
+        if memory is not None and memory.length:
+            source = source[0], torch.ones_like(source[1])
+        return super().run(ids, mask, memory, documents, source)
+
+
+RARE: dict[str, type] = {
+    "causal_lm.causality": LooksAheadFar,
+    "causal_lm.prefix": OtherWhenLong,
+    "masked_lm.right_padding": OtherWhenLong,
+    "causal_lm.history": RemembersLong,
+    "causal_lm.cache_split": ForgetsBehindMany,
+    "causal_lm.left_padding": UnmaskedAlone,
+    "causal_lm.saved": UnsavedNumbers,
+    "seq2seq_lm.source_padding": UnmaskedSourceLater,
+}
+"""Faults behind a length, in a batch of one or through a cache alone."""
+
 FAULTS: dict[str, type] = {
     "contract": Integers,
     "double": Narrow,
@@ -234,6 +297,14 @@ FIRST = {check.requirement.slug.partition(".")[2]: check for check in reversed(C
 def test_a_fault_is_seen(check: Any) -> None:
     fault = FAULTS[check.requirement.slug.partition(".")[2]]
     broken = SimpleNamespace(**{check.operation: model(check.operation, fault)})
+    result = run_row(Row(check, check.dtypes[0]), wrap(broken), PROFILE, "red", {})
+    assert result.status is Status.FAIL, f"{result.status}: {result.message}"
+
+
+@pytest.mark.parametrize("slug", RARE)
+def test_a_rare_fault_is_seen(slug: str) -> None:
+    (check,) = (c for c in CHECKS if c.requirement.slug == slug)
+    broken = SimpleNamespace(**{check.operation: model(check.operation, RARE[slug])})
     result = run_row(Row(check, check.dtypes[0]), wrap(broken), PROFILE, "red", {})
     assert result.status is Status.FAIL, f"{result.status}: {result.message}"
 

@@ -257,7 +257,8 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
         _law(
             operation,
             "source_padding",
-            "Padding around the source, on either side and of any content, changes nothing.",
+            "Padding around the source, on either side and of any content, changes nothing, in one call and through a "
+            "cache.",
             "source padding that is seen",
             kind=Kind.CONVENTION,
             precedents=("https://github.com/huggingface/transformers/pull/8518",),

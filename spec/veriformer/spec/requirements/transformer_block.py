@@ -72,7 +72,8 @@ TRANSFORMER_BLOCK = (
     ),
     _law(
         "padding",
-        "A real token's output is the same whether padding is there or not, on either side, whatever number it holds.",
+        "A real token's output is the same whether padding is there or not, on either side, whatever number it holds; "
+        "attention adds nothing to a token that sees no key.",
         "padding that leaks",
         "https://github.com/hyunwoongko/transformer/pull/40",
     ),

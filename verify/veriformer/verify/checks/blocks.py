@@ -95,8 +95,10 @@ def _causality(trial: Trial) -> None:
 
 
 def _padding(trial: Trial) -> None:
-    """Texts of different lengths, padded on one side, with anything in the padding."""
+    """Texts of different lengths, padded on one side, with anything in the padding, and scores of any size."""
     a = draw_block(trial, kinds=("gaussian", "one-signed"), least=2, activations=SMOOTH)
+    scale = trial.draw(choice(1.0, 2.0**8))
+    a |= {name: scale * a[name] for name in ("w_q", "w_k")}
     a |= {"is_causal": True} if trial.draw(st.booleans()) else {}
     b, n, d = a["x"].shape
     rng = trial.draw(values()).rng
@@ -108,9 +110,11 @@ def _padding(trial: Trial) -> None:
     x = torch.where(torch.as_tensor(real)[..., None], a["x"], loud)
     mask = torch.as_tensor(real).to(trial.draw(choice(torch.bool, torch.int64)))
     padded = {**a, "x": x, "attention_mask": mask}
-    judged = np.broadcast_to(real[..., None], (b, n, d))
+    blind = ~np.logical_or.accumulate(real, -1) if "is_causal" in a else np.zeros_like(real)  # queries that see no key
+    settled = trial.claims.convention("attention.empty_row") == "zero"
+    judged = np.broadcast_to((real | blind if settled else real)[..., None], (b, n, d))
     outcome = trial.call(padded)
-    trial.judge(outcome.result, only(exact(trial, BLOCK, padded), judged), "result at real tokens")
+    trial.judge(outcome.result, only(exact(trial, BLOCK, padded), judged), "result at real tokens, and without a key")
     finite = f"bool({outcome.name}.isfinite().all())"
     trial.require(bool(outcome.result.value.isfinite().all()), "padding gives a result that is not finite", finite)
     short = {**a, "x": a["x"][:1, torch.as_tensor(real[0])]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from veriformer.verify.checks.family import check
-from veriformer.verify.models.agreement import EFFORT, Examination, examined
+from veriformer.verify.models.agreement import EFFORT, LONGEST, Examination, examined, lengthened
 from veriformer.verify.models.applies import always, has_mask, has_positions_or_mask
 from veriformer.verify.models.subject import OPERATIONS
 from veriformer.verify.strategies import choice
@@ -47,9 +47,11 @@ def _deterministic(e: Examination) -> None:
 def _history(e: Examination) -> None:
     asked = e.asked()
     e.live(**asked)
-    ids, others = e.tokens(), e.tokens(n=e.trial.draw(choice(e.n + 4, 1, e.n)))
-    after = e.answer("after_others", ids=ids, others=others, **asked)
-    e.agree(after, e.answer("whole", ids=ids, afresh=True, **asked), "logits after other calls")
+    ids = e.tokens()
+    plain = e.answer("whole", ids=ids, afresh=True, **asked)
+    for n in (LONGEST, e.trial.draw(choice(1, e.n))):
+        after = e.answer("after_others", ids=ids, others=e.tokens(n=n), **asked)
+        e.agree(after, plain, "logits after other calls")
 
 
 def _mode(e: Examination) -> None:
@@ -125,8 +127,12 @@ CHECKS = tuple(
         ("mode", _mode, {}),
         ("batch", _batch, {}),
         ("mask_of_ones", _mask_of_ones, {"applies": has_mask}),
-        ("right_padding", _right_padding, {"applies": has_mask}),
+        ("right_padding", lengthened(_right_padding), {"applies": has_mask}),
         ("padding_content", _padding_content, {"applies": has_mask}),
-        ("left_padding", _left_padding, {"applies": has_positions_or_mask, "convention": "causal_lm.positions"}),
+        (
+            "left_padding",
+            lengthened(_left_padding),
+            {"applies": has_positions_or_mask, "convention": "causal_lm.positions"},
+        ),
     )
 )

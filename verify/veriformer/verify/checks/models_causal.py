@@ -7,7 +7,7 @@ import torch
 
 from veriformer.verify.checks.family import check
 from veriformer.verify.models import noise
-from veriformer.verify.models.agreement import EFFORT, Answer, Examination, examined
+from veriformer.verify.models.agreement import EFFORT, Answer, Examination, examined, lengthened
 from veriformer.verify.models.applies import always, has_cache, has_cache_and_mask, has_reorder
 from veriformer.verify.models.subject import OPERATIONS
 from veriformer.verify.strategies import choice
@@ -128,10 +128,10 @@ CHECKS = tuple(
     for operation in OPERATIONS
     if operation != "masked_lm"
     for name, body, options in (
-        ("causality", _causality, {}),
-        ("prefix", _prefix, {}),
+        ("causality", lengthened(_causality), {}),
+        ("prefix", lengthened(_prefix), {}),
         ("reach", _reach, {}),
-        ("cache_split", _cache_split, {"applies": has_cache}),
+        ("cache_split", lengthened(_cache_split), {"applies": has_cache}),
         ("cache_steps", _cache_steps, {"applies": has_cache}),
         ("cache_padding", _cache_padding, {"applies": has_cache_and_mask, "convention": "causal_lm.positions"}),
         ("cache_branch", _cache_branch, {"applies": has_cache}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from veriformer.verify.checks.family import check
 from veriformer.verify.models.agreement import EFFORT, Examination, examined
-from veriformer.verify.models.applies import always, has_source_mask
+from veriformer.verify.models.applies import always, has_cache, has_source_mask
 from veriformer.verify.strategies import choice
 
 
@@ -21,6 +21,9 @@ def _source_padding(e: Examination) -> None:
     padded = e.answer("whole", ids=ids, source=source, source_mask=mask)
     plain = e.answer("without_source_padding", ids=ids, source=source, source_mask=mask)
     e.agree(padded, plain, f"logits with padding on the {side} of the source")
+    if has_cache(e.trial.target, e.trial.operation, e.trial.dtype_name) is None:
+        cached = e.answer("in_parts", ids=ids, splits=[e.split()], source=source, source_mask=mask)
+        e.agree(cached, plain, f"logits through the cache with padding on the {side} of the source")
 
 
 def _source_reach(e: Examination) -> None:

@@ -47,8 +47,9 @@ def _saved(e: Examination) -> None:
     message = "parameters that were one tensor are several after the saved state was loaded"
     e.trial.require(kept, message, f"bool(({after.name} >= {before.name}).all())")
     ids = e.tokens()
-    loaded = e.answer("reloaded", ids=ids, **asked)
-    e.agree(loaded, e.answer("whole", ids=ids, **asked), "logits of an instance that loaded the saved state")
+    plain, outcome = e.answer("whole", ids=ids, **asked), e.ask("reloaded", ids=ids, **asked)
+    loaded = Answer(outcome, e.finite(outcome), lambda: plain.squares)  # a moved copy could tell of no other instance
+    e.agree(loaded, plain, "logits of an instance that loaded the saved state")
 
 
 def _slope(e: Examination) -> None:

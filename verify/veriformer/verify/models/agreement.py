@@ -23,6 +23,9 @@ Given = dict[str, Any]
 EFFORT = 0.15
 """Examples of a whole model, as a multiple of the profile's: each stands for a dozen calls."""
 
+LONGEST = 64
+"""Tokens that every model admits."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -49,6 +52,17 @@ class Examination:
         self.seed: int = trial.draw(seeds())
         self.rng = np.random.default_rng(self.seed)
         self.B, self.n = trial.draw(choice((2, 7), (1, 5), (3, 9), (2, 12)))
+        self._callable()
+
+    def _callable(self) -> None:
+        """Raise Violation where the model cannot be built or called: by a call on the record, for that is its fault."""
+        try:
+            _ = self.subject.vocabulary
+        except Exception:
+            ids = torch.zeros(1, 2, dtype=torch.int64)
+            given: Given = {"ids": ids, **self.subject.source(ids)}
+            self.ask("whole", **given)
+            raise
 
     # Drawing
 
@@ -79,7 +93,7 @@ class Examination:
         lengths = self.rng.integers(1, n + 1, self.B)
         lengths[int(self.rng.integers(self.B))] = n
         if self.B == 1 or (lengths == n).all():
-            lengths[0] = max(1, n - 2)
+            lengths[0] = 1 + self.rng.integers(max(1, n // 2))
         place = torch.arange(n)[None]
         kept = torch.from_numpy(lengths)[:, None]
         return (place < kept if side == "right" else place >= n - kept).long()
@@ -223,6 +237,17 @@ def _verdict(names: tuple[str, str], cell: int, bound: float) -> list[str]:
         'print("distance", distance, "explained by rounding", bound)',
         'raise SystemExit(0 if distance <= bound else "the two ways disagree")',
     ]
+
+
+def lengthened(body: Callable[[Examination], None]) -> Callable[[Examination], None]:
+    """The body of a check, and once more on one long text: some faults begin behind a length."""
+
+    def both(e: Examination) -> None:
+        body(e)
+        e.B, e.n = 1, e.trial.draw(choice(LONGEST, LONGEST - 3))
+        body(e)
+
+    return both
 
 
 def examined(body: Callable[[Examination], None]) -> Callable[[Trial], None]:

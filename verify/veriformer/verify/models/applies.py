@@ -100,9 +100,8 @@ def is_trainable_and_has_mask(model: Subject) -> bool:
 @_ability("the model has no gradient_checkpointing_enable, or says that it does not support it")
 def has_checkpointing(model: Subject) -> bool:
     """Activations can be computed a second time instead of kept."""
-    return model.trainable and getattr(
-        model.model(), "supports_gradient_checkpointing", hasattr(model.model(), "gradient_checkpointing_enable")
-    )
+    enables = hasattr(model.model(), "gradient_checkpointing_enable")
+    return model.trainable and enables and getattr(model.model(), "supports_gradient_checkpointing", True)
 
 
 @_ability("the model has one way of computing attention: it can set no other, nor does it call PyTorch's fused one")

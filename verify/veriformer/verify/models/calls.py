@@ -33,9 +33,15 @@ def build(target, operation, dtype, afresh=False):
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = copy.deepcopy(found) if isinstance(found, nn.Module) else found()
-        model = model.eval().to(dtype)
+        model = settled(model, dtype)
         _BUILT[key] = found, model, copy.deepcopy(model)
     return copy.deepcopy(_BUILT[key][2]) if afresh else _BUILT[key][1]
+
+
+def settled(model, dtype):
+    """A model in a dtype, in evaluation mode; of its own ``train``, which ``eval`` calls, nothing need come back."""
+    model.eval()
+    return model.to(dtype)
 
 
 def takes(model, *names):
@@ -110,15 +116,15 @@ def after_others(model, ids, others, **asked):
 
 def after_training(model, ids, **asked):
     """Everything at once, after a step forth and back in training mode."""
-    model.train()
     try:
+        model.train()
         with torch.random.fork_rng():
             total = logits_of(ask(model, ids, **asked)).sum()
         if total.requires_grad:
             total.backward()
     finally:
-        model.zero_grad()
         model.eval()
+        model.zero_grad()
     return whole(model, ids, **asked)
 
 
@@ -133,12 +139,25 @@ def read_back(model):
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
-    other = copy.deepcopy(model)
+    other = another(model)
     with torch.no_grad():
         for parameter in other.parameters():
             parameter.zero_()
     other.load_state_dict(torch.load(file, weights_only=True))
     return other
+
+
+def another(model):
+    """A second instance, built from another seed where a factory built the first; else a copy.
+
+    What is drawn when a model is built and is not saved differs in the one, and in the other does not.
+    """
+    for (_, dtype), (found, built, _) in _BUILT.items():
+        if built is model and not isinstance(found, nn.Module):
+            with torch.random.fork_rng():
+                torch.manual_seed(1)
+                return settled(copy.deepcopy(found()), dtype)  # a copy: a factory may give one model again and again
+    return copy.deepcopy(model)
 
 
 def shared(model):
@@ -158,28 +177,25 @@ def ties(model, *, loaded):
 @torch.no_grad()
 def with_backend(model, ids, mask=None, *, backend, **asked):
     """Everything at once, with one way of computing attention."""
-    with attending(model, backend):
-        result = logits_of(ask(model, ids, mask, **asked))
+    with attending(model, backend) as other:
+        result = logits_of(ask(other, ids, mask, **asked))
     return result if mask is None else result[mask.bool()]
 
 
 @contextlib.contextmanager
 def attending(model, backend):
-    """Set the implementation of attention, by the model's own switch or else by PyTorch's, and put it back.
+    """The model with one implementation of attention: a copy set by its own switch, or itself under PyTorch's.
 
     Nothing is compiled meanwhile, which FlexAttention else would be for every shape, and in no double precision.
     """
     if not hasattr(model, "set_attn_implementation"):
         with sdpa_kernel(SDPBackend.MATH) if backend == "MATH" else contextlib.nullcontext():
-            yield
+            yield model
         return
-    before = model.config._attn_implementation
-    model.set_attn_implementation(backend)
-    try:
-        with torch.compiler.set_stance("force_eager"):
-            yield
-    finally:
-        model.set_attn_implementation(before)
+    other = copy.deepcopy(model)  # which need not be put back: not every model says what was set before
+    other.set_attn_implementation(backend)
+    with torch.compiler.set_stance("force_eager"):
+        yield other
 
 
 @torch.no_grad()
@@ -313,18 +329,17 @@ def gradient_in_parts(model, ids, mask, labels, **asked):
 
 
 def trained(model, ids, labels, *, seed, checkpointing, **asked):
-    """The gradient in training mode, with what dropout draws from one seed, with or without checkpoints."""
-    model.train()
+    """The gradient in training mode, with what dropout draws from one seed, with or without checkpoints.
+
+    It is that of a copy, for nothing need switch checkpoints off again.
+    """
+    other = copy.deepcopy(model)
+    other.train()
     if checkpointing:
-        model.gradient_checkpointing_enable()
-    try:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            return gradients_of(loss_of(model, ids, None, labels, **asked), model)
-    finally:
-        if checkpointing:
-            model.gradient_checkpointing_disable()
-        model.eval()
+        other.gradient_checkpointing_enable()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return gradients_of(loss_of(other, ids, None, labels, **asked), other)
 
 
 def direction(model, seed):

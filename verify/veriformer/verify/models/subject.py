@@ -118,7 +118,7 @@ class Subject:
         try:
             with calls.attending(self.model(), name):
                 return True
-        except ValueError:  # the library's way to say that an architecture lacks it
+        except Exception:  # transformers says with ValueError that an architecture lacks it, others otherwise
             return False
 
     @cached_property
