@@ -37,7 +37,8 @@ DROPOUT = (
         "dropout",
         "independence",
         "Entries are dropped one by one, each independently of all others.",
-        f"{_CHANCE} Pairs at several distances along each axis are kept alike as often as chance has it.",
+        f"{_CHANCE} Pairs at several distances along each axis, and pairs alone, are kept alike as often as "
+        "chance has it.",
         "entries dropped together",
         equations=("46",),
     ),
