@@ -43,41 +43,25 @@ def loss_gradient(
     target: Any,
     g: Any,
     *,
+    kept: bool = False,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Any:
-    """(w Σ y / s) e − w y with s = Σ e, e = e^{z − max}: what the chain rule gives; w is the row's share of g."""
-    z, y, w = _shares(xp, logits, target, g, ignore_index, label_smoothing, reduction)
-    e = xp.exp(z - xp.max(z, axis=-1, keepdims=True))
-    of_total = w * xp.sum(y, axis=-1, keepdims=True)
-    dz = e * (of_total / xp.sum(e, axis=-1, keepdims=True))
-    return through_maximum(xp, z, dz, of_total, -1) - w * y
+    """(w Σ y / s) e − w y with s = Σ e, e = e^{z − max}: what the chain rule gives; w is the row's share of g.
 
-
-def gradient_by_total(
-    xp: Any,
-    logits: Any,
-    target: Any,
-    g: Any,
-    *,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    reduction: str = "mean",
-) -> Any:
-    """w Σ y e^{z − lse} − w y: from a log-sum-exp that the forward pass has kept."""
-    z, y, w = _shares(xp, logits, target, g, ignore_index, label_smoothing, reduction)
-    return xp.exp(z - _log_total(xp, z)) * (w * xp.sum(y, axis=-1, keepdims=True)) - w * y
-
-
-def _shares(
-    xp: Any, logits: Any, target: Any, g: Any, ignore_index: int, alpha: float, reduction: str
-) -> tuple[Any, Any, Any]:
-    """The logits, zero where they do not count, the target masses, and each row's share of g."""
-    counted, y, _ = _masses(xp, logits, target, ignore_index, alpha)
+    Or, where the forward pass has kept the log-sum-exp, w Σ y e^{z − lse} − w y.
+    """
+    counted, y, _ = _masses(xp, logits, target, ignore_index, label_smoothing)
+    z = xp.where(counted[..., None], logits, 0)
     share = g if reduction == "none" else xp.broadcast_to(g / _count(counted, reduction), counted.shape)
     w = xp.reshape(xp.where(counted, share, 0), (*counted.shape, 1))
-    return xp.where(counted[..., None], logits, 0), y, w
+    of_total = w * xp.sum(y, axis=-1, keepdims=True)
+    if kept:
+        return xp.exp(z - _log_total(xp, z)) * of_total - w * y
+    e = xp.exp(z - xp.max(z, axis=-1, keepdims=True))
+    dz = e * (of_total / xp.sum(e, axis=-1, keepdims=True))
+    return through_maximum(xp, z, dz, of_total, -1) - w * y
 
 
 def _log_total(xp: Any, z: Any) -> Any:

@@ -50,7 +50,7 @@ def _vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"logits": loss_forms.gradient_by_total(xp, a["logits"], a["target"], g, **_options(a))}
+    return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["target"], g, kept=True, **_options(a))}
 
 
 def _perplexity_by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:

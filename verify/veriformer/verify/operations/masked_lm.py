@@ -39,7 +39,7 @@ def _vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"logits": loss_forms.gradient_by_total(xp, a["logits"], a["labels"], g, **_options(a))}
+    return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["labels"], g, kept=True, **_options(a))}
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
