@@ -7,8 +7,8 @@ import pytest
 from veriformer.spec.registry import equations
 from veriformer.spec.requirement import Kind, Requirement
 from veriformer.spec.requirements import REQUIREMENTS, requirement
-from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.checks import ALL
+from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.operations import OPERATIONS
 
 

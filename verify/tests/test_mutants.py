@@ -5,7 +5,7 @@ import json
 import pytest
 
 from veriformer.verify import mutants
-from veriformer.verify.catalogue import POSITIONAL
+from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.models.subject import OPERATIONS as MODELS
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import KERNELS

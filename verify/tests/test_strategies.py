@@ -16,9 +16,9 @@ from hypothesis import given
 
 from veriformer.spec.arithmetic import Exact
 from veriformer.spec.masks import causal_mask
-from veriformer.verify.catalogue import POSITIONAL
 from veriformer.verify.checks.chance import ERROR_RATE, interval
 from veriformer.verify.claims import Claims
+from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.loading import load
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import ATTENTION, OPERATIONS

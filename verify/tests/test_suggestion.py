@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 
+from veriformer import impl
 from veriformer.verify import check, load
 from veriformer.verify.catalogue import select
 from veriformer.verify.loading import wrap
@@ -20,9 +22,9 @@ def top_left(n_q: int, n_k: int, *, window: int | None = None) -> torch.Tensor:
     return seen if window is None else seen.triu(1 - window)
 
 
-def judged(implementation: object, slug: str) -> Result:
+def judged(implementation: object, slug: str, *dtypes: str) -> Result:
     (check_,) = (c for c in select([slug]) if c.requirement.slug == slug)
-    (row, *_) = plan([check_], [check_.dtypes[0]])
+    (row, *_) = plan([check_], dtypes or check_.dtypes[:1])
     target = wrap(implementation)
     return suggested(row, target, run_row(row, target, PROFILES["quick"], "slug", {}), "slug")
 
@@ -40,6 +42,17 @@ def test_another_convention_is_suggested_and_holds_once_it_is_claimed() -> None:
 def test_a_bug_is_no_convention() -> None:
     mutant = load("mutant:KV-01").implementation
     found = judged(mutant, "causal_mask.equation")
+    assert found.status == "fail"
+    assert found.suggestion is None
+
+
+def test_a_row_that_happens_to_hold_suggests_nothing() -> None:
+    """Attention that ignores windows, biases and caps, but is aligned as the contract says."""
+
+    def attention(q: Any, k: Any, v: Any, *, mask: Any = None, is_causal: bool = False, **ignored: Any) -> Any:
+        return impl.attention(q, k, v, mask=mask, is_causal=is_causal, scale=ignored.get("scale"))
+
+    found = judged(SimpleNamespace(attention=attention), "attention.hidden_scores", "fp16")
     assert found.status == "fail"
     assert found.suggestion is None
 

@@ -5,7 +5,7 @@ import torch
 
 from veriformer.spec.arithmetic import FORMATS, Float, Rounded
 from veriformer.spec.attention import attention
-from veriformer.verify.catalogue import POSITIONAL
+from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.judge import Reference, ratios
 from veriformer.verify.loading import load
 from veriformer.verify.targets.torch_functional import TARGET

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from veriformer.verify.catalogue import POSITIONAL, checks
+from veriformer.verify.catalogue import checks
+from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.loading import load
 from veriformer.verify.profiles import Profile
 from veriformer.verify.results import Status

@@ -9,58 +9,10 @@ from functools import cache
 
 from veriformer.spec.requirement import Requirement
 from veriformer.verify import dtypes
+from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.judge import Tally
 from veriformer.verify.loading import Target
 from veriformer.verify.trial import Trial
-
-POSITIONAL: dict[str, tuple[str, ...]] = {
-    "softmax": ("z",),
-    "logsumexp": ("z",),
-    "cross_entropy": ("logits", "target"),
-    "perplexity": ("logits", "target"),
-    "smooth_labels": ("target", "num_classes", "alpha"),
-    "temperature_scale": ("logits", "temperature"),
-    "expected_calibration_error": ("probs", "target"),
-    "masked_lm_loss": ("logits", "labels"),
-    "layer_norm": ("x",),
-    "rms_norm": ("x",),
-    **dict.fromkeys(("gradient_descent", "sgd_momentum", "adam", "adamw"), ("params", "lr")),
-    **dict.fromkeys(("warmup", "warmup_cosine", "noam"), ("step",)),
-    "clip_grad_norm": ("grads", "max_norm"),
-    "accumulate_gradients": ("params", "micro_batches"),
-    "causal_mask": ("n_q", "n_k"),
-    "attention": ("q", "k", "v"),
-    "multi_head_attention": ("x", "w_q", "w_k", "w_v", "w_o"),
-    "linear_attention": ("q", "k", "v"),
-    "kv_cache": ("batch", "num_kv_heads", "max_length", "head_dim"),
-    "cached_attention": ("q_new", "k_new", "v_new", "cache"),
-    "transformer_block": ("x", "params"),
-    "top_k_filter": ("logits", "k"),
-    "top_p_filter": ("logits", "p"),
-    "greedy": ("logits",),
-    "beam_search": ("step", "start"),
-    "bpe_train": ("texts", "num_merges"),
-    "bpe_encode": ("text", "merges"),
-    "unigram_segment": ("text", "log_probs"),
-    "mse_loss": ("prediction", "target"),
-    "mlp": ("x", "w1", "b1", "w2", "b2"),
-    "residual": ("x", "fx"),
-    "gelu": ("x",),
-    "silu": ("x",),
-    "feed_forward": ("x", "w1", "b1", "w2", "b2"),
-    "swiglu": ("x", "w_gate", "w_up", "w_down"),
-    "mixture_of_experts": ("x", "router", "w1", "b1", "w2", "b2"),
-    "dropout": ("x", "p"),
-    "xavier_normal": ("n_in", "n_out"),
-    "token_embedding": ("ids", "weight"),
-    "lm_head": ("h", "weight"),
-    "sinusoidal_encoding": ("num_positions", "d_model"),
-    "rope": ("x", "positions"),
-    "alibi_slopes": ("num_heads",),
-    "alibi_bias": ("num_heads", "n_q", "n_k"),
-    "t5_relative_position_bucket": ("relative_position",),
-}
-"""The arguments that the contract lets a caller give by position; every other one is given by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import io
 import os
 import secrets
 import sys
@@ -261,6 +263,12 @@ def _report(found: results.Results, html: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "results.json"
         results.write(found, source)
-        partial(command, standalone_mode=False)([str(source), "--output", folder])
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said):
+                partial(command, standalone_mode=False)([str(source), "--output", folder])
+        except SystemExit:
+            refuse(said.getvalue().removeprefix("veriformer: ").strip())
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text((Path(folder) / "index.html").read_text(encoding="utf-8"), encoding="utf-8")
+    click.echo(f"wrote {html}", err=True)

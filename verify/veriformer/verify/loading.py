@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from torch import nn
 
 from veriformer.verify import targets
 from veriformer.verify.claims import Claims, read_claims
+from veriformer.verify.contract import OPTIONAL
 from veriformer.verify.models.kinds import claims_of, kind_of, provided
 
 
@@ -36,6 +38,7 @@ class Target:
     claims: Claims
     version: str | None
     loader: str
+    _lacking: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def operation(self, name: str) -> Callable[..., Any] | None:
         """The operation of that name, or None where the implementation lacks it."""
@@ -43,6 +46,28 @@ class Target:
             return self.implementation if name == kind_of(self.implementation) else None
         found = getattr(self.implementation, name, None)
         return found if callable(found) else None
+
+    def lacks(self, operation: str) -> frozenset[str]:
+        """The optional arguments of an operation that the signature of the implementation's leaves out."""
+        if operation not in self._lacking:
+            names = OPTIONAL.get(operation, {}).keys()
+            if operation == "cached_attention":  # it is asked for together with the cache that it works on
+                own = _missing(self.operation(operation), names - OPTIONAL["kv_cache"].keys())
+                self._lacking[operation] = own | self.lacks("kv_cache")
+            else:
+                self._lacking[operation] = _missing(self.operation(operation), names)
+        return self._lacking[operation]
+
+
+def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:
+    try:
+        parameters = inspect.signature(function).parameters if function is not None else {}
+    except (ValueError, TypeError):  # a built-in without one
+        return frozenset()
+    if not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return frozenset()
+    offered = parameters.keys() - ({"window"} if "is_causal" not in parameters and "is_causal" in names else set())
+    return frozenset(names) - offered  # a window is refused without causality
 
 
 def load(spec: str) -> Target:

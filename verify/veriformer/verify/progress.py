@@ -82,7 +82,9 @@ class Live:
 
 def summarise(results: Results, out: Console) -> None:
     """The verdict, per operation, with every violation and what to do about it."""
-    out.print(_table(results))
+    absent, provided = _provided(results)
+    out.print(_table(provided))
+    _not_judged(absent, provided, out)
     for result in results.violations:
         _explain(result, out)
     for result in results.results:
@@ -116,24 +118,40 @@ def verdict(results: Results) -> str:
     return f"{head} ({counts}; profile {results.profile}, seed {results.seed}, {results.duration_s:.1f} s)"
 
 
-def _table(results: Results) -> Table:
-    shown = [status for status in Status if status.value in results.summary]
+def _provided(results: Results) -> tuple[list[str], list[Result]]:
+    """The operations that the target has nothing of, and the rows of all others."""
+    has = {row.operation for row in results.results if row.status is not Status.NOT_PROVIDED}
+    absent = dict.fromkeys(row.operation for row in results.results if row.operation not in has)
+    return list(absent), [row for row in results.results if row.operation in has]
+
+
+def _not_judged(absent: Sequence[str], provided: Sequence[Result], out: Console) -> None:
+    """What was not judged because it is not there: whole operations, and arguments that a signature leaves out."""
+    missing = Counter(row.message for row in provided if row.status is Status.NOT_PROVIDED)
+    for message, count in missing.items():
+        out.print(f"not judged: {message} ({count} row{'s' * (count > 1)})", style="dim", markup=False)
+    if absent:
+        out.print(f"not provided: {', '.join(absent)}", style="dim", markup=False)
+
+
+def _table(rows: Sequence[Result]) -> Table:
+    shown = [status for status in Status if any(row.status is status for row in rows)]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("operation")
     for status in shown:
         table.add_column(status.value, justify="right", style=COLOURS[status].removeprefix("bold "))
     table.add_column("worst ratio", justify="right")
-    for operation in dict.fromkeys(row.operation for row in results.results):
-        rows = [row for row in results.results if row.operation == operation]
-        counts = Counter(row.status for row in rows)
-        ratios = [row.worst_ratio for row in rows if isinstance(row.worst_ratio, int | float)]
+    for operation in dict.fromkeys(row.operation for row in rows):
+        of_it = [row for row in rows if row.operation == operation]
+        counts = Counter(row.status for row in of_it)
+        ratios = [row.worst_ratio for row in of_it if isinstance(row.worst_ratio, int | float)]
         worst = f"{max(ratios):.2g}" if ratios else "–"
         table.add_row(operation, *[str(counts[status] or "·") for status in shown], worst)
     return table
 
 
 def _explain(result: Result, out: Console) -> None:
-    out.print(f"\n[bold red]{result.status.upper()}[/] {escape(result.key)}  {_equations(result.equations)}")
+    out.print(f"\n[bold red]{result.status.upper()}[/] {escape(result.key)}{_equations(result.equations)}")
     out.print(f"  {result.message}", markup=False)
     if result.bug_class:
         out.print(f"  bug class: {result.bug_class}", markup=False)
@@ -148,7 +166,7 @@ def _explain(result: Result, out: Console) -> None:
 
 
 def _equations(numbers: Sequence[str]) -> str:
-    return f"[dim]equation{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}[/]" if numbers else ""
+    return f"  [dim]equation{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}[/]" if numbers else ""
 
 
 def _short(value: Any, limit: int = 200) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import hypothesis
 import hypothesis.strategies as st
 import torch
-from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
 
 from veriformer.verify import isolation
 from veriformer.verify.catalogue import Check
@@ -31,6 +31,10 @@ VACUOUS_SHARE = 0.5
 
 PATIENCE = 3
 """A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
+
+
+GIVEN_UP = 2 * BURST
+"""A row whose first examples, so many, all need what the target does not take has nothing to ask of it."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,10 @@ def _settled_by_prerequisites(row: Row, finished: Mapping[str, Status]) -> Resul
     return None
 
 
+class _NothingToAsk(BaseException):
+    """Every example needs an argument that the target does not take."""
+
+
 class _StopShrinking(BaseException):
     """The effort for making the example smaller is spent; the smallest so far stands."""
 
@@ -145,6 +153,7 @@ class _Search:
     tally: Tally = field(default_factory=Tally)
     best: tuple[Violation, Trial] | None = None
     shrinks: int = 0
+    lacking: list[frozenset[str]] = field(default_factory=list)
 
     def run(self, seed: str) -> Result:
         applies = self.row.check.applies
@@ -157,8 +166,12 @@ class _Search:
                 if turn and self._exercised():
                     break
                 self._draw(seed, turn * self._planned)
+            if self.lacking and not self.tally.examples:
+                raise _NothingToAsk
             if self.row.check.finish is not None:
                 self.row.check.finish(self.tally)
+        except _NothingToAsk:
+            return self.row.result(Status.NOT_PROVIDED, message=self._what_is_lacking())
         except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
             return self._failed(error)
         except Exception:
@@ -167,7 +180,11 @@ class _Search:
 
     def _draw(self, seed: str, done: int) -> None:
         for first in range(0, self._planned, BURST):
-            self._property(f"{seed}|{self.row.key}|{done + first}", min(BURST, self._planned - first))()
+            try:
+                self._property(f"{seed}|{self.row.key}|{done + first}", min(BURST, self._planned - first))()
+            except Unsatisfiable:
+                if not self.lacking:
+                    raise
 
     @property
     def _planned(self) -> int:
@@ -205,8 +222,12 @@ class _Search:
                 raise _StopShrinking
         try:
             check.body(trial)
+            if trial.lacking and not any(trial.effective):
+                raise UnsatisfiedAssumption
         except UnsatisfiedAssumption:
             self.tally.examples -= self.best is None
+            if trial.lacking:
+                self._lacks(frozenset(trial.lacking))
             raise
         except Violation as violation:
             if self.best is None or _size(trial) <= _size(self.best[1]):
@@ -214,6 +235,15 @@ class _Search:
             raise
         if self.best is None and not any(trial.effective):
             self.tally.vacuous += 1
+
+    def _lacks(self, names: frozenset[str]) -> None:
+        self.lacking.append(names)
+        if not self.tally.examples and len(self.lacking) == GIVEN_UP:
+            raise _NothingToAsk
+
+    def _what_is_lacking(self) -> str:
+        names = frozenset.intersection(*self.lacking) or frozenset.union(*self.lacking)
+        return f"the implementation's {self.row.check.operation} takes no {', '.join(sorted(names))}"
 
     def _held(self) -> Result:
         convention = self.row.check.convention

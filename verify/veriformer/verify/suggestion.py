@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from veriformer.verify.catalogue import checks
 from veriformer.verify.claims import KNOWN_CONVENTIONS, Claims
 from veriformer.verify.loading import Target
 from veriformer.verify.profiles import PROFILES, Profile
@@ -23,7 +24,10 @@ def suggested(row: Row, target: Target, result: Result, seed: str) -> Result:
     if result.status is not Status.FAIL:
         return result
     for convention, value in _alternatives(row, target, seed):
-        if _run(row, target, target.claims.claiming(convention, value), _PROFILE, seed).status in _FOLLOWED:
+        claims = target.claims.claiming(convention, value)
+        if all(
+            _run(one, target, claims, _PROFILE, seed).status in _FOLLOWED for one in (row, *_about(convention, row))
+        ):
             return replace(result, suggestion={"convention": convention, "value": value})
     return result
 
@@ -35,6 +39,13 @@ def _alternatives(row: Row, target: Target, seed: str) -> Iterator[tuple[str, st
     for convention in sorted(claims.asked):
         held = target.claims.convention(convention)
         yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)
+
+
+def _about(convention: str, row: Row) -> Iterator[Row]:
+    """The rows that are about this convention of the same operation: one lucky row says nothing of it."""
+    for check in checks():
+        if check.convention == convention and check.operation == row.check.operation and check != row.check:
+            yield Row(check, row.dtype if row.dtype in check.dtypes else check.dtypes[0], row.device)
 
 
 def _run(row: Row, target: Target, claims: Claims, profile: Profile, seed: str) -> Result:

@@ -22,9 +22,11 @@ import torch
 from veriformer.spec.arithmetic import Float, Format, Rounded
 from veriformer.verify import dtypes
 from veriformer.verify.claims import Claims
+from veriformer.verify.contract import OPTIONAL
 from veriformer.verify.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.loading import Target
 from veriformer.verify.script import Recorded, Seed, naming, within_bound
+from veriformer.verify.strategies import option
 from veriformer.verify.uses import USES
 
 T = TypeVar("T")
@@ -84,8 +86,8 @@ class Trial:
     """One example. A check's body gets one and raises Violation through it, or returns.
 
     Attributes: ``dtype`` (PyTorch), ``format`` (the spec's), ``xp`` (the rounded arithmetic of that format),
-    ``plain`` (the
-    formula's own arithmetic in that format, for accuracy), ``claims`` and ``device`` of the target under test.
+    ``plain`` (the formula's own arithmetic in that format, for accuracy), ``claims`` and ``device`` of the target under
+    test; ``lacking``, the options that this example would have given, had the target taken them.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Trial:
         self.calls: list[Recorded] = []
         self.tally = Tally()
         self.effective: list[bool] = []
+        self.lacking: set[str] = set()
         self._data = data
 
     @property
@@ -128,6 +131,16 @@ class Trial:
         """The same arguments for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
         return {key: _lift(value, xp or self.xp) for key, value in arguments.items()}
 
+    def option(self, name: str, *given: Any) -> dict[str, Any]:
+        """An option of a call with one of these values, None to leave it out, which the target may lack."""
+        return self.supported(self.draw(option(name, *given)))
+
+    def supported(self, arguments: Arguments) -> dict[str, Any]:
+        """The arguments of a call, without the options that the target does not take."""
+        lacking = self.target.lacks(self.operation) & arguments.keys()
+        self.lacking |= lacking
+        return {key: value for key, value in arguments.items() if key not in lacking}
+
     # Calling
 
     def call(
@@ -140,9 +153,12 @@ class Trial:
     ) -> Outcome:
         """Call the target on fresh copies of the arguments, and take the gradients asked for.
 
-        Raises Violation where the target raises, or where its result carries no gradient.
+        Raises Violation where the target raises, or where its result carries no gradient. An example that needs what
+        the target does not take is given up.
         """
-        record = self._record(arguments, tuple(wrt), cotangent, operation or self.operation)
+        operation = operation or self.operation
+        arguments = self._taken(operation, arguments)
+        record = self._record(arguments, tuple(wrt), cotangent, operation)
         copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
         value = self._raw(record.operation, copies)
         if not wrt:
@@ -163,9 +179,27 @@ class Trial:
 
         ``arguments`` and ``cotangent`` are what the record says of them.
         """
+        arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
         record = self._record(arguments, tuple(wrt), cotangent, self.operation)
         value = self._raw(record.operation, copies)
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given) if wrt else {})
+
+    def takes(self, arguments: Arguments, operation: str | None = None) -> bool:
+        """Whether the target takes every argument of this call that says more than leaving it out would."""
+        operation = operation or self.operation
+        given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
+        silent = {name: [OPTIONAL[operation][name]] for name in given}
+        if "num_kv_heads" in silent:
+            silent["num_kv_heads"].append(arguments["num_heads"])
+        needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
+        self.lacking |= needed
+        return not needed
+
+    def _taken(self, operation: str, arguments: Arguments) -> Arguments:
+        """The arguments that the target takes; gives the example up where that would be another call."""
+        self.assume(self.takes(arguments, operation))
+        lacking = self.target.lacks(operation)
+        return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments
 
     def _record(
         self,
@@ -257,8 +291,11 @@ class Trial:
         """Raise Violation unless the target refuses the call with ValueError or TypeError.
 
         With ``names``, its message must hold one of them, as a word. A call that was refused leaves no record: nothing
-        that is found later rests on it.
+        that is found later rests on it. What the target does not take, it cannot refuse.
         """
+        if not self.takes(arguments):
+            return
+        arguments = self._taken(self.operation, arguments)
         self._record(arguments, (), None, self.operation, refusal=names)
         copies = {key: fresh(value, False) for key, value in arguments.items()}
         self.effective.append(True)

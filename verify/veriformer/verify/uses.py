@@ -56,7 +56,8 @@ def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=
 def used_cached_attention(target, q_new, k_new, v_new, *, max_length, past=(), order=None, forget=False, excess=(), chunks=None, quantization=None, window=None, **options):  # type: ignore[no-untyped-def]  # fmt: skip # noqa: E501
     """Fill a cache with past keys and values, pair by pair; reorder or reset it; then attend, chunk by chunk."""
     B, G, _, d = k_new.shape
-    cache = target.kv_cache(B, G, max_length, d, dtype=k_new.dtype, quantization=quantization, window=window)
+    made = {name: value for name, value in (("quantization", quantization), ("window", window)) if value is not None}
+    cache = target.kv_cache(B, G, max_length, d, dtype=k_new.dtype, **made)
     for k, v in zip(past[::2], past[1::2], strict=True):
         cache.update(k, v)
     if order is not None:

@@ -13,7 +13,7 @@ from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import equal
 from veriformer.verify.operations.accumulation import ACCUMULATE_GRADIENTS, draw_accumulation, draw_params
 from veriformer.verify.script import literal
-from veriformer.verify.strategies import option, sizes, values
+from veriformer.verify.strategies import sizes, values
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 
@@ -30,7 +30,7 @@ def _rows(trial: Trial) -> tuple[dict[str, Any], torch.Tensor, np.random.Generat
     params = draw_params(trial, rng)
     d, n = params[0].shape[0], trial.draw(sizes(2, 9))
     rows = trial.tensor(kind.array(n, d + 1))
-    return {"params": params, **trial.draw(option("lazily", None, True))}, rows, rng
+    return {"params": params, **trial.option("lazily", None, True)}, rows, rng
 
 
 def _split(rows: torch.Tensor, rng: np.random.Generator) -> list[torch.Tensor]:

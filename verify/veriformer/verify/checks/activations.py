@@ -13,7 +13,7 @@ from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import GELU, SILU
 from veriformer.verify.operations.activations import draw_gelu, draw_numbers, silu_by_tanh, silu_by_tanh_vjp
-from veriformer.verify.strategies import choice, option, sizes, values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Trial, array
 
 _FAR_SILU = replace(SILU, formulas=(silu_by_tanh,), vjps=(silu_by_tanh_vjp,))
@@ -50,7 +50,7 @@ def _limits(operation: Operation, trial: Trial) -> None:
     rng = trial.draw(values()).rng
     n = trial.draw(sizes(2))
     x = size * rng.choice([-1.0, 1.0], n) * rng.uniform(1.0, 2.0, n)
-    arguments = {"x": trial.tensor(x), **(trial.draw(option("approximate", None, "tanh")) if operation is GELU else {})}
+    arguments = {"x": trial.tensor(x), **(trial.option("approximate", None, "tanh") if operation is GELU else {})}
     known = operation if operation is GELU else _FAR_SILU
     cotangent = draw_cotangent(trial, x.shape)
     outcome = trial.call(arguments, wrt=("x",), cotangent=cotangent)

@@ -23,7 +23,7 @@ from veriformer.verify.operations.attention_draws import (
     sees,
 )
 from veriformer.verify.script import Seed
-from veriformer.verify.strategies import choice, option, seeds, values
+from veriformer.verify.strategies import choice, seeds, values
 from veriformer.verify.trial import Arguments, Trial, array
 
 _MILD = ("gaussian", "integers", "sparse", "small")
@@ -44,7 +44,7 @@ def _diagonal(trial: Trial, shape: Shape) -> torch.Tensor:
 def _off(trial: Trial) -> None:
     shape = draw_shape(trial)
     p, training = trial.draw(choice((0.0, True), (0.4, False), (0.9, False)))
-    off = {"dropout_p": p, **trial.draw(option("training", *((True,) if training else (None, False))))}
+    off = {"dropout_p": p, **trial.option("training", *((True,) if training else (None, False)))}
     given = {"generator": Seed(trial.draw(seeds()))} if trial.draw(st.booleans()) else {}
     judge_with_gradients(trial, ATTENTION, {**draw_tensors(trial, shape), **draw_options(trial, shape), **off, **given})
 

@@ -25,7 +25,7 @@ from veriformer.verify.operations.attention_draws import (
     sees,
 )
 from veriformer.verify.script import literal
-from veriformer.verify.strategies import choice, option, sizes, values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 _KINDS = ("integers", "gaussian", "one-signed", "offset", "duplicates")
@@ -71,9 +71,9 @@ def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
     rows[0, 0, 0] = True
     dark = torch.as_tensor(rows[(0,) * trial.draw(choice(0, 2, 1))])  # of rank 4, 2 or 3
     if why.startswith("causal"):
-        softcap = trial.draw(option("softcap", None, 2.0))
+        softcap = trial.option("softcap", None, 2.0)
         bias = draw_bias(trial, shape, {}, trial.draw(choice(None, (True, True))), ("gaussian",))
-        window = trial.draw(option("window", None, 2))
+        window = trial.option("window", None, 2)
         mask = {"mask": ~dark} if why == "causal and mask" else {}
         return shape, {**tensors, **softcap, **bias, "is_causal": True, **window, **mask}
     options = draw_options(trial, shape)
@@ -179,7 +179,7 @@ def _range(trial: Trial) -> None:
         "k": trial.tensor(150.0 * levels[..., None] * direction),
         "v": v,
     }
-    scale = trial.draw(option("scale", 1.0, None, -1.0))
+    scale = trial.option("scale", 1.0, None, -1.0)
     causal = {"is_causal": True} if trial.draw(st.booleans()) and n_q <= n_k else {}
     arguments = {**arguments, **scale, **causal}
     references = ATTENTION.exact(trial, arguments, sharp=False)

@@ -26,7 +26,7 @@ from veriformer.verify.operations.attention_draws import (
     draw_tensors,
     every_row_sees,
 )
-from veriformer.verify.strategies import axes_of_scores, choice, option, sizes
+from veriformer.verify.strategies import axes_of_scores, choice, sizes
 from veriformer.verify.trial import Arguments, Trial, array
 
 _KINDS = ("integers", "gaussian", "one-signed", "peaked", "duplicates", "offset")
@@ -119,8 +119,8 @@ def _bias(trial: Trial) -> None:
     tensors = draw_tensors(trial, shape, _KINDS)
     causal = {"is_causal": True} if trial.draw(st.booleans()) else {}
     causal = causal if every_row_sees(trial, shape, causal) else {}
-    softcap = trial.draw(option("softcap", None, 1.5))
-    scale = trial.draw(option("scale", None, 0.25))
+    softcap = trial.option("softcap", None, 1.5)
+    scale = trial.option("scale", None, 0.25)
     bias = draw_bias(trial, shape, causal, trial.draw(axes_of_scores()), ("gaussian", "offset", "peaked", "one-signed"))
     arguments = {**tensors, **causal, **softcap, **scale, **bias}
     _judge(trial, arguments)

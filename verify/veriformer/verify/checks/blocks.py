@@ -36,7 +36,7 @@ def _identity_path(trial: Trial) -> None:
     eps = a.get("eps", 1e-5)
     g = draw_cotangent(trial, tuple(a["x"].shape))
     h, dh = lifted["x"], xp.asarray(trial.lift({"g": g}, xp)["g"])
-    if a["norm"] == "post":
+    if a.get("norm") == "post":
         places = [(lifted[f"{place}_weight"], lifted[f"{place}_bias"]) for place in ("norm1", "norm2")]
         inner = layer_norm(xp, h, *places[0], eps=eps)
         dh = layer_norm_vjp(xp, inner, *places[1], dh, eps=eps)[0]
@@ -50,7 +50,7 @@ def _identity_path(trial: Trial) -> None:
 def _stream_shift(trial: Trial) -> None:
     """x + c comes out as y + c of a pre-norm block; a post-norm block without attention does not see c."""
     a = draw_block(trial, kinds=("gaussian", "one-signed"), activations=SMOOTH)
-    a = _silent(a, "w_o") if a["norm"] == "post" else a
+    a = _silent(a, "w_o") if a.get("norm") == "post" else a
     x = trial.tensor(np.round(a["x"].double().numpy() * 16) / 16)
     c = trial.tensor(0.25 * trial.draw(values()).rng.integers(-6, 7, (*x.shape[:2], 1)))
     one, two = {**a, "x": x}, {**a, "x": x + c}
@@ -58,7 +58,7 @@ def _stream_shift(trial: Trial) -> None:
     of_one, of_two = exact(trial, BLOCK, one), exact(trial, BLOCK, two)
     r, s = trial.call(one).result, trial.call(two).result
     trial.judge(r, of_one, "result")
-    if a["norm"] == "post":
+    if a.get("norm") == "post":
         equal(trial, s, r, of_two, of_one, "a post-norm block, and the same on a shifted stream")
         return
     moved = trial.observe(difference, s, constant(c))

@@ -12,7 +12,7 @@ from veriformer.verify.checks.family import check
 from veriformer.verify.checks.pairs import differ_only_where, exact, same
 from veriformer.verify.operations import CACHED_ATTENTION as CACHED
 from veriformer.verify.operations.caches import draw_call
-from veriformer.verify.strategies import choice, maybe, option, sizes, values
+from veriformer.verify.strategies import choice, maybe, sizes, values
 from veriformer.verify.trial import Trial, array
 
 _KINDS = ("gaussian", "integers", "one-signed", "duplicates", "peaked")
@@ -21,7 +21,7 @@ _KINDS = ("gaussian", "integers", "one-signed", "duplicates", "peaked")
 def _options(trial: Trial) -> dict[str, Any]:
     window = trial.draw(maybe(sizes(1, 6)))
     given = {} if window is None else {"window": window}
-    return {**given, **trial.draw(option("scale", None, 0.7, -0.5)), **trial.draw(option("softcap", None, None, 1.5))}
+    return {**given, **trial.option("scale", None, 0.7, -0.5), **trial.option("softcap", None, None, 1.5)}
 
 
 def _chunks(trial: Trial) -> None:
@@ -87,7 +87,7 @@ def _causality(trial: Trial) -> None:
 def _int8(trial: Trial) -> None:
     """Values over two decades: what a row is out by must go by its own size, which a window of 1 shows undiluted."""
     a = draw_call(trial, kinds=("gaussian", "integers", "one-signed", "sparse")) | {"quantization": "int8"}
-    a |= _options(trial) | trial.draw(option("window", None, 1, 2, None))
+    a |= _options(trial) | trial.option("window", None, 1, 2, None)
     rng = trial.draw(values()).rng
     a["v_new"] = _of_many_sizes(trial, a["v_new"], rng)
     a["past"] = [_of_many_sizes(trial, x, rng) if i % 2 else x for i, x in enumerate(a["past"])]

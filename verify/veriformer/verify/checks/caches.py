@@ -14,7 +14,7 @@ from veriformer.verify.checks.family import check
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import KV_CACHE
 from veriformer.verify.operations.caches import draw_axes, draw_rows, in_doubt, sized
-from veriformer.verify.strategies import choice, maybe, option, sizes, values
+from veriformer.verify.strategies import choice, maybe, sizes, values
 from veriformer.verify.trial import Arguments, Outcome, Trial, array
 
 Floats = NDArray[np.float64]
@@ -121,9 +121,9 @@ def _history(trial: Trial) -> None:
     if story.length == story.room:
         story.reset()
     story.append(1)
-    arguments = story.arguments(**trial.draw(option("beside", None, True)))
+    arguments = story.arguments(**trial.option("beside", None, True))
     if "dtype" not in arguments:  # then it is float32, whatever PyTorch's own default
-        arguments |= trial.draw(option("default", torch.float64, None))
+        arguments |= trial.option("default", torch.float64, None)
     acts_like_a_list(trial, arguments)
 
 

@@ -15,7 +15,7 @@ from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import constant
 from veriformer.verify.operations import DROPOUT
 from veriformer.verify.script import Seed, literal
-from veriformer.verify.strategies import choice, option, seeds, values
+from veriformer.verify.strategies import choice, seeds, values
 from veriformer.verify.trial import Arguments, Observation, Trial, array
 
 _CALLS = 200
@@ -25,7 +25,7 @@ def _training(trial: Trial, shape: tuple[int, ...], p: float) -> dict[str, Any]:
     """A call in training, on entries of which none is zero."""
     drawn = trial.draw(values(("one-signed", "gaussian", "offset"))).array(*shape)
     x = trial.tensor(np.where(np.abs(drawn) < 1e-2, 1.0, drawn))
-    return {"x": x, "p": p, **trial.draw(option("training", None, True)), "generator": Seed(trial.draw(seeds()))}
+    return {"x": x, "p": p, **trial.option("training", None, True), "generator": Seed(trial.draw(seeds()))}
 
 
 def _scale(trial: Trial) -> None:

@@ -14,7 +14,7 @@ from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import constant
 from veriformer.verify.operations import XAVIER_NORMAL
 from veriformer.verify.script import Seed
-from veriformer.verify.strategies import choice, option, seeds, sizes
+from veriformer.verify.strategies import choice, seeds, sizes
 from veriformer.verify.trial import Observation, Trial
 
 _LARGE = ((200, 300), (40, 700), (700, 40), (5, 6000), (128, 384))
@@ -25,7 +25,7 @@ _SQUARE = 150
 
 def _contract(trial: Trial) -> None:
     """Also of a layer without inputs, or without outputs."""
-    nothing = trial.draw(option(trial.draw(choice("n_in", "n_out")), None, 0))
+    nothing = trial.option(trial.draw(choice("n_in", "n_out")), None, 0)
     arguments = {**XAVIER_NORMAL.ordinary(trial), **nothing}
     has_form(trial, trial.call(arguments).result, (arguments["n_in"], arguments["n_out"]), trial.dtype)
 

@@ -22,7 +22,7 @@ from veriformer.verify.operations.losses import (
     probabilities,
     with_ignored,
 )
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 
@@ -238,7 +238,7 @@ def _hidden_classes(trial: Trial) -> None:
 
 def _infinite(trial: Trial, logits: torch.Tensor, given: torch.Tensor, hit: int) -> None:
     """The class that is hit cannot be, or another one, which smoothing hits as well."""
-    vocabulary, smoothed = logits.shape[1], trial.draw(option("label_smoothing", None, 0.1))
+    vocabulary, smoothed = logits.shape[1], trial.option("label_smoothing", None, 0.1)
     impossible = (hit + 1) % vocabulary if smoothed else hit
     logits[0, impossible] = -torch.inf
     logits[0, (impossible + 1) % vocabulary] = 0.0

@@ -19,7 +19,7 @@ from veriformer.verify.operation import Operation
 from veriformer.verify.operations import FEED_FORWARD, MLP, SWIGLU
 from veriformer.verify.operations.networks import WEIGHTS, gated, network
 from veriformer.verify.script import Seed
-from veriformer.verify.strategies import choice, option, seeds, sizes, values
+from veriformer.verify.strategies import choice, seeds, sizes, values
 from veriformer.verify.trial import Arguments, Observation, Trial, array
 
 
@@ -46,7 +46,7 @@ def _homogeneous(trial: Trial) -> None:
     a |= {
         "b1": torch.zeros_like(a["b1"]),
         "b2": torch.zeros_like(a["b2"]),
-        **trial.draw(option("activation", None, "relu")),
+        **trial.option("activation", None, "relu"),
     }
     factor = trial.draw(choice(2.0, 0.5, 8.0))
     first, of_first = _judged(trial, MLP, a)
@@ -61,7 +61,7 @@ def _balance(trial: Trial) -> None:
     linear in W₂: ⟨W₂, dW₂⟩ = ⟨g, y − b₂⟩."""
     d, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 4))
     a: dict[str, Any] = network(trial, (trial.draw(sizes(1, 3)),), d, f, o)
-    a |= trial.draw(option("activation", None, "sigmoid", "tanh", "gelu"))
+    a |= trial.option("activation", None, "sigmoid", "tanh", "gelu")
     result = MLP.exact(trial, a, sharp=False)[0]
     g = draw_cotangent(trial, result.exact.shape)
     outcome = trial.call(a, wrt=("x", "w1", "w2"), cotangent=g)
@@ -99,7 +99,7 @@ def _range(operation: Operation, trial: Trial) -> None:
         w1 = signs[:, None] * rng.integers(300, 400, (d, f))
         weights = {"w1": w1, "b1": np.zeros(f), "w2": down, "b2": np.ones(o)}
     arguments = {name: trial.tensor(value) for name, value in {"x": x, **weights}.items()}
-    activation = {} if operation is SWIGLU else trial.draw(option("activation", None, "relu", "gelu"))
+    activation = {} if operation is SWIGLU else trial.option("activation", None, "relu", "gelu")
     _judged(trial, operation, {**arguments, **activation})
 
 
@@ -127,7 +127,7 @@ def _dropout(trial: Trial) -> None:
     a: dict[str, Any] = network(trial, (n,), d, f, f)
     a |= {"b1": a["b1"] + 8.0, "x": a["x"] / 8.0}
     options = {"dropout_p": p, "training": True, "generator": Seed(trial.draw(seeds()))}
-    options |= trial.draw(option("activation", None, "sigmoid", "tanh"))
+    options |= trial.option("activation", None, "sigmoid", "tanh")
     diagonal = {"w2": torch.eye(f, dtype=trial.dtype), "b2": torch.zeros_like(a["b2"])}
     shown = trial.call({**a, **diagonal, **options}).result
     keep = array(shown.value) != 0

@@ -16,7 +16,7 @@ from veriformer.verify.checks.training import of_steps, options_of, picked
 from veriformer.verify.judge import Floats, Reference
 from veriformer.verify.operation import Operation, over_float64
 from veriformer.verify.operations.optimizers import ADAM, ADAMW, GRADIENT_DESCENT, SGD_MOMENTUM, moderate
-from veriformer.verify.strategies import choice, option, sizes, values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Trial, array
 
 Law = Callable[[Rounded, Mapping[str, Any], int], Any]
@@ -61,7 +61,7 @@ def _adaptive(trial: Trial, operation: Operation, *, decay: bool, steps: int = 8
     params = [trial.tensor(rng.choice([0.0, 1.0]) * rng.standard_normal(shape)) for shape in ((2,), (3, 1))]
     grads = [moderate(trial, (T, *p.shape), rng) for p in params]
     a: dict[str, Any] = {"params": params, "lr": trial.draw(choice(0.125, 0.1, 1e-3)), "optimizer": operation.name}
-    a |= {"grads": grads, **trial.draw(option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.95, 0.9)))}
+    a |= {"grads": grads, **trial.option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.95, 0.9))}
     if decay and trial.draw(choice(True, False)):
         return a
     return a | {"weight_decay": 0.0}
@@ -72,7 +72,7 @@ def _constant_gradient(operation: Operation) -> Callable[[Trial], None]:
         a = _adaptive(trial, operation, decay=False)
         size = 10.0 ** trial.draw(choice(0, -4, -2, 3))
         a["grads"] = [trial.tensor(size * array(g[:1])).expand(g.shape).contiguous() for g in a["grads"]]
-        a |= trial.draw(option("eps", None, 0.0, 1e-3, 0.5))
+        a |= trial.option("eps", None, 0.0, 1e-3, 0.5)
         beta = a.get("betas", (0.9, 0.999))[1]
 
         def law(xp: Rounded, lifted: Mapping[str, Any], i: int) -> Any:

@@ -19,7 +19,7 @@ from veriformer.verify.operations import (
     SINUSOIDAL_ENCODING,
     T5_RELATIVE_POSITION_BUCKET,
 )
-from veriformer.verify.strategies import choice, option, sizes
+from veriformer.verify.strategies import choice, sizes
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 _SLACK = 2.0**-40
@@ -37,7 +37,7 @@ def _judged(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[O
 
 def _encoding(trial: Trial) -> tuple[Observation, Reference]:
     n, d = trial.draw(sizes(4, 12)), trial.draw(choice(4, 6, 2, 8))
-    options = trial.draw(option("base", None, 100.0, 1e6))
+    options = trial.option("base", None, 100.0, 1e6)
     return _judged(trial, SINUSOIDAL_ENCODING, {"num_positions": n, "d_model": d, **options})
 
 

@@ -15,7 +15,7 @@ from veriformer.verify.judge import Floats, Reference
 from veriformer.verify.operations import ROPE
 from veriformer.verify.operations.rotary import features, pairings
 from veriformer.verify.script import literal
-from veriformer.verify.strategies import choice, option, sizes, values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 _SLACK = 2.0**-40
@@ -33,7 +33,7 @@ def _places(trial: Trial, n: int, *, from_: int = -30, to: int = 31) -> torch.Te
 
 
 def _options(trial: Trial) -> dict[str, Any]:
-    return {**pairings(trial), **trial.draw(option("base", None, 100.0, 5e5))}
+    return {**pairings(trial), **trial.option("base", None, 100.0, 5e5)}
 
 
 def _width(trial: Trial) -> int:
@@ -44,7 +44,7 @@ def _width(trial: Trial) -> int:
 def _origin(trial: Trial) -> None:
     n, options = trial.draw(sizes(1, 4)), _options(trial)
     x = features(trial, n, _width(trial))
-    options |= trial.draw(option("scaling", None, ("linear", 2.0), ("ntk", 4.0)))
+    options |= trial.option("scaling", None, ("linear", 2.0), ("ntk", 4.0))
     _judged(trial, {"x": x, "positions": torch.arange(1, n + 1), **options})
     still = trial.call({"x": x, "positions": torch.zeros(n, dtype=torch.int64), **options}).result
     same = torch.equal(still.value, x)
@@ -98,7 +98,7 @@ def squared_lengths(x: torch.Tensor) -> torch.Tensor:
 def _norm(trial: Trial) -> None:
     n = trial.draw(sizes(1, 4))
     x = features(trial, n, _width(trial))
-    scaling = trial.draw(option("scaling", None, ("linear", 4.0), ("ntk", 16.0)))
+    scaling = trial.option("scaling", None, ("linear", 4.0), ("ntk", 16.0))
     y, reference = _judged(trial, {"x": x, "positions": _places(trial, n), **_options(trial), **scaling})
     exact = x.double().square().sum(-1).numpy()
     bound = ((2 * np.abs(reference.exact) + reference.bound) * reference.bound).sum(-1) + _SLACK * exact
@@ -114,7 +114,7 @@ def _pairings(trial: Trial) -> None:
     if trial.claims.deviates("rope.pairing"):
         _judged(trial, sorted_)
         return
-    plain = {"x": x, "positions": at, **trial.draw(option("pairing", None, "interleaved"))}
+    plain = {"x": x, "positions": at, **trial.option("pairing", None, "interleaved")}
     first, of_first = _judged(trial, plain)
     second, of_second = _judged(trial, {**sorted_, "pairing": "half"})
     moved = Observation(first.value[:, order], f"{first.expression}[:, {order}]")

@@ -22,6 +22,8 @@ def _sensitivity(operation: Operation, trial: Trial) -> None:
     trial.effective.clear()
     base = operation.parts(outcome, arguments)
     for what, others in changed.items():
+        if not trial.takes(others):
+            continue
         wanted = operation.exact(trial, others, sharp=False)
         if any(_apart(a, b) for a, b in zip(references, wanted, strict=True)):
             found = operation.parts(trial.call(others), others)

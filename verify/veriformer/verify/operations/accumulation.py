@@ -13,7 +13,7 @@ from veriformer.spec.optimization.accumulation import accumulate_gradients
 from veriformer.spec.optimization.updates import zeros
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import option, sizes, values
+from veriformer.verify.strategies import sizes, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
 
@@ -43,9 +43,7 @@ def draw_accumulation(trial: Trial) -> Arguments:
     rows = kind.array(sum(counts) + 1, d + 1)[:-1] * kind.rng.choice([1.0, 3.0])
     batches = torch.split(trial.tensor(rows), counts) if counts else ()
     a: dict[str, Any] = {"params": params, "micro_batches": [batch.clone() for batch in batches]}
-    return (
-        a | trial.draw(option("counted", None, "int64", "float32", "int32")) | trial.draw(option("lazily", None, True))
-    )
+    return a | trial.option("counted", None, "int64", "float32", "int32") | trial.option("lazily", None, True)
 
 
 def _ordinary(trial: Trial) -> Arguments:

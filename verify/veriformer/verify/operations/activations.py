@@ -9,7 +9,7 @@ from veriformer.spec.layers.gelu import gelu, gelu_vjp
 from veriformer.spec.layers.silu import silu, silu_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, long_shapes, option, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -64,7 +64,7 @@ def draw_numbers(trial: Trial) -> Arguments:
 
 def draw_gelu(trial: Trial) -> Arguments:
     """Numbers, and either form."""
-    return {**draw_numbers(trial), **trial.draw(option("approximate", None, "tanh", "none"))}
+    return {**draw_numbers(trial), **trial.option("approximate", None, "tanh", "none")}
 
 
 def _ordinary(trial: Trial) -> Arguments:
@@ -114,7 +114,7 @@ GELU = Operation(
     refusals=_bad_gelu,
     changes=_gelu_changes,
     bulk=_bulk,
-    long=lambda trial: {**_long(trial), **trial.draw(option("approximate", None, "tanh"))},
+    long=lambda trial: {**_long(trial), **trial.option("approximate", None, "tanh")},
     forms=("fp32", "bf16"),
 )
 

@@ -67,7 +67,7 @@ def draw_causal(trial: Trial, shape: Shape) -> dict[str, Any]:
     window = trial.draw(maybe(sizes(1, shape[4] + 1)))
     chosen: dict[str, Any] = {"is_causal": True} if window is None else {"is_causal": True, "window": window}
     chosen = chosen if every_row_sees(trial, shape, chosen) else {"is_causal": True}
-    return chosen if every_row_sees(trial, shape, chosen) else {}
+    return trial.supported(chosen) if every_row_sees(trial, shape, chosen) else {}
 
 
 def draw_mask(trial: Trial, shape: Shape, chosen: Mapping[str, Any], axes: tuple[bool, ...] | None) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def draw_options(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
     softcap = trial.draw(choice(None, None, 2.0, 0.5, 30.0))
     chosen |= {} if scale is None else {"scale": scale}
     chosen |= {} if softcap is None else {"softcap": softcap}
-    return chosen
+    return trial.supported(chosen)
 
 
 def with_nothing_left_out(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, option, sizes, values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 PARAMS = (
@@ -48,11 +48,10 @@ def _block(trial: Trial, shape: Sequence[int], kinds: Sequence[str], activations
         weights[f"{place}_weight"] = trial.tensor(1.0 + 0.5 * rng.standard_normal(d))
         weights[f"{place}_bias"] = trial.tensor(0.5 * rng.standard_normal(d))
     x = trial.tensor(trial.draw(values(tuple(kinds))).array(b, n, d) + 0.25 * rng.standard_normal((b, n, d)))
-    options: dict[str, Any] = {"num_heads": heads, "norm": trial.draw(choice("pre", "post"))}
+    options: dict[str, Any] = {"num_heads": heads, **trial.option("norm", "pre", "post")}
     options |= {} if repeats == 1 else {"num_kv_heads": groups}
-    activation = trial.draw(choice(None, *activations))
-    options |= {} if activation is None else {"activation": activation}
-    return {"x": x, **weights, **options, **trial.draw(option("eps", None, 0.1, 0.02))}
+    options |= trial.option("activation", None, *activations)
+    return {"x": x, **weights, **options, **trial.option("eps", None, 0.1, 0.02)}
 
 
 def draw_any(trial: Trial) -> Arguments:
@@ -98,7 +97,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a = draw_block(trial, kinds=("gaussian",), least=3, activations=SMOOTH)
     rng = trial.draw(values()).rng
     changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in ("x", *PARAMS)}
-    changed["norm"] = {**a, "norm": "post" if a["norm"] == "pre" else "pre"}
+    changed["norm"] = {**a, "norm": "pre" if a.get("norm") == "post" else "post"}
     changed["activation"] = {**a, "activation": "relu"}
     changed["is_causal"] = {**a, "is_causal": True}
     changed["eps"] = {**a, "eps": 1.0}

@@ -19,7 +19,7 @@ from veriformer.spec.efficient.int8 import LEVELS, int8_half_step
 from veriformer.spec.points import equals
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import KINDS, choice, maybe, option, sizes, values, widths
+from veriformer.verify.strategies import KINDS, choice, maybe, sizes, values, widths
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
 
@@ -198,8 +198,8 @@ def draw_cached(trial: Trial) -> Arguments:
     a = draw_call(trial)
     window = trial.draw(maybe(sizes(1, 8)))
     given = {} if window is None else {"window": window}
-    scale = trial.draw(option("scale", None, 1.0, 0.3, -0.7, 0.0))
-    return {**a, **given, **scale, **trial.draw(option("softcap", None, None, 2.0, 0.5))}
+    scale = trial.option("scale", None, 1.0, 0.3, -0.7, 0.0)
+    return {**a, **given, **scale, **trial.option("softcap", None, None, 2.0, 0.5)}
 
 
 def _ordinary_call(trial: Trial) -> Arguments:

@@ -10,7 +10,7 @@ import numpy as np
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.script import Seed
-from veriformer.verify.strategies import choice, option, seeds, shapes, sizes, values
+from veriformer.verify.strategies import choice, seeds, shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -52,7 +52,7 @@ def draw_dropout(trial: Trial) -> Arguments:
 
 def _ordinary(trial: Trial) -> Arguments:
     x = trial.draw(values(("gaussian",))).array(trial.draw(sizes(1, 3)), trial.draw(sizes(2)))
-    return {"x": trial.tensor(x), "p": 0.4, **trial.draw(option("training", False))}
+    return {"x": trial.tensor(x), "p": 0.4, **trial.option("training", False)}
 
 
 def _refusals(trial: Trial) -> Iterator[Refusal]:

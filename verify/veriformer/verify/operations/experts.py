@@ -18,7 +18,7 @@ from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.softmax import softmax
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged, several
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 WEIGHTS = ("router", "w1", "b1", "w2", "b2")
@@ -123,7 +123,7 @@ def _apart(x: torch.Tensor, router: torch.Tensor) -> tuple[torch.Tensor, torch.T
 def draw_mixture(trial: Trial) -> Arguments:
     """Tokens of any leading shape; one expert, some, or all are asked, and scores often tie."""
     number = trial.draw(sizes(2, 5))
-    top_k = trial.draw(option("top_k", *(k for k in (1, 3, None, 2, number, number - 1) if k is None or k <= number)))
+    top_k = trial.option("top_k", *(k for k in (1, 3, None, 2, number, number - 1) if k is None or k <= number))
     return {**mixture(trial, trial.draw(leading_shapes(2, 3)), number), **top_k}
 
 

@@ -11,7 +11,7 @@ import torch
 from veriformer.spec.masks import causal_mask
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Operation, Refusal
-from veriformer.verify.strategies import choice, maybe, option, sizes
+from veriformer.verify.strategies import choice, maybe, sizes
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -33,7 +33,7 @@ def draw_causal_mask(trial: Trial) -> Arguments:
 
 def _long(trial: Trial) -> Arguments:
     n_q, n_k = trial.draw(choice((300, 300), (70, 513), (513, 70), (1, 4999)))
-    return {"n_q": n_q, "n_k": n_k, **trial.draw(option("window", None, 257, 65))}
+    return {"n_q": n_q, "n_k": n_k, **trial.option("window", None, 257, 65)}
 
 
 def _ordinary(trial: Trial) -> Arguments:

@@ -118,13 +118,13 @@ def _activation(*default: str | None) -> st.SearchStrategy[dict[str, Any]]:
 def draw_mlp(trial: Trial) -> Arguments:
     """Rows of any leading shape through any activation."""
     lead = trial.draw(leading_shapes(2, 3))
-    return {**network(trial, lead, *trial.draw(choice(*_WIDTHS))), **trial.draw(_activation(None))}
+    return {**network(trial, lead, *trial.draw(choice(*_WIDTHS))), **trial.supported(trial.draw(_activation(None)))}
 
 
 def draw_feed_forward(trial: Trial) -> Arguments:
     """The same; with a probability of dropout, which does nothing without training."""
-    off = trial.draw(option("dropout_p", 0.4, None, 0.0, 0.9))
-    quiet = trial.draw(option("training", None, *((True, False) if off.get("dropout_p") == 0.0 else (False,))))
+    off = trial.option("dropout_p", 0.4, None, 0.0, 0.9)
+    quiet = trial.option("training", None, *((True, False) if off.get("dropout_p") == 0.0 else (False,)))
     return {**draw_mlp(trial), **off, **quiet}
 
 

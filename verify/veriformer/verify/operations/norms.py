@@ -106,7 +106,7 @@ def _draw(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
         if trial.draw(choice(False, True, True, True)):
             arguments[name] = trial.tensor(trial.draw(values()).array(d))
     eps = trial.draw(choice(None, 1e-5, 0.01, 1.0, 1e-12, 0.0))
-    return arguments if eps is None else {**arguments, "eps": eps}
+    return trial.supported(arguments if eps is None else {**arguments, "eps": eps})
 
 
 def _spread(x: torch.Tensor) -> float:

@@ -13,7 +13,7 @@ from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Formula, Operation, Refusal
 from veriformer.verify.operations import optimizer_formulas as formulas
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import Values, choice, layouts, option, shapes, sizes, values
+from veriformer.verify.strategies import Values, choice, layouts, shapes, sizes, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
 _SCALES = (1.0, 1e-6, 1e3, 1e-12, 1e-4, 0.0)
@@ -65,7 +65,7 @@ def _between(trial: Trial, rng: np.random.Generator, T: int, n: int) -> dict[str
     for what in ("zeroed", "resumed", "rewound"):
         if trial.draw(st.booleans()):
             found[what] = tuple(t for t in range(T) if rng.random() < 0.4)
-    return found | trial.draw(option("lazily", None, True))
+    return found | trial.option("lazily", None, True)
 
 
 def moderate(trial: Trial, shape: tuple[int, ...], rng: np.random.Generator) -> torch.Tensor:
@@ -80,17 +80,17 @@ def draw_gradient_descent(trial: Trial) -> Arguments:
 
 def draw_sgd_momentum(trial: Trial) -> Arguments:
     """A run with any β, 0 among them."""
-    return draw_run("sgd_momentum", trial) | trial.draw(option("beta", None, 0.5, 0.99, 0.0))
+    return draw_run("sgd_momentum", trial) | trial.option("beta", None, 0.5, 0.99, 0.0)
 
 
 def _adam_options(trial: Trial, run: dict[str, Any], decays: tuple[float | None, ...]) -> Arguments:
-    run |= trial.draw(option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.9, 0.0), (0.95, 0.9)))
-    run |= trial.draw(option("eps", None, 1e-3, 0.1, 0.0))
+    run |= trial.option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.9, 0.0), (0.95, 0.9))
+    run |= trial.option("eps", None, 1e-3, 0.1, 0.0)
     if run.get("eps") == 0.0:
         rng = trial.draw(values()).rng
         run["grads"] = [moderate(trial, tuple(g.shape), rng) for g in run["grads"]]
         return run | ({"weight_decay": 0.0} if decays[0] is None else {})
-    return run | trial.draw(option("weight_decay", *decays))
+    return run | trial.option("weight_decay", *decays)
 
 
 def draw_adam(trial: Trial) -> Arguments:

@@ -13,7 +13,7 @@ from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes, distances
 from veriformer.spec.positions.sinusoidal import sinusoidal_encoding
 from veriformer.spec.positions.t5_bias import edges, t5_relative_position_bucket
 from veriformer.verify.operation import Operation, Refusal
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 HEADS = (3, 1, 2, 4, 5, 6, 7, 8, 12, 16, 20, 32, 71, 112)
@@ -58,7 +58,7 @@ def _buckets(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 def draw_sinusoidal(trial: Trial) -> Arguments:
     """Any number of positions, also none, of an even width."""
     n, d = trial.draw(sizes(0, 9)), trial.draw(choice(4, 2, 6, 8, 10))
-    return {"num_positions": n, "d_model": d, **trial.draw(option("base", None, 100.0, 500.0, 1e6, 10000))}
+    return {"num_positions": n, "d_model": d, **trial.option("base", None, 100.0, 500.0, 1e6, 10000)}
 
 
 def draw_bias(trial: Trial) -> Arguments:
@@ -75,12 +75,12 @@ _LONG_BIASES = choice((3, 70, 300), (6, 513, 1), (1, 1, 4999), (112, 3, 2))
 
 def draw_buckets(trial: Trial) -> Arguments:
     """Relative positions near zero, at the edges of buckets, and far beyond the last."""
-    options = trial.draw(option("bidirectional", None, False, True))
+    options = trial.option("bidirectional", None, False, True)
     odd = () if options.get("bidirectional", True) else (3, 5, 7, 9)
     options = {
         **options,
-        **trial.draw(option("num_buckets", None, 4, 6, 8, 64, 10, 18, *odd)),
-        **trial.draw(option("max_distance", None, 20, 64, 100, 1000)),
+        **trial.option("num_buckets", None, 4, 6, 8, 64, 10, 18, *odd),
+        **trial.option("max_distance", None, 20, 64, 100, 1000),
     }
     shape = trial.draw(leading_shapes(3, 5))
     rng = trial.draw(values()).rng

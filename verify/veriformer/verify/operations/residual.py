@@ -10,7 +10,7 @@ import torch
 from veriformer.spec.optimization.residual_flow import residual, residual_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, long_shapes, option, shapes, sizes, values
+from veriformer.verify.strategies import choice, long_shapes, shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -30,7 +30,7 @@ def draw_residual(trial: Trial) -> Arguments:
     """Tensors of any rank from 1, and a scale of any sign, or none."""
     shape = trial.draw(shapes(1, 4, 4))
     tensors = {name: trial.tensor(trial.draw(values()).array(*shape)) for name in ("x", "fx")}
-    return {**tensors, **trial.draw(option("scale", 0.5, None, 1.0, 2.0, -1.0, 1 / 3, 0.0, 1e-3, 3))}
+    return {**tensors, **trial.option("scale", 0.5, None, 1.0, 2.0, -1.0, 1 / 3, 0.0, 1e-3, 3)}
 
 
 def _ordinary(trial: Trial) -> Arguments:

@@ -13,7 +13,7 @@ from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -39,7 +39,7 @@ def pairings(trial: Trial) -> dict[str, Any]:
     """Either pairing, or none; a target that claims to pair by halves need not know another way."""
     if trial.claims.deviates("rope.pairing"):
         return {}
-    drawn: dict[str, Any] = trial.draw(option("pairing", None, "half", "interleaved"))
+    drawn: dict[str, Any] = trial.option("pairing", None, "half", "interleaved")
     return drawn
 
 
@@ -73,9 +73,9 @@ def draw_rope(trial: Trial) -> Arguments:
     return {
         "x": trial.tensor(trial.draw(values()).array(*lead, n, d)),
         "positions": positions_for(trial, lead, n),
-        **trial.draw(option("base", None, 500.0, 1e6, 2.0, 10000)),
+        **trial.option("base", None, 500.0, 1e6, 2.0, 10000),
         **pairings(trial),
-        **trial.draw(option("scaling", None, None, ("linear", 2.0), ("ntk", 4.0), ("linear", 0.3), ("ntk", 1.5))),
+        **trial.option("scaling", None, None, ("linear", 2.0), ("ntk", 4.0), ("linear", 0.3), ("ntk", 1.5)),
     }
 
 
