@@ -21,6 +21,15 @@ def test_a_requirement_that_a_run_did_not_plan_is_no_cell(run, row):
     assert [cell is None for cell in groups[1].rows[0].cells] == [True, False]
 
 
+def test_an_operation_that_nobody_provides_is_not_shown_row_by_row(run, row):
+    rows = [row(), row("gelu.equation", status=Status.NOT_PROVIDED), row("gelu.range", status=Status.NOT_PROVIDED)]
+    softmax, gelu = matrix(label([run(rows)]))
+    assert softmax.provided
+    assert not gelu.provided
+    other = run([row("gelu.equation")], target="b")
+    assert all(group.provided for group in matrix(label([run(rows), other])))
+
+
 def test_ratios_that_are_no_numbers_are_ordered_all_the_same(run, row):
     rows = [
         row(dtype="fp64", worst_ratio="nan"),

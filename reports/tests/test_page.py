@@ -187,6 +187,14 @@ def test_only_web_addresses_become_links(address, kept):
     assert web_address(None) is None
 
 
+def test_operations_that_nobody_provides_are_named_in_one_line(run, row):
+    rows = [row(), row("gelu.equation", status=Status.NOT_PROVIDED), row("silu.equation", status=Status.NOT_PROVIDED)]
+    page = render(Findings(runs=label([run(rows)])))
+    assert "Not provided: <code>gelu</code>, <code>silu</code>." in page
+    assert 'id="r-softmax.equation"' in page
+    assert 'id="r-gelu.equation"' not in page
+
+
 def test_the_headline_says_what_holds_and_what_does_not(run, row, violation):
     def said(*runs):
         return headline(Findings(runs=label(list(runs))).verdicts)

@@ -44,6 +44,11 @@ def test_violations_are_named_up_to_a_number(run, violation, row):
     assert found.sentence == f"6 of 7 requirements violated: {names} and 2 more."
 
 
+def test_only_what_there_is_counts_among_the_requirements(run, violation, row):
+    rows = [row(), violation(), row("gelu.equation", status=Status.NOT_PROVIDED)]
+    assert judged(run(rows)).sentence == "1 of 2 requirements violated: softmax.shift."
+
+
 def test_a_run_with_rows_missing_is_invalid_whatever_passed(run, row):
     found = judged(run([row()], planned=9))
     assert found.state is State.INVALID

@@ -68,6 +68,12 @@ class Group:
     rows: tuple[MatrixRow, ...]
 
     @property
+    def provided(self) -> bool:
+        """Whether any run has anything of the operation."""
+        met = (row.status for line in self.rows for cell in line.cells if cell for row in cell.rows)
+        return any(status is not Status.NOT_PROVIDED for status in met)
+
+    @property
     def tallies(self) -> list[list[tuple[Look, int]]]:
         """Per run, how many rows of results ended in each status, worst first."""
         return [

@@ -67,7 +67,13 @@ LOOKS: dict[Status, Look] = {
         ),
         Look(Status.PASS, "✓", "pass", "good", "Every example lies within its derived bound."),
         Look(Status.NOT_APPLICABLE, "∅", "not applicable", "muted", "The implementation promises nothing here."),
-        Look(Status.NOT_PROVIDED, "–", "not provided", "muted", "The implementation lacks the operation."),
+        Look(
+            Status.NOT_PROVIDED,
+            "–",
+            "not provided",
+            "muted",
+            "The implementation lacks the operation, or an argument that the requirement needs.",
+        ),
     )
 }
 

@@ -10,6 +10,9 @@ from veriformer.reports.runs import Run
 from veriformer.reports.statuses import LOOKS, SHOWN, Look
 from veriformer.verify.results import VIOLATIONS, Result, Status
 
+_ABSENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE})
+"""Statuses of what there is nothing of to judge."""
+
 NAMED = 4
 """How many violated requirements a sentence names before it says how many more there are."""
 
@@ -89,7 +92,8 @@ def _invalid(run: Run) -> str:
 def _violated(run: Run) -> str:
     names = list(dict.fromkeys(row.requirement for row in run.results.violations))
     named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-    return f"{len(names)} of {_number(_requirements(run.results.results), 'requirement')} violated: {named}."
+    judged = [row for row in run.results.results if row.status not in _ABSENT]
+    return f"{len(names)} of {_number(_requirements(judged), 'requirement')} violated: {named}."
 
 
 def _nothing(run: Run) -> str:
