@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +17,7 @@ import torch
 from veriformer import impl
 from veriformer.verify import check, load
 from veriformer.verify.catalogue import checks
+from veriformer.verify.claims import ClaimsWarning, read_claims
 from veriformer.verify.contract import OPTIONAL, POSITIONAL
 from veriformer.verify.loading import wrap
 from veriformer.verify.results import Results, Status
@@ -110,3 +115,64 @@ def test_a_signature_that_cannot_be_read_lacks_nothing() -> None:
     built_in = SimpleNamespace(softmax=torch.softmax, gelu=lambda x, **options: x)
     assert not wrap(built_in).lacks("softmax")
     assert not wrap(built_in).lacks("gelu")
+
+
+@torch.no_grad()
+def forward_only(q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return impl.attention(q, k, v, **options)
+
+
+INFERENCE = {"not_provided": {"attention.gradient": "inference only"}}
+
+
+def test_results_are_judged_without_gradients_where_none_are_claimed() -> None:
+    names = ("gradient", "batch", "window", "hidden_poison", "conservation", "accuracy")
+    mine = SimpleNamespace(attention=forward_only, CLAIMS=INFERENCE)
+    only = [f"attention.{name}" for name in names]
+    rows = check(mine, only=only, dtype=["fp32", "bf16"], profile="quick").results
+    reason = "attention.gradient: inference only"
+    assert {row.key: row.message for row in rows if row.status is not Status.PASS} == {
+        "attention.gradient[fp32-cpu]": reason,
+        "attention.gradient[bf16-cpu]": reason,
+        "attention.conservation[fp32-cpu]": reason,
+    }
+    silent = SimpleNamespace(attention=forward_only)
+    rows = check(silent, only=["attention.gradient"], dtype=["fp32"], profile="quick").results
+    assert "the result carries no gradient" in {str(row.message) for row in rows}
+
+
+def test_what_computes_no_gradients_may_still_be_wrong_and_its_script_shows_it(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import torch\nfrom veriformer import impl\n\n\n"
+        "@torch.no_grad()\ndef attention(q, k, v, *, window=None, **options):\n"
+        "    return impl.attention(q, k, v, window=window and window + 1, **options)\n\n\n"
+        f"CLAIMS = {INFERENCE}\n"
+    )
+    found = check(load(str(mine)).implementation, only=["attention.window"], dtype=["fp32"], profile="quick")
+    (row,) = (row for row in found.results if row.requirement == "attention.window")
+    assert row.status is Status.FAIL
+    assert row.counterexample is not None
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    script = [sys.executable, "-c", str(row.counterexample.script)]
+    ran = subprocess.run(script, env=paths, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (1, "violated\n")
+
+
+def test_what_is_lacking_can_be_claimed_of_a_signature_that_does_not_tell() -> None:
+    def attention(q: Any, k: Any, v: Any, **options: Any) -> Any:
+        assert "softcap" not in options
+        return impl.attention(q, k, v, **options)
+
+    claims = {"not_provided": {"attention.softcap": "our kernel has none"}}
+    only = ["attention.equation", "attention.softcap"]
+    found = check(SimpleNamespace(attention=attention, CLAIMS=claims), only=only, dtype=["fp32"], profile="quick")
+    told = {row.requirement: (row.status, row.message) for row in found.results}
+    assert told["attention.equation"] == (Status.PASS, None)
+    assert told["attention.softcap"] == (Status.NOT_PROVIDED, "attention.softcap: our kernel has none")
+
+
+@pytest.mark.parametrize("key", ["attention.softcaps", "attentions.softcap", "softmax.bias"])
+def test_a_claim_about_what_the_contract_does_not_have_is_warned_of(key: str) -> None:
+    with pytest.warns(ClaimsWarning, match=key.replace(".", r"\.")):
+        read_claims({"not_provided": {key: "none"}})

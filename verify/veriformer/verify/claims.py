@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from veriformer.verify import dtypes
+from veriformer.verify.contract import OPTIONAL, POSITIONAL
 
 KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "attention.empty_row": ("zero", "nan", "uniform"),
@@ -38,7 +39,7 @@ class Claims:
 
     dtypes: record names of the formats promised per operation; ``"*"`` stands for every operation not named.
     devices: device names promised, empty for any.
-    not_provided: operation to the reason why it is left out.
+    not_provided: operation, ``operation.argument`` or ``operation.gradient`` to the reason why it is left out.
     conventions: convention to the value claimed.
     raw: the dict as the implementation carries it, for the record.
     asked: the conventions that checks have asked for.
@@ -126,6 +127,15 @@ def _reasons(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         _warn(f"CLAIMS['not_provided']: expected a dict of operation to reason, got {value!r}")
         return {}
+    for key in map(str, value):
+        operation, dot, part = key.partition(".")
+        parts = (*OPTIONAL.get(operation, ()), "gradient")
+        if dot and operation not in POSITIONAL:
+            _warn(f"CLAIMS['not_provided'][{key!r}]: unknown operation {operation!r}")
+        elif dot and part not in parts:
+            _warn(
+                f"CLAIMS['not_provided'][{key!r}]: expected one of {', '.join(parts)} after {operation}, got {part!r}"
+            )
     return {str(operation): str(reason) for operation, reason in value.items()}
 
 

@@ -48,15 +48,21 @@ class Target:
         return found if callable(found) else None
 
     def lacks(self, operation: str) -> frozenset[str]:
-        """The optional arguments of an operation that the signature of the implementation's leaves out."""
+        """The optional arguments of an operation that the implementation's signature leaves out, or its claims."""
         if operation not in self._lacking:
             names = OPTIONAL.get(operation, {}).keys()
             if operation == "cached_attention":  # it is asked for together with the cache that it works on
-                own = _missing(self.operation(operation), names - OPTIONAL["kv_cache"].keys())
-                self._lacking[operation] = own | self.lacks("kv_cache")
+                missing = _missing(self.operation(operation), names - OPTIONAL["kv_cache"].keys())
+                missing |= self.lacks("kv_cache")
             else:
-                self._lacking[operation] = _missing(self.operation(operation), names)
+                missing = _missing(self.operation(operation), names)
+            claimed = {name for name in names if f"{operation}.{name}" in self.claims.not_provided}
+            self._lacking[operation] = missing | claimed
         return self._lacking[operation]
+
+    def differentiates(self, operation: str) -> bool:
+        """Whether gradients of an operation are promised, as they are unless claimed otherwise."""
+        return f"{operation}.gradient" not in self.claims.not_provided
 
 
 def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:

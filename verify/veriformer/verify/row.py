@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import time
 import traceback
@@ -21,7 +22,7 @@ from veriformer.verify.profiles import Profile
 from veriformer.verify.replay import reproduces
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.script import describe, script
-from veriformer.verify.trial import Trial
+from veriformer.verify.trial import NoGradient, Trial
 
 BURST = 10
 """Examples per run of Hypothesis. After ten it begins to vary what it has drawn, and one draw then decides for many."""
@@ -221,7 +222,8 @@ class _Search:
             if self.shrinks > self.profile.shrinks:
                 raise _StopShrinking
         try:
-            check.body(trial)
+            with contextlib.suppress(NoGradient):
+                check.body(trial)
             if trial.lacking and not any(trial.effective):
                 raise UnsatisfiedAssumption
         except UnsatisfiedAssumption:
@@ -242,8 +244,16 @@ class _Search:
             raise _NothingToAsk
 
     def _what_is_lacking(self) -> str:
-        names = frozenset.intersection(*self.lacking) or frozenset.union(*self.lacking)
-        return f"the implementation's {self.row.check.operation} takes no {', '.join(sorted(names))}"
+        """What every example lacked, or if there is no such thing any of them, with the reasons that are claimed."""
+        operation, reasons = self.row.check.operation, self.target.claims.not_provided
+        names = sorted(frozenset.intersection(*self.lacking) or frozenset.union(*self.lacking))
+        claimed = [
+            f"{operation}.{name}: {reasons[f'{operation}.{name}']}"
+            for name in names
+            if f"{operation}.{name}" in reasons
+        ]
+        silent = ", ".join(name for name in names if f"{operation}.{name}" not in reasons)
+        return "; ".join([*claimed, *([f"the implementation's {operation} takes no {silent}"] if silent else [])])
 
     def _held(self) -> Result:
         convention = self.row.check.convention

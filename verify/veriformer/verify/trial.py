@@ -33,6 +33,10 @@ T = TypeVar("T")
 Arguments = Mapping[str, Any]
 
 
+class NoGradient(Exception):
+    """The target claims to have no gradients: the example ends here, and what was judged before stands."""
+
+
 @dataclass(frozen=True)
 class Observation:
     """A tensor that came from the target, and the Python expression that gives it again in a script."""
@@ -74,7 +78,9 @@ class Outcome:
         return Observation(value, expression)
 
     def gradient(self, argument: str) -> Observation:
-        """The gradient for one argument, as something to judge."""
+        """The gradient for one argument, as something to judge. Raises NoGradient where the target claims none."""
+        if not self.gradients:
+            raise NoGradient
         return Observation(self.gradients[argument], f"{self.name}_grad_{argument}")
 
 
@@ -87,7 +93,7 @@ class Trial:
 
     Attributes: ``dtype`` (PyTorch), ``format`` (the spec's), ``xp`` (the rounded arithmetic of that format),
     ``plain`` (the formula's own arithmetic in that format, for accuracy), ``claims`` and ``device`` of the target under
-    test; ``lacking``, the options that this example would have given, had the target taken them.
+    test; ``lacking``, the options and gradients that this example would have asked for, had the target had them.
     """
 
     def __init__(
@@ -157,7 +163,7 @@ class Trial:
         the target does not take is given up.
         """
         operation = operation or self.operation
-        arguments = self._taken(operation, arguments)
+        arguments, wrt = self._taken(operation, arguments), self._asked(operation, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, operation)
         copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
         value = self._raw(record.operation, copies)
@@ -180,6 +186,7 @@ class Trial:
         ``arguments`` and ``cotangent`` are what the record says of them.
         """
         arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
+        wrt = self._asked(self.operation, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, self.operation)
         value = self._raw(record.operation, copies)
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given) if wrt else {})
@@ -200,6 +207,13 @@ class Trial:
         self.assume(self.takes(arguments, operation))
         lacking = self.target.lacks(operation)
         return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments
+
+    def _asked(self, operation: str, wrt: Sequence[str]) -> Sequence[str]:
+        """The arguments whose gradients can be asked for: none where the target claims to have none."""
+        if not wrt or self.target.differentiates(operation):
+            return wrt
+        self.lacking.add("gradient")
+        return ()
 
     def _record(
         self,

@@ -38,7 +38,7 @@ def _accuracy(operation: Operation, trial: Trial) -> None:
     plain = [formula(trial.plain, lifted)[0].value for formula in operation.formulas]
     backward = [vjp(trial.plain, lifted, g) for vjp in operation.vjps]
     _note(trial, "result", array(outcome.result.value), references[0], plain)
-    for name in names:
+    for name in outcome.gradients:
         found = [gradient[name].value for gradient in backward]
         _note(trial, f"gradient of {name}", array(outcome.gradients[name]), gradients[name], found)
 
