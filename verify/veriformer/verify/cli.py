@@ -134,7 +134,8 @@ def verify(
     TRITON_INTERPRET=1), torch, torch:math, torch:flash, torch:flex, transformers:ARCHITECTURE, mutant:ID, variant:ID,
     sabotage:KIND, generic:EDIT.
 
-    It carries operations under the names of the contract, as many as it likes, and imports nothing of ours.
+    It carries operations under the names of the contract, as many as it likes, and imports nothing of ours. What it
+    lacks is reported as not provided: operations, and optional arguments that a signature leaves out.
 
     \b
     Examples:

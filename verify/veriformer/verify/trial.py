@@ -123,7 +123,7 @@ class Trial:
 
     def draw(self, strategy: st.SearchStrategy[T]) -> T:
         """One value of a Hypothesis strategy."""
-        return self._data.draw(strategy)
+        return self._data.conjecture_data.draw(strategy)
 
     def assume(self, condition: bool) -> None:
         """Give this example up without a verdict unless the condition holds."""
