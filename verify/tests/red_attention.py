@@ -76,6 +76,11 @@ def later_tiles_lost(*, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> dict[str, 
     return {"v": torch.where((n >= 64) & (n < 128), 0.5 * v, v)}
 
 
+def rest_lost(*, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> dict[str, Any]:
+    n = torch.arange(k.shape[2])[:, None]
+    return {"v": torch.where(n >= 256, 0.5 * v, v)} if q.shape[2] > 256 else {}
+
+
 def top_left_attention(*, q: Tensor, k: Tensor, is_causal: bool = False, **o: Any) -> dict[str, Any]:
     if not is_causal or q.shape[2] == k.shape[2]:
         return {}
@@ -168,6 +173,7 @@ SPECIFIC: dict[str, Fault] = {
     "attention.window": attend(lambda window=None, **_: {"window": None if window is None else window + 1}),
     "attention.alignment": attend(top_left_attention),
     "attention.long": attend(later_tiles_lost),
+    "attention.partial_tiles": attend(rest_lost),
     "attention.long_windows": attend(later_tiles_lost),
     "attention.causality": instead(leaks_last),
     "attention.causal_is_mask": instead(leaks_last),

@@ -154,6 +154,12 @@ ATTENTION = (
         "https://github.com/pytorch/pytorch/issues/103462",
     ),
     _option(
+        "partial_tiles",
+        "The formula holds where both lengths are several tiles and a rest, and the rests differ.",
+        "tile edge",
+        "https://github.com/carlushuang/gcnasm/pull/21",
+    ),
+    _option(
         "long_windows",
         "The formula holds where whole tiles of keys are hidden before the first visible one.",
         "hidden tile",

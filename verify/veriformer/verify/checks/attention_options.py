@@ -186,6 +186,13 @@ def _long(trial: Trial) -> None:
     _judge(trial, {**tensors, "q": peaked * tensors["q"], **options})
 
 
+def _partial_tiles(trial: Trial) -> None:
+    """Nothing is hidden: every tile is needed, and the last in a row of tiles is smaller than the first of the next."""
+    n_q, n_k = trial.draw(choice((300, 257), (257, 300), (321, 270)))
+    shape = (1, 2, trial.draw(sizes(1, 2)), n_q, n_k, 3, 2)
+    _judge(trial, draw_tensors(trial, shape, ("gaussian", "peaked", "offset")))
+
+
 def _long_windows(trial: Trial) -> None:
     """Whole tiles of hidden keys before the first visible one: narrow windows and padding on the left."""
     n = trial.draw(choice(130, 200, 257))
@@ -217,5 +224,6 @@ CHECKS = (
     *(check(f"attention.{name}", body) for name, body in _BODIES.items()),
     check("attention.alignment", _alignment, convention="causal.alignment"),
     check("attention.long", _long, effort=0.4, dtypes=("fp64", "fp32")),
+    check("attention.partial_tiles", _partial_tiles, effort=0.1, dtypes=("fp64", "fp32")),
     check("attention.long_windows", _long_windows, effort=0.3, dtypes=("fp64", "fp32", "fp16")),
 )
