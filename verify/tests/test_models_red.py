@@ -315,7 +315,7 @@ KILLERS = {
     "MASK-13": "packing",
     "MASK-14": "packing",
     "ROPE-05": "cache_split",
-    "T5-01": "source_padding",
+    "T5-01": "left_padding",
     "T5-02": "cache_steps",
     "ALIBI-03": "cache_steps",
     "KV-01": "cache_steps",

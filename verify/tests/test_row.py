@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from veriformer.verify.loading import load
 from veriformer.verify.profiles import PROFILES
 from veriformer.verify.results import Status
 from veriformer.verify.row import PATIENCE, Row, run_row
-from veriformer.verify.strategies import seeds
+from veriformer.verify.strategies import seeds, sizes
 from veriformer.verify.trial import Trial
 
 PLANNED = PROFILES["quick"].examples
@@ -49,3 +51,35 @@ def test_unlucky_examples_are_made_up_for(blunt: int) -> None:
     status, examples, share = ran(blunt)
     assert (status, share) == (Status.PASS, blunt / examples)
     assert examples == PLANNED * -(-(blunt + PLANNED // 2) // PLANNED)
+
+
+def drawn(seed: str) -> list[int]:
+    """What a row of this seed draws."""
+    found: list[int] = []
+
+    def body(trial: Trial) -> None:
+        found.extend(trial.draw(strategy) for strategy in (sizes(0, 9999), seeds()))
+        trial.effective.append(True)
+
+    requirement = Requirement(
+        slug="softmax.test", operation="softmax", statement="a law", float_form="the same", kind=Kind.LAW
+    )
+    row = Row(Check(requirement=requirement, body=body, effort=20), "fp64")
+    run_row(row, load("torch"), PROFILES["quick"], seed, {})
+    return found
+
+
+def test_a_seed_settles_what_is_drawn_whatever_code_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = drawn("7")
+    place = tmp_path / "full_of_constants.py"
+    place.write_text(f"CONSTANTS = {list(range(1000, 9000, 11))}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("full_of_constants")
+    assert drawn("7") == before
+    assert drawn("8") != before
+
+
+def test_seeds_are_drawn_from_all_there_are() -> None:
+    found = [x for i in range(4) for x in drawn(str(i))[1::2]]
+    assert len(set(found)) > 0.75 * len(found)  # the simplest is 0, and begins every burst
+    assert 0.4 < sum(x < 2**31 for x in found if x) / sum(x > 0 for x in found) < 0.6

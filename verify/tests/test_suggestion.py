@@ -22,9 +22,9 @@ def top_left(n_q: int, n_k: int, *, window: int | None = None) -> torch.Tensor:
     return seen if window is None else seen.triu(1 - window)
 
 
-def judged(implementation: object, slug: str, *dtypes: str) -> Result:
+def judged(implementation: object, slug: str) -> Result:
     (check_,) = (c for c in select([slug]) if c.requirement.slug == slug)
-    (row, *_) = plan([check_], dtypes or check_.dtypes[:1])
+    (row, *_) = plan([check_], [check_.dtypes[0]])
     target = wrap(implementation)
     return suggested(row, target, run_row(row, target, PROFILES["quick"], "slug", {}), "slug")
 
@@ -46,13 +46,15 @@ def test_a_bug_is_no_convention() -> None:
     assert found.suggestion is None
 
 
-def test_a_row_that_happens_to_hold_suggests_nothing() -> None:
-    """Attention that ignores windows, biases and caps, but is aligned as the contract says."""
+def test_a_convention_that_only_some_rows_follow_is_not_suggested() -> None:
+    """Attention whose windows are aligned to the top left, and whose causality is not."""
 
-    def attention(q: Any, k: Any, v: Any, *, mask: Any = None, is_causal: bool = False, **ignored: Any) -> Any:
-        return impl.attention(q, k, v, mask=mask, is_causal=is_causal, scale=ignored.get("scale"))
+    def attention(q: Any, k: Any, v: Any, *, window: Any = None, is_causal: bool = False, **o: Any) -> Any:
+        if window is None:
+            return impl.attention(q, k, v, is_causal=is_causal, **o)
+        return impl.attention(q, k, v, mask=top_left(q.shape[2], k.shape[2], window=window), scale=o.get("scale"))
 
-    found = judged(SimpleNamespace(attention=attention), "attention.hidden_scores", "fp16")
+    found = judged(SimpleNamespace(attention=attention), "attention.window")
     assert found.status == "fail"
     assert found.suggestion is None
 
