@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from veriformer.spec.requirement import Kind, Requirement
+from veriformer.verify import row as row_module
 from veriformer.verify.catalogue import Check
 from veriformer.verify.judge import Reference
 from veriformer.verify.loading import load
@@ -77,6 +78,12 @@ def test_a_seed_settles_what_is_drawn_whatever_code_is_loaded(tmp_path: Path, mo
     importlib.import_module("full_of_constants")
     assert drawn("7") == before
     assert drawn("8") != before
+
+
+def test_a_version_of_hypothesis_without_constants_needs_no_care(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = drawn("7")
+    monkeypatch.setattr(row_module, "HypothesisProvider", object)
+    assert len(drawn("7")) == len(before)
 
 
 def test_seeds_are_drawn_from_all_there_are() -> None:

@@ -35,7 +35,6 @@ VACUOUS_SHARE = 0.5
 PATIENCE = 3
 """A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
 
-
 GIVEN_UP = 2 * BURST
 """A row whose first examples, so many, all need what the target does not take has nothing to ask of it."""
 
@@ -300,8 +299,11 @@ def _without_constants() -> Iterator[None]:
     """Let Hypothesis draw from its distributions alone.
 
     Of itself it takes one draw in twenty from the constants of whatever code is loaded, so that no seed could repeat a
-    run elsewhere, and has no setting for that.
+    run elsewhere, and has no setting for that; versions that do not have the method have not the habit either.
     """
+    if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
+        yield
+        return
     with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", return_value=None):
         yield
 

@@ -197,7 +197,7 @@ class Trial:
         given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
         silent = {name: [OPTIONAL[operation][name]] for name in given}
         if "num_kv_heads" in silent:
-            silent["num_kv_heads"].append(arguments["num_heads"])
+            silent["num_kv_heads"].append(arguments.get("num_heads"))
         needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
         self.lacking |= needed
         return not needed
