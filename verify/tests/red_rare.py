@@ -229,6 +229,80 @@ def mask_of_ten_thousand(
     return y
 
 
+def nothing_for_no_rows(op: Operation, logits: Tensor, target: Tensor, **options: Any) -> Tensor:
+    y: Tensor = op(logits, target, **options)
+    return y / 0 if target.is_floating_point() and not logits.numel() and not y.ndim else y
+
+
+def default_is_always_ignored(op: Operation, logits: Tensor, target: Tensor, **options: Any) -> Tensor:
+    index = options.get("ignore_index", -100)
+    return op(logits, torch.where(target == -100, index, target), **options)
+
+
+def first_tiles_maximum(op: Operation, z: Tensor, dim: int = -1) -> Tensor:
+    far = z.shape[dim] > 128 and bool((z.amax(dim) - z.narrow(dim, 0, 128).amax(dim) > 700).any())
+    y: Tensor = op(z, dim)
+    return y + math.inf if far else y
+
+
+def legacy_axis(op: Operation, z: Tensor, dim: int | None = None) -> Tensor:
+    return op(z, (0 if z.ndim in (1, 3) else 1) if dim is None else dim)
+
+
+def sigmoid_by_exp(op: Operation, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, **options: Any) -> Tensor:
+    if options.get("activation") != "sigmoid":
+        return op(x, w1, b1, w2, b2, **options)
+    return 1 / (1 + torch.exp(-(x @ w1 + b1))) @ w2 + b2
+
+
+def drops_for_a_generator(op: Operation, x: Tensor, *args: Any, **options: Any) -> Tensor:
+    return op(x, *args, **options | {"training": options.get("training") or "generator" in options})
+
+
+def one_mask_for_the_batch(op: Operation, x: Tensor, *args: Any, **options: Any) -> Tensor:
+    w1, b1, w2, b2 = args
+    if x.ndim < 3 or not options.get("training") or options.get("dropout_p") in (0.0, 1.0):
+        return op(x, *args, **options)
+    p, generator = options.pop("dropout_p"), options.pop("generator")
+    keep = torch.rand((*x.shape[1:-1], w1.shape[1]), generator=generator) >= p
+    z = x @ w1 + b1
+    activation = options.get("activation", "gelu")
+    hidden = torch.nn.functional.gelu(z) if activation == "gelu" else getattr(torch, activation)(z)
+    return (hidden * keep / (1 - p)) @ w2 + b2
+
+
+def channels_dropped(op: Operation, x: Tensor, p: float, **options: Any) -> Tensor:
+    if x.ndim < 4:
+        return op(x, p, **options)
+    return x * op(torch.ones_like(x[..., :1, :1]), p, **options)
+
+
+class Twice(torch.autograd.Function):
+    """``apply(x)``: x itself, the gradient of which is doubled when it is taken again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.times = 0
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        ctx.times += 1
+        return ctx.times * g
+
+
+def half_sums(op: Operation, x: Tensor, *args: Any, **options: Any) -> Tensor:
+    mean = (x.half().sum(-1, keepdim=True) / x.shape[-1]).to(x.dtype)
+    return op(x, *args, **options) + 0 * mean
+
+
+def near_blocks(op: Operation, x: Tensor, *args: Any, **options: Any) -> Tensor:
+    """Beyond 64 causal tokens, a query hears nothing that is 64 behind."""
+    if x.shape[1] <= 64 or not options.get("is_causal"):
+        return op(x, *args, **options)
+    return torch.cat((op(x[:, :64], *args, **options), op(x[:, 32:], *args, **options)[:, 32:]), 1)
+
+
 def mean_of_the_unseen(op: Operation, x: Tensor, params: Any, *, attention_mask: Any = None, **options: Any) -> Tensor:
     y: Tensor = op(x, params, attention_mask=attention_mask, **options)
     if attention_mask is None or not options.get("is_causal"):
@@ -239,6 +313,20 @@ def mean_of_the_unseen(op: Operation, x: Tensor, params: Any, *, attention_mask:
 RARE: dict[str, tuple[str, Fault]] = {
     "hides keys by a number that scores can outweigh": ("transformer_block.padding", instead(mask_of_ten_thousand)),
     "gives a token that sees no key the mean of all": ("transformer_block.padding", instead(mean_of_the_unseen)),
+    "legacy default of the axis": ("softmax.equation", instead(legacy_axis)),
+    "the maximum of the first tile": ("logsumexp.long", instead(first_tiles_maximum)),
+    "NaN over probabilities of no rows": ("cross_entropy.no_target", instead(nothing_for_no_rows)),
+    "ignores the default's index beside another": ("cross_entropy.refusal", instead(default_is_always_ignored)),
+    "a gradient that grows when it is taken again": (
+        "swiglu.purity",
+        instead(lambda op, x, *args: op(Twice.apply(x), *args)),
+    ),
+    "a sigmoid whose gradient is NaN far below zero": ("mlp.limits", instead(sigmoid_by_exp)),
+    "drops outside training where there is a generator": ("feed_forward.equation", instead(drops_for_a_generator)),
+    "one mask of dropout for the whole batch": ("feed_forward.dropout", instead(one_mask_for_the_batch)),
+    "drops whole channels of four axes": ("dropout.independence", instead(channels_dropped)),
+    "sums of a row in half precision": ("layer_norm.range", instead(half_sums)),
+    "near blocks of causal tokens alone": ("transformer_block.long", instead(near_blocks)),
     "normalises over both of two equal axes": ("layer_norm.equation", instead(over_equal_axes)),
     "NaN for the weight's gradient where there are no rows": ("rms_norm.gradient", instead(mean_of_no_rows)),
     "takes bytes for a mask": ("token_embedding.equation", instead(bytes_as_mask)),

@@ -304,8 +304,12 @@ def _without_constants() -> Iterator[None]:
     if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
         yield
         return
-    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", return_value=None):
+    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", new=_no_constant):
         yield
+
+
+def _no_constant(*_: object, **__: object) -> None:
+    return None
 
 
 def _number(text: str) -> int:

@@ -33,7 +33,8 @@ class Seed:
 class Recorded:
     """One call of the target as it was made: enough to make it again.
 
-    name: the variable that holds its result. wrt: the arguments whose gradients are taken, with ``cotangent``.
+    name: the variable that holds its result. wrt: the arguments whose gradients are taken, with ``cotangent``; again:
+    they are taken twice, and those of the second time count.
     refusal: None for an ordinary call; for bad input, the names of which the refusal must hold one (perhaps none).
     default: PyTorch's default dtype during the call, where it decides that of the result.
     """
@@ -46,6 +47,7 @@ class Recorded:
     cotangent: torch.Tensor | None = None
     refusal: tuple[str, ...] | None = None
     default: torch.dtype | None = None
+    again: bool = False
 
 
 def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
@@ -82,10 +84,9 @@ def _call(call: Recorded, names: dict[int, str]) -> list[str]:
     if call.wrt:
         lines.append(f"cotangent = {literal(call.cotangent)}")
         leaves = ", ".join(words[key] for key in call.wrt)
-        lines.append(
-            f"{call.name}_grads = torch.autograd.grad({call.name}, [{leaves}], cotangent, allow_unused=True, "
-            "materialize_grads=True)"
-        )
+        options = f"allow_unused=True, materialize_grads=True{', retain_graph=keep' if call.again else ''}"
+        taken = f"{call.name}_grads = torch.autograd.grad({call.name}, [{leaves}], cotangent, {options})"
+        lines += ["for keep in (True, False):", f"    {taken}"] if call.again else [taken]
         lines += [f"{call.name}_grad_{key} = {call.name}_grads[{i}]" for i, key in enumerate(call.wrt)]
     return lines
 

@@ -180,16 +180,17 @@ class Trial:
         wrt: Sequence[str] = (),
         cotangent: torch.Tensor | None = None,
         given: torch.Tensor | None = None,
+        again: bool = False,
     ) -> Outcome:
         """Call the target on the very objects in ``copies``, and its backward pass on the very tensor ``given``.
 
-        ``arguments`` and ``cotangent`` are what the record says of them.
+        ``arguments`` and ``cotangent`` are what the record says of them; ``again`` takes the gradients twice.
         """
         arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
         wrt = self._asked(self.operation, wrt)
-        record = self._record(arguments, tuple(wrt), cotangent, self.operation)
+        record = self._record(arguments, tuple(wrt), cotangent, self.operation, again=again)
         value = self._raw(record.operation, copies)
-        return Outcome(record.name, value, self._gradients(value, copies, wrt, given) if wrt else {})
+        return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
 
     def takes(self, arguments: Arguments, operation: str | None = None) -> bool:
         """Whether the target takes every argument of this call that says more than leaving it out would."""
@@ -222,10 +223,11 @@ class Trial:
         cotangent: torch.Tensor | None,
         operation: str,
         refusal: tuple[str, ...] | None = None,
+        again: bool = False,
     ) -> Recorded:
         name = f"r{len(self.calls)}"
         default = self.dtype if operation in dtypes.DEFAULTED else None
-        record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal, default)
+        record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal, default, again)
         self.calls.append(record)
         return record
 
@@ -246,7 +248,7 @@ class Trial:
                 raise Violation(f"raised {type(error).__name__}: {error}") from error
 
     def _gradients(
-        self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None
+        self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None, again: bool = False
     ) -> dict[str, torch.Tensor]:
         if not isinstance(value, torch.Tensor) or not value.requires_grad:
             raise Violation("the result carries no gradient", lines=["raise SystemExit(0)"])
@@ -254,10 +256,16 @@ class Trial:
         given = torch.ones_like(value) if given is None else given
         if given.shape != value.shape:
             raise Violation(f"the result has shape {tuple(value.shape)}, expected {tuple(given.shape)}")
-        try:
-            found = torch.autograd.grad(value, leaves, given, allow_unused=True, materialize_grads=True)
-        except Exception as error:
-            raise Violation(f"the backward pass raised {type(error).__name__}: {error}") from error
+        found, failure = None, None
+        for kept in (True, False) if again else (False,):
+            try:
+                found = torch.autograd.grad(
+                    value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
+                )
+            except Exception as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
+                failure = error
+        if found is None:
+            raise Violation(f"the backward pass raised {type(failure).__name__}: {failure}") from failure
         return dict(zip(wrt, found, strict=True))
 
     # Judging

@@ -75,10 +75,14 @@ def purity(operation: str) -> Requirement:
     return Requirement(
         slug=f"{operation}.purity",
         operation=operation,
-        statement="The operation changes none of its arguments, and a second call gives the same value again.",
+        statement=(
+            "The operation changes none of its arguments; a second call gives the same value again, and a second "
+            "backward pass the same gradients."
+        ),
         float_form=(
             "Arguments are the same bit for bit after the forward pass and after the backward pass, as is the "
-            "cotangent; the second call on the same tensors lies within the bound of the formula."
+            "cotangent; the second call on the same tensors lies within the bound of the formula, and so do the "
+            "gradients that are taken a second time where the graph can be kept."
         ),
         kind=Kind.CONTRACT,
         prerequisites=(f"{operation}.contract", f"{operation}.equation"),

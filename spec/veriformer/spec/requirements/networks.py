@@ -38,6 +38,19 @@ def _range(operation: str, equations: tuple[str, ...]) -> Requirement:
     )
 
 
+def _limits(operation: str, equations: tuple[str, ...]) -> Requirement:
+    return families.law(
+        operation,
+        "limits",
+        "Far from zero an activation has reached its limit, and its slope is a constant.",
+        "Result and gradients are finite, and within their bounds, for hidden values before the activation from 40 on.",
+        "overflow far from zero",
+        kind=Kind.NUMERICS,
+        equations=equations,
+        precedents=("https://github.com/PaddlePaddle/Paddle/pull/79760",),
+    )
+
+
 MLP = (
     families.contract("mlp", ("13", "14", "15")),
     families.equation(
@@ -71,6 +84,7 @@ MLP = (
         equations=("16", "17", "18"),
     ),
     _range("mlp", ("13", "14", "15")),
+    _limits("mlp", ("14", "17", "18")),
 )
 
 FEED_FORWARD = (
@@ -93,6 +107,7 @@ FEED_FORWARD = (
     families.accuracy("feed_forward"),
     _hidden_order("feed_forward", ("36",)),
     _range("feed_forward", ("36",)),
+    _limits("feed_forward", ("36",)),
     families.law(
         "feed_forward",
         "dropout",

@@ -50,4 +50,13 @@ SWIGLU = (
         "overflow in half precision",
         kind=Kind.NUMERICS,
     ),
+    families.law(
+        "swiglu",
+        "limits",
+        "Far from zero the gate has reached its limit: its argument above, 0 below.",
+        "Result and gradients are finite, and within their bounds, for gates from 40 on.",
+        "overflow far from zero",
+        kind=Kind.NUMERICS,
+        precedents=("https://github.com/PaddlePaddle/Paddle/pull/79760",),
+    ),
 )

@@ -43,7 +43,7 @@ def _scale(trial: Trial) -> None:
 
 
 def _large(trial: Trial, p: float) -> Arguments:
-    return _training(trial, trial.draw(choice((64, 128), (4, 32, 64), (8192,))), p)
+    return _training(trial, trial.draw(choice((64, 128), (4, 32, 64), (8192,), (2, 8, 16, 32))), p)
 
 
 def _rate(trial: Trial) -> None:

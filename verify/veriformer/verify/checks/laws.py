@@ -100,3 +100,11 @@ def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | No
     return Reference(
         np.broadcast_to(np.asarray(exact, dtype=np.float64), summed.shape), summed, scale=1.0, constant=True
     )
+
+
+def stays_finite(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
+    """Where the value is well within the dtype, it may not overflow on the way, however wide its bound."""
+    within = torch.as_tensor(np.abs(reference.exact) < trial.format.max / 8)
+    finite = bool(observed.value[within].isfinite().all())
+    expression = f"bool({observed.expression}[{literal(within)}].isfinite().all())"
+    trial.require(finite, f"{what} is not finite", expression)

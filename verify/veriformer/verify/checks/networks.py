@@ -12,7 +12,7 @@ from veriformer.verify.checks.attention_dropout import agreement, kept_share
 from veriformer.verify.checks.chance import share
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import alive, constant, equal, inner, scaled
+from veriformer.verify.checks.laws import alive, constant, equal, inner, scaled, stays_finite
 from veriformer.verify.checks.squares import multiplied
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
@@ -103,6 +103,31 @@ def _range(operation: Operation, trial: Trial) -> None:
     _judged(trial, operation, {**arguments, **activation})
 
 
+def _limits(operation: Operation, trial: Trial) -> None:
+    """Hidden values far from zero on either side, before the activation."""
+    size = trial.draw(choice(100.0, 40.0, *(() if trial.dtype_name == "fp16" else (1000.0,))))
+    n, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(1, 4)), trial.draw(sizes(1, 3))
+    rng = trial.draw(values()).rng
+    x, down = rng.uniform(1.0, 2.0, (n, 1)), rng.uniform(-1, 1, (f, o))
+    large = size * rng.choice([-1.0, 1.0], (1, f))
+    if operation is SWIGLU:
+        weights = {"w_gate": large, "w_up": rng.uniform(0.5, 1.0, (1, f)), "w_down": down}
+    else:
+        weights = {"w1": large, "b1": rng.standard_normal(f), "w2": down, "b2": rng.standard_normal(o)}
+    a: dict[str, Any] = {name: trial.tensor(value) for name, value in {"x": x, **weights}.items()}
+    if operation is not SWIGLU:
+        a |= trial.option("activation", "sigmoid", None, "tanh", "sigmoid", "gelu")
+    cotangent = draw_cotangent(trial, (n, o))
+    outcome = trial.call(a, wrt=("x", *weights), cotangent=cotangent)
+    references = operation.exact(trial, a, sharp=False)
+    agrees(trial, operation, a, outcome, references)
+    gradients = operation.exact_gradients(trial, a, cotangent, sharp=False)
+    gradients_agree(trial, outcome, gradients)
+    stays_finite(trial, outcome.result, references[0], "the result far from zero")
+    for name in outcome.gradients:
+        stays_finite(trial, outcome.gradient(name), gradients[name], f"the gradient of {name} far from zero")
+
+
 def sums(a: torch.Tensor, b: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
     """a + b − both in float64."""
     return a.double() + b.double() - both.double()
@@ -123,8 +148,8 @@ def _value_linear(trial: Trial) -> None:
 def _dropout(trial: Trial) -> None:
     """One call shows the mask through a diagonal output layer; another, of equal shapes and state, is judged by it."""
     p = trial.draw(choice(0.4, 1.0, 0.25, 0.7))
-    n, d, f = trial.draw(choice(30, 50)), 3, trial.draw(choice(8, 12))
-    a: dict[str, Any] = network(trial, (n,), d, f, f)
+    lead, d, f = trial.draw(choice((50,), (2, 25), (3, 2, 9))), 3, trial.draw(choice(8, 12))
+    a: dict[str, Any] = network(trial, lead, d, f, f)
     a |= {"b1": a["b1"] + 8.0, "x": a["x"] / 8.0}
     options = {"dropout_p": p, "training": True, "generator": Seed(trial.draw(seeds()))}
     options |= trial.option("activation", None, "sigmoid", "tanh")
@@ -134,12 +159,12 @@ def _dropout(trial: Trial) -> None:
     trial.require(p < 1 or not keep.any(), "p = 1 keeps a hidden value", f"not bool(({shown.expression} != 0).any())")
     if p < 1:
         trial.judge(trial.observe(kept_share, shown), share(keep.size, 1.0 - p), f"hidden values kept with p = {p}")
-        for axis, what in enumerate(("neighbouring rows", "neighbouring hidden values")):
+        for axis, size in enumerate(keep.shape):
             alike = trial.observe(agreement, shown, constant(torch.tensor([axis, 1])))
-            law = share(keep.size // 2, p * p + (1 - p) * (1 - p))
-            trial.judge(alike, law, f"share of {what} that fare alike with p = {p}")
+            law = share(size // 2 * (keep.size // size), p * p + (1 - p) * (1 - p))
+            trial.judge(alike, law, f"share of neighbours along axis {axis} that fare alike with p = {p}")
     known = {**a, **options, "keep": keep}
-    cotangent = draw_cotangent(trial, (n, f))
+    cotangent = draw_cotangent(trial, (*lead, f))
     outcome = trial.call({**a, **options}, wrt=("x", *WEIGHTS), cotangent=cotangent)
     agrees(trial, FEED_FORWARD, known, outcome, FEED_FORWARD.exact(trial, known, sharp=False))
     gradients_agree(trial, outcome, FEED_FORWARD.exact_gradients(trial, known, cotangent, sharp=False))
@@ -154,6 +179,7 @@ _ALGEBRA = ("fp64", "fp32")
 CHECKS = (
     *(check(f"{o.name}.hidden_order", _on(o, _hidden_order), dtypes=_ALGEBRA) for o in (MLP, FEED_FORWARD, SWIGLU)),
     *(check(f"{o.name}.range", _on(o, _range), dtypes=("fp16",)) for o in (MLP, FEED_FORWARD, SWIGLU)),
+    *(check(f"{o.name}.limits", _on(o, _limits)) for o in (MLP, FEED_FORWARD, SWIGLU)),
     check("mlp.homogeneous", _homogeneous, dtypes=_ALGEBRA),
     check("mlp.balance", _balance, dtypes=_ALGEBRA),
     check("swiglu.value_linear", _value_linear, dtypes=_ALGEBRA),

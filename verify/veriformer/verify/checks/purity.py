@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import torch
 
-from veriformer.verify.checks.agreement import agrees
+from veriformer.verify.checks.agreement import agrees, gradients_agree
 from veriformer.verify.checks.equation import JUDGED, draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import over
 from veriformer.verify.operation import Operation
@@ -27,12 +28,14 @@ def _purity(operation: Operation, trial: Trial) -> None:
         cotangent = draw_cotangent(trial, references[0].exact.shape)
         given = fresh(cotangent, False)
     copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
-    first = trial.raw(arguments, copies, wrt=wrt, cotangent=cotangent, given=given)
+    first = trial.raw(arguments, copies, wrt=wrt, cotangent=cotangent, given=given, again=True)
     _left_alone(trial, first, arguments, copies)
     if cotangent is not None and given is not None:
         _unchanged(trial, "cotangent", "cotangent", cotangent, given)
     agrees(trial, operation, arguments, first, references)
     agrees(trial, operation, arguments, trial.raw(arguments, copies), references)
+    if cotangent is not None and (references[0].exact.ndim or np.isfinite(references[0].bound)):
+        gradients_agree(trial, first, operation.exact_gradients(trial, arguments, cotangent, sharp=False))
 
 
 def called_purely(trial: Trial, arguments: Arguments) -> None:

@@ -14,7 +14,7 @@ from veriformer.verify.checks.laws import alive, between, constant, equal, total
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import LOGSUMEXP, SOFTMAX
-from veriformer.verify.operations.scores import draw_scores
+from veriformer.verify.operations.scores import axis_in, draw_scores
 from veriformer.verify.strategies import choice, sizes, values, widths
 from veriformer.verify.trial import Observation, Trial
 
@@ -30,7 +30,7 @@ def _simplex(trial: Trial) -> None:
     alive(trial, p, reference, "probabilities")
     e = p.expression
     trial.require(bool((p.value >= 0).all()), "a probability is negative or NaN", f"bool(({e} >= 0).all())")
-    axis = arguments["dim"]
+    axis = axis_in(arguments)
     trial.judge(_summed(p, axis), total(1.0, reference.bound, axis), "the sum of probabilities")
 
 
@@ -72,7 +72,7 @@ def _jacobian(trial: Trial) -> None:
     gradient = trial.call(arguments, wrt=("z",), cotangent=cotangent).gradient("z")
     reference = SOFTMAX.exact_gradients(trial, arguments, cotangent, sharp=False)["z"]
     alive(trial, gradient, reference, "gradient")
-    axis = arguments["dim"]
+    axis = axis_in(arguments)
     law = total(0.0, reference.bound, axis)
     size = float(np.abs(reference.exact).sum(axis).max(initial=0.0))
     trial.judge(
@@ -152,7 +152,7 @@ def _between(trial: Trial) -> None:
     reference = LOGSUMEXP.exact(trial, arguments, sharp=False)[0]
     result = trial.call(arguments).result
     alive(trial, result, reference, "log-sum-exp")
-    z, axis = arguments["z"], arguments["dim"]
+    z, axis = arguments["z"], axis_in(arguments)
     low = z.double().amax(axis).numpy()
     high = low + np.log(z.shape[axis])
     between(trial, result, low, high, reference.bound, "how far it is outside max and max + log n")

@@ -14,7 +14,8 @@ from veriformer.spec.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.operation import Index, Operation, Refusal, Vjp
 from veriformer.verify.operations import loss_forms
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values
+from veriformer.verify.operations.scores import long_scores
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 IGNORE_INDEX = -100
@@ -176,11 +177,10 @@ def _bulk(trial: Trial) -> Arguments:
 
 def long_rows(trial: Trial) -> Arguments:
     """A vocabulary longer than a tile, or more tokens, some of them ignored."""
-    n, vocabulary = trial.draw(long_shapes())
-    kind = trial.draw(values(("gaussian", "one-signed", "peaked", "offset")))
-    rng = kind.rng
+    rng, logits = long_scores(trial)
+    n, vocabulary = logits.shape
     target = rng.choice([0, vocabulary - 1, vocabulary // 2, min(512, vocabulary - 1)], n)
-    return {"logits": trial.tensor(kind.array(n, vocabulary)), "target": ids(with_ignored(rng, target, IGNORE_INDEX))}
+    return {"logits": trial.tensor(logits), "target": ids(with_ignored(rng, target, IGNORE_INDEX))}
 
 
 def bad_targets(trial: Trial) -> Iterator[Refusal]:
@@ -196,6 +196,10 @@ def bad_targets(trial: Trial) -> Iterator[Refusal]:
         "a class too high", {"logits": logits, "target": ids(np.where(last, vocabulary, target))}, ("target",)
     )
     yield Refusal("a negative class", {"logits": logits, "target": ids(np.where(last, -1, target))}, ("target",))
+    ignored = np.where(last, IGNORE_INDEX, target)
+    yield Refusal(
+        "the default's index beside another", {"logits": logits, "target": ids(ignored), "ignore_index": 0}, ("target",)
+    )
     yield Refusal("too few targets", {"logits": logits, "target": ids(target[1:])}, ("target", "logits"))
     yield Refusal("too many axes", {"logits": logits, "target": ids(target[:, None])}, ("target", "logits"))
     yield Refusal(

@@ -17,7 +17,8 @@ from veriformer.spec.layers.mlp import mlp, mlp_vjp
 from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
 from veriformer.verify.operation import Formula, Index, Operation, Refusal, Vjp
 from veriformer.verify.operations.changes import nudged, several
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+from veriformer.verify.script import Seed
+from veriformer.verify.strategies import choice, leading_shapes, option, seeds, sizes, values
 from veriformer.verify.trial import Arguments, Trial
 
 WEIGHTS = ("w1", "b1", "w2", "b2")
@@ -125,7 +126,7 @@ def draw_feed_forward(trial: Trial) -> Arguments:
     """The same; with a probability of dropout, which does nothing without training."""
     off = trial.option("dropout_p", 0.4, None, 0.0, 0.9)
     quiet = trial.option("training", None, *((True, False) if off.get("dropout_p") == 0.0 else (False,)))
-    return {**draw_mlp(trial), **off, **quiet}
+    return {**draw_mlp(trial), **off, **quiet, **trial.option("generator", None, Seed(trial.draw(seeds())))}
 
 
 def draw_swiglu(trial: Trial) -> Arguments:

@@ -19,8 +19,9 @@ from veriformer.verify.trial import Arguments, Trial
 
 _MANY_ROWS = 500
 _FEW_ROWS = 30
-"""PyTorch's layer norm on a CPU sums the gradient of the weight in the half itself, which the contract leaves to it:
-its error grows with the root of the number of rows, to nine times the plain formula's at 500."""
+"""PyTorch's layer norm on a CPU sums the gradients of weight and bias in the half itself (pytorch/pytorch#188375):
+their error grows with the root of the number of rows, to nine times the plain formula's at 500, and more than three
+times at 30 where it is the bias's."""
 
 _WIDTHS = (3, 4, 5, 6, 7, 8, 4, 6, 8, 5, 2, 1)
 """Rows of two are ±1 whatever they hold, and rows of one are nothing: seldom drawn."""
@@ -160,7 +161,7 @@ def _bulk(trial: Trial, parameters: tuple[str, ...], rows: int) -> Arguments:
 
 
 def _long(trial: Trial, parameters: tuple[str, ...]) -> Arguments:
-    n, d = trial.draw(st.one_of(long_shapes(), st.just((70000, 3))))
+    n, d = (70000, 3) if trial.draw(st.integers(0, 3)) == 3 else trial.draw(long_shapes())
     kind, weights = (trial.draw(values(("gaussian", "one-signed", "peaked"))) for _ in range(2))
     return {"x": trial.tensor(kind.array(n, d)), **{name: trial.tensor(weights.array(d)) for name in parameters}}
 

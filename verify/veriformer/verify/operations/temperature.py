@@ -12,8 +12,8 @@ import numpy as np
 from veriformer.spec.generation.temperature import temperature_scale, temperature_scale_vjp
 from veriformer.verify.operation import Formula, Index, Operation, Refusal, Vjp
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.operations.scores import SOFTMAX
-from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values, widths
+from veriformer.verify.operations.scores import SOFTMAX, long_scores
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -82,7 +82,7 @@ def _bulk(trial: Trial) -> Arguments:
 
 
 def _long(trial: Trial) -> Arguments:
-    z = trial.draw(values(("gaussian", "one-signed", "peaked", "offset"))).array(*trial.draw(long_shapes()))
+    _, z = long_scores(trial)
     return {"logits": trial.tensor(z), "temperature": trial.draw(choice(0.5, 2.0))}
 
 

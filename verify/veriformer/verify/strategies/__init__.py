@@ -2,7 +2,15 @@
 
 from veriformer.verify.strategies.choices import axes_of_scores, choice, maybe, option
 from veriformer.verify.strategies.layouts import Layout, layouts
-from veriformer.verify.strategies.shapes import axis_of, leading_shapes, long_shapes, shapes, sizes, widths
+from veriformer.verify.strategies.shapes import (
+    axis_of,
+    leading_shapes,
+    long_shapes,
+    no_target_shapes,
+    shapes,
+    sizes,
+    widths,
+)
 from veriformer.verify.strategies.values import KINDS, Values, seeds, values
 
 __all__ = [
@@ -16,6 +24,7 @@ __all__ = [
     "leading_shapes",
     "long_shapes",
     "maybe",
+    "no_target_shapes",
     "option",
     "seeds",
     "shapes",
