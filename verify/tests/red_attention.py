@@ -81,6 +81,21 @@ def rest_lost(*, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> dict[str, Any]:
     return {"v": torch.where(n >= 256, 0.5 * v, v)} if q.shape[2] > 256 else {}
 
 
+def late_bias(*, k: Tensor, bias: Tensor | None = None, **_: Any) -> dict[str, Any]:
+    """The third tile of keys gets the bias of the second."""
+    if bias is None or bias.shape[-1] < 96:
+        return {}
+    return {"bias": torch.cat((bias[..., :64], bias[..., 32:64], bias[..., 96:]), -1)}
+
+
+def rounded_positions(*, q: Tensor, k: Tensor, window: int | None = None, **o: Any) -> dict[str, Any]:
+    n_q, n_k = q.shape[2], k.shape[2]
+    i, j = (torch.arange(n).bfloat16() for n in (n_q, n_k))
+    i = (i + (n_k - n_q))[:, None]
+    seen = (j <= i) & (j > i - (window or n_k + 1))
+    return {"is_causal": False, "window": None, "mask": seen} if o.get("is_causal") else {}
+
+
 def top_left_attention(*, q: Tensor, k: Tensor, is_causal: bool = False, **o: Any) -> dict[str, Any]:
     if not is_causal or q.shape[2] == k.shape[2]:
         return {}
@@ -174,7 +189,9 @@ SPECIFIC: dict[str, Fault] = {
     "attention.alignment": attend(top_left_attention),
     "attention.long": attend(later_tiles_lost),
     "attention.partial_tiles": attend(rest_lost),
+    "attention.key_tiles": attend(late_bias),
     "attention.long_windows": attend(later_tiles_lost),
+    "attention.far_positions": attend(rounded_positions),
     "attention.causality": instead(leaks_last),
     "attention.causal_is_mask": instead(leaks_last),
     "attention.mask_is_bias": without("mask"),

@@ -177,8 +177,10 @@ SPECIFIC: dict[str, Fault] = {
     "kv_cache.overflow": instead(more_room),
     "kv_cache.window": instead(wider_window),
     "kv_cache.reorder": caching(reorder=first_element),
+    "kv_cache.long": showing(lambda x: torch.cat((x[:, :, :64], x[:, :, 64:].flip(2)), 2)),
     "kv_cache.int8": instead(coarse),
     "cached_attention.sensitivity": without("softcap"),
+    "cached_attention.long": showing(lambda x: x[:, :, -64:]),
     "cached_attention.chunks": instead(by_length),
     "cached_attention.reorder": caching(reorder=lambda cache, index: None),
     "cached_attention.forgotten": caching(reset=lambda cache: None),
@@ -196,6 +198,7 @@ SPECIFIC: dict[str, Fault] = {
 }
 
 ON_CACHES = {
+    "cached_attention.long": "kv_cache",
     "cached_attention.reorder": "kv_cache",
     "cached_attention.forgotten": "kv_cache",
     "cached_attention.overflow": "kv_cache",

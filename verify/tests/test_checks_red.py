@@ -10,7 +10,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests import red_attention, red_decisions, red_heads, red_layers, red_rare, red_scores, red_training
+from tests import (
+    red_attention,
+    red_decisions,
+    red_heads,
+    red_layers,
+    red_rare,
+    red_rare_attention,
+    red_rare_training,
+    red_scores,
+    red_training,
+)
 from tests.red import GOOD, Fault, Operation, changed, given, gradient_of, instead, mixed, more, shifted
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.catalogue import Check
@@ -128,16 +138,27 @@ def test_a_fault_is_seen(check: Check) -> None:
     assert result.status is Status.FAIL, f"{result.status}: {result.message}"
 
 
-@pytest.mark.parametrize("name", red_rare.RARE)
+RARE = red_rare.RARE | red_rare_attention.RARE | red_rare_training.RARE
+
+
+@pytest.mark.parametrize("name", RARE)
 def test_a_rare_fault_is_seen(name: str) -> None:
-    slug, fault = red_rare.RARE[name]
+    slug, fault = RARE[name]
     check = next(check for check in ALL if check.requirement.slug == slug)
     # A run of twenty examples overlooks some of these in one case of twelve; three in turn do not.
     runs = (judged(check, fault, check.operation, seed) for seed in ("red", "again", "thrice"))
     assert any(result.status is Status.FAIL for result in runs)
 
 
-def judged(check: Check, fault: Fault, place: str, seed: str) -> Result:
+def test_scores_beyond_half_precision_are_seen_in_half_precision() -> None:
+    """Where no bound follows them, that all is finite still holds."""
+    check = next(check for check in ALL if check.requirement.slug == "attention.range")
+    result = judged(check, red_attention.SPECIFIC["attention.range"], "attention", "red", dtype="fp16")
+    assert result.status is Status.FAIL
+    assert "not finite" in (result.message or "")
+
+
+def judged(check: Check, fault: Fault, place: str, seed: str, *, dtype: str | None = None) -> Result:
     broken = SimpleNamespace(**{**vars(GOOD), place: fault(getattr(GOOD, place))})
-    dtype = "fp32" if "fp32" in check.dtypes else check.dtypes[0]
+    dtype = dtype or ("fp32" if "fp32" in check.dtypes else check.dtypes[0])
     return run_row(Row(check, dtype), wrap(broken), PROFILE, seed, {})

@@ -61,11 +61,13 @@ def used_schedule(target, step, *, schedule, **options):  # type: ignore[no-unty
     return torch.tensor(found, dtype=torch.float64)
 
 
-def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=len, counted="int", lazily=False):  # type: ignore[no-untyped-def]  # fmt: skip
+def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=len, counted="int", masks=None, constant=False, lazily=False):  # type: ignore[no-untyped-def]  # fmt: skip # noqa: E501
     """Take the gradients of Σ (x · w + b − y)² per token, and each ``grad`` afterwards, which was 7 before.
 
-    params: w [d], b, and others that have no part in it. micro_batches: rows [x, y], [tokens, d + 1] each. counted:
-    whether the count comes as an int, or the dtype of its tensor. lazily: micro-batches come from a generator.
+    params: w [d], b, and others that have no part in it. micro_batches: rows [x, y], [tokens, d + 1] each. masks: of
+    each micro-batch which tokens count, [tokens] bool. counted: whether the count comes as an int, or the dtype of its
+    tensor, the same one for the same number. constant: where no token counts the loss is a 0 that rests on nothing.
+    lazily: micro-batches come from a generator.
     """
     if loss_fn is not len or params is None or micro_batches is None:
         leaves = params and [p.detach().requires_grad_() for p in params]
@@ -73,14 +75,22 @@ def used_accumulate_gradients(target, params, micro_batches, *, loss_fn=len, cou
     w, b, *_ = params = [p.detach().requires_grad_() for p in params]
     for p in params:
         p.grad = torch.full_like(p, 7.0)
+    stored = {}  # type: ignore[var-annotated]
 
     def squares(batch):  # type: ignore[no-untyped-def]
-        error = batch[:, :-1] @ w + b - batch[:, -1]
-        count = len(batch)
-        return (error * error).sum(), count if counted == "int" else torch.tensor(count, dtype=getattr(torch, counted))
+        rows, mask = (batch, batch.new_ones(len(batch))) if masks is None else batch
+        error = (rows[:, :-1] @ w + b - rows[:, -1]) * mask
+        n = int(mask.sum())
+        loss = w.new_zeros(()) if constant and n == 0 else (error * error).sum()
+        if counted == "int":
+            return loss, n
+        return loss, stored.setdefault(n, torch.tensor(n, dtype=getattr(torch, counted)))
 
-    batches = (batch for batch in micro_batches) if lazily else micro_batches
-    return list(target.accumulate_gradients(squares, params, batches)), [p.grad for p in params]
+    batches = micro_batches if masks is None else list(zip(micro_batches, masks, strict=True))
+    found = target.accumulate_gradients(squares, params, (batch for batch in batches) if lazily else batches)
+    if any(int(count) != n for n, count in stored.items()):
+        raise AssertionError("a count that loss_fn returned was modified")
+    return list(found), [p.grad for p in params]
 
 
 USES: Mapping[str, Callable[..., Any]] = {

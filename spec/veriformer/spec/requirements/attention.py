@@ -160,10 +160,27 @@ ATTENTION = (
         "https://github.com/carlushuang/gcnasm/pull/21",
     ),
     _option(
+        "key_tiles",
+        "A key keeps its own bias, its own mask and its own weight in whatever tile it lies, also where one key scores "
+        "far above all others.",
+        "tile of another key",
+        "https://github.com/bledden/triton-msl/pull/7",
+    ),
+    _option(
         "long_windows",
         "The formula holds where whole tiles of keys are hidden before the first visible one.",
         "hidden tile",
         "https://github.com/pytorch/pytorch/issues/109517",
+    ),
+    families.law(
+        "attention",
+        "far_positions",
+        "Positions are whole numbers in every dtype: far into a text, too, causality and a window show each query "
+        "exactly its own keys.",
+        "The weight of a hidden key is below $2^{-22}$ and that of a visible one above it, read off the result and off "
+        "the gradient of $V$; no number is judged.",
+        "rounded position",
+        equations=("24a",),
     ),
     _law(
         "causality",
@@ -262,6 +279,7 @@ ATTENTION = (
         "overflow",
         kind=Kind.NUMERICS,
         equations=("21",),
+        precedents=("https://github.com/ultralytics/ultralytics/pull/24990",),
     ),
     families.accuracy("attention", ("https://github.com/NVIDIA/TransformerEngine/issues/3216",)),
     _option(

@@ -62,12 +62,20 @@ KV_CACHE = (
         "from them, also where elements repeat.",
         "stale rows after a reorder",
     ),
+    _of_cache(
+        "long",
+        "What holds for a few rows holds for hundreds: however they fill pages of 16 to 256 rows, at once, in two or "
+        "token by token, all of them are shown.",
+        "page edge",
+    ),
     families.law(
         "kv_cache",
         "int8",
         "With `int8` each entry returned is within half a step, $\\max |x| / 254$ of its row, of what was stored, for "
-        "rows of very different sizes, also after a reset or a refused update; rows of zeros stay zeros.",
-        "$|\\hat x - x| \\le \\max |x| / 254$ plus the rounding of quotient, scale and product.",
+        "rows of very different sizes, also after a reset or a refused update; rows of zeros stay zeros. An update "
+        "returns what is stored: its rows are those that later updates show.",
+        "$|\\hat x - x| \\le \\max |x| / 254$ plus the rounding of quotient, scale and product; shown again, a row is "
+        "the same bit for bit.",
         "wrong scale",
         kind=Kind.NUMERICS,
         equations=_CACHE,
@@ -99,6 +107,7 @@ CACHED_ATTENTION = (
         "cached_attention", "Batch elements and groups of heads are independent: each can be computed alone."
     ),
     families.sensitivity("cached_attention"),
+    families.long("cached_attention"),
     families.numpy_numbers("cached_attention"),
     _of_attention(
         "chunks",

@@ -30,8 +30,8 @@ def _common(
         families.law(
             operation,
             "long_run",
-            "The formula holds over hundreds of steps as it does over one.",
-            _RUN_BOUND,
+            "The formula holds over hundreds of steps as it does over one, and over thousands.",
+            f"{_RUN_BOUND} Thousands of steps of Adam under one gradient end where as many equal steps do.",
             "drift",
             kind=Kind.EQUATION,
             equations=equations,

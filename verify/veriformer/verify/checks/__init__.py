@@ -9,6 +9,7 @@ from veriformer.verify.checks import (
     attention_dropout,
     attention_edges,
     attention_laws,
+    attention_long,
     attention_options,
     batch,
     beams,
@@ -54,7 +55,7 @@ from veriformer.verify.checks import (
 
 _FAMILIES = (equation, purity, refusal, batch, sensitivity, forms_of_call, accuracy)
 _LAWS = (scores, losses, perplexities, norms, clipping, masks)
-_ATTENTION = (attention_options, attention_laws, attention_edges, attention_dropout)
+_ATTENTION = (attention_options, attention_long, attention_laws, attention_edges, attention_dropout)
 _HEADS = (heads, linear, caches, cached, blocks)
 _MODELS = (models, models_causal, models_source, models_training)
 _DECISIONS = (smoothing, temperatures, calibrations, masked_lm)

@@ -13,7 +13,7 @@ from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import equal
 from veriformer.verify.operations.accumulation import ACCUMULATE_GRADIENTS, draw_accumulation, draw_params
 from veriformer.verify.script import literal
-from veriformer.verify.strategies import sizes, values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 
@@ -62,9 +62,9 @@ def _zero(trial: Trial, observed: Observation, what: str) -> None:
 
 def _no_tokens(trial: Trial) -> None:
     drawn = draw_accumulation(trial)
-    n = trial.draw(sizes(0, 2))
-    empty = [trial.tensor(np.zeros((0, drawn["params"][0].shape[0] + 1))) for _ in range(n)]
-    a = {**drawn, "micro_batches": empty}
+    n, tokens = trial.draw(sizes(0, 2)), trial.draw(choice(0, 3))
+    hidden = [trial.tensor(np.ones((tokens, len(drawn["params"][0]) + 1))) for _ in range(n)]
+    a = {**drawn, "micro_batches": hidden, "masks": [torch.zeros(tokens, dtype=torch.bool) for _ in range(n)]}
     for i, observed in enumerate(ACCUMULATE_GRADIENTS.parts(trial.call(a), a)):
         _zero(trial, observed, f"gradient {i} over no token")
 

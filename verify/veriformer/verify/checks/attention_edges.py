@@ -26,7 +26,7 @@ from veriformer.verify.operations.attention_draws import (
 )
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, sizes, values
-from veriformer.verify.trial import Arguments, Trial
+from veriformer.verify.trial import Arguments, Observation, Trial
 
 _KINDS = ("integers", "gaussian", "one-signed", "offset", "duplicates")
 
@@ -187,7 +187,15 @@ def _range(trial: Trial) -> None:
     outcome = trial.call(arguments, wrt=("q", "k", "v"), cotangent=cotangent)
     agrees(trial, ATTENTION, arguments, outcome, references)
     gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False))
-    trial.effective.append(True)
+    # In halves such scores are in doubt by more than any bound can follow; that all is finite holds without one.
+    _finite(trial, outcome.result, "the result")
+    for name in outcome.gradients:
+        _finite(trial, outcome.gradient(name), f"the gradient of {name}")
+
+
+def _finite(trial: Trial, observed: Observation, what: str) -> None:
+    finite = bool(observed.value.isfinite().all())
+    trial.require(finite, f"{what} is not finite", f"bool({observed.expression}.isfinite().all())")
 
 
 CHECKS = (

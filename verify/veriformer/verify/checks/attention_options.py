@@ -82,16 +82,26 @@ def draw_several(trial: Trial) -> Shape:
 def _mask(trial: Trial) -> None:
     shape = draw_several(trial)
     tensors = draw_tensors(trial, shape, _KINDS)
-    causal = {"is_causal": True} if trial.draw(st.booleans()) else {}
-    causal = causal if every_row_sees(trial, shape, causal) else {}
-    _judge(trial, {**tensors, **causal, **draw_mask(trial, shape, causal, trial.draw(axes_of_scores()))})
+    allowed = {"is_causal": True} if every_row_sees(trial, shape, {"is_causal": True}) else {}
+    causal = allowed if trial.draw(st.booleans()) else {}
+    arguments = {**tensors, **causal, **draw_mask(trial, shape, causal, trial.draw(axes_of_scores()))}
+    _judge(trial, arguments)
+    called_purely(trial, {**arguments, **allowed, "mask": _whole(shape, arguments["mask"])})
+
+
+def _whole(shape: Shape, x: torch.Tensor) -> torch.Tensor:
+    """A mask or bias with every axis full: into no other may causality and the like be written as they stand."""
+    b, h, _, n_q, n_k, _, _ = shape
+    return x.expand(b, h, n_q, n_k).contiguous()
 
 
 def _padding(trial: Trial) -> None:
     """A mask [B, 1, 1, n_k] that hides the first or the last keys of each batch element, beside causality or alone."""
     shape = draw_several(trial)
     b, _, _, _, n_k, _, _ = shape
-    lengths = torch.tensor([trial.draw(sizes(1, n_k)) for _ in range(b)])[:, None, None, None]
+    whole = trial.draw(choice(False, False, True))  # the first element, as the longest text of a sorted batch is
+    lengths = torch.tensor([n_k if whole and i == 0 else trial.draw(sizes(1, n_k)) for i in range(b)])
+    lengths = lengths[:, None, None, None]
     j = torch.arange(n_k)
     left = trial.draw(st.booleans())
     mask = j >= n_k - lengths if left else j < lengths
@@ -117,14 +127,14 @@ def _packing(trial: Trial) -> None:
 def _bias(trial: Trial) -> None:
     shape = draw_several(trial)
     tensors = draw_tensors(trial, shape, _KINDS)
-    causal = {"is_causal": True} if trial.draw(st.booleans()) else {}
-    causal = causal if every_row_sees(trial, shape, causal) else {}
+    allowed = {"is_causal": True} if every_row_sees(trial, shape, {"is_causal": True}) else {}
+    causal = allowed if trial.draw(st.booleans()) else {}
     softcap = trial.option("softcap", None, 1.5)
     scale = trial.option("scale", None, 0.25)
     bias = draw_bias(trial, shape, causal, trial.draw(axes_of_scores()), ("gaussian", "offset", "peaked", "one-signed"))
     arguments = {**tensors, **causal, **softcap, **scale, **bias}
     _judge(trial, arguments)
-    called_purely(trial, arguments)
+    called_purely(trial, {**arguments, **allowed, "bias": _whole(shape, bias["bias"])})
 
 
 def _bias_dtype(trial: Trial) -> None:
@@ -167,46 +177,6 @@ def _alignment(trial: Trial) -> None:
     _judge(trial, {**draw_tensors(trial, shape, _KINDS), **options})
 
 
-LENGTHS = (65, 130, 128, 200, 257, 300)
-"""Lengths beyond the tiles of kernels, at their edges and between."""
-
-
-def _long(trial: Trial) -> None:
-    """One thing at a time is large, and half of the calls are plain."""
-    large = trial.draw(choice("lengths", "lengths", "widths", "heads"))
-    n_q, n_k = (trial.draw(choice(*LENGTHS) if large == "lengths" else sizes(2, 7)) for _ in range(2))
-    b, h, groups = trial.draw(choice((1, 2, 1), (2, 1, 1), (1, 2, 2), (1, 1, 1)))
-    b, h, groups = trial.draw(choice((1, 20, 4), (1, 34, 34), (2, 17, 1))) if large == "heads" else (b, h, groups)
-    d_k, d_v = trial.draw(choice((3, 2), (2, 3), (5, 1), (64, 3), (40, 2)))
-    d_k, d_v = trial.draw(choice((80, 72), (130, 3), (256, 2), (3, 130))) if large == "widths" else (d_k, d_v)
-    shape = (b, h, groups, n_q, n_k, d_k, d_v)
-    tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
-    peaked = trial.draw(choice(1.0, 4.0))
-    options = draw_options(trial, shape, ("gaussian", "sparse")) if trial.draw(st.booleans()) else {}
-    _judge(trial, {**tensors, "q": peaked * tensors["q"], **options})
-
-
-def _partial_tiles(trial: Trial) -> None:
-    """Nothing is hidden: every tile is needed, and the last in a row of tiles is smaller than the first of the next."""
-    n_q, n_k = trial.draw(choice((300, 257), (257, 300), (321, 270)))
-    shape = (1, 2, trial.draw(sizes(1, 2)), n_q, n_k, 3, 2)
-    _judge(trial, draw_tensors(trial, shape, ("gaussian", "peaked", "offset")))
-
-
-def _long_windows(trial: Trial) -> None:
-    """Whole tiles of hidden keys before the first visible one: narrow windows and padding on the left."""
-    n = trial.draw(choice(130, 200, 257))
-    shape = (2, 2, trial.draw(sizes(1, 2)), n, n + trial.draw(choice(0, 70)), 3, 2)
-    tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "offset"))
-    if trial.draw(st.booleans()):
-        options: dict[str, Any] = {"is_causal": True, "window": trial.draw(choice(5, 1, 64, 65))}
-    else:
-        hidden = torch.tensor([trial.draw(choice(66, 3, 129)) for _ in range(2)])[:, None, None, None]
-        options = {"mask": torch.arange(shape[4]) >= hidden}
-    trial.assume(every_row_sees(trial, shape, options))
-    _judge(trial, {**tensors, **options})
-
-
 _BODIES: dict[str, Any] = {
     "scale": _scale,
     "softcap": _softcap,
@@ -223,7 +193,4 @@ _BODIES: dict[str, Any] = {
 CHECKS = (
     *(check(f"attention.{name}", body) for name, body in _BODIES.items()),
     check("attention.alignment", _alignment, convention="causal.alignment"),
-    check("attention.long", _long, effort=0.4, dtypes=("fp64", "fp32")),
-    check("attention.partial_tiles", _partial_tiles, effort=0.1, dtypes=("fp64", "fp32")),
-    check("attention.long_windows", _long_windows, effort=0.3, dtypes=("fp64", "fp32", "fp16")),
 )

@@ -16,6 +16,7 @@ from veriformer.verify.operations.texts import (
     draw_encoding,
     draw_long_encoding,
     draw_long_text,
+    draw_many_places,
     draw_texts,
     most_frequent,
     rng_of,
@@ -45,8 +46,15 @@ def _long(trial: Trial) -> Arguments:
     return {"texts": [text] * int(rng.integers(2, 4)), "num_merges": len(text.encode())}
 
 
+def _dense(trial: Trial) -> Arguments:
+    """A text of few letters and merges enough that pieces end and begin like others."""
+    rng = rng_of(trial)
+    text = "".join(rng.choice(list("abcd"), int(rng.integers(60, 201))))
+    return {"texts": [text], "num_merges": int(rng.integers(12, 21))}
+
+
 def _most_frequent(trial: Trial) -> None:
-    a = _long(trial) if trial.draw(choice(False, False, False, True)) else _drawn(trial)
+    a = trial.draw(choice(_drawn, _drawn, _dense, _long))(trial)
     found, e = merges(trial, a)
     words = [_bytes(text) for text in a["texts"]]
     for k, pair in enumerate(found):
@@ -112,7 +120,7 @@ def _encoded(trial: Trial) -> None:
 
 
 def _encoding(trial: Trial) -> None:
-    a = draw_long_encoding(trial) if trial.draw(choice(False, False, False, True)) else draw_encoding(trial)
+    a = trial.draw(choice(draw_encoding, draw_encoding, draw_long_encoding, draw_many_places))(trial)
     same(trial, *pieces(trial, a, bytes), bpe_encode(a["text"], a["merges"]), "the pieces")
 
 

@@ -11,7 +11,7 @@ from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.pairs import differ_only_where, exact, same
 from veriformer.verify.operations import CACHED_ATTENTION as CACHED
-from veriformer.verify.operations.caches import draw_call
+from veriformer.verify.operations.caches import draw_call, draw_order
 from veriformer.verify.strategies import choice, maybe, sizes, values
 from veriformer.verify.trial import Trial, array
 
@@ -40,8 +40,7 @@ def _chunks(trial: Trial) -> None:
 def _reorder(trial: Trial) -> None:
     """Element b over the past of element index[b]."""
     a = draw_call(trial, chunks=(2, 1)[: trial.draw(sizes(1, 2))], kinds=_KINDS) | _options(trial)
-    b = a["q_new"].shape[0]
-    index = torch.as_tensor(trial.draw(values()).rng.integers(0, b, b))
+    index = draw_order(trial, a["q_new"].shape[0])
     own = {**a, "past": [x[index] for x in a["past"]]}
     same(trial, CACHED, own, {**a, "order": index}, "a past of one's own, and one that was reordered", ("q_new",))
 

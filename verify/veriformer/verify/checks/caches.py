@@ -13,11 +13,14 @@ from veriformer.verify.checks.agreement import has_form
 from veriformer.verify.checks.family import check
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import KV_CACHE
-from veriformer.verify.operations.caches import draw_axes, draw_rows, in_doubt, sized
+from veriformer.verify.operations.caches import LENGTHS, draw_axes, draw_order, draw_pages, draw_rows, in_doubt, sized
 from veriformer.verify.strategies import choice, maybe, sizes, values
-from veriformer.verify.trial import Arguments, Outcome, Trial, array
+from veriformer.verify.trial import Arguments, Observation, Outcome, Trial, array
 
 Floats = NDArray[np.float64]
+
+TAKES = {"update": 2, "overflow": 2, "reorder": 1, "reset": 0}
+"""How many tensors each action takes."""
 
 
 class List:
@@ -93,9 +96,8 @@ class Script:
 
     def reorder(self) -> None:
         """An order in which elements may repeat."""
-        index = self.trial.draw(values()).rng.integers(0, self.axes[0], self.axes[0])
         self.actions.append("reorder")
-        self.rows.append(torch.as_tensor(index))
+        self.rows.append(draw_order(self.trial, self.axes[0]))
 
     def reset(self) -> None:
         """Back to the start."""
@@ -149,9 +151,9 @@ def _window(trial: Trial) -> None:
 
 
 def _reorder(trial: Trial) -> None:
-    """Orders between updates, in batches of two or three, also before the first."""
+    """Orders between updates, in batches of two to four, also before the first."""
     story = Script(trial, 12, trial.draw(choice(None, None, 3)))
-    story.axes = (trial.draw(sizes(2, 3)), *story.axes[1:])
+    story.axes = (trial.draw(choice(3, 2, 4)), *story.axes[1:])
     if trial.draw(choice(False, True)):
         story.reorder()
     for _ in range(trial.draw(sizes(1, 3))):
@@ -162,11 +164,12 @@ def _reorder(trial: Trial) -> None:
 
 
 def _rows_of_many_sizes(trial: Trial, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Rows over six decades (as far as the dtype goes), one in eight of them zeros."""
+    """Rows from 1e-8 (fp16: 1e-4, below which its steps are no finer than the rows) to 1e2, one in eight of zeros."""
+    least = -4.0 if trial.dtype is torch.float16 else -8.0
     rng = trial.draw(values()).rng
     resized = []
     for x in rows:
-        decades = rng.uniform(-3.0, 2.0, (*x.shape[:3], 1)) * (rng.random((*x.shape[:3], 1)) < 0.8)
+        decades = rng.uniform(least, 2.0, (*x.shape[:3], 1)) * (rng.random((*x.shape[:3], 1)) < 0.8)
         size = np.where(rng.random((*x.shape[:3], 1)) < 0.125, 0.0, 10.0**decades)
         resized.append(trial.tensor(array(x) * size))
     return resized
@@ -183,7 +186,44 @@ def _int8(trial: Trial) -> None:
     if trial.draw(choice(False, True)):
         story.reorder()
         story.append(1)
-    acts_like_a_list(trial, story.arguments(quantization="int8"))
+    arguments = story.arguments(quantization="int8")
+    _shows_what_it_stored(trial, arguments, acts_like_a_list(trial, arguments))
+
+
+def _shows_what_it_stored(trial: Trial, a: Arguments, outcome: Outcome) -> None:
+    """What one update has shown, the next one shows again, bit for bit, unless a reorder or reset came between.
+
+    What is shown is what is stored: a row must not be closer to what was given while it is new.
+    """
+    supply, update, kept = iter(a["rows"]), -1, False
+    for action in a["actions"]:
+        given = [next(supply) for _ in range(TAKES[action])]
+        if action == "update":
+            update += 1
+            for i in (2 * update, 2 * update + 1) if kept else ():
+                _shown_again(trial, outcome.item(0, i - 2), outcome.item(0, i), given[0].shape[2])
+        kept = action == "update" or (kept and action == "overflow")
+
+
+def _shown_again(trial: Trial, before: Observation, now: Observation, new: int) -> None:
+    """Raise Violation unless all but the new rows of one update are the last ones of the update before."""
+    old = now.value.shape[2] - new
+    first = before.value.shape[2] - old
+    same = torch.equal(before.value[:, :, first:], now.value[:, :, :old])
+    said = f"torch.equal({before.expression}[:, :, {first}:], {now.expression}[:, :, :{old}])"
+    trial.require(same, "rows that an update has shown are others in the next", said)
+
+
+def _long(trial: Trial) -> None:
+    """Pages filled to the edge and beyond it, at once or in two, and then token by token, between orders."""
+    length = trial.draw(choice(*LENGTHS))
+    story = Script(trial, length + trial.draw(choice(5, 300)), trial.draw(choice(None, None, 65, 16)))
+    for n in draw_pages(trial, length):
+        story.append(n)
+        if trial.draw(choice(False, False, True)):
+            story.reorder()
+    story.append(trial.draw(sizes(1, 3)))
+    acts_like_a_list(trial, story.arguments())
 
 
 CHECKS = (
@@ -191,5 +231,6 @@ CHECKS = (
     check(f"{KV_CACHE.name}.overflow", _overflow, dtypes=("fp32", "fp16")),
     check(f"{KV_CACHE.name}.window", _window, dtypes=("fp32", "bf16")),
     check(f"{KV_CACHE.name}.reorder", _reorder, dtypes=("fp32", "fp16")),
+    check(f"{KV_CACHE.name}.long", _long, effort=0.4, dtypes=("fp32", "bf16")),
     check(f"{KV_CACHE.name}.int8", _int8, effort=1.5, dtypes=("fp32", "bf16", "fp16", "fp64")),
 )

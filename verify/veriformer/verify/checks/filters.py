@@ -110,8 +110,15 @@ def _lifted(trial: Trial, z: torch.Tensor) -> Any:
     return over_float64(trial.dtype_name).asarray(z.double().numpy())
 
 
+def _many_ties(trial: Trial) -> torch.Tensor:
+    """A row of one score, and one of two: more of each than a half can count."""
+    m = trial.draw(choice(1000, 2500))
+    return trial.tensor(_rng(trial).integers(0, [[1], [2]], (2, m)))
+
+
 def _count(trial: Trial) -> None:
-    z = _tied(trial)
+    many = trial.draw(choice(False, True)) and not trial.claims.deviates("choice.ties")
+    z = _many_ties(trial) if many else _tied(trial)
     k = _k(trial, z)["k"]
     y = _filtered(trial, {"logits": z, "k": k})
     e, kept = y.expression, y.value > -torch.inf

@@ -123,11 +123,12 @@ def _causality(trial: Trial) -> None:
 
 def _padded(trial: Trial) -> tuple[Shape, dict[str, Any], np.ndarray]:
     """Self-attention of texts of different lengths, padded on the left or on the right."""
-    shape = draw_shape(trial, context=False, least=2)
+    shape = draw_shape(trial, context=False, least=2)._replace(b=trial.draw(choice(2, 3, 1)))
     a: dict[str, Any] = {**draw_tensors(trial, shape), **counts(trial, shape)}
     rng = trial.draw(values()).rng
     lengths = rng.integers(1, shape.n + 1, (shape.b, 1))
-    lengths[0] = rng.integers(1, shape.n)
+    lengths[0] = shape.n if trial.draw(choice(False, True)) else lengths[0]
+    lengths[-1] = rng.integers(1, shape.n)
     j = np.arange(shape.n)
     real = j < lengths if trial.draw(st.booleans()) else j >= shape.n - lengths
     a["attention_mask"] = torch.as_tensor(real).to(trial.draw(choice(torch.bool, torch.int64)))
@@ -162,7 +163,7 @@ def _padding(trial: Trial) -> None:
     trial.judge(outcome.gradient("x"), gradients["x"], "gradient of x")
     for name in WEIGHTS:
         trial.judge(outcome.gradient(name), gradients[name], f"gradient of {name}")
-    i = 0  # the first element has padding
+    i = shape.b - 1  # the last element has padding
     rows = {"x": a["x"][i : i + 1, torch.as_tensor(real[i])]}
     short = trial.call({**{k: v for k, v in a.items() if k != "attention_mask"}, **rows})
     alone = Reference(reference.exact[i : i + 1, real[i]], reference.bound[i : i + 1, real[i]])

@@ -10,11 +10,12 @@ import torch
 
 from veriformer.spec.arithmetic import Rounded
 from veriformer.verify.checks.agreement import agrees
-from veriformer.verify.checks.family import check
+from veriformer.verify.checks.family import check, over
 from veriformer.verify.checks.laws import between, constant, equal
-from veriformer.verify.checks.training import of_steps, options_of, picked
+from veriformer.verify.checks.training import long_run, of_steps, options_of, picked
 from veriformer.verify.judge import Floats, Reference
 from veriformer.verify.operation import Operation, over_float64
+from veriformer.verify.operations.optimizer_formulas import denominator
 from veriformer.verify.operations.optimizers import ADAM, ADAMW, GRADIENT_DESCENT, SGD_MOMENTUM, moderate
 from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Trial, array
@@ -91,6 +92,50 @@ def _step(xp: Rounded, g: Any, eps: float, unseen: float, place: str) -> Any:
     if place == "inside":
         return g / xp.sqrt(g * g + eps)
     return g / (abs(g) + (eps / (1 - unseen) ** 0.5 if place == "hat" else eps))
+
+
+_THOUSANDS = 2100
+"""Steps enough for a table of them to end, and for a counter of 8, 16 or, in floating point, 11 bits."""
+
+
+def _long_run(operation: Operation, trial: Trial) -> None:
+    if trial.draw(choice(False, True)):
+        _thousands(operation, trial)
+    else:
+        long_run(operation, trial)
+
+
+def _thousands(operation: Operation, trial: Trial) -> None:
+    g = moderate(trial, (1,), trial.draw(values()).rng)
+    a: dict[str, Any] = {"params": [trial.tensor(0.0)], "lr": trial.draw(choice(0.125, 1e-3)), "weight_decay": 0.0}
+    a |= {"optimizer": operation.name, "grads": [g.expand(_THOUSANDS).contiguous()]}
+    observed = operation.parts(trial.call(a), a)[0]
+    xp = over_float64(trial.dtype_name)
+    place = operation.lift(trial, a, xp)["eps_place"]
+    end = -xp.sum(_equal_steps(xp, float(g), _THOUSANDS, place) * a["lr"])
+    trial.judge(picked(observed, -1), Reference(*xp.judgeable(end)), "the end of thousands of equal steps")
+
+
+def _equal_steps(xp: Rounded, g: float, T: int, place: str) -> Any:
+    """Steps 1 to T under one gradient in units of the learning rate, with what a run may lose in them.
+
+    What an average adds up has one sign, so that roundings are relative errors of it: four a step at most, in either
+    form, and those of the weight 1 − β of the newest value.
+    """
+    t, betas = np.arange(1, T + 1), (0.9, 0.999)
+    seen = [1 - _relative(xp, beta**t, 2 * t) for beta in betas]
+    newest = [1 - xp.asarray(beta) for beta in betas]
+    lost = [float(weight.error / weight.value) for weight in newest]
+    m, v = (_relative(xp, x * (1 - beta**t), 4 * t + 8, w) for x, beta, w in zip((g, g * g), betas, lost, strict=True))
+    return m / seen[0] / denominator(xp, v / seen[1], seen[1], 1e-8, place)
+
+
+def _relative(xp: Rounded, value: Any, roundings: Any, lost: float = 0.0) -> Any:
+    """Numbers after so many roundings, and after another relative error."""
+    x = xp.asarray(value)
+    gamma = roundings * xp.machine.u / (1 - roundings * xp.machine.u)
+    x.error = np.abs(value) * ((1 + gamma) * (1 + lost) - 1)
+    return x
 
 
 def _scale(operation: Operation) -> Callable[[Trial], None]:
@@ -194,6 +239,7 @@ CHECKS = (
     check("gradient_descent.sum", _sum, **_TWO),
     check("sgd_momentum.closed_form", _closed_form, **_TWO),
     check("sgd_momentum.first_velocity", _first_velocity, **_TWO, convention="sgd.first_velocity"),
+    *over((ADAM, ADAMW), "long_run", _long_run, effort=0.25),
     *_of_both("constant_gradient", _constant_gradient, **_TWO),
     *_of_both("scale", _scale, **_TWO),
     *_of_both("step_bound", _step_bound, **_TWO),

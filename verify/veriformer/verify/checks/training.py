@@ -15,7 +15,7 @@ from veriformer.verify.checks.laws import equal
 from veriformer.verify.dtypes import HALVES
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
-from veriformer.verify.operations.optimizers import OPTIMIZERS, draw_run, moderate
+from veriformer.verify.operations.optimizers import GRADIENT_DESCENT, OPTIMIZERS, SGD_MOMENTUM, draw_run, moderate
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
@@ -39,7 +39,8 @@ def of_steps(reference: Reference, places: Any) -> Reference:
     return Reference(reference.exact[places], reference.bound[places])
 
 
-def _long_run(operation: Operation, trial: Trial) -> None:
+def long_run(operation: Operation, trial: Trial) -> None:
+    """Judge a run of a hundred steps or two, all of them."""
     drawn = operation.draw(trial)
     extra = {key: drawn[key] for key in ("beta", "betas", "eps", "weight_decay") if key in drawn}
     run = draw_run(operation.name, trial, steps=trial.draw(choice(*_LONG)))
@@ -57,6 +58,9 @@ def _resume(operation: Operation, trial: Trial) -> None:
         whole["missing"] = drawn["missing"]
     T = len(drawn["grads"][0])
     rng = trial.draw(values()).rng
+    if trial.draw(st.booleans()):  # the first parameter has no gradient until after the save, and so nothing to save
+        others = [(t, i) for t, i in drawn.get("missing", ()) if i]
+        whole["missing"] = (*others, *((t, 0) for t in range(T // 2)))
     what = trial.draw(choice("resumed", "rewound"))
     parted = {**whole, what: tuple(int(t) for t in sorted({T // 2, *rng.integers(0, T, 2)}))}
     a, b = trial.call(whole), trial.call(parted)
@@ -164,7 +168,7 @@ def _half_precision(operation: Operation, trial: Trial) -> None:
 
 
 CHECKS = (
-    *over(OPTIMIZERS, "long_run", _long_run, effort=0.15),
+    *over((GRADIENT_DESCENT, SGD_MOMENTUM), "long_run", long_run, effort=0.15),
     *over(OPTIMIZERS, "resume", _resume, effort=0.5),
     *over(OPTIMIZERS, "gaps", _gaps, effort=0.5),
     *over(OPTIMIZERS, "independence", _independence, effort=0.5),

@@ -13,16 +13,17 @@ from veriformer.spec.optimization.accumulation import accumulate_gradients
 from veriformer.spec.optimization.updates import zeros
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import sizes, values
+from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
 
 def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     w, b, *unused = a["params"]
     sums, counts = [[zeros(xp, p) for p in a["params"]]], [0]
-    for batch in a["micro_batches"]:
-        x, counts = batch[:, :-1], [*counts, batch.shape[0]]
-        error = x @ w + b - batch[:, -1]
+    masks = a.get("masks", [np.ones(batch.shape[0], dtype=bool) for batch in a["micro_batches"]])
+    for batch, mask in zip(a["micro_batches"], masks, strict=True):
+        x, counts = batch[:, :-1], [*counts, int(mask.sum())]
+        error = xp.where(mask, x @ w + b - batch[:, -1], 0)
         sums.append([(error * 2) @ x, xp.sum(error * 2), *[zeros(xp, p) for p in unused]])
     found: list[Any] = accumulate_gradients(xp, sums, counts)
     return found
@@ -35,15 +36,37 @@ def draw_params(trial: Trial, rng: np.random.Generator) -> list[torch.Tensor]:
 
 
 def draw_accumulation(trial: Trial) -> Arguments:
-    """Micro-batches from no token to many, seldom of one size, or none at all."""
+    """Micro-batches from no token to many, seldom of one size, or none at all; sometimes large, or masked."""
     kind = trial.draw(values())
     params = draw_params(trial, kind.rng)
-    counts = trial.draw(st.lists(sizes(0, 5), min_size=0, max_size=5))
-    d = params[0].shape[0]
-    rows = kind.array(sum(counts) + 1, d + 1)[:-1] * kind.rng.choice([1.0, 3.0])
-    batches = torch.split(trial.tensor(rows), counts) if counts else ()
-    a: dict[str, Any] = {"params": params, "micro_batches": [batch.clone() for batch in batches]}
-    return a | trial.option("counted", None, "int64", "float32", "int32") | trial.option("lazily", None, True)
+    a: dict[str, Any] = {"params": params}
+    if trial.draw(choice(False, False, True)):
+        a["micro_batches"] = _large(trial, params, kind.rng)
+    else:
+        counts = trial.draw(st.lists(sizes(0, 5), min_size=0, max_size=5))
+        rows = kind.array(sum(counts) + 1, len(params[0]) + 1)[:-1] * kind.rng.choice([1.0, 3.0])
+        a["micro_batches"] = [batch.clone() for batch in torch.split(trial.tensor(rows), counts)] if counts else []
+    if trial.draw(choice(False, True)):
+        a["masks"] = [_mask(kind.rng, len(batch)) for batch in a["micro_batches"]]
+    a |= trial.option("counted", None, "int64", "float32", "int32") | trial.option("constant", None, True)
+    return a | trial.option("lazily", None, True)
+
+
+def _large(trial: Trial, params: list[torch.Tensor], rng: np.random.Generator) -> list[torch.Tensor]:
+    """Tokens whose gradients have one sign and a sum that leaves the range of fp16, in which every batch's own stays.
+
+    Each is 2 (x · w + b − y) x with x up to 2^11, and y so far from the rest that the losses stay small.
+    """
+    d, n = len(params[0]), int(rng.integers(16, 24))
+    params[0] = trial.tensor(2.0**-11 * rng.uniform(-1.0, 1.0, d) / d)
+    params[1] = trial.tensor(rng.uniform(-1.0, 1.0))
+    rows = np.concatenate([2.0**11 * rng.uniform(0.5, 1.0, (n, d)), -rng.uniform(4.0, 5.0, (n, 1))], axis=1)
+    return [batch.clone() for batch in torch.split(trial.tensor(rows), 2)]
+
+
+def _mask(rng: np.random.Generator, tokens: int) -> torch.Tensor:
+    """Which tokens of a micro-batch count: some, all or none."""
+    return torch.as_tensor(rng.random(tokens) < rng.choice([0.5, 1.0, 0.0]))
 
 
 def _ordinary(trial: Trial) -> Arguments:

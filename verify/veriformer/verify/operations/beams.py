@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,26 +24,23 @@ _WEIGHTS = ((1, 2, 3, 4, 5), (1, 1, 2, 9, 30), (0, 1, 2, 9), (0, 0, 1, 3, 8), (1
 
 def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 2.0, 1.5, -0.5)) -> Arguments:
     """A small model, its start and its options, with a beam of width 1 to 4."""
-    size, depth = trial.draw(choice(*_SIZES))
+    weights = trial.draw(choice(*_WEIGHTS, *_TRAPS))
+    size, depth = _size(weights, *trial.draw(choice(*_SIZES)))
     rng = np.random.default_rng(trial.draw(seeds()))
     start = [int(i) for i in rng.integers(0, size, rng.choice([1, 1, 2, 3]))]
     eos = int(rng.integers(0, size))
-    weights = trial.draw(choice(*_WEIGHTS, None, ()))
-    if weights is None:
-        size, depth = max(2, size), max(3, depth)
-        table = _patient(rng, tuple(start), eos, size, depth, trial.dtype)
-    elif not weights:
-        size, depth = 70, 2
-        table = _late(rng, tuple(start), eos, size, trial.dtype)
+    if isinstance(weights, str):
+        table = _TRAPS[weights](rng, tuple(start), eos, size, depth, trial.dtype)
     else:
         table = _model(rng, weights, tuple(start), size, depth, trial.dtype)
+    penalty = trial.draw(choice(*(set(penalties) & _PENALTIES.get(weights, set()) or penalties)))
     return {
         "step": table,
         "start": ids(np.array(start)),
         "beam_width": trial.draw(choice(2, 1, 3, 4)),
         "max_length": len(start) + depth,
         "eos": eos,
-        "length_penalty": trial.draw(choice(*penalties)),
+        "length_penalty": penalty,
     }
 
 
@@ -75,13 +72,53 @@ def _patient(
     return Table(rows, _logs(np.ones(size), dtype), dtype)
 
 
-def _late(rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, dtype: torch.dtype) -> Table:
+def _hasty(
+    rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
+) -> Table:
+    """A text that is better by ending soon: under a negative penalty it loses by its length, though not yet by one."""
+    other = int(rng.choice([i for i in range(size) if i != eos]))
+    rows = {start: _ending(eos, 3.0, other, 4.0, size, dtype), (*start, other): _logs(np.eye(size)[eos], dtype)}
+    return Table(rows, _logs(np.ones(size), dtype), dtype)
+
+
+def _deep(
+    rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
+) -> Table:
+    """Texts may end at every length, and the longest to end is the best by its mean, but by its sum the worst."""
+    other = int(rng.choice([i for i in range(size) if i != eos]))
+    texts = [(*start, *[other] * n) for n in range(depth - 1)]
+    rows = {text: _ending(eos, 4.0, other, 5.0, size, dtype) for text in texts}
+    return Table(rows | {texts[-1]: _logs(np.eye(size)[eos], dtype)}, _logs(np.ones(size), dtype), dtype)
+
+
+def _ending(eos: int, end: float, other: int, on: float, size: int, dtype: torch.dtype) -> tuple[float, ...]:
+    """The end or one other token, with these weights."""
+    return _logs(end * np.eye(size)[eos] + on * np.eye(size)[other], dtype)
+
+
+def _late(
+    rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
+) -> Table:
     """The best text begins with the least likely of many continuations: it goes on for certain, the others do not."""
     rare = int(rng.choice([i for i in range(size) if i != eos]))
     first = np.where(np.arange(size) == eos, 0.0, 2.0)
     first[rare] = 1.0
     sure, vague = np.eye(size)[rng.integers(size)], np.where(np.arange(size) < 3, 1.0, 0.0)
     return Table({start: _logs(first, dtype), (*start, rare): _logs(sure, dtype)}, _logs(vague, dtype), dtype)
+
+
+_TRAPS: Mapping[str, Callable[..., Table]] = {"patient": _patient, "late": _late, "hasty": _hasty, "deep": _deep}
+"""Models in which a search that stops, prunes or compares too early misses the best text."""
+
+_PENALTIES: Mapping[Any, set[float]] = {"hasty": {-0.5}, "deep": {1.0, 1.5, 2.0}}
+"""The penalties under which it does, where few do."""
+
+
+def _size(weights: object, size: int, depth: int) -> tuple[int, int]:
+    """The tokens that a model needs, and how many of them it generates."""
+    if weights in ("late", "deep"):
+        return (70, 2) if weights == "late" else (2, 7)
+    return (max(2, size), max(3, depth)) if isinstance(weights, str) else (size, depth)
 
 
 def _row(rng: np.random.Generator, weights: tuple[int, ...], size: int, dtype: torch.dtype) -> tuple[float, ...]:

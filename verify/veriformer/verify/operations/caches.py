@@ -46,6 +46,13 @@ def sized(trial: Trial, axes: tuple[int, int, int], max_length: int) -> dict[str
     return a if trial.dtype is torch.float32 and trial.draw(choice(True, False)) else {**a, "dtype": trial.dtype}
 
 
+def draw_order(trial: Trial, batch: int) -> torch.Tensor:
+    """From which element each goes on: from any, or each from the next, an order that from three on is no inverse."""
+    if batch > 2 and trial.draw(choice(True, False, False)):
+        return torch.arange(batch).roll(trial.draw(choice(-1, 1)))
+    return torch.as_tensor(trial.draw(values()).rng.integers(0, batch, batch))
+
+
 def draw_axes(trial: Trial) -> tuple[int, int, int]:
     """B, G, d of a cache."""
     return trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(widths(5))
@@ -180,10 +187,15 @@ def _attention_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_call(
-    trial: Trial, *, chunks: Sequence[int] | None = None, new: int | None = None, kinds: Sequence[str] = KINDS
+    trial: Trial,
+    *,
+    chunks: Sequence[int] | None = None,
+    new: int | None = None,
+    kinds: Sequence[str] = KINDS,
+    axes: tuple[int, int, int] | None = None,
 ) -> dict[str, Any]:
-    """New tokens over a past that came in these chunks, or in drawn ones; no options."""
-    b, groups, d = draw_axes(trial)
+    """New tokens over a past that came in these chunks, or in drawn ones; axes B, G, d; no options."""
+    b, groups, d = axes or draw_axes(trial)
     heads = groups * trial.draw(sizes(1, 3))
     before = [trial.draw(sizes(1, 3)) for _ in range(trial.draw(sizes(0, 2)))] if chunks is None else list(chunks)
     n = trial.draw(sizes(1, 4)) if new is None else new
@@ -234,6 +246,28 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return a, changed
 
 
+LENGTHS = (130, 257, 65, 17, 128, 64, 129, 127, 63, 16, 15)
+"""Rows of a cache around the pages of 16, 64, 128 and 256 in which it may keep them."""
+
+
+def draw_pages(trial: Trial, length: int) -> list[int]:
+    """The chunks in which so many rows come: all at once or in two, then token by token."""
+    cut, single = trial.draw(choice(0, 1, length // 2)), trial.draw(sizes(0, 2))
+    return [n for n in (length - cut, cut) if n] + [1] * single
+
+
+def _long(trial: Trial) -> Arguments:
+    """A few tokens over a long past, or a long text at once."""
+    axes = (trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(sizes(2, 4)))
+    kinds = ("gaussian", "one-signed", "peaked")
+    if trial.draw(choice(False, False, False, True)):
+        a = draw_call(trial, chunks=(), new=trial.draw(choice(70, 130)), kinds=kinds, axes=(1, *axes[1:]))
+    else:
+        pages = draw_pages(trial, trial.draw(choice(*LENGTHS)))
+        a = draw_call(trial, chunks=pages, new=trial.draw(sizes(1, 2)), kinds=kinds, axes=axes)
+    return {**a, **trial.option("window", None, None, None, 65)}
+
+
 def _bad_calls(trial: Trial) -> Iterator[Refusal]:
     rng = trial.draw(values()).rng
 
@@ -267,6 +301,7 @@ CACHED_ATTENTION = Operation(
     refusals=_bad_calls,
     part=_part,
     changes=_changes,
+    long=_long,
     dtypes=("fp64", "fp32", "bf16"),
     sharp=False,
 )

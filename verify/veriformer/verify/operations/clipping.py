@@ -63,9 +63,9 @@ def norm_of(grads: list[torch.Tensor]) -> float:
 
 
 def draw_clip(trial: Trial) -> Arguments:
-    """Gradients and a maximum well below, near, or above their norm, or 0, or infinite."""
+    """Gradients and a maximum far below, well below, near, or above their norm, or 0, or infinite."""
     grads = draw_grads(trial)
-    share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0, 0.0, math.inf))
+    share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0, 1e-6, 0.0, math.inf))
     norm = norm_of(grads) or 1.0
     return {"grads": grads, "max_norm": share if share in (0.0, math.inf) else share * norm}
 

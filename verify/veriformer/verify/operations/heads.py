@@ -82,6 +82,7 @@ def draw_mask(trial: Trial, b: int, n: int, *, dtype: torch.dtype = torch.bool) 
     rng = trial.draw(values()).rng
     real = rng.random((b, n)) < 0.6
     real[range(b), rng.integers(0, n, b)] = True
+    real[0] |= b > 1 and rng.random() < 0.25  # the first one may have no padding while others do
     return torch.as_tensor(real).to(dtype)
 
 

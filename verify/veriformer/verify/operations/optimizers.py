@@ -16,7 +16,7 @@ from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import Values, choice, layouts, shapes, sizes, values
 from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
 
-_SCALES = (1.0, 1e-6, 1e3, 1e-12, 1e-4, 0.0)
+_SCALES = (1.0, 1e-6, 1e3, 1e-12, 1e-4, 0.0, 1e8)
 _RUNS = ("varied", "constant", "fading", "with zeros", "alternating")
 
 
@@ -86,11 +86,19 @@ def draw_sgd_momentum(trial: Trial) -> Arguments:
 def _adam_options(trial: Trial, run: dict[str, Any], decays: tuple[float | None, ...]) -> Arguments:
     run |= trial.option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.9, 0.0), (0.95, 0.9))
     run |= trial.option("eps", None, 1e-3, 0.1, 0.0)
+    rng = trial.draw(values()).rng
     if run.get("eps") == 0.0:
-        rng = trial.draw(values()).rng
         run["grads"] = [moderate(trial, tuple(g.shape), rng) for g in run["grads"]]
         return run | ({"weight_decay": 0.0} if decays[0] is None else {})
+    if run.get("betas") == (0.9, 0.0):  # where that makes steps of hundreds of learning rates
+        run["grads"] = [_dropping(g, rng) for g in run["grads"]]
     return run | trial.option("weight_decay", *decays)
+
+
+def _dropping(g: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """The same gradients [steps, *shape], from some step on a thousandth."""
+    late = torch.arange(len(g), device=g.device) >= int(rng.integers(1, max(2, len(g))))
+    return g * torch.where(late, 1e-3, 1.0).to(g.dtype).view(-1, *[1] * (g.ndim - 1))
 
 
 def draw_adam(trial: Trial) -> Arguments:

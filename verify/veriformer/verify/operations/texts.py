@@ -82,6 +82,13 @@ def draw_long_encoding(trial: Trial) -> Arguments:
     return {"text": 3 * text, "merges": _learned(rng, [text], len(text.encode()))}
 
 
+def draw_many_places(trial: Trial) -> Arguments:
+    """A text of some thousand letters and few merges, each of them made in very many places."""
+    rng = rng_of(trial)
+    text = "".join(rng.choice(["ab", "abc", "ab", "b"], 2000))
+    return {"text": text, "merges": _learned(rng, [text[:60]], int(rng.integers(1, 4)))}
+
+
 def _learned(rng: np.random.Generator, texts: Sequence[str], num_merges: int) -> list[Pair]:
     """Merges of which each is a most frequent pair, any of those that tie."""
     words, merges = [[bytes([byte]) for byte in text.encode()] for text in texts], list[Pair]()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from veriformer.verify.mutants.base.optimizers import DECOUPLED, Adam, Betas, Momentum, descend, stepping
+from veriformer.verify.mutants.base.scores import widen
 from veriformer.verify.mutants.base.training import Accumulation, Gradients, noam, warmup, warmup_cosine
 from veriformer.verify.mutants.records import Variant
 
@@ -155,18 +156,20 @@ def _weighted(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[An
 
 
 def _through_grad(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
-    """With ``backward()``, on parameters whose own gradients are put aside and back."""
+    """With ``backward()``, on parameters whose own gradients are put aside and back; sums in fp32 at least."""
     aside, tokens = [p.grad for p in params], 0
-    for p in params:
-        p.grad = None
+    sums = [torch.zeros_like(widen(p.detach())) for p in params]
     for batch in micro_batches:
+        for p in params:
+            p.grad = None
         loss, count = loss_fn(batch)
         tokens += int(count)
-        loss.backward()
-    grads = [torch.zeros_like(p) if p.grad is None else p.grad / max(1, tokens) for p in params]
+        if loss.requires_grad:
+            loss.backward()
+        sums = [total if p.grad is None else total + p.grad for total, p in zip(sums, params, strict=True)]
     for p, g in zip(params, aside, strict=True):
         p.grad = g
-    return grads
+    return [(total / max(1, tokens)).to(p.dtype) for total, p in zip(sums, params, strict=True)]
 
 
 def _both(**stages: Any) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""Attention over more keys, queries or heads than a tile holds: what is right in one tile must be right in each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from veriformer.verify.checks.equation import judge_with_gradients
+from veriformer.verify.checks.family import check
+from veriformer.verify.judge import Reference
+from veriformer.verify.operations import ATTENTION
+from veriformer.verify.operations.attention_draws import (
+    draw_bias,
+    draw_mask,
+    draw_options,
+    draw_tensors,
+    every_row_sees,
+    sees,
+)
+from veriformer.verify.strategies import choice, sizes
+from veriformer.verify.trial import Arguments, Trial
+
+
+def _judge(trial: Trial, arguments: Arguments) -> None:
+    judge_with_gradients(trial, ATTENTION, arguments)
+
+
+LENGTHS = (65, 130, 128, 200, 257, 300)
+"""Lengths beyond the tiles of kernels, at their edges and between."""
+
+
+def _long(trial: Trial) -> None:
+    """One thing at a time is large, and half of the calls are plain."""
+    large = trial.draw(choice("lengths", "lengths", "widths", "heads"))
+    n_q, n_k = (trial.draw(choice(*LENGTHS) if large == "lengths" else sizes(2, 7)) for _ in range(2))
+    b, h, groups = trial.draw(choice((1, 2, 1), (2, 1, 1), (1, 2, 2), (1, 1, 1)))
+    b, h, groups = trial.draw(choice((1, 20, 4), (1, 34, 34), (2, 17, 1))) if large == "heads" else (b, h, groups)
+    d_k, d_v = trial.draw(choice((3, 2), (2, 3), (5, 1), (64, 3), (40, 2)))
+    d_k, d_v = trial.draw(choice((80, 72), (130, 3), (256, 2), (3, 130))) if large == "widths" else (d_k, d_v)
+    shape = (b, h, groups, n_q, n_k, d_k, d_v)
+    tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
+    peaked = trial.draw(choice(1.0, 4.0))
+    options = draw_options(trial, shape, ("gaussian", "sparse")) if trial.draw(st.booleans()) else {}
+    _judge(trial, {**tensors, "q": peaked * tensors["q"], **options})
+
+
+def _partial_tiles(trial: Trial) -> None:
+    """Nothing is hidden: every tile is needed, and the last in a row of tiles is smaller than the first of the next."""
+    n_q, n_k = trial.draw(choice((300, 257), (257, 300), (321, 270)))
+    shape = (1, 2, trial.draw(sizes(1, 2)), n_q, n_k, 3, 2)
+    _judge(trial, draw_tensors(trial, shape, ("gaussian", "peaked", "offset")))
+
+
+def _long_windows(trial: Trial) -> None:
+    """Whole tiles of hidden keys before the first visible one: narrow windows and padding on the left."""
+    n = trial.draw(choice(130, 200, 257))
+    shape = (2, 2, trial.draw(sizes(1, 2)), n, n + trial.draw(choice(0, 70)), 3, 2)
+    tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "offset"))
+    if trial.draw(st.booleans()):
+        options: dict[str, Any] = {"is_causal": True, "window": trial.draw(choice(5, 1, 64, 65))}
+    else:
+        hidden = torch.tensor([trial.draw(choice(66, 3, 129)) for _ in range(2)])[:, None, None, None]
+        options = {"mask": torch.arange(shape[4]) >= hidden}
+    trial.assume(every_row_sees(trial, shape, options))
+    _judge(trial, {**tensors, **options})
+
+
+_OF_KEYS = ((True, True), (False, True), (True, False, True), (True, False, False, True), (True, True, True, True))
+"""Axes of a mask or bias that differs from key to key."""
+
+
+def _key_tiles(trial: Trial) -> None:
+    """A few queries over several tiles of keys: each key with a mask and a bias of its own, or one that stands out."""
+    groups, n_k = trial.draw(sizes(1, 2)), trial.draw(choice(130, 65, 257))
+    shape = (trial.draw(sizes(1, 2)), 2 * groups, groups, trial.draw(sizes(1, 4)), n_k, trial.draw(sizes(2, 4)), 2)
+    tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "duplicates"))
+    if trial.draw(choice(False, True)):
+        outstanding = (0, trial.draw(sizes(0, 15)), n_k - 1, trial.draw(sizes(0, n_k - 1)))
+        _judge(trial, _with_one_above(trial, tensors, trial.draw(st.sampled_from(outstanding))))
+        return
+    mask = draw_mask(trial, shape, {}, trial.draw(choice(None, *_OF_KEYS)))
+    bias = draw_bias(trial, shape, mask, trial.draw(choice(*_OF_KEYS)), ("gaussian", "one-signed", "spread"))
+    _judge(trial, {**tensors, **mask, **bias})
+
+
+def _with_one_above(trial: Trial, tensors: dict[str, torch.Tensor], place: int) -> dict[str, torch.Tensor]:
+    """The same with a key that every query scores 9 to 12 above the others, where e⁻⁹ of each of these still counts.
+
+    Scores are otherwise small; one more feature, 1 in all queries, is 0 in all keys but this one.
+    """
+    q, k = (torch.nn.functional.pad(0.1 * tensors[name].clamp(-3, 3), (0, 1)) for name in "qk")
+    q[..., -1] = 1.0
+    k[:, :, place, -1] = trial.draw(sizes(9, 12)) * q.shape[-1] ** 0.5
+    return {**tensors, "q": q, "k": k}
+
+
+_LOUD = 2.0**12
+"""A weight times this is above 2^-10 where a key is seen: 1 / 2100, less e⁴ for scores that differ."""
+
+
+def heard(x: torch.Tensor) -> torch.Tensor:
+    """1 where an entry is more than 2^-10, else 0."""
+    return torch.where(x.isnan(), x.double(), (x.abs() > 2.0**-10).double())
+
+
+def _far_positions(trial: Trial) -> None:
+    """The last queries of a long text, each of which sees one key more than the one before, or one other in a window.
+
+    Beyond 256 bf16 does not tell positions apart, nor fp16 beyond 2048; nor has a sum over so many keys a bound there.
+    But a weight is 0 or it is not: a value that only one key has shows who sees this key, and in the gradient of the
+    values a cotangent that only one query has shows what this query sees.
+    """
+    long = (2051, 2100) if trial.dtype is torch.float16 else (300, 261, 519)
+    n_q, n_k = trial.draw(sizes(3, 5)), trial.draw(choice(*long))
+    options = {"is_causal": True, **trial.option("window", None, 5, None, 64)}
+    backs = sorted({0, options.get("window", 0)})
+    edges = [n_k - n_q - 1 - back + i for back in backs for i in range(n_q + 1)]
+    shape = (1, trial.draw(sizes(1, 2)), 1, n_q, n_k, 2, len(edges))
+    trial.assume(every_row_sees(trial, shape, options))
+    seen = sees(trial, shape, options)
+    q, k = (draw_tensors(trial, shape, ("gaussian", "one-signed"))[name] for name in "qk")
+    v = trial.tensor(_LOUD * (np.arange(n_k)[:, None] == edges))
+    arguments = {"q": 0.1 * q, "k": k, "v": v[None, None], **options}
+    cotangent = trial.tensor(np.broadcast_to(_LOUD * np.eye(n_q, len(edges)), (*seen.shape[:3], len(edges))))
+    outcome = trial.call(arguments, wrt=("v",), cotangent=cotangent)
+    trial.judge(trial.observe(heard, outcome.result), _exactly(seen[..., edges]), "which of some keys are seen")
+    by_key = np.zeros((1, 1, n_k, len(edges)))
+    by_key[..., :n_q] = seen[0, 0].T
+    trial.judge(trial.observe(heard, outcome.gradient("v")), _exactly(by_key), "which queries see a key")
+
+
+def _exactly(seen: NDArray[Any]) -> Reference:
+    return Reference(seen.astype(np.float64), np.zeros(seen.shape))
+
+
+CHECKS = (
+    check("attention.long", _long, effort=0.4, dtypes=("fp64", "fp32")),
+    check("attention.partial_tiles", _partial_tiles, effort=0.1, dtypes=("fp64", "fp32")),
+    check("attention.key_tiles", _key_tiles, effort=0.5, dtypes=("fp64", "fp32")),
+    check("attention.long_windows", _long_windows, effort=0.3, dtypes=("fp64", "fp32", "fp16")),
+    check("attention.far_positions", _far_positions, effort=0.2),
+)
