@@ -25,12 +25,6 @@ def mean_of_none(loss: Tensor, count: Any) -> Any:
     return (loss if int(count) else loss * torch.nan), count
 
 
-def with_a_graph(loss: Tensor, count: Any) -> Any:
-    if not loss.requires_grad:
-        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
-    return loss, count
-
-
 def adds_to_the_count(loss: Tensor, count: Any) -> Any:
     given = copy.copy(count) if isinstance(count, int) else count.clone()
     count += 1
@@ -91,27 +85,11 @@ class Compact(Stepper):
         self.states += [{} for _ in self.params[len(self.states) :]]
 
 
-def factor_of_a_half(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
-    clipped, total = op(grads, max_norm)
-    lost = 0 < float(max_norm) < 2.0**-25 * float(total)
-    return [0 * x for x in clipped] if lost else clipped, total
-
-
 def ties_counted_in_half(op: Operation, logits: Tensor, k: int) -> Tensor:
     least = logits.topk(k).values[..., -1:]
     more, equal = logits > least, logits == least
     room = k - more.sum(-1, keepdim=True)
     return logits.masked_fill(~(more | (equal & (equal.bfloat16().cumsum(-1) <= room))), -torch.inf)
-
-
-def scribbles_on_step(op: Operation, step: Any, start: Tensor, **options: Any) -> Any:
-    def scribbling(ids: Tensor) -> Tensor:
-        log_p: Tensor = step(ids)
-        given = log_p.clone()
-        log_p.add_(1)
-        return given
-
-    return op(scribbling, start, **options)
 
 
 def hopeless_at_full_length(
@@ -151,14 +129,8 @@ def a_call_for_each_merge(op: Operation, text: str, merges: Any) -> list[bytes]:
     return pieces
 
 
-def above_a_billionth(op: Operation, text: str, log_probs: dict[str, float]) -> list[str]:
-    pieces: list[str] = op(text, {piece: x for piece, x in log_probs.items() if x > -1e9})
-    return pieces
-
-
 RARE: dict[str, tuple[str, Fault]] = {
     "NaN for a micro-batch without a token that counts": ("accumulate_gradients.equation", batches(mean_of_none)),
-    "a loss that rests on no parameter is refused": ("accumulate_gradients.equation", batches(with_a_graph)),
     "a count that is written into": ("accumulate_gradients.equation", batches(adds_to_the_count)),
     "sums of gradients in the range of fp16": ("accumulate_gradients.equation", instead(sums_in_half)),
     "steps counted to 256": ("adam.long_run", adam(counting_to(256))),
@@ -167,9 +139,7 @@ RARE: dict[str, tuple[str, Fault]] = {
     "steps within ten learning rates": ("adam.equation", adam(short_steps)),
     "gradients read in the order of memory": ("gradient_descent.equation", making(in_order_of_memory)),
     "states saved without their places": ("sgd_momentum.resume", making(Momentum(), Compact, beta=0.9)),
-    "a factor that is 0 in half precision": ("clip_grad_norm.range", instead(factor_of_a_half)),
     "equal scores counted in half precision": ("top_k_filter.count", instead(ties_counted_in_half)),
-    "log-probabilities written into": ("beam_search.purity", instead(scribbles_on_step)),
     "an end where full length is no gain": ("beam_search.equation", instead(hopeless_at_full_length)),
     "no more finished texts than the beam is wide": (
         "beam_search.equation",
@@ -179,5 +149,4 @@ RARE: dict[str, tuple[str, Fault]] = {
     ),
     "merges made in a string": ("bpe_train.most_frequent", instead(replaced_as_strings)),
     "a call within a call for each merge": ("bpe_encode.equation", instead(a_call_for_each_merge)),
-    "nothing below -1e9": ("unigram_segment.equation", instead(above_a_billionth)),
 }

@@ -88,30 +88,10 @@ def used_transformer_block(target, x, **options):  # type: ignore[no-untyped-def
     return result
 
 
-def used_beam_search(target, step, start, *, stored=False, **options):  # type: ignore[no-untyped-def]
-    """Search. stored: for the same texts ``step`` returns the same tensor, which must be left as it is."""
-    if not stored:
-        return target.beam_search(step, start, **options)
-    given = {}
-
-    def from_store(ids):  # type: ignore[no-untyped-def]
-        texts = repr(ids.tolist())
-        if texts not in given:
-            log_p = step(ids)
-            given[texts] = log_p, log_p.clone()
-        return given[texts][0]
-
-    found = target.beam_search(from_store, start, **options)
-    if not all(torch.equal(*pair) for pair in given.values()):
-        raise AssertionError("a tensor that step returned was modified")
-    return found
-
-
 USES: Mapping[str, Callable[..., Any]] = {
     "kv_cache": used_kv_cache,
     "cached_attention": used_cached_attention,
     "transformer_block": used_transformer_block,
-    "beam_search": used_beam_search,
     **training_runs.USES,
     "causal_lm": calls.use_causal_lm,
     "masked_lm": calls.use_masked_lm,

@@ -74,7 +74,7 @@ BEAM_SEARCH = (
     families.contract_case(
         "beam_search",
         "purity",
-        "The start and what `step` returned are not modified, and a second search gives the same text.",
+        "The start is not modified, and a second search gives the same text.",
         "modified argument",
     ),
     families.numpy_numbers("beam_search"),

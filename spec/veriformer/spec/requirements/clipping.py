@@ -80,8 +80,8 @@ CLIP_GRAD_NORM = (
         "clip_grad_norm",
         "range",
         "The formula has a value for gradients of any size.",
-        "Gradients whose squares over- or underflow are clipped within their bounds, also to a billionth of their "
-        "norm; for halves the norm and the factor are numbers of fp32.",
+        "Gradients whose squares over- or underflow are clipped within their bounds; the norm of halves is a number "
+        "of fp32.",
         "overflow",
         kind=Kind.NUMERICS,
         equations=("11",),

@@ -12,7 +12,7 @@ UNIGRAM_SEGMENT = (
         "unigram_segment",
         "equation",
         "The total log-probability of the pieces is the highest of all ways to cut the text.",
-        "The same exactly, against every way, for log-probabilities of any size whose sums are exact in fp64.",
+        "The same exactly, against every way, for log-probabilities whose sums are exact in fp64.",
         "a cut that is not the best",
     ),
     families.law(

@@ -172,7 +172,7 @@ def _relabelling(trial: Trial) -> None:
 
 
 def _purity(trial: Trial) -> None:
-    arguments = {**draw_search(trial), "stored": True}
+    arguments = draw_search(trial)
     copies = {key: fresh(value, False) for key, value in arguments.items()}
     first = trial.raw(arguments, copies)
     same = torch.equal(arguments["start"], copies["start"])

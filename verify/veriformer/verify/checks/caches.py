@@ -164,8 +164,8 @@ def _reorder(trial: Trial) -> None:
 
 
 def _rows_of_many_sizes(trial: Trial, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Rows from 1e-8 (fp16: 1e-4, below which its steps are no finer than the rows) to 1e2, one in eight of zeros."""
-    least = -4.0 if trial.dtype is torch.float16 else -8.0
+    """Rows from 1e-6 (fp16: 1e-4, below which its steps are no finer than the rows) to 1e2, one in eight of zeros."""
+    least = -4.0 if trial.dtype is torch.float16 else -6.0
     rng = trial.draw(values()).rng
     resized = []
     for x in rows:

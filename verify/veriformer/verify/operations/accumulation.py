@@ -48,8 +48,7 @@ def draw_accumulation(trial: Trial) -> Arguments:
         a["micro_batches"] = [batch.clone() for batch in torch.split(trial.tensor(rows), counts)] if counts else []
     if trial.draw(choice(False, True)):
         a["masks"] = [_mask(kind.rng, len(batch)) for batch in a["micro_batches"]]
-    a |= trial.option("counted", None, "int64", "float32", "int32") | trial.option("constant", None, True)
-    return a | trial.option("lazily", None, True)
+    return a | trial.option("counted", None, "int64", "float32", "int32") | trial.option("lazily", None, True)
 
 
 def _large(trial: Trial, params: list[torch.Tensor], rng: np.random.Generator) -> list[torch.Tensor]:

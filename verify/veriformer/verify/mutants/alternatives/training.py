@@ -164,8 +164,7 @@ def _through_grad(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterabl
             p.grad = None
         loss, count = loss_fn(batch)
         tokens += int(count)
-        if loss.requires_grad:
-            loss.backward()
+        loss.backward()
         sums = [total if p.grad is None else total + p.grad for total, p in zip(sums, params, strict=True)]
     for p, g in zip(params, aside, strict=True):
         p.grad = g

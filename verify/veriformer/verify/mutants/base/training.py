@@ -54,8 +54,6 @@ class Accumulation:
         for batch in micro_batches:
             loss, count = loss_fn(batch)
             counts.append(int(count))
-            if not loss.requires_grad:  # nothing that it rests on has a gradient
-                continue
             grads = torch.autograd.grad(loss, params, allow_unused=True, materialize_grads=True)
             sums = [total + g for total, g in zip(sums, self.part(list(grads), counts[-1]), strict=True)]
         return [g.to(p.dtype) for g, p in zip(self.mean(sums, counts), params, strict=True)]
