@@ -8,7 +8,7 @@ from typing import Any
 from veriformer.verify.checks.agreement import agrees, gradients_agree
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import difference
+from veriformer.verify.checks.laws import difference, finite
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import GELU, SILU
@@ -56,8 +56,7 @@ def _limits(operation: Operation, trial: Trial) -> None:
     outcome = trial.call(arguments, wrt=("x",), cotangent=cotangent)
     agrees(trial, known, arguments, outcome, known.exact(trial, arguments, sharp=False))
     for observed in (outcome.result, outcome.gradient("x")):
-        finite, e = bool(observed.value.isfinite().all()), observed.expression
-        trial.require(finite, f"{e} is not finite far from zero", f"bool({e}.isfinite().all())")
+        finite(trial, observed, f"{observed.expression} far from zero")
     gradients_agree(trial, outcome, known.exact_gradients(trial, arguments, cotangent, sharp=False))
 
 

@@ -12,6 +12,7 @@ from veriformer.verify import dtypes
 from veriformer.verify.checks.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import finite
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (
@@ -26,7 +27,7 @@ from veriformer.verify.operations.attention_draws import (
 )
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, sizes, values
-from veriformer.verify.trial import Arguments, Observation, Trial
+from veriformer.verify.trial import Arguments, Trial
 
 _KINDS = ("integers", "gaussian", "one-signed", "offset", "duplicates")
 
@@ -188,14 +189,9 @@ def _range(trial: Trial) -> None:
     agrees(trial, ATTENTION, arguments, outcome, references)
     gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False))
     # In halves such scores are in doubt by more than any bound can follow; that all is finite holds without one.
-    _finite(trial, outcome.result, "the result")
+    finite(trial, outcome.result, "the result")
     for name in outcome.gradients:
-        _finite(trial, outcome.gradient(name), f"the gradient of {name}")
-
-
-def _finite(trial: Trial, observed: Observation, what: str) -> None:
-    finite = bool(observed.value.isfinite().all())
-    trial.require(finite, f"{what} is not finite", f"bool({observed.expression}.isfinite().all())")
+        finite(trial, outcome.gradient(name), f"the gradient of {name}")
 
 
 CHECKS = (

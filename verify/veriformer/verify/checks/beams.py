@@ -11,7 +11,7 @@ import torch
 
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.forms_of_call import number
-from veriformer.verify.checks.laws import equal
+from veriformer.verify.checks.laws import equal, finite
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import over_float64
 from veriformer.verify.operations.beams import Text, draw_search, every_text, exhaustive_width, scores
@@ -146,8 +146,7 @@ def _impossible(trial: Trial) -> None:
     arguments = {**draw_search(trial), "beam_width": trial.draw(choice(50, 3, 1))}
     found = _search(trial, arguments)
     _judge_own(trial, arguments, found)
-    finite = bool(found.score.value.isfinite())
-    trial.require(finite, "the score is not finite", f"bool({found.score.expression}.isfinite())")
+    finite(trial, found.score, "the score")
 
 
 def _renamed(table: Table, name: list[int]) -> Table:

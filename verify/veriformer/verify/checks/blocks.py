@@ -12,7 +12,7 @@ from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import constant, difference, equal
+from veriformer.verify.checks.laws import constant, difference, equal, finite
 from veriformer.verify.checks.pairs import differ_only_where, exact, moves_along, only
 from veriformer.verify.checks.purity import called_purely
 from veriformer.verify.judge import Reference
@@ -113,8 +113,7 @@ def _padding(trial: Trial) -> None:
     judged = np.broadcast_to(real[..., None], (b, n, d))
     outcome = trial.call(padded)
     trial.judge(outcome.result, only(exact(trial, BLOCK, padded), judged), "result at real tokens")
-    finite = f"bool({outcome.name}.isfinite().all())"
-    trial.require(bool(outcome.result.value.isfinite().all()), "padding gives a result that is not finite", finite)
+    finite(trial, outcome.result, "the result with padding")
     short = {**a, "x": a["x"][:1, torch.as_tensor(real[0])]}
     of_short = exact(trial, BLOCK, short)
     rows = Observation(

@@ -9,7 +9,7 @@ import torch
 
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import equal
+from veriformer.verify.checks.laws import equal, finite
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations.calibration import EXPECTED_CALIBRATION_ERROR as ECE
 from veriformer.verify.operations.calibration import confidences, rows, sometimes_right
@@ -108,9 +108,7 @@ def _many(trial: Trial) -> None:
         a["target"] = a["target"] + wrong
     result = trial.call(a).result
     reference = _exact(trial, a)
-    e = result.expression
-    finite = bool(result.value.isfinite().all())
-    trial.require(finite, "the error of many samples is not finite", f"bool({e}.isfinite().all())")
+    finite(trial, result, "the error of many samples")
     trial.judge(result, reference, "the error of many samples")
 
 

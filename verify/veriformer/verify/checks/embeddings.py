@@ -10,6 +10,7 @@ import torch
 from veriformer.verify.checks.agreement import agrees, gradients_agree
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import finite
 from veriformer.verify.checks.networks import sums
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import LM_HEAD, TOKEN_EMBEDDING
@@ -57,8 +58,7 @@ def _repeated_range(trial: Trial) -> None:
     outcome = trial.call(arguments, wrt=("weight",), cotangent=g)
     agrees(trial, TOKEN_EMBEDDING, arguments, outcome, TOKEN_EMBEDDING.exact(trial, arguments, sharp=False))
     gradients_agree(trial, outcome, TOKEN_EMBEDDING.exact_gradients(trial, arguments, g, sharp=False))
-    finite, e = bool(outcome.gradient("weight").value.isfinite().all()), outcome.gradient("weight").expression
-    trial.require(finite, "a sum over repeated tokens overflows on the way", f"bool({e}.isfinite().all())")
+    finite(trial, outcome.gradient("weight"), "a sum over repeated tokens")
 
 
 def _judged(trial: Trial, arguments: Arguments) -> tuple[Observation, Reference]:
@@ -98,8 +98,7 @@ def _products_range(trial: Trial) -> None:
     plain = np.concatenate((np.zeros((1, 2 * pairs)), rng.integers(2, 5, (1, 2))), -1)
     arguments = {"h": trial.tensor(features), "weight": trial.tensor(np.concatenate((rows, plain)))}
     result, _ = _judged(trial, arguments)
-    finite, e = bool(result.value.isfinite().all()), result.expression
-    trial.require(finite, "an inner product overflows on the way", f"bool({e}.isfinite().all())")
+    finite(trial, result, "an inner product")
 
 
 CHECKS = (

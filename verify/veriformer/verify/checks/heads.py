@@ -11,6 +11,7 @@ import torch
 from veriformer.verify.checks.agreement import agrees, gradients_agree
 from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import check
+from veriformer.verify.checks.laws import finite
 from veriformer.verify.checks.pairs import adds_up, differ_only_where, exact, moves_along, only, same
 from veriformer.verify.checks.purity import called_purely
 from veriformer.verify.judge import Reference
@@ -158,8 +159,7 @@ def _padding(trial: Trial) -> None:
     outcome = trial.call(dirty, wrt=("x", *WEIGHTS), cotangent=cotangent)
     judged = np.broadcast_to(real[..., None], reference.exact.shape)
     trial.judge(outcome.result, only(reference, judged), "result at real tokens")
-    finite = f"bool({outcome.name}.isfinite().all())"
-    trial.require(bool(outcome.result.value.isfinite().all()), "padding gives a result that is not finite", finite)
+    finite(trial, outcome.result, "the result with padding")
     trial.judge(outcome.gradient("x"), gradients["x"], "gradient of x")
     for name in WEIGHTS:
         trial.judge(outcome.gradient(name), gradients[name], f"gradient of {name}")

@@ -102,9 +102,13 @@ def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | No
     )
 
 
+def finite(trial: Trial, observed: Observation, what: str) -> None:
+    """Raise Violation if an entry is infinite or NaN."""
+    every = bool(observed.value.isfinite().all())
+    trial.require(every, f"{what} is not finite", f"bool({observed.expression}.isfinite().all())")
+
+
 def stays_finite(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
     """Where the value is well within the dtype, it may not overflow on the way, however wide its bound."""
     within = torch.as_tensor(np.abs(reference.exact) < trial.format.max / 8)
-    finite = bool(observed.value[within].isfinite().all())
-    expression = f"bool({observed.expression}[{literal(within)}].isfinite().all())"
-    trial.require(finite, f"{what} is not finite", expression)
+    finite(trial, Observation(observed.value[within], f"{observed.expression}[{literal(within)}]"), what)

@@ -11,7 +11,7 @@ import torch
 from veriformer.verify.checks.agreement import agrees, gradients_agree
 from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradients
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import alive, constant, equal, scaled, stays_finite, total
+from veriformer.verify.checks.laws import alive, constant, equal, finite, scaled, stays_finite, total
 from veriformer.verify.judge import Reference
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import LAYER_NORM, RMS_NORM
@@ -147,10 +147,7 @@ def _constant_rows(trial: Trial) -> None:
     }
     outcome = trial.call(arguments, wrt=("x",), cotangent=trial.tensor(rng.standard_normal((n, d))))
     gradient = outcome.gradient("x")
-    finite = bool(gradient.value.isfinite().all())
-    trial.require(
-        finite, "the gradient at a constant row is not finite", f"bool({gradient.expression}.isfinite().all())"
-    )
+    finite(trial, gradient, "the gradient at a constant row")
     reference = _exact(trial, LAYER_NORM, arguments)
     trial.judge(outcome.result, reference, "result at constant rows")
     cotangent = trial.calls[-1].cotangent

@@ -10,7 +10,7 @@ import torch
 from veriformer.verify.checks.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import between, constant, equal
+from veriformer.verify.checks.laws import between, constant, equal, finite
 from veriformer.verify.checks.losses import draw_rows, pieces
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import PERPLEXITY
@@ -129,8 +129,7 @@ def _range(trial: Trial) -> None:
     }
     result = trial.call(arguments).result
     has_form(trial, result, (), trial.dtype)
-    finite = bool(result.value.isfinite())
-    trial.require(finite, "the perplexity is not finite", f"bool({result.expression}.isfinite())")
+    finite(trial, result, "the perplexity")
     judge_with_gradients(trial, PERPLEXITY, arguments)
     trial.effective.append(True)
 
