@@ -33,7 +33,8 @@ def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 
         table = _TRAPS[weights](rng, tuple(start), eos, size, depth, trial.dtype)
     else:
         table = _model(rng, weights, tuple(start), size, depth, trial.dtype)
-    penalty = trial.draw(choice(*(set(penalties) & _PENALTIES.get(weights, set()) or penalties)))
+    telling = _PENALTIES.get(weights, penalties)
+    penalty = trial.draw(choice(*([p for p in penalties if p in telling] or penalties)))
     return {
         "step": table,
         "start": ids(np.array(start)),
@@ -110,7 +111,7 @@ def _late(
 _TRAPS: Mapping[str, Callable[..., Table]] = {"patient": _patient, "late": _late, "hasty": _hasty, "deep": _deep}
 """Models in which a search that stops, prunes or compares too early misses the best text."""
 
-_PENALTIES: Mapping[Any, set[float]] = {"hasty": {-0.5}, "deep": {1.0, 1.5, 2.0}}
+_PENALTIES: Mapping[Any, tuple[float, ...]] = {"hasty": (-0.5,), "deep": (1.0, 1.5, 2.0)}
 """The penalties under which it does, where few do."""
 
 
