@@ -105,7 +105,9 @@ def test_underflow_of_exp_is_granted():
     x = single([-103.5, -103.9, -104.0, -150.0])
     bounded = R32.exp(R32.asarray(x))
     assert used(bounded, np.exp(x)) <= 1
-    assert bounded.error.max() <= 5 * ETA
+    lowered = np.float32(8) * np.exp(x - np.log(np.float32(8)))  # as by a maximum that is taken for more than it is
+    assert used(bounded, lowered) <= 1
+    assert bounded.error.max() <= 20 * ETA
 
 
 def test_functions_underflow_too():

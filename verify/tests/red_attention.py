@@ -168,6 +168,14 @@ def fresh_in_backward(op: Operation, q: Tensor, k: Tensor, v: Tensor, **o: Any) 
     return other + (value - other).detach()
 
 
+def few_heads(op: Operation, *args: Any, **options: Any) -> Tensor:
+    """What is beyond 16 bits is not written."""
+    y: Tensor = op(*args, **options)
+    written = torch.zeros_like(y)
+    written[: 2**16, : 2**16] = 1
+    return y * written
+
+
 SPECIFIC: dict[str, Fault] = {
     "causal_mask.equation": changed(torch.logical_not),
     "causal_mask.sensitivity": without("window"),
@@ -192,6 +200,9 @@ SPECIFIC: dict[str, Fault] = {
     "attention.key_tiles": attend(late_bias),
     "attention.long_windows": attend(later_tiles_lost),
     "attention.far_positions": attend(rounded_positions),
+    "attention.decoding": attend(lambda v, **_: {"v": torch.cat((v[:, :, :60], 0 * v[:, :, 60:]), 2)}),
+    "attention.many_heads": instead(few_heads),
+    "attention.low_scores": instead(not_low_enough),
     "attention.causality": instead(leaks_last),
     "attention.causal_is_mask": instead(leaks_last),
     "attention.mask_is_bias": without("mask"),

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.red import Fault, Operation, altered, gradient_of, instead, shifted, without
+from tests.red import Fault, Operation, altered, given, gradient_of, instead, shifted, without
+from tests.red_scores import short_numbers
 
 
 def flat(x: Tensor) -> Tensor:
@@ -285,6 +286,7 @@ SPECIFIC: dict[str, Fault] = {
     "masked_lm_loss.uniform": altered(doubled),
     "masked_lm_loss.conservation": gradient_of(0, shifted),
     "masked_lm_loss.range": instead(naive_loss),
+    "masked_lm_loss.far_classes": given(short_numbers),
     "masked_lm_loss.no_target": altered(lambda x: torch.where(x == 0, torch.nan, x)),
     "top_k_filter.sensitivity": instead(lambda op, logits, k: op(logits, 2)),
     "top_k_filter.untouched": instead(normalised),

@@ -147,6 +147,14 @@ def wrong_dtype(x: Tensor) -> Tensor:
     return x.to(torch.float64 if x.dtype != torch.float64 else torch.float32)
 
 
+def features_in_half(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    """The sum of all features over the keys is rounded to half precision."""
+    sums = (k.double().clamp(min=-1) + 1).sum(2, keepdim=True)
+    products = (q.double() * sums).sum(-1, keepdim=True)
+    y: Tensor = op(q, k, v, **options)
+    return y + 0 * products.half().to(y.dtype)
+
+
 SPECIFIC: dict[str, Fault] = {
     "multi_head_attention.sensitivity": without("is_causal"),
     "multi_head_attention.sum_of_heads": altered(lambda x: x + 0.0625),
@@ -169,6 +177,7 @@ SPECIFIC: dict[str, Fault] = {
     "linear_attention.duplicated_keys": instead(by_length),
     "linear_attention.empty_row": instead(mean_when_blind),
     "linear_attention.chunks": instead(second_chunk_lost),
+    "linear_attention.range": instead(features_in_half),
     "kv_cache.contract": showing(wrong_dtype),
     "kv_cache.equation": showing(lambda x: 1.5 * x),
     "kv_cache.purity": caching(update=scribbles),

@@ -136,6 +136,11 @@ def absolute_units(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
     return op(grads, min(max_norm, 1.0))
 
 
+def short_numbers(logits: Tensor, labels: Tensor, **options: Any) -> Any:
+    """Labels in 15 bits."""
+    return (logits, labels if labels.is_floating_point() else torch.where(labels > 0, labels % 2**15, labels)), options
+
+
 SPECIFIC: dict[str, Fault] = {
     "softmax.sensitivity": without("dim"),
     "softmax.simplex": changed(more),
@@ -159,6 +164,7 @@ SPECIFIC: dict[str, Fault] = {
     ),
     "cross_entropy.partition": changed(mixed),
     "cross_entropy.range": instead(naive_cross_entropy),
+    "cross_entropy.far_classes": given(short_numbers),
     "cross_entropy.hidden_classes": instead(zero_times_infinity),
     "cross_entropy.no_target": changed(lambda x: torch.where(x == 0, torch.nan, x)),
     "perplexity.sensitivity": without("ignore_index"),
@@ -167,6 +173,7 @@ SPECIFIC: dict[str, Fault] = {
     "perplexity.counted": given(lambda z, t, **o: ((z + 0.1 * z.mean(), t) if z.ndim > 3 else (z * len(z) / 3, t), o)),
     "perplexity.partition": instead(mean_of_means),
     "perplexity.range": instead(naive_cross_entropy),
+    "perplexity.far_classes": given(short_numbers),
     "perplexity.no_target": changed(lambda x: torch.where(x == 1, 0 * x, x)),
     "layer_norm.sensitivity": without("eps"),
     "layer_norm.moments": changed(more),

@@ -18,6 +18,7 @@ from tests import (
     red_rare,
     red_rare_attention,
     red_rare_training,
+    red_real,
     red_scores,
     red_training,
 )
@@ -138,7 +139,7 @@ def test_a_fault_is_seen(check: Check) -> None:
     assert result.status is Status.FAIL, f"{result.status}: {result.message}"
 
 
-RARE = red_rare.RARE | red_rare_attention.RARE | red_rare_training.RARE
+RARE = red_rare.RARE | red_rare_attention.RARE | red_rare_training.RARE | red_real.REAL
 
 
 @pytest.mark.parametrize("name", RARE)
@@ -147,6 +148,14 @@ def test_a_rare_fault_is_seen(name: str) -> None:
     check = next(check for check in ALL if check.requirement.slug == slug)
     # A run of twenty examples overlooks some of these in one case of twelve; three in turn do not.
     runs = (judged(check, fault, check.operation, seed) for seed in ("red", "again", "thrice"))
+    assert any(result.status is Status.FAIL for result in runs)
+
+
+@pytest.mark.parametrize("name", red_real.NARROW)
+def test_a_fault_of_one_dtype_is_seen(name: str) -> None:
+    slug, fault, dtype = red_real.NARROW[name]
+    check = next(check for check in ALL if check.requirement.slug == slug)
+    runs = (judged(check, fault, check.operation, seed, dtype=dtype) for seed in ("red", "again", "thrice"))
     assert any(result.status is Status.FAIL for result in runs)
 
 

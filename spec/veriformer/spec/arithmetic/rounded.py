@@ -62,6 +62,9 @@ class Rounded(Arithmetic):
             # The oracle is one more implementation: |x̂ − v| contains the errors of both.
             u=(format.unit_roundoff + self.oracle.unit_roundoff) * INFLATION,
             underflow=format.smallest_normal if flush else underflow,
+            # A kernel may take the maximum of its scores for up to log 8 more than it is, and divide by that much less;
+            # not in halves, where that would cost digits that count.
+            vanished=8.0 if format.precision >= 24 else 1.0,
             flush=format.smallest_normal if flush else 0.0,
             largest=max(format.max, FORMATS["fp32"].max),
             erf_absolute=ERF_ABSOLUTE if format.precision <= 24 else 0.0,

@@ -45,12 +45,14 @@ class Bounded(Protocol):
 class Machine:
     """What an implementation may lose: relatively u, absolutely by underflow, everything beyond `largest`.
 
-    `flush` is what adding loses where subnormal results become zero, else 0. `ulps` holds the relative errors of the
-    functions, and `erf_absolute` the absolute error of one.
+    `vanished` is how many times as much a power of e may lose by underflow, since its exponent may have been lowered
+    and its result raised again. `flush` is what adding loses where subnormal results become zero, else 0. `ulps` holds
+    the relative errors of the functions, and `erf_absolute` the absolute error of one.
     """
 
     u: float
     underflow: float
+    vanished: float
     flush: float
     largest: float
     erf_absolute: float
@@ -110,7 +112,7 @@ def _exp(c: Machine, y: Reals, x: Bounded) -> Reals:
     # An argument beyond the clip gives 0 or overflows; the clip keeps the exact −∞ from becoming 0 · ∞.
     shift = np.minimum(x.magnitude + x.error, 1e4) * ((2.0 + c.u) * c.u) + 2.0 * c.ulps["exp"] * c.u
     e = d + np.expm1(shift) * INFLATION * (y + d)
-    return e + 2.0 * c.ulps["exp"] * c.underflow * np.isfinite(x.magnitude)
+    return e + 2.0 * c.ulps["exp"] * c.underflow * c.vanished * np.isfinite(x.magnitude)
 
 
 def _log(c: Machine, y: Reals, x: Bounded) -> Reals:

@@ -182,6 +182,42 @@ ATTENTION = (
         "rounded position",
         equations=("24a",),
     ),
+    families.law(
+        "attention",
+        "decoding",
+        "The formula holds for one or two queries over many keys, of which they may see few, for many heads, large "
+        "groups and large batches, and wherever the scores lie.",
+        "For 64 to 2050 keys, result and gradients lie within their bounds; all scores may be lower by 200.",
+        "parts of the keys put together wrongly",
+        kind=Kind.EQUATION,
+        equations=("23", "24a"),
+        precedents=(
+            "https://github.com/tile-ai/tilelang/issues/328",
+            "https://github.com/ml-explore/mlx/issues/4022",
+            "https://github.com/Dao-AILab/flash-attention/issues/2082",
+        ),
+    ),
+    families.law(
+        "attention",
+        "many_heads",
+        "Heads and batch elements are independent, however many there are.",
+        "Each of 65537 takes the value of its own single key, to within eight roundings.",
+        "more heads than a grid has room for",
+        kind=Kind.EQUATION,
+        equations=("23",),
+        precedents=("https://github.com/pytorch/pytorch/issues/142228",),
+    ),
+    families.law(
+        "attention",
+        "low_scores",
+        "Hidden keys have no weight, however low the visible ones score.",
+        "Where every visible key scores $-1.2 \\cdot 10^5$, or half of that, the result is the mean of their values, "
+        "within the bound of the formula.",
+        "hidden by a number that scores can undercut",
+        kind=Kind.NUMERICS,
+        equations=("24a",),
+        precedents=("https://github.com/TransformerLensOrg/TransformerLens/issues/318",),
+    ),
     _law(
         "causality",
         "Under causality, with a window or without, changing keys and values that a query cannot see leaves its "

@@ -229,6 +229,21 @@ def law(
     )
 
 
+def far_classes(operation: str, result: int, equations: tuple[str, ...] = ()) -> Requirement:
+    """Classes are told apart however many there are."""
+    return law(
+        operation,
+        "far_classes",
+        f"Where each target is its row's only high score, the result is {result} and the gradient 0, however many "
+        "classes there are.",
+        "Both to within a half, for the last of up to 70001 classes; another class would be 30 away, or $e^{30}$.",
+        "indices in narrow numbers",
+        kind=Kind.NUMERICS,
+        equations=equations,
+        precedents=("https://github.com/keras-team/keras/issues/15012",),
+    )
+
+
 def convention(
     operation: str,
     name: str,

@@ -71,6 +71,16 @@ LINEAR_ATTENTION = (
     ),
     families.law(
         _NAME,
+        "range",
+        "Features, their products and their sums over the keys may be beyond the range of a half: the mean of values "
+        "is not.",
+        "The result is finite and within its bound, in fp16.",
+        "overflow in half precision",
+        kind=Kind.NUMERICS,
+        equations=_EQUATIONS,
+    ),
+    families.law(
+        _NAME,
         "empty_row",
         "A query that sees no key, by causality or for want of keys, gives a zero row with zero gradient.",
         "Result and gradients lie within the bound of the formula, which is 0 at such rows.",

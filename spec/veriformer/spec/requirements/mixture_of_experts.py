@@ -1,5 +1,6 @@
 """Requirements of the mixture of experts (document 003, section 8)."""
 
+from veriformer.spec.requirement import Kind
 from veriformer.spec.requirements import families
 
 _OPERATION = "mixture_of_experts"
@@ -65,5 +66,14 @@ MIXTURE_OF_EXPERTS = (
         "The experts with the highest scores are asked, for scores of any kind.",
         "The same where rounding cannot change the choice.",
         "wrong choice of experts",
+    ),
+    families.law(
+        _OPERATION,
+        "range",
+        "Hidden values beyond the range of a half do no harm where the result is within it.",
+        "The result is finite and within its bound, in fp16.",
+        "overflow in half precision",
+        kind=Kind.NUMERICS,
+        precedents=("https://github.com/huggingface/transformers/issues/5651",),
     ),
 )

@@ -47,6 +47,15 @@ ROPE = (
     ),
     families.law(
         "rope",
+        "history",
+        "A call is computed from its own arguments: tables kept from calls of other sizes change nothing.",
+        "Each of eight calls of a few sizes is within its bound.",
+        "table of another call",
+        equations=("30", "31"),
+        precedents=("https://github.com/ml-explore/mlx/issues/561",),
+    ),
+    families.law(
+        "rope",
         "relative",
         "The inner product of a turned query and a turned key depends on the difference of their positions alone.",
         "For positions shifted together it is the same within what the bounds on the entries leave to their products.",

@@ -23,6 +23,7 @@ from veriformer.verify.checks import (
     embeddings,
     equation,
     experts,
+    far_classes,
     filters,
     forms_of_call,
     heads,
@@ -58,7 +59,7 @@ _LAWS = (scores, losses, perplexities, norms, clipping, masks)
 _ATTENTION = (attention_options, attention_long, attention_laws, attention_edges, attention_dropout)
 _HEADS = (heads, linear, caches, cached, blocks)
 _MODELS = (models, models_causal, models_source, models_training)
-_DECISIONS = (smoothing, temperatures, calibrations, masked_lm)
+_DECISIONS = (smoothing, temperatures, calibrations, masked_lm, far_classes)
 _GENERATION = (filters, beams, bpe, unigram)
 _TRAINING = (training, optimizers, schedules, accumulation)
 _LAYERS = (squares, activations, networks, experts, dropout, initialisation, embeddings)

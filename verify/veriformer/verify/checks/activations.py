@@ -33,8 +33,8 @@ def _apart(trial: Trial, operation: Operation, first: Arguments, second: Argumen
 
 def _symmetry(operation: Operation, trial: Trial) -> None:
     arguments = dict((draw_gelu if operation is GELU else draw_numbers)(trial))
-    x = arguments["x"]
-    _apart(trial, operation, arguments, {**arguments, "x": -x}, array(x), "f(x) − f(−x)")
+    x = arguments["x"] * trial.draw(choice(1.0, 1.0, 1e-3, 1e-6))  # near zero too, where half of x is the result
+    _apart(trial, operation, {**arguments, "x": x}, {**arguments, "x": -x}, array(x), "f(x) − f(−x)")
 
 
 def _tanh_distance(trial: Trial) -> None:

@@ -104,9 +104,10 @@ def _generator(trial: Trial) -> None:
     trial.require(moved, "two calls without a generator drop the same", f"bool((({d} != 0) != ({e} != 0)).any())")
 
 
-def _uniform(trial: Trial, p: float) -> Arguments:
+def _uniform(trial: Trial, p: float, shape: tuple[int, ...] | None = None) -> Arguments:
     """A call whose result shows the mask of dropout: weights that are all equal, values that are the identity."""
-    b, h, n_q, n_k = trial.draw(choice((2, 4, 16, 16), (3, 2, 16, 24), (2, 2, 32, 16), (1, 2, 128, 128)))
+    shapes = (2, 4, 16, 16), (3, 2, 16, 24), (2, 2, 32, 16), (1, 2, 128, 128)
+    b, h, n_q, n_k = shape or trial.draw(choice(*shapes))
     zero = trial.tensor(np.zeros((b, h, n_q, 2)))
     k = trial.tensor(trial.draw(values(("gaussian",))).array(b, h, n_k, 2))
     v = trial.tensor(np.broadcast_to(np.eye(n_k), (b, h, n_k, n_k)))
@@ -127,10 +128,11 @@ def agreement(weights: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
 
 
 def _rate(trial: Trial) -> None:
-    p = trial.draw(choice(0.25, 0.1, 0.7, 0.9))
-    result = trial.call(_uniform(trial, p)).result
-    law = share(result.value.numel(), 1.0 - p)
-    trial.judge(trial.observe(kept_share, result), law, f"share of weights kept with p = {p}")
+    ordinary, fine = trial.draw(choice(0.25, 0.1, 0.7, 0.9)), trial.draw(choice(0.002, 0.998))
+    for p, arguments in ((ordinary, _uniform(trial, ordinary)), (fine, _uniform(trial, fine, (1, 2, 128, 128)))):
+        result = trial.call(arguments).result
+        law = share(result.value.numel(), 1.0 - p)
+        trial.judge(trial.observe(kept_share, result), law, f"share of weights kept with p = {p}")
 
 
 def _independence(trial: Trial) -> None:

@@ -18,11 +18,10 @@ from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (
     Shape,
     draw_bias,
-    draw_causal,
+    draw_hiding,
     draw_options,
     draw_shape,
     draw_tensors,
-    every_row_sees,
     sees,
 )
 from veriformer.verify.script import literal
@@ -105,7 +104,7 @@ def _hidden_poison(trial: Trial) -> None:
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
     clean: dict[str, Any] = draw_tensors(trial, shape, _KINDS)
     rng = trial.draw(values()).rng
-    clean |= {"is_causal": True} if tiles else _hiding(trial, shape, rng)
+    clean |= {"is_causal": True} if tiles else draw_hiding(trial, shape, rng)
     repeats = h // groups
     seen = sees(trial, shape, clean)
     by_group = seen.reshape(b, groups, repeats, n_q, n_k)
@@ -133,7 +132,7 @@ def _hidden_scores(trial: Trial) -> None:
     shape = (b, h, groups, n_q, n_k, 4, d_v)
     arguments: dict[str, Any] = draw_tensors(trial, shape, ("integers", "gaussian"))
     rng = trial.draw(values()).rng
-    arguments |= _hiding(trial, shape, rng)
+    arguments |= draw_hiding(trial, shape, rng)
     by_group = sees(trial, shape, arguments).reshape(b, groups, h // groups, n_q, n_k)
     loud = np.asarray(~by_group.any((2, 3)))[..., None]
     direction = rng.choice([-1.0, 1.0], 4)
@@ -146,20 +145,6 @@ def _hidden_scores(trial: Trial) -> None:
     tensors = {**arguments, "q": trial.tensor(q), "k": trial.tensor(k)}
     trial.assume(bool(loud.any()))
     judge_with_gradients(trial, ATTENTION, tensors)
-
-
-def _hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
-    """Causality, a mask, or both."""
-    b, _, _, _, n_k, _, _ = shape
-    causal = draw_causal(trial, shape)
-    alone = trial.draw(choice(False, True, False))
-    if causal and alone:
-        return causal
-    hidden = rng.integers(1, n_k, (b, 1, 1, 1))
-    j = np.arange(n_k)
-    mask = {"mask": torch.as_tensor(j < n_k - hidden if rng.random() < 0.5 else j >= hidden)}
-    both = {**causal, **mask}
-    return both if every_row_sees(trial, shape, both) else mask
 
 
 def _only(reference: Reference, judged: np.ndarray) -> Reference:

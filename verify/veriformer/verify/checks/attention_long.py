@@ -15,14 +15,16 @@ from veriformer.verify.judge import Reference
 from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (
     draw_bias,
+    draw_hiding,
     draw_mask,
     draw_options,
+    draw_shape,
     draw_tensors,
     every_row_sees,
     sees,
 )
-from veriformer.verify.strategies import choice, sizes
-from veriformer.verify.trial import Arguments, Trial
+from veriformer.verify.strategies import choice, sizes, values
+from veriformer.verify.trial import Arguments, Trial, array
 
 
 def _judge(trial: Trial, arguments: Arguments) -> None:
@@ -60,7 +62,9 @@ def _long_windows(trial: Trial) -> None:
     n = trial.draw(choice(130, 200, 257))
     shape = (2, 2, trial.draw(sizes(1, 2)), n, n + trial.draw(choice(0, 70)), 3, 2)
     tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "offset"))
-    if trial.draw(st.booleans()):
+    if trial.dtype is not torch.float16:  # which leaves such scores in doubt
+        tensors["q"], tensors["k"] = _lowered(trial, tensors["q"], tensors["k"])
+    if trial.draw(choice(True, True, False)):
         options: dict[str, Any] = {"is_causal": True, "window": trial.draw(choice(5, 1, 64, 65))}
     else:
         hidden = torch.tensor([trial.draw(choice(66, 3, 129)) for _ in range(2)])[:, None, None, None]
@@ -99,7 +103,7 @@ def _with_one_above(trial: Trial, tensors: dict[str, torch.Tensor], place: int) 
 
 
 _LOUD = 2.0**12
-"""A weight times this is above 2^-10 where a key is seen: 1 / 2100, less e⁴ for scores that differ."""
+"""A weight times this is above 2^-10 where a key is seen: 1 / 65600, less e⁴ for scores that differ."""
 
 
 def heard(x: torch.Tensor) -> torch.Tensor:
@@ -107,14 +111,18 @@ def heard(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.isnan(), x.double(), (x.abs() > 2.0**-10).double())
 
 
+_FAR = {"fp16": (2051, 2100), "fp32": (300, 65600)}
+"""How many keys there are where positions are far, for the formats in which that is not 256."""
+
+
 def _far_positions(trial: Trial) -> None:
     """The last queries of a long text, each of which sees one key more than the one before, or one other in a window.
 
-    Beyond 256 bf16 does not tell positions apart, nor fp16 beyond 2048; nor has a sum over so many keys a bound there.
-    But a weight is 0 or it is not: a value that only one key has shows who sees this key, and in the gradient of the
-    values a cotangent that only one query has shows what this query sees.
+    Beyond 256 bf16 does not tell positions apart, nor fp16 beyond 2048, nor 16 bits beyond 65536; nor has a sum over so
+    many keys a bound in halves. But a weight is 0 or it is not: a value that only one key has shows who sees this key,
+    and in the gradient of the values a cotangent that only one query has shows what this query sees.
     """
-    long = (2051, 2100) if trial.dtype is torch.float16 else (300, 261, 519)
+    long = _FAR.get(trial.dtype_name, (300, 261, 519))
     n_q, n_k = trial.draw(sizes(3, 5)), trial.draw(choice(*long))
     options = {"is_causal": True, **trial.option("window", None, 5, None, 64)}
     backs = sorted({0, options.get("window", 0)})
@@ -133,6 +141,72 @@ def _far_positions(trial: Trial) -> None:
     trial.judge(trial.observe(heard, outcome.gradient("v")), _exactly(by_key), "which queries see a key")
 
 
+_CROWDS = (
+    ((2, 1, 1), 512),
+    ((1, 4, 2), 1030),
+    ((1, 17, 1), 300),
+    ((3, 4, 2), 300),
+    ((1, 2, 2), 2050),
+    ((40, 1, 1), 65),
+    ((1, 40, 2), 64),
+    ((2, 4, 2), 1024),
+)
+"""Batch, query heads and key heads, and how many keys, of which a text that goes on has one large."""
+
+
+def _decoding(trial: Trial) -> None:
+    """One or two queries over many keys: what they see may be in few of the parts into which the keys are split."""
+    (b, h, groups), n_k = trial.draw(choice(*_CROWDS))
+    n_q = trial.draw(choice(1, 2))
+    tensors = draw_tensors(trial, (b, h, groups, n_q, n_k, 3, 2), ("gaussian", "one-signed", "peaked"))
+    tensors["q"], tensors["k"] = _lowered(trial, tensors["q"], tensors["k"])
+    seen = trial.draw(choice("all", "few", "first", "window"))
+    options: dict[str, Any] = {}
+    if seen == "window":
+        options = {"is_causal": True, **trial.option("window", 5, 70)}
+    elif seen != "all":
+        j = torch.arange(n_k)
+        options = {"mask": (j < 10 if seen == "first" else j >= n_k - 10)[None]}
+    trial.assume(every_row_sees(trial, (b, h, groups, n_q, n_k, 4, 2), options))
+    _judge(trial, {**tensors, **options})
+
+
+def _lowered(trial: Trial, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """With one more feature, which takes nothing from all scores, or 200: far below the 0 of what is left out."""
+    lower = trial.draw(choice(0.0, 200.0, 200.0))
+    q, k = (torch.nn.functional.pad(x, (0, 1), value=1.0) for x in (q, k))
+    k[..., -1] = -lower * q.shape[-1] ** 0.5
+    return q, k
+
+
+def _many_heads(trial: Trial) -> None:
+    """More heads, or elements of the batch, than 16 bits can count: each takes the value of its own key."""
+    b, h = trial.draw(choice((1, 65537), (65537, 1)))
+    v = trial.tensor(trial.draw(values(("integers",))).rng.integers(1, 8, (b, h, 1, 1)))
+    one = torch.ones_like(v)
+    arguments = {"q": one, "k": one, "v": v}
+    outcome = trial.call(arguments, wrt=("v",), cotangent=v)
+    exact = array(v)
+    near = Reference(exact, 8 * trial.format.unit_roundoff * exact)
+    trial.judge(outcome.result, near, "the value of the only key")
+    trial.judge(outcome.gradient("v"), near, "its gradient")
+
+
+def _low_scores(trial: Trial) -> None:
+    """Every visible key scores the same, far below anything that is written over the hidden ones."""
+    b, h, groups, n_q, n_k, _, d_v = draw_shape(trial)
+    shape = (b, h, groups, n_q, max(n_k, 2), 4, d_v)
+    tensors: dict[str, Any] = draw_tensors(trial, shape, ("integers", "gaussian", "one-signed"))
+    rng = trial.draw(values()).rng
+    hiding = draw_hiding(trial, shape, rng)
+    seen = np.asarray(sees(trial, shape, hiding).reshape(b, groups, h // groups, n_q, shape[4]).any((2, 3)))
+    direction = rng.choice([-1.0, 1.0], 4)
+    q, k = 200.0 * direction, -150.0 * direction * seen[..., None]
+    loud = {"q": trial.tensor(np.broadcast_to(q, tensors["q"].shape)), "k": trial.tensor(k)}
+    mean = ATTENTION.exact(trial, {**tensors, "q": 0.0 * tensors["q"], **hiding}, sharp=False)[0]
+    trial.judge(trial.call({**tensors, **loud, **hiding, **trial.option("scale", 1.0, None)}).result, mean, "the mean")
+
+
 def _exactly(seen: NDArray[Any]) -> Reference:
     return Reference(seen.astype(np.float64), np.zeros(seen.shape))
 
@@ -143,4 +217,7 @@ CHECKS = (
     check("attention.key_tiles", _key_tiles, effort=0.5, dtypes=("fp64", "fp32")),
     check("attention.long_windows", _long_windows, effort=0.3, dtypes=("fp64", "fp32", "fp16")),
     check("attention.far_positions", _far_positions, effort=0.2),
+    check("attention.decoding", _decoding, effort=0.8, dtypes=("fp64", "fp32")),
+    check("attention.many_heads", _many_heads, effort=0.1, dtypes=("fp32", "fp16")),
+    check("attention.low_scores", _low_scores),
 )

@@ -139,7 +139,28 @@ def _other_padding(trial: Trial, padded: Arguments, real: np.ndarray) -> None:
 
 
 def _range(trial: Trial) -> None:
-    """Hidden values beyond fp16 between two products that bring them back."""
+    """Beyond fp16, but not in the end: hidden values between two products, or the stream between two branches."""
+    a = trial.draw(choice(_of_large_hidden, _of_large_stream))(trial)
+    outcome = trial.call(a)
+    agrees(trial, BLOCK, a, outcome, BLOCK.exact(trial, a, sharp=False))
+    finite(trial, outcome.result, "a block whose result is finite")
+
+
+def _of_large_stream(trial: Trial) -> dict[str, Any]:
+    """Tokens of 4e4 in one direction, to which attention adds as much; a norm or the other branch takes it away."""
+    a = draw_block(trial, kinds=("gaussian",))
+    rng = trial.draw(values()).rng
+    d, signs = a["x"].shape[2], rng.choice([-1.0, 1.0], a["x"].shape[2])
+    a["x"] = trial.tensor(rng.uniform(3.6e4, 4e4, (*a["x"].shape[:2], 1)) * signs)
+    a["w_q"] = torch.zeros_like(a["w_q"])
+    a["w_v"] = trial.tensor(np.broadcast_to(signs[:, None] / (8 * d), a["w_v"].shape))
+    a["w_o"] = trial.tensor(np.broadcast_to(8 * signs / a["w_o"].shape[0], a["w_o"].shape))
+    a["w2"] = torch.zeros_like(a["w2"])
+    a["b2"] = trial.tensor(-3e4 * signs if a.get("norm") != "post" else 0.0 * signs)
+    return a
+
+
+def _of_large_hidden(trial: Trial) -> dict[str, Any]:
     a = draw_block(trial, kinds=("gaussian",), activations=("relu",)) | {"activation": "relu", "norm": "pre"}
     rng = trial.draw(values()).rng
     d, f = a["w1"].shape
@@ -147,7 +168,7 @@ def _range(trial: Trial) -> None:
     a["norm2_bias"] = trial.tensor(rng.uniform(200.0, 300.0, d))
     a["w1"] = trial.tensor(rng.uniform(150.0, 250.0, (d, f)))
     a["w2"] = trial.tensor(2.0**-10 * rng.standard_normal((f, d)) / f)
-    agrees(trial, BLOCK, a, trial.call(a), BLOCK.exact(trial, a, sharp=False))
+    return a
 
 
 _LAWS: dict[str, Any] = {

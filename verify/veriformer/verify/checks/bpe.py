@@ -53,8 +53,16 @@ def _dense(trial: Trial) -> Arguments:
     return {"texts": [text], "num_merges": int(rng.integers(12, 21))}
 
 
+def _chained(trial: Trial) -> Arguments:
+    """Words out of one chain of letters: a merge takes from the pairs beside it, which may stay the most frequent."""
+    rng = rng_of(trial)
+    starts = rng.integers(0, 4, int(rng.integers(3, 8)))
+    texts = ["abcdef"[i : i + rng.integers(2, 5)] for i in starts for _ in range(rng.integers(1, 6))]
+    return {"texts": texts, "num_merges": int(rng.integers(2, 6))}
+
+
 def _most_frequent(trial: Trial) -> None:
-    a = trial.draw(choice(_drawn, _drawn, _dense, _long))(trial)
+    a = trial.draw(choice(_drawn, _chained, _chained, _dense, _long))(trial)
     found, e = merges(trial, a)
     words = [_bytes(text) for text in a["texts"]]
     for k, pair in enumerate(found):

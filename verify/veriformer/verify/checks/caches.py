@@ -78,9 +78,11 @@ def acts_like_a_list(trial: Trial, a: Arguments) -> Outcome:
 class Script:
     """Actions on a cache with room for so many tokens, and the tensors that they take."""
 
-    def __init__(self, trial: Trial, room: int, window: int | None = None) -> None:
+    def __init__(
+        self, trial: Trial, room: int, window: int | None = None, axes: tuple[int, int, int] | None = None
+    ) -> None:
         self.trial = trial
-        self.axes = draw_axes(trial)
+        self.axes = axes or draw_axes(trial)
         self.room = room
         self.length = 0
         self.actions: list[str] = []
@@ -214,10 +216,14 @@ def _shown_again(trial: Trial, before: Observation, now: Observation, new: int) 
     trial.require(same, "rows that an update has shown are others in the next", said)
 
 
+_LARGE = ((1030, (2, 2, 1)), (5, (33, 1, 2)), (1024, (1, 3, 1)), (3, (70, 2, 1)))
+"""How many rows, and B, G, d, where rows or the elements of the batch are many."""
+
+
 def _long(trial: Trial) -> None:
     """Pages filled to the edge and beyond it, at once or in two, and then token by token, between orders."""
-    length = trial.draw(choice(*LENGTHS))
-    story = Script(trial, length + trial.draw(choice(5, 300)), trial.draw(choice(None, None, 65, 16)))
+    length, axes = trial.draw(choice(*((n, None) for n in LENGTHS), *2 * _LARGE))
+    story = Script(trial, length + trial.draw(choice(5, 300)), trial.draw(choice(None, None, 65, 16)), axes)
     for n in draw_pages(trial, length):
         story.append(n)
         if trial.draw(choice(False, False, True)):

@@ -99,6 +99,22 @@ def _choice(trial: Trial) -> None:
     judge_with_gradients(trial, MIXTURE_OF_EXPERTS, a)
 
 
+def _range(trial: Trial) -> None:
+    """Hidden values of 1e5 and more, all positive, and a result that fp16 holds; one expert in three is never asked."""
+    rng = trial.draw(values()).rng
+    d, h, o = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
+    signs = rng.choice([-1.0, 1.0], (d, 1))
+    router = np.concatenate((rng.integers(-2, 3, (d, 2)) / 256, -signs / 16), 1)
+    down = rng.choice([-1.0, 1.0], o) * rng.uniform(0.5, 1.0, (3, h, o)) / 256
+    a = {
+        "x": signs.T * rng.integers(200, 256, (2, d)),
+        "router": router,
+        "w1": signs * rng.integers(300, 400, (3, d, h)),
+    }
+    a |= {"b1": np.zeros((3, h)), "w2": down, "b2": np.ones((3, o))}
+    _judged(trial, {name: trial.tensor(value) for name, value in a.items()} | {"top_k": 2})
+
+
 _ALGEBRA = ("fp64", "fp32")
 _LAWS: dict[str, Any] = {
     "identical_experts": _identical,
@@ -109,5 +125,6 @@ _LAWS: dict[str, Any] = {
 
 CHECKS = (
     *(check(f"mixture_of_experts.{name}", body, dtypes=_ALGEBRA) for name, body in _LAWS.items()),
+    check("mixture_of_experts.range", _range, dtypes=("fp16",)),
     check("mixture_of_experts.ties", _ties, dtypes=("fp64", "fp32", "bf16"), applies=settles_ties),
 )

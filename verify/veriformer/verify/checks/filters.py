@@ -119,6 +119,7 @@ def _many_ties(trial: Trial) -> torch.Tensor:
 def _count(trial: Trial) -> None:
     many = trial.draw(choice(False, True)) and not trial.claims.deviates("choice.ties")
     z = _many_ties(trial) if many else _tied(trial)
+    z = torch.where(z == 0, trial.tensor(_rng(trial).choice([0.0, -0.0], tuple(z.shape))), z)  # which are equal
     k = _k(trial, z)["k"]
     y = _filtered(trial, {"logits": z, "k": k})
     e, kept = y.expression, y.value > -torch.inf
@@ -228,6 +229,7 @@ def _first(trial: Trial) -> None:
     z = rng.choice([-np.inf, 0.0, 1.0, 1.0], (3, m))
     z[0] = trial.draw(choice(0.0, -2.0))
     z[:, -1] = np.maximum(z[:, -1], -1.0)
+    z[2] = np.minimum(z[2], rng.choice([0.0, -0.0], m))  # zeros of either sign, which are equal
     a = {"logits": trial.tensor(z)}
     agrees(trial, GREEDY, a, trial.call(a), GREEDY.exact(trial, a, sharp=False))
 

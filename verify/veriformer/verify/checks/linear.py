@@ -9,9 +9,10 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
+from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check
-from veriformer.verify.checks.laws import alive, between, equal, part_of, taken
+from veriformer.verify.checks.laws import alive, between, equal, finite, part_of, taken
 from veriformer.verify.checks.pairs import differ_only_where, exact, moves_along, same
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import LINEAR_ATTENTION as LINEAR
@@ -143,6 +144,24 @@ def _chunks(trial: Trial) -> None:
     judge_with_gradients(trial, LINEAR, {**tensors, "is_causal": causal})
 
 
+def _range(trial: Trial) -> None:
+    """Features whose products, or whose sum over the keys, leave the range of fp16; their mean does not."""
+    many = trial.draw(st.booleans())
+    b, h, n_q, n_k, d, d_v = draw_shape(trial)
+    n_k = trial.draw(choice(90, 70)) if many else max(n_q, n_k, 2)
+    tensors = draw_tensors(trial, (b, h, n_q, n_k, d, d_v), ("gaussian", "integers"))
+    rng = trial.draw(values()).rng
+    size = {"q": 1.0, "k": 2000.0} if many else {"q": 400.0, "k": 400.0}
+    loud = {name: trial.tensor(size[name] * rng.integers(1, 3, tuple(tensors[name].shape))) for name in size}
+    arguments: dict[str, Any] = {**tensors, **loud}
+    aligned = n_q == n_k or trial.claims.convention("causal.alignment") == "bottom-right"
+    arguments |= {"is_causal": True} if aligned and trial.draw(st.booleans()) else {}
+    reference = LINEAR.exact(trial, arguments, sharp=False)
+    outcome = trial.call(arguments)
+    agrees(trial, LINEAR, arguments, outcome, reference)
+    finite(trial, outcome.result, "the mean of values by loud keys")
+
+
 _LAWS: dict[str, Any] = {
     "prefix": _prefix,
     "causality": _causality,
@@ -154,6 +173,7 @@ _LAWS: dict[str, Any] = {
 CHECKS = (
     *(check(f"linear_attention.{name}", body, dtypes=("fp64", "fp32")) for name, body in _LAWS.items()),
     check("linear_attention.convexity", _convexity, dtypes=("fp64", "fp32", "fp16")),
+    check("linear_attention.range", _range, dtypes=("fp16",)),
     check("linear_attention.empty_row", _empty_row, dtypes=("fp64", "fp32")),
     check("linear_attention.chunks", _chunks, dtypes=("fp64", "fp32"), effort=0.4),
 )

@@ -16,7 +16,7 @@ def _side(e: Examination) -> str:
 def _source_padding(e: Examination) -> None:
     e.live(**e.asked())
     ids, side = e.tokens(), _side(e)
-    m = e.trial.draw(choice(4, 6))
+    m = e.trial.draw(choice(4, 12, 6))
     source, mask = e.tokens(n=m), e.mask(side, m)
     padded = e.answer("whole", ids=ids, source=source, source_mask=mask)
     plain = e.answer("without_source_padding", ids=ids, source=source, source_mask=mask)

@@ -51,6 +51,15 @@ def _origin(trial: Trial) -> None:
     trial.require(same, "features at position 0 are turned", f"torch.equal({still.expression}, {literal(x)})")
 
 
+def _history(trial: Trial) -> None:
+    """Calls of a few sizes in any order: what one call leaves behind is of no use to another."""
+    for _ in range(8):
+        n, d = trial.draw(choice(2, 3)), trial.draw(choice(4, 2, 8))
+        first = trial.draw(choice(0, 0, 3))
+        base = trial.option("base", None, None, 100.0)
+        _judged(trial, {"x": features(trial, n, d), "positions": torch.arange(first, first + n), **base})
+
+
 def products(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     """Inner products of the rows of q with all rows of k, in float64."""
     return q.double() @ k.double().mT
@@ -163,6 +172,7 @@ _LAWS: dict[str, Any] = {
     "norm": _norm,
     "pairings": _pairings,
     "scaling": _scaling,
+    "history": _history,
 }
 
 CHECKS = (

@@ -70,6 +70,20 @@ def draw_causal(trial: Trial, shape: Shape) -> dict[str, Any]:
     return trial.supported(chosen) if every_row_sees(trial, shape, chosen) else {}
 
 
+def draw_hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
+    """Causality, a mask, or both; two keys at least."""
+    b, _, _, _, n_k, _, _ = shape
+    causal = draw_causal(trial, shape)
+    alone = trial.draw(choice(False, True, False))
+    if causal and alone:
+        return causal
+    hidden = rng.integers(1, n_k, (b, 1, 1, 1))
+    j = np.arange(n_k)
+    mask = {"mask": torch.as_tensor(j < n_k - hidden if rng.random() < 0.5 else j >= hidden)}
+    both = {**causal, **mask}
+    return both if every_row_sees(trial, shape, both) else mask
+
+
 def draw_mask(trial: Trial, shape: Shape, chosen: Mapping[str, Any], axes: tuple[bool, ...] | None) -> dict[str, Any]:
     """A mask of these axes beside what was chosen before."""
     if axes is None:

@@ -110,7 +110,7 @@ def _bulk(trial: Trial) -> Arguments:
 
 
 def _long_ids(trial: Trial) -> Arguments:
-    n, size, d = trial.draw(choice((1030, 5, 3), (300, 1030, 2), (3, 4999, 2), (70, 3, 1030)))
+    n, size, d = trial.draw(choice((1030, 5, 3), (300, 1030, 2), (3, 4999, 2), (70, 3, 1030), (3, 70001, 1)))
     kind = trial.draw(values(("gaussian", "one-signed")))
     ids = torch.as_tensor(kind.rng.integers(0, size, n))
     return {"ids": ids, "weight": trial.tensor(kind.array(size, d))}

@@ -132,9 +132,13 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _long(trial: Trial) -> Arguments:
-    """More tokens, or more experts, than a tile has room for."""
-    lead, number, top_k = trial.draw(choice(((300,), 3, 2), ((2, 65), 5, 1), ((3,), 70, 3), ((70,), 20, 2)))
-    return {**mixture(trial, lead, number), "top_k": top_k}
+    """More tokens, or more experts, than a tile has room for, or than a byte can count; of those the last are asked."""
+    lead, number, top_k = trial.draw(
+        choice(((300,), 3, 2), ((2, 65), 5, 1), ((3,), 70, 3), ((70,), 20, 2), ((4,), 300, 2))
+    )
+    a = mixture(trial, lead, number)
+    a["router"][:, : 256 if number > 256 else 0] = 0
+    return {**a, "top_k": top_k}
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
