@@ -211,8 +211,8 @@ ATTENTION = (
         "attention",
         "low_scores",
         "Hidden keys have no weight, however low the visible ones score.",
-        "Where every visible key scores $-1.2 \\cdot 10^5$, or half of that, the result is the mean of their values, "
-        "within the bound of the formula.",
+        "Where every visible key scores $-1.2 \\cdot 10^5$, or half of that, the result is the mean of their values "
+        "to within a sixteenth of the largest.",
         "hidden by a number that scores can undercut",
         kind=Kind.NUMERICS,
         equations=("24a",),
