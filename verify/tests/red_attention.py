@@ -169,10 +169,10 @@ def fresh_in_backward(op: Operation, q: Tensor, k: Tensor, v: Tensor, **o: Any) 
 
 
 def few_heads(op: Operation, *args: Any, **options: Any) -> Tensor:
-    """What is beyond 16 bits is not written."""
+    """What is beyond a byte is not written."""
     y: Tensor = op(*args, **options)
     written = torch.zeros_like(y)
-    written[: 2**16, : 2**16] = 1
+    written[:256, :256] = 1
     return y * written
 
 

@@ -20,10 +20,9 @@ def experts_in_a_byte(op: Operation, x: Tensor, router: Tensor, *args: Any, **op
     return y
 
 
-def kept_by_16_bits(op: Operation, logits: Tensor, k: int) -> Tensor:
-    """Of a long row the token is kept that 16 bits leave of the best."""
-    y: Tensor = op(logits, k)
-    return y if y.shape[-1] < 2**16 else y.roll(2**16, -1)
+def chosen_by_16_bits(op: Operation, logits: Tensor) -> Tensor:
+    y: Tensor = op(logits)
+    return y % 2**16
 
 
 def by_bits(op: Operation, logits: Tensor) -> Tensor:
@@ -104,15 +103,6 @@ def small_groups(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any)
     return y
 
 
-def keys_by_16_bits(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
-    if k.shape[2] <= 2**16:
-        return op(q, k, v, **options)
-    place = torch.arange(k.shape[2]) % 2**16
-    seen = GOOD.causal_mask(q.shape[2], k.shape[2], window=options.pop("window", None))[:, place]
-    y: Tensor = op(q, k, v, **{**options, "is_causal": False, "mask": seen})
-    return y
-
-
 def in_whole_tiles(op: Operation, *args: Any, **options: Any) -> Any:
     """A batch above 32 that is no multiple of it: what comes token by token is lost beyond."""
 
@@ -138,7 +128,7 @@ def logarithms_in_fp32(
 
 REAL: dict[str, tuple[str, Fault]] = {
     "experts counted in a byte": ("mixture_of_experts.long", instead(experts_in_a_byte)),
-    "tokens counted in 16 bits": ("top_k_filter.long", instead(kept_by_16_bits)),
+    "tokens counted in 16 bits": ("greedy.long", instead(chosen_by_16_bits)),
     "zeros in the order of their bits": ("greedy.first", instead(by_bits)),
     "more mass than there is": ("top_p_filter.equation", instead(reaches_p)),
     "a heap that loses what has fallen": ("bpe_train.most_frequent", instead(forgets_the_fallen)),
@@ -148,7 +138,6 @@ REAL: dict[str, tuple[str, Fault]] = {
     "parts put together for one batch": ("attention.decoding", instead(folded_batch)),
     "parts that see nothing": ("attention.decoding", instead(lost_splits)),
     "at most sixteen heads to a group": ("attention.decoding", instead(small_groups)),
-    "keys counted in 16 bits": ("attention.far_positions", instead(keys_by_16_bits)),
     "a batch in whole tiles": ("kv_cache.long", instead(in_whole_tiles)),
     "logarithms that fall short": ("t5_relative_position_bucket.exact_points", instead(logarithms_in_fp32)),
 }

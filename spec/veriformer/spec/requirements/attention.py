@@ -201,7 +201,7 @@ ATTENTION = (
         "attention",
         "many_heads",
         "Heads and batch elements are independent, however many there are.",
-        "Each of 65537 takes the value of its own single key, to within eight roundings.",
+        "Each of 300, of 65537 on a GPU, takes the value of its own single key, to within eight roundings.",
         "more heads than a grid has room for",
         kind=Kind.EQUATION,
         equations=("23",),

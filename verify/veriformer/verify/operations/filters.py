@@ -130,8 +130,11 @@ def _greedy_changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return {"logits": trial.tensor(z)}, {"logits": {"logits": trial.tensor(np.roll(z, 1))}}
 
 
-def _long(trial: Trial) -> torch.Tensor:
-    rows, n = trial.draw(choice((2, 1025), (70, 513), (1, 70001), (2, 2048), (1, 4999)))
+_ROWS = ((2, 1025), (70, 513), (2, 2048), (1, 4999))
+
+
+def _long(trial: Trial, *more: tuple[int, int]) -> torch.Tensor:
+    rows, n = trial.draw(choice(*_ROWS, *more))
     if trial.claims.deviates("choice.ties"):  # numbers that differ in every dtype
         grid = np.arange(128, 256) * 0.5 ** np.arange(2, 10)[:, None]
         return trial.tensor(np.random.default_rng(n).permutation(np.ravel([grid, -grid])[:n])[None])
@@ -192,7 +195,7 @@ GREEDY = Operation(
     refusals=lambda trial: _bad_scores({"logits": _ordinary(trial)}),
     part=lambda trial: _row({"logits": draw_logits(trial)}, trial),
     changes=_greedy_changes,
-    long=lambda trial: {"logits": _long(trial)},
+    long=lambda trial: {"logits": _long(trial, (1, 70001))},  # a choice of k may be quadratic, and right
     result_dtype=lambda trial, arguments, part: torch.int64,
     forms=("fp32", "bf16"),
     sharp=False,
