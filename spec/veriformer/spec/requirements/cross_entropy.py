@@ -103,7 +103,7 @@ CROSS_ENTROPY = (
         equations=("2", "12"),
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
     ),
-    families.far_classes("cross_entropy", 0, ("2",)),
+    families.far_classes("cross_entropy", "8", ("2",)),
     families.law(
         "cross_entropy",
         "hidden_classes",

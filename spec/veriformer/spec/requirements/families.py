@@ -229,14 +229,15 @@ def law(
     )
 
 
-def far_classes(operation: str, result: int, equations: tuple[str, ...] = ()) -> Requirement:
+def far_classes(operation: str, result: str, equations: tuple[str, ...] = ()) -> Requirement:
     """Classes are told apart however many there are."""
     return law(
         operation,
         "far_classes",
-        f"Where each target is its row's only high score, the result is {result} and the gradient 0, however many "
-        "classes there are.",
-        "Both to within a half, for the last of up to 70001 classes; another class would be 30 away, or $e^{30}$.",
+        "However many classes there are, each is told from the others: of two rows with one score of 16 above the rest, "
+        f"which is the target of the first row alone, the result is {result}.",
+        "To within a sixteenth, or a half of the perplexity, and the gradient to within half of its largest entry, with "
+        "targets among the last of up to 70001 classes.",
         "indices in narrow numbers",
         kind=Kind.NUMERICS,
         equations=equations,

@@ -71,7 +71,7 @@ MASKED_LM_LOSS = (
         kind=Kind.NUMERICS,
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
     ),
-    families.far_classes("masked_lm_loss", 0),
+    families.far_classes("masked_lm_loss", "8"),
     families.convention(
         "masked_lm_loss",
         "no_target",

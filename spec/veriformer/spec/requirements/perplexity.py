@@ -70,7 +70,7 @@ PERPLEXITY = (
         kind=Kind.NUMERICS,
         equations=("41", "12"),
     ),
-    families.far_classes("perplexity", 1, ("41",)),
+    families.far_classes("perplexity", "$e^8$", ("41",)),
     families.convention(
         "perplexity",
         "no_target",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -17,31 +18,30 @@ from veriformer.verify.trial import Trial
 _NUMBERS = {"bf16": (300, 517), "fp16": (2100, 4999), "fp32": (33001, 70001)}
 """Classes beyond those that bf16 and fp16 tell apart, and that 16 bits, with a sign or without, can count."""
 
-_PEAK = 30.0
+_PEAK = 16.0
 
 
 def _far_classes(operation: Operation, trial: Trial) -> None:
-    """Each row has one class far above the others, and this is its target: the loss is 0, and e^30 for any other.
+    """Two rows, each with one class far above the others: the target of the first, and not that of the second.
 
-    In halves the formula has no bound over so many classes. This needs none: in whatever order e⁻³⁰ is added to 1 as
-    often as this, the sum is 1 within its rounding, and 30 less its logarithm is 30, in bf16 within an eighth.
+    In halves the formula has no bound over so many classes. This needs none: in whatever order e⁻¹⁶ is added to 1 as
+    often as this, the sum is 1 within a hundredth, so that the losses are 0 and 16, and the gradient of the second is 1
+    at its high class and −1 at its target.
     """
     number = trial.draw(choice(*_NUMBERS[trial.dtype_name]))
-    rng = trial.draw(values()).rng
-    target = number - 1 - rng.permutation(40)[:2]
+    high, low, target = number - 1 - trial.draw(values()).rng.permutation(40)[:3]
     logits = np.zeros((2, number))
-    logits[[0, 1], target] = _PEAK
+    logits[[0, 1], [high, low]] = _PEAK
     labels = "labels" if operation is MASKED_LM_LOSS else "target"
-    arguments = {"logits": trial.tensor(logits), labels: ids(target)}
+    arguments = {"logits": trial.tensor(logits), labels: ids(np.stack((high, target)))}
     outcome = trial.call(arguments, wrt=("logits",), cotangent=trial.tensor(np.ones(())))
-    exact = 1.0 if operation is PERPLEXITY else 0.0
-    trial.judge(outcome.result, _coarse(np.asarray(exact)), "the loss of classes that are certain")
-    trial.judge(outcome.gradient("logits"), _coarse(np.zeros(logits.shape)), "the gradient where nothing is in doubt")
-
-
-def _coarse(exact: np.ndarray) -> Reference:
-    """Within a half of what it must be."""
-    return Reference(exact, np.full(exact.shape, 0.5), scale=_PEAK, constant=True)
+    mean = _PEAK / 2
+    size = math.exp(mean) if operation is PERPLEXITY else 1.0
+    result = np.asarray(size if operation is PERPLEXITY else mean)
+    gradient = np.zeros(logits.shape)
+    gradient[1, [low, target]] = size / 2, -size / 2
+    trial.judge(outcome.result, Reference(result, np.asarray(size / 2)), "the loss of a sure class and a missed one")
+    trial.judge(outcome.gradient("logits"), Reference(gradient, np.full(gradient.shape, size / 4)), "its gradient")
 
 
 def _on(operation: Operation) -> Callable[[Trial], None]:
