@@ -234,10 +234,10 @@ def far_classes(operation: str, result: str, equations: tuple[str, ...] = ()) ->
     return law(
         operation,
         "far_classes",
-        "However many classes there are, each is told from the others: of two rows with one score of 16 above the rest, "
-        f"which is the target of the first row alone, the result is {result}.",
-        "To within a sixteenth, or a half of the perplexity, and the gradient to within half of its largest entry, with "
-        "targets among the last of up to 70001 classes.",
+        "However many classes there are, each is told from the others: of two rows with one score of 16 above the "
+        f"rest, which is the target of the first row alone, the result is {result}.",
+        "To within a sixteenth, or a half of the perplexity, and the gradient to within half of its largest entry; "
+        "targets are among the last of up to 70001 classes.",
         "indices in narrow numbers",
         kind=Kind.NUMERICS,
         equations=equations,
