@@ -201,7 +201,7 @@ ATTENTION = (
         "attention",
         "many_heads",
         "Heads and batch elements are independent, however many there are.",
-        "Each of 300, of 65537 on a GPU, takes the value of its own single key, to within eight roundings.",
+        "Result and gradients of 300, of 65537 on a GPU, with a key each lie within their bounds.",
         "more heads than a grid has room for",
         kind=Kind.EQUATION,
         equations=("23",),
@@ -211,8 +211,8 @@ ATTENTION = (
         "attention",
         "low_scores",
         "Hidden keys have no weight, however low the visible ones score.",
-        "Where every visible key scores $-1.2 \\cdot 10^5$, or half of that, the result is the mean of their values "
-        "to within a sixteenth of the largest.",
+        "Where every visible key scores $-1.2 \\cdot 10^5$, or half of that, the weight of each is above $2^{-10}$ and "
+        "that of a hidden one below, read off the result; no number is judged.",
         "hidden by a number that scores can undercut",
         kind=Kind.NUMERICS,
         equations=("24a",),

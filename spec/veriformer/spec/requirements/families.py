@@ -236,8 +236,8 @@ def far_classes(operation: str, result: str, equations: tuple[str, ...] = ()) ->
         "far_classes",
         "However many classes there are, each is told from the others: of two rows with one score of 16 above the "
         f"rest, which is the target of the first row alone, the result is {result}.",
-        "To within a sixteenth, or a half of the perplexity, and the gradient to within half of its largest entry; "
-        "targets are among the last of up to 70001 classes.",
+        "The same in whole eights of the loss, and in the signs of the gradient where it is near its largest; targets "
+        "are among the last of up to 70001 classes, and no number is judged.",
         "indices in narrow numbers",
         kind=Kind.NUMERICS,
         equations=equations,

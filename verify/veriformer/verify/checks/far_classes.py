@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
+import torch
 
 from veriformer.verify.checks.family import check
 from veriformer.verify.judge import Reference
@@ -21,12 +21,30 @@ _NUMBERS = {"bf16": (300, 517), "fp16": (2100, 4999), "fp32": (33001, 70001)}
 _PEAK = 16.0
 
 
+def of_itself(loss: torch.Tensor) -> torch.Tensor:
+    """A loss in whole eights."""
+    return (loss.double() / 8).round()
+
+
+def of_its_logarithm(perplexity: torch.Tensor) -> torch.Tensor:
+    """The logarithm of a perplexity in whole eights."""
+    return (perplexity.double().log() / 8).round()
+
+
+def pulled(gradient: torch.Tensor) -> torch.Tensor:
+    """1 and −1 where a gradient is near its largest size, else 0."""
+    return (gradient.double() / gradient.double().abs().max()).round()
+
+
+def _exactly(exact: np.ndarray) -> Reference:
+    return Reference(exact, np.zeros(exact.shape))
+
+
 def _far_classes(operation: Operation, trial: Trial) -> None:
     """Two rows, each with one class far above the others: the target of the first, and not that of the second.
 
-    In halves the formula has no bound over so many classes. This needs none: in whatever order e⁻¹⁶ is added to 1 as
-    often as this, the sum is 1 within a hundredth, so that the losses are 0 and 16, and the gradient of the second is 1
-    at its high class and −1 at its target.
+    In halves the formula has no bound over so many classes. But a class is missed or it is not: of a loss of 16 for
+    each that is, the mean is read in whole eights, and the gradient by the classes that it pulls up and down.
     """
     number = trial.draw(choice(*_NUMBERS[trial.dtype_name]))
     high, low, target = number - 1 - trial.draw(values()).rng.permutation(40)[:3]
@@ -35,13 +53,11 @@ def _far_classes(operation: Operation, trial: Trial) -> None:
     labels = "labels" if operation is MASKED_LM_LOSS else "target"
     arguments = {"logits": trial.tensor(logits), labels: ids(np.stack((high, target)))}
     outcome = trial.call(arguments, wrt=("logits",), cotangent=trial.tensor(np.ones(())))
-    mean = _PEAK / 2
-    size = math.exp(mean) if operation is PERPLEXITY else 1.0
-    result = np.asarray(size if operation is PERPLEXITY else mean)
     gradient = np.zeros(logits.shape)
-    gradient[1, [low, target]] = size / 2, -size / 2
-    trial.judge(outcome.result, Reference(result, np.asarray(size / 2)), "the loss of a sure class and a missed one")
-    trial.judge(outcome.gradient("logits"), Reference(gradient, np.full(gradient.shape, size / 4)), "its gradient")
+    gradient[1, [low, target]] = 1.0, -1.0
+    read = of_its_logarithm if operation is PERPLEXITY else of_itself
+    trial.judge(trial.observe(read, outcome.result), _exactly(np.ones(())), "how many of two classes were missed")
+    trial.judge(trial.observe(pulled, outcome.gradient("logits")), _exactly(gradient), "which classes are pulled")
 
 
 def _on(operation: Operation) -> Callable[[Trial], None]:
