@@ -24,7 +24,7 @@ from tests import (
 )
 from tests.red import GOOD, Fault, Operation, changed, given, gradient_of, instead, mixed, more, shifted
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.catalogue import Check
+from veriformer.verify.binding import Check
 from veriformer.verify.checks import ALL
 from veriformer.verify.loading import wrap
 from veriformer.verify.models.subject import OPERATIONS as MODELS

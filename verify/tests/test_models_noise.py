@@ -10,10 +10,10 @@ import torch
 from torch.nn.attention.flex_attention import flex_attention
 
 from veriformer.verify.claims import Claims
-from veriformer.verify.loading import Target
 from veriformer.verify.models import calls, noise
 from veriformer.verify.models.subject import Subject
 from veriformer.verify.mutants.base.model import Decoder, Shape
+from veriformer.verify.target import Target
 
 FACTOR = noise.factor(noise.RUNS, 1)
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import Target, wrap
+from veriformer.verify.loading import wrap
 from veriformer.verify.models.subject import subject
 from veriformer.verify.mutants.base.model import Decoder, Shape
 from veriformer.verify.profiles import Profile
 from veriformer.verify.results import Result, Status
 from veriformer.verify.row import Row, run_row
+from veriformer.verify.target import Target
 
 PROFILE = Profile(name="right", examples=12, shrinks=0, timeout_s=60)
 

@@ -11,7 +11,7 @@ import pytest
 
 from veriformer.spec.requirement import Kind, Requirement
 from veriformer.verify import row as row_module
-from veriformer.verify.catalogue import Check
+from veriformer.verify.binding import Check
 from veriformer.verify.judge import Reference
 from veriformer.verify.loading import load
 from veriformer.verify.profiles import PROFILES

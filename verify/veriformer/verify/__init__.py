@@ -5,8 +5,9 @@
 """
 
 from veriformer.verify.engine.run import check
-from veriformer.verify.loading import Target, TargetError, load
+from veriformer.verify.loading import TargetError, load
 from veriformer.verify.results import Result, Results, Status
+from veriformer.verify.target import Target
 from veriformer.verify.user_tests import conformance
 
 __all__ = ["Result", "Results", "Status", "Target", "TargetError", "check", "conformance", "load"]

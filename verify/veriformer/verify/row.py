@@ -17,13 +17,13 @@ from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAss
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from veriformer.verify import isolation
-from veriformer.verify.catalogue import Check
+from veriformer.verify.binding import Check
 from veriformer.verify.judge import Tally, Violation
-from veriformer.verify.loading import Target
 from veriformer.verify.profiles import Profile
 from veriformer.verify.replay import reproduces
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.script import describe, script
+from veriformer.verify.target import Target
 from veriformer.verify.trial import NoGradient, Trial
 
 BURST = 10

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from veriformer.verify.catalogue import checks
 from veriformer.verify.claims import KNOWN_CONVENTIONS, Claims
-from veriformer.verify.loading import Target
 from veriformer.verify.profiles import PROFILES, Profile
 from veriformer.verify.results import Result, Status
 from veriformer.verify.row import Row, run_row
+from veriformer.verify.target import Target
 
 _PROFILE = replace(PROFILES["quick"], shrinks=0)
 _FOLLOWED = (Status.PASS, Status.DEVIATION)

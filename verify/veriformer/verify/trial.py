@@ -24,9 +24,9 @@ from veriformer.verify import dtypes
 from veriformer.verify.claims import Claims
 from veriformer.verify.contract import OPTIONAL
 from veriformer.verify.judge import Floats, HarnessError, Reference, Tally, Violation, judge
-from veriformer.verify.loading import Target
 from veriformer.verify.script import Recorded, Seed, naming, within_bound
 from veriformer.verify.strategies import option
+from veriformer.verify.target import Target
 from veriformer.verify.uses import USES
 
 T = TypeVar("T")

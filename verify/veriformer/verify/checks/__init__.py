@@ -1,7 +1,7 @@
 """Every check of the suite, prerequisites before what rests on them."""
 
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.catalogue import Check
+from veriformer.verify.binding import Check
 from veriformer.verify.checks import (
     accumulation,
     accuracy,

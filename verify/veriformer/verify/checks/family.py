@@ -7,9 +7,9 @@ from typing import Any
 
 from veriformer.spec.requirements import REQUIREMENTS, requirement
 from veriformer.verify import dtypes
-from veriformer.verify.catalogue import Check
-from veriformer.verify.loading import Target
+from veriformer.verify.binding import Check
 from veriformer.verify.operation import Operation
+from veriformer.verify.target import Target
 from veriformer.verify.trial import Trial
 
 _SLUGS = frozenset(listed.slug for listed in REQUIREMENTS)

@@ -20,10 +20,11 @@ import torch
 from veriformer.verify import isolation
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.loading import Target, load
+from veriformer.verify.loading import load
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.row import Row, run_row
 from veriformer.verify.suggestion import suggested
+from veriformer.verify.target import Target
 
 _LOST_WORKER = "???"  # what pytest-xdist puts in a report's ``when`` where the worker is gone
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from veriformer.verify import environment
-from veriformer.verify.loading import Target, TargetError, load
+from veriformer.verify.loading import TargetError, load
+from veriformer.verify.target import Target
 
 LOADING_S = 120.0
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import wraps
 
 from veriformer.verify import dtypes
-from veriformer.verify.loading import Target
 from veriformer.verify.models import calls
 from veriformer.verify.models.subject import Subject, subject
+from veriformer.verify.target import Target
 
 Applies = Callable[[Target, str, str], str | None]
 

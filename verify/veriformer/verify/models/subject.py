@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from veriformer.verify.loading import Target
 from veriformer.verify.models import calls, noise
+from veriformer.verify.target import Target
 
 OPERATIONS = ("causal_lm", "masked_lm", "seq2seq_lm")
 """The kinds of whole models: decoders, encoders, and encoders with a decoder."""

@@ -16,7 +16,8 @@ from typing import Any
 from zlib import crc32
 
 from veriformer.verify import dtypes
-from veriformer.verify.catalogue import Check, checks
+from veriformer.verify.binding import Check
+from veriformer.verify.catalogue import checks
 from veriformer.verify.loading import load
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant, Sabotage, Variant
 from veriformer.verify.mutants.cell import Cell, judged

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from veriformer.spec.requirement import Kind
-from veriformer.verify.catalogue import Check
+from veriformer.verify.binding import Check
 from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.mutants import spoiled
 from veriformer.verify.mutants.records import Sabotage

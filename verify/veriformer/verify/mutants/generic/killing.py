@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from veriformer.verify.catalogue import Check, checks
-from veriformer.verify.loading import Target, TargetError, load
+from veriformer.verify.binding import Check
+from veriformer.verify.catalogue import checks
+from veriformer.verify.loading import TargetError, load
 from veriformer.verify.mutants.cell import Cell, judged
 from veriformer.verify.mutants.generic.records import GenericMutant
 from veriformer.verify.profiles import Profile
+from veriformer.verify.target import Target
 
 _DTYPES = ("fp32", "fp64", "bf16", "fp16")
 
