@@ -1,12 +1,14 @@
-"""Imports between the rooms point one way: import-linter holds the contracts of pyproject.toml."""
+"""Imports point one way: import-linter holds the rooms to the contracts of pyproject.toml, and no files form a circle."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -51,3 +53,22 @@ def test_an_arrow_the_wrong_way_is_seen(tmp_path: Path, file: str, line: str, co
     done = lint(tmp_path)
     assert done.returncode == 1
     assert any(contract in row and "BROKEN" in row for row in done.stdout.splitlines()), done.stdout
+
+
+def imports() -> dict[str, set[str]]:
+    """Which modules each module imports, at its top or later."""
+    graph = grimp.build_graph(*(f"veriformer.{room}" for room in ROOMS), cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+
+def test_no_file_imports_in_a_circle() -> None:
+    found = imports()
+    assert len(found) > 500
+    TopologicalSorter(found).prepare()
+
+
+def test_a_circle_is_seen() -> None:
+    found = imports()
+    found["veriformer.verify.judge"].add("veriformer.verify.trial")
+    with pytest.raises(CycleError):
+        TopologicalSorter(found).prepare()

@@ -7,11 +7,10 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check
-from veriformer.verify.judge import Reference
+from veriformer.verify.checks.laws import exactly
 from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (
     draw_bias,
@@ -115,8 +114,8 @@ def _far_positions(trial: Trial) -> None:
     """The last queries of a long text, each of which sees one key more than the one before, or one other in a window.
 
     Beyond 256 bf16 does not tell positions apart, nor fp16 beyond 2048; nor has a sum over so many keys a bound in
-    halves. But a weight is 0 or it is not: a value that only one key has shows who sees this key,
-    and in the gradient of the values a cotangent that only one query has shows what this query sees.
+    halves. But a weight is 0 or it is not: a value that only one key has shows who sees this key, and in the gradient
+    of the values a cotangent that only one query has shows what this query sees.
     """
     long = (2051, 2100) if trial.dtype is torch.float16 else (300, 261, 519)
     n_q, n_k = trial.draw(sizes(3, 5)), trial.draw(choice(*long))
@@ -131,10 +130,10 @@ def _far_positions(trial: Trial) -> None:
     arguments = {"q": 0.1 * q, "k": k, "v": v[None, None], **options}
     cotangent = trial.tensor(np.broadcast_to(_LOUD * np.eye(n_q, len(edges)), (*seen.shape[:3], len(edges))))
     outcome = trial.call(arguments, wrt=("v",), cotangent=cotangent)
-    trial.judge(trial.observe(heard, outcome.result), _exactly(seen[..., edges]), "which of some keys are seen")
+    trial.judge(trial.observe(heard, outcome.result), exactly(seen[..., edges]), "which of some keys are seen")
     by_key = np.zeros((1, 1, n_k, len(edges)))
     by_key[..., :n_q] = seen[0, 0].T
-    trial.judge(trial.observe(heard, outcome.gradient("v")), _exactly(by_key), "which queries see a key")
+    trial.judge(trial.observe(heard, outcome.gradient("v")), exactly(by_key), "which queries see a key")
 
 
 _CROWDS = (
@@ -201,11 +200,7 @@ def _low_scores(trial: Trial) -> None:
     k = trial.tensor(-150.0 * direction * by_any[..., None])
     v = trial.tensor(np.broadcast_to(np.eye(n_k), (b, groups, n_k, n_k)))
     result = trial.call({"q": q, "k": k, "v": v, **hiding, **trial.option("scale", 1.0, None)}).result
-    trial.judge(trial.observe(heard, result), _exactly(seen), "which keys are heard")
-
-
-def _exactly(seen: NDArray[Any]) -> Reference:
-    return Reference(seen.astype(np.float64), np.zeros(seen.shape))
+    trial.judge(trial.observe(heard, result), exactly(seen), "which keys are heard")
 
 
 CHECKS = (

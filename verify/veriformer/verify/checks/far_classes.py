@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.checks.family import check
-from veriformer.verify.judge import Reference
+from veriformer.verify.checks.laws import exactly
 from veriformer.verify.operation import Operation
 from veriformer.verify.operations import CROSS_ENTROPY, MASKED_LM_LOSS, PERPLEXITY
 from veriformer.verify.operations.losses import ids
@@ -36,10 +36,6 @@ def pulled(gradient: torch.Tensor) -> torch.Tensor:
     return (gradient.double() / gradient.double().abs().max()).round()
 
 
-def _exactly(exact: np.ndarray) -> Reference:
-    return Reference(exact, np.zeros(exact.shape))
-
-
 def _far_classes(operation: Operation, trial: Trial) -> None:
     """Two rows, each with one class far above the others: the target of the first, and not that of the second.
 
@@ -56,8 +52,8 @@ def _far_classes(operation: Operation, trial: Trial) -> None:
     gradient = np.zeros(logits.shape)
     gradient[1, [low, target]] = 1.0, -1.0
     read = of_its_logarithm if operation is PERPLEXITY else of_itself
-    trial.judge(trial.observe(read, outcome.result), _exactly(np.ones(())), "how many of two classes were missed")
-    trial.judge(trial.observe(pulled, outcome.gradient("logits")), _exactly(gradient), "which classes are pulled")
+    trial.judge(trial.observe(read, outcome.result), exactly(np.ones(())), "how many of two classes were missed")
+    trial.judge(trial.observe(pulled, outcome.gradient("logits")), exactly(gradient), "which classes are pulled")
 
 
 def _on(operation: Operation) -> Callable[[Trial], None]:

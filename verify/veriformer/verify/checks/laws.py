@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from veriformer.verify.judge import Floats, Reference
 from veriformer.verify.script import literal
@@ -17,6 +18,11 @@ _SUBTRACTION = 1.0 + 2.0**-50  # two results are subtracted in float64, which ro
 def difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a − b in float64, 0 where they are equal, also at infinity."""
     return torch.where(a == b, 0.0, a.double() - b.double())
+
+
+def exactly(values: NDArray[Any]) -> Reference:
+    """These values and no others: what is read off results without rounding, such as who is heard."""
+    return Reference(values.astype(np.float64), np.zeros(values.shape))
 
 
 def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: Reference, what: str) -> None:
