@@ -155,7 +155,13 @@ def test_interrupted_saves_what_was_finished(tmp_path: Path) -> None:
     file = tmp_path / "cut.json"
     words = [tmp_path / "slow.py", "--profile", "quick", "--only", "softmax", "--jobs", 2, "--json", file]
     process = subprocess.Popen(
-        command(*words), env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+        command(*words),
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's background jobs ignore Ctrl-C and hand that down; tests that run in one still need it heard.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     journal = tmp_path / "cut.json.partial"
     wait_for(lambda: journal.is_file() and journal.read_text().count('"requirement"') >= 2)
