@@ -85,7 +85,7 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     kind = trial.draw(values(("gaussian", "one-signed")))
     params = [trial.tensor(kind.rng.standard_normal(shape)) for shape in ((2,), ())]
-    first, second = trial.tensor(kind.array(2, 3)), trial.tensor(1.0 + kind.array(3, 3))
+    first, second = trial.tensor(kind.array(2, 3)), trial.tensor(1.0 + kind.array(1, 3))
     a: Arguments = {"params": params, "micro_batches": [first, second]}
     return a, {
         "w": {**a, "params": [nudged(trial, params[0], kind.rng), params[1]]},
