@@ -18,6 +18,21 @@ class Kind(StrEnum):
     CONVENTION = "convention"  # a documented choice that may be claimed otherwise
 
 
+class Weight(StrEnum):
+    """What is at stake where a requirement is not met, the gravest first. The last two are advice."""
+
+    WRONG = "wrong"  # value, gradient, law or state contradicts the mathematics on ordinary input
+    LEAK = "leak"  # information from where none may come: future, mask, other sequence or row, stale cache
+    FRAGILE = "fragile"  # only near the edge of the dtype's range, or for extreme or degenerate input
+    IMPRECISE = "imprecise"  # within the bound of a coarser format, but worse than it need be
+    UNGUARDED = "unguarded"  # bad input is accepted, or refused unhelpfully
+
+    @property
+    def advice(self) -> bool:
+        """Whether a requirement of this weight is advice, which violates nothing unless asked for strictly."""
+        return self in (Weight.IMPRECISE, Weight.UNGUARDED)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
     """What is demanded, of which operation, and why anyone should care.

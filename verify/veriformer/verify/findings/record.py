@@ -1,0 +1,45 @@
+"""A finding: one root cause of what does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from veriformer.spec.requirement import Weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What is wrong and when, with everything that it explains.
+
+    id: stable between runs of the same target where the cause is the same. what: one sentence. when: the smallest
+    condition on calls that separates those that fail from those that hold, in words; None where every call fails.
+    requirements: slugs, the most telling first. rows: keys of the rows explained. counterexample: as in results.json.
+    precedents: links to public bugs of the kind. suggestion: the claim under which nothing would be wrong.
+    confirmed: whether an experiment bore the condition out.
+    """
+
+    id: str
+    weight: Weight
+    operation: str
+    what: str
+    when: str | None = None
+    dtypes: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    counterexample: Mapping[str, Any] | None = None
+    precedents: tuple[str, ...] = ()
+    suggestion: Mapping[str, str] | None = None
+    confirmed: bool = False
+    message: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of ``findings`` in results.json."""
+        return {**asdict(self), "weight": self.weight.value}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Finding:
+        """The record of one entry of ``findings``."""
+        lists = {key: tuple(entry.get(key) or ()) for key in ("dtypes", "requirements", "rows", "precedents")}
+        return cls(**{**entry, **lists, "weight": Weight(entry["weight"])})
