@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from veriformer.impl import linear_attention, multi_head_attention, transformer_block
-from veriformer.impl.linear.attention import chunked, parallel, recurrent
+from veriformer.impl.layers.linear_attention import chunked, parallel, recurrent
 
 
 def draw(*shape, seed=0, dtype=torch.float64):

@@ -16,6 +16,11 @@ def widen(x: Tensor) -> Tensor:
     return x.to(accumulation_dtype(x.dtype))
 
 
+def widen_on_cpu(x: Tensor) -> Tensor:
+    """On an accelerator PyTorch's kernels accumulate halves in float32; on the CPU not in every one of their passes."""
+    return widen(x) if x.is_cpu else x
+
+
 def with_range(x: Tensor) -> Tensor:
     """Return float16 in float32, for products and sums that may leave its range; bfloat16 has the range of float32.
 

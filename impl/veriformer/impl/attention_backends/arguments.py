@@ -1,7 +1,6 @@
 """The front that every backend of attention stands behind: one signature, one specification, one check."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import torch
@@ -88,18 +87,20 @@ def backend(compute: Callable[[Call], Tensor]) -> Attention:
             _check_dropout(dropout_p, training, generator),
             generator,
         )
-        with _without_autocast(q.device):
-            return compute(call)
+        return without_autocast(compute, call)
 
     attention.__doc__ = f"{SPECIFICATION}\n    {compute.__doc__}"
     attention.__module__ = compute.__module__
     return attention
 
 
-def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Autocast would take products of float32 back to halves, whose range scores may leave."""
-    available = torch.amp.is_autocast_available(device.type)
-    return torch.autocast(device.type, enabled=False) if available else nullcontext()
+def without_autocast(compute: Callable[[Call], Tensor], call: Call) -> Tensor:
+    """Return `compute(call)`; autocast would take products of float32 back to halves, whose range scores may leave."""
+    kind = call.q.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        with torch.autocast(kind, enabled=False):
+            return compute(call)
+    return compute(call)
 
 
 Shape = tuple[int, int, int, int]

@@ -15,7 +15,8 @@ class Call:
     """The arguments of attention, in one form.
 
     `mask` and `bias` have rank 4, each axis full or 1, and `bias` has the accumulation dtype; `dropout_p` is 0 unless
-    training; `is_causal` is False where it would hide nothing.
+    training; `is_causal` is False where it would hide nothing. `trusted` says that every query sees a key, and that
+    hidden keys and values are as finite as the others, so that no time is spent on looking: a model knows this.
     """
 
     q: Tensor
@@ -28,7 +29,8 @@ class Call:
     scale: float
     softcap: float | None
     dropout_p: float
-    generator: torch.Generator | None
+    generator: torch.Generator | None = None
+    trusted: bool = False
 
     @property
     def shift(self) -> int:
@@ -52,7 +54,7 @@ class Call:
 
         A weight of zero does not remove those from a sum. `ordinary` is the square root of the largest number.
         """
-        if self.mask is None and not self.is_causal:
+        if self.trusted or (self.mask is None and not self.is_causal):
             return False
         ordinary = torch.finfo(accumulation_dtype(self.k.dtype)).max ** 0.5
         return any(checks.readable(x) and not bool((x.detach().abs() < ordinary).all()) for x in (self.k, self.v))

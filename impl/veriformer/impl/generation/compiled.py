@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from veriformer.impl.models.decoder import Decoder
+from veriformer.impl.models.kv_cache import KVCache
 from veriformer.impl.models.linear import Linear
-from veriformer.impl.models.memory import Memory
 
-Read = Callable[[Tensor, Tensor | None, Memory], Tensor]
+Read = Callable[[Tensor, Tensor | None, KVCache], Tensor]
 
 
 class CompiledDecoder:
@@ -27,11 +27,11 @@ class CompiledDecoder:
     def __init__(self, model: Decoder) -> None:
         self.model = model
 
-    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
         """Make empty caches, as the model does."""
         return self.model.memory(batch, max_length, quantization=quantization)
 
-    def read(self, ids: Tensor, attention_mask: Tensor | None, memory: Memory) -> Tensor:
+    def read(self, ids: Tensor, attention_mask: Tensor | None, memory: KVCache) -> Tensor:
         """Return the logits `[B, V]` of the token after `ids [B, n]`; see `Decoder.read`."""
         B, n = ids.shape
         if n > 1 or memory.length == 0:

@@ -9,7 +9,7 @@ from veriformer.impl import checks
 from veriformer.impl.generation.compiled import CompiledDecoder
 from veriformer.impl.generation.sampling import GREEDY, Sampling
 from veriformer.impl.models.decoder import Decoder
-from veriformer.impl.models.memory import Memory
+from veriformer.impl.models.kv_cache import KVCache
 
 
 @torch.inference_mode()
@@ -54,7 +54,7 @@ def generate(
 
 
 def prefill(
-    model: Decoder | CompiledDecoder, ids: Tensor, real: Tensor | None, memory: Memory, chunk: int | None = None
+    model: Decoder | CompiledDecoder, ids: Tensor, real: Tensor | None, memory: KVCache, chunk: int | None = None
 ) -> Tensor:
     """Read `ids [B, n]` into the memory, and return the logits after the last of them, `[B, V]`.
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from veriformer.impl import checks
 from veriformer.impl.generation.sampling import Choose, Sampling, chooser
 from veriformer.impl.models.decoder import Decoder
-from veriformer.impl.models.memory import Memory
+from veriformer.impl.models.kv_cache import KVCache
 
 
 @torch.inference_mode()
@@ -74,7 +74,7 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
 
 
 def _guess(
-    draft: Decoder, text: Tensor, memory: Memory, count: int, shape: Sampling, choose: Choose
+    draft: Decoder, text: Tensor, memory: KVCache, count: int, shape: Sampling, choose: Choose
 ) -> tuple[Tensor, Tensor]:
     """Return the text with `count` guesses, and the distributions they came from, `[count, V]`."""
     q = []
@@ -84,6 +84,6 @@ def _guess(
     return text, torch.stack(q) if q else torch.empty(0, device=text.device)
 
 
-def _read(model: Decoder, text: Tensor, memory: Memory) -> Tensor:
+def _read(model: Decoder, text: Tensor, memory: KVCache) -> Tensor:
     """Return the logits of all that the memory has not seen of the text, at least of its last token."""
     return cast(Tensor, model(text[:, memory.length :], past_key_values=memory).logits)

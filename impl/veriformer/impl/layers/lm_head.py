@@ -1,9 +1,9 @@
 """The head of a language model: features to logits."""
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from veriformer.impl.layers.token_embedding import check_table
+from veriformer.impl.linear import linear
 from veriformer.impl.precision import with_range
 from veriformer.impl.shapes import fit
 
@@ -21,4 +21,9 @@ def lm_head(h: Tensor, weight: Tensor) -> Tensor:
     """
     fit({"h": "... d", "weight": "V d"}, h=h, weight=weight)
     check_table(weight)
-    return F.linear(with_range(h), with_range(weight)).to(h.dtype)
+    return logits_of(with_range(h), with_range(weight)).to(h.dtype)
+
+
+def logits_of(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return `h weightᵀ + bias`, `[..., V]`, of arguments that are known to fit."""
+    return linear(h, weight.mT, bias)

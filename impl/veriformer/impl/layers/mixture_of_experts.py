@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from veriformer.impl import checks
-from veriformer.impl.layers.groups import grouped_affine
+from veriformer.impl.layers.grouped_gemm import grouped_linear
 from veriformer.impl.precision import widen, with_range
 from veriformer.impl.shapes import fit
 
@@ -38,7 +38,7 @@ def mixture_of_experts(
     counts = expert.new_zeros(sizes["E"]).index_add(0, expert, torch.ones_like(expert))
     asked = with_range(rows).index_select(0, order // k)  # [N k, d]
     w1, b1, w2, b2 = (with_range(w) for w in (w1, b1, w2, b2))
-    answers = grouped_affine(F.gelu(grouped_affine(asked, w1, b1, counts)), w2, b2, counts)  # [N k, o]
+    answers = grouped_linear(F.gelu(grouped_linear(asked, w1, b1, counts)), w2, b2, counts)  # [N k, o]
     back = torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=x.device))
     y = (gates[:, :, None] * answers.index_select(0, back).view(*chosen.shape, sizes["o"])).sum(1)
     return y.to(x.dtype).reshape(*x.shape[:-1], sizes["o"])

@@ -1,4 +1,4 @@
-"""What the two norms share: their arguments, and sums over all vectors."""
+"""The arguments of the two norms."""
 
 from torch import Tensor
 
@@ -16,8 +16,3 @@ def check_vectors(x: Tensor, eps: float, **parameters: Tensor | None) -> None:
             expected = f"shape {tuple(x.shape[-1:])}, the last axis of x"
             checks.refuse(name, expected, f"shape {tuple(p.shape)}", "a norm has one parameter per coordinate")
     checks.alike({"x": x, **parameters})
-
-
-def over_rows(x: Tensor) -> Tensor:
-    """Sum `x [..., d]` over all axes but the last."""
-    return x.reshape(-1, x.shape[-1]).sum(0)

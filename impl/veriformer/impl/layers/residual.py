@@ -24,4 +24,9 @@ def residual(x: Tensor, fx: Tensor, *, scale: float = 1.0) -> Tensor:
         expected = f"shape {tuple(x.shape)}, as x has"
         checks.refuse("fx", expected, f"shape {tuple(fx.shape)}", "nothing is broadcast, so expand it yourself")
     s = checks.finite("scale", scale)
-    return torch.add(x, widen(fx), alpha=s).to(x.dtype)
+    return add_scaled(x, widen(fx), s).to(x.dtype)
+
+
+def add_scaled(x: Tensor, fx: Tensor, scale: float) -> Tensor:
+    """Return `x + scale · fx`, in the wider of their dtypes."""
+    return torch.add(x, fx, alpha=scale)

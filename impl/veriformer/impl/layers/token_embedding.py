@@ -32,7 +32,13 @@ def token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
         checks.refuse(
             "ids", f"ids in [0, {V})", f"values from {int(ids.min())} to {int(ids.max())}", "check the vocabulary"
         )
-    return apply(_Embedding, ids.long(), weight)
+    return look_up(ids, weight)
+
+
+def look_up(ids: Tensor, weight: Tensor) -> Tensor:
+    """Return the rows of `weight [V, d]` for ids that are known to be in [0, V)."""
+    ids = ids.long()
+    return F.embedding(ids, weight) if widen(weight) is weight else apply(_Embedding, ids, weight)
 
 
 def check_table(weight: object) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from veriformer.impl import checks
-from veriformer.impl.attention_backends import BACKENDS
+from veriformer.impl.attention_backends import BACKENDS, DEFAULT
 
 POSITIONS = ("learned", "sinusoidal", "rope", "alibi", "t5", "none")
 NORMS = ("layer", "rms")
@@ -52,7 +52,7 @@ class ModelConfig:
     t5_max_distance: int = 128
     window: int | None = None
     softcap: float | None = None
-    attention: str = "sdpa"
+    attention: str = DEFAULT
     attention_scale: float | None = None
     norm: str = "layer"
     norm_order: str = "pre"

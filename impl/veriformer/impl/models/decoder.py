@@ -3,15 +3,16 @@
 import torch
 from torch import Tensor, nn
 
+from veriformer.impl.attention_backends import DEFAULT
+from veriformer.impl.models.attention_mask import MaskSources, build_attention_mask
 from veriformer.impl.models.block import Stack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
-from veriformer.impl.models.memory import Memory, make_memory
+from veriformer.impl.models.kv_cache import KVCache, make_kv_cache
 from veriformer.impl.models.output import Output
 from veriformer.impl.models.position import rotation, token_positions
-from veriformer.impl.models.sight import Hidden, sight
 
 
 class Decoder(nn.Module):
@@ -29,7 +30,7 @@ class Decoder(nn.Module):
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
-        past_key_values: Memory | None = None,
+        past_key_values: KVCache | None = None,
         use_cache: bool = False,
         *,
         documents: Tensor | None = None,
@@ -45,7 +46,7 @@ class Decoder(nn.Module):
         h = self.hidden(ids, attention_mask, memory, documents=documents)
         return Output(self.head(h, self.embedding.tokens.weight), memory)
 
-    def read(self, ids: Tensor, attention_mask: Tensor | None = None, memory: Memory | None = None) -> Tensor:
+    def read(self, ids: Tensor, attention_mask: Tensor | None = None, memory: KVCache | None = None) -> Tensor:
         """Return the logits `[B, V]` of the token after the last of `ids [B, n]`: only that position meets the head."""
         h = self.hidden(ids, attention_mask, memory)
         return self.head(h[:, -1], self.embedding.tokens.weight)  # type: ignore[no-any-return]
@@ -54,7 +55,7 @@ class Decoder(nn.Module):
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
-        memory: Memory | None = None,
+        memory: KVCache | None = None,
         *,
         documents: Tensor | None = None,
     ) -> Tensor:
@@ -64,26 +65,20 @@ class Decoder(nn.Module):
         positions = token_positions(ids, past, attention_mask, documents)
         x = self.embedding(ids, positions)  # [B, n, d]
         n_k = ids.shape[1] if memory is None else memory.visible(ids.shape[1])
-        seen = sight(
-            self.config,
-            x,
-            n_k,
-            Hidden(True, attention_mask, documents),
-            relative_bias=self.stack.relative_bias,
-            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
-        )
-        return self.stack(x, seen, memory)  # type: ignore[no-any-return]
+        sources = MaskSources(True, attention_mask, documents)
+        mask = build_attention_mask(self.config, x, n_k, sources, self.stack.relative_bias)
+        return self.stack(x, mask, rotation(self.config, positions, x.dtype), memory)  # type: ignore[no-any-return]
 
-    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
         """Make empty caches: of `max_length` tokens, taken at once, or growing; a window bounds either.
 
         `quantization="int8"` stores a byte per entry.
         """
         layers, weight = len(self.stack.blocks), self.embedding.tokens.weight
-        return make_memory(self.config, layers, weight.dtype, batch, max_length, quantization)
+        return make_kv_cache(self.config, layers, weight.dtype, batch, max_length, quantization)
 
 
-def causal_lm(*, attention: str = "sdpa") -> Decoder:
+def causal_lm(*, attention: str = DEFAULT) -> Decoder:
     """Build a small decoder: two layers, grouped keys, rotated positions. It is the contract's `causal_lm`.
 
     `attention` names its backend, as in `ModelConfig`.

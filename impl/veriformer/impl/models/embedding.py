@@ -1,12 +1,21 @@
 """From ids to vectors."""
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from veriformer.impl import checks
+from veriformer.impl.layers.dropout import drop
+from veriformer.impl.layers.token_embedding import look_up
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.norm import Norm
-from veriformer.impl.models.position import sinusoid
+from veriformer.impl.positions.sinusoidal import encode
+
+
+class Table(nn.Embedding):
+    """A vector for each id, looked up as `token_embedding` does."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return `[..., d]` for `ids [...]`."""
+        return look_up(ids, self.weight)
 
 
 class Embedding(nn.Module):
@@ -15,9 +24,9 @@ class Embedding(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.tokens = nn.Embedding(config.vocab_size, config.width)
-        self.positions = nn.Embedding(config.max_length, config.width) if config.position == "learned" else None
-        self.segments = nn.Embedding(config.num_segments, config.width) if config.num_segments else None
+        self.tokens = Table(config.vocab_size, config.width)
+        self.positions = Table(config.max_length, config.width) if config.position == "learned" else None
+        self.segments = Table(config.num_segments, config.width) if config.num_segments else None
         self.norm = Norm(config) if config.embedding_norm else None
 
     def forward(self, ids: Tensor, positions: Tensor, segments: Tensor | None = None) -> Tensor:
@@ -26,12 +35,12 @@ class Embedding(nn.Module):
         if self.positions is not None:
             x = x + self.positions(positions)
         elif self.config.position == "sinusoidal":
-            x = x + sinusoid(positions, self.config.width, x.dtype)
+            x = x + encode(positions, self.config.width, 10000.0, x.dtype)
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         if self.norm is not None:
             x = self.norm(x)
-        return F.dropout(x, self.config.dropout) if self.training and self.config.dropout else x
+        return drop(x, self.config.dropout if self.training else 0.0, None)
 
 
 def check_call(

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.impl import checks
+from veriformer.impl.attention_backends import DEFAULT
+from veriformer.impl.models.attention_mask import MaskSources, build_attention_mask
 from veriformer.impl.models.block import Stack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
@@ -12,7 +14,6 @@ from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
 from veriformer.impl.models.output import Output
 from veriformer.impl.models.position import rotation, token_positions
-from veriformer.impl.models.sight import Hidden, sight
 
 
 class Encoder(nn.Module):
@@ -55,18 +56,12 @@ class Encoder(nn.Module):
         check_call(self.config, ids, attention_mask, documents)
         positions = token_positions(ids, 0, attention_mask, documents)
         x = self.embedding(ids, positions, segments)
-        seen = sight(
-            self.config,
-            x,
-            ids.shape[1],
-            Hidden(False, attention_mask, documents),
-            relative_bias=self.stack.relative_bias,
-            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
-        )
-        return self.stack(x, seen)  # type: ignore[no-any-return]
+        sources = MaskSources(False, attention_mask, documents)
+        mask = build_attention_mask(self.config, x, ids.shape[1], sources, self.stack.relative_bias)
+        return self.stack(x, mask, rotation(self.config, positions, x.dtype))  # type: ignore[no-any-return]
 
 
-def masked_lm(*, attention: str = "sdpa") -> Encoder:
+def masked_lm(*, attention: str = DEFAULT) -> Encoder:
     """Build a small encoder: two layers, learned positions, norms after the sums; `attention` names its backend."""
     torch.manual_seed(0)
     return Encoder(

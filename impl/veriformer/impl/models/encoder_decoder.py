@@ -4,16 +4,17 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.impl import checks
+from veriformer.impl.attention_backends import DEFAULT
+from veriformer.impl.models.attention_mask import AttentionMask, MaskSources, build_attention_mask, key_mask
 from veriformer.impl.models.block import Keys, Stack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
 from veriformer.impl.models.families import t5
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
-from veriformer.impl.models.memory import Memory, make_memory
+from veriformer.impl.models.kv_cache import KVCache, make_kv_cache
 from veriformer.impl.models.output import Output
 from veriformer.impl.models.position import rotation, token_positions
-from veriformer.impl.models.sight import Hidden, Sight, key_mask, sight
 
 
 class EncoderDecoder(nn.Module):
@@ -35,7 +36,7 @@ class EncoderDecoder(nn.Module):
         self,
         ids: Tensor | None,
         attention_mask: Tensor | None = None,
-        past_key_values: Memory | None = None,
+        past_key_values: KVCache | None = None,
         use_cache: bool = False,
         *,
         decoder_ids: Tensor,
@@ -61,8 +62,7 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, ids: Tensor, attention_mask: Tensor | None = None) -> tuple[list[Keys], Tensor | None]:
         """Return what each layer of the decoder reads of the source, and which of it is real."""
-        x, seen = self._embed(self.encoder, ids, attention_mask, None)
-        context = self.encoder(x, seen)  # [B, m, d]
+        context = self._read(self.encoder, ids, attention_mask)  # [B, m, d]
         keys = [block.cross.keys(context) for block in self.decoder.blocks]  # type: ignore[union-attr, operator]
         return keys, None if attention_mask is None else key_mask(attention_mask)
 
@@ -72,36 +72,36 @@ class EncoderDecoder(nn.Module):
         keys: list[Keys],
         keys_mask: Tensor | None,
         attention_mask: Tensor | None = None,
-        memory: Memory | None = None,
+        memory: KVCache | None = None,
     ) -> Tensor:
         """Return what the head turns into logits, `[B, n, d]`."""
-        x, seen = self._embed(self.decoder, ids, attention_mask, memory)
-        return self.decoder(x, seen, memory, keys, Sight(keys_mask))  # type: ignore[no-any-return]
+        return self._read(self.decoder, ids, attention_mask, memory, keys, AttentionMask(keys_mask))
 
-    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
         """Make empty caches for the target, as `Decoder.memory` does."""
         layers, weight = len(self.decoder.blocks), self.embedding.tokens.weight
-        return make_memory(self.config, layers, weight.dtype, batch, max_length, quantization)
+        return make_kv_cache(self.config, layers, weight.dtype, batch, max_length, quantization)
 
-    def _embed(
-        self, stack: Stack, ids: Tensor, attention_mask: Tensor | None, memory: Memory | None
-    ) -> tuple[Tensor, Sight]:
+    def _read(
+        self,
+        stack: Stack,
+        ids: Tensor,
+        attention_mask: Tensor | None,
+        memory: KVCache | None = None,
+        *context: list[Keys] | AttentionMask,
+    ) -> Tensor:
         past = 0 if memory is None else memory.length
         check_call(self.config, ids, attention_mask, past=past)
         positions = token_positions(ids, past, attention_mask)
         x = self.embedding(ids, positions)
-        seen = sight(
-            self.config,
-            x,
-            ids.shape[1] if memory is None else memory.visible(ids.shape[1]),
-            Hidden(stack.causal, attention_mask),
-            relative_bias=stack.relative_bias,
-            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
-        )
-        return x, seen
+        n_k = ids.shape[1] if memory is None else memory.visible(ids.shape[1])
+        sources = MaskSources(stack.causal, attention_mask)
+        mask = build_attention_mask(self.config, x, n_k, sources, stack.relative_bias)
+        turned = rotation(self.config, positions, x.dtype)
+        return stack(x, mask, turned, memory, *context)  # type: ignore[no-any-return]
 
 
-def seq2seq_lm(*, attention: str = "sdpa") -> EncoderDecoder:
+def seq2seq_lm(*, attention: str = DEFAULT) -> EncoderDecoder:
     """Build a small encoder and decoder: two layers each, biases of relative positions, cross-attention.
 
     `attention` names their backend, as in `ModelConfig`.

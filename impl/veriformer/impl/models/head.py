@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from veriformer.impl.layers.lm_head import logits_of
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.linear import Linear
 from veriformer.impl.models.norm import Norm
-from veriformer.impl.products import affine
 
 
 class Head(nn.Module):
@@ -33,4 +33,4 @@ class Head(nn.Module):
 
     def forward(self, h: Tensor, embedding: Tensor) -> Tensor:
         """Return the logits `[B, n, V]` of `h [B, n, d]`."""
-        return affine(self.features(h), (embedding if self.weight is None else self.weight).mT, self.bias)
+        return logits_of(self.features(h), embedding if self.weight is None else self.weight, self.bias)

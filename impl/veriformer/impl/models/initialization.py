@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from veriformer.impl.models.attention import CrossAttention, SelfAttention
 from veriformer.impl.models.block import Stack
 from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.embedding import Table
 from veriformer.impl.models.feed_forward import FeedForward, MixtureOfExperts
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.linear import Linear
@@ -23,7 +24,7 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
     that share one product. Queries and keys are multiplied by `qk_gain`: below 1, attention does not start peaked.
     """
     for module in model.modules():
-        if isinstance(module, nn.Embedding | RelativeBias):
+        if isinstance(module, Table | RelativeBias):
             nn.init.normal_(module.weight, std=config.init_std)
         elif isinstance(module, Linear | Head) and module.weight is not None:
             _draw(module.weight.data, config)

@@ -8,8 +8,8 @@ from torch.autograd.function import once_differentiable
 
 from veriformer.impl import checks
 from veriformer.impl.derivatives import apply
+from veriformer.impl.linear import linear
 from veriformer.impl.precision import widen
-from veriformer.impl.products import affine
 from veriformer.impl.scores.classes import check_classes
 from veriformer.impl.shapes import fit
 
@@ -66,7 +66,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         total, wants = dh.new_zeros(()), any(ctx.needs_input_grad)
         for start in range(0, N, size):
             c = slice(start, min(start + size, N))
-            z = widen(affine(h[c], W.mT, b))  # [c, V]
+            z = widen(linear(h[c], W.mT, b))  # [c, V]
             p = torch.softmax(z, -1, out=room[: len(z)])
             lse = z.amax(-1) - p.amax(-1).log()  # the largest p is 1 / Σ exp(z − max)
             loss = lse - (1 - alpha) * z.gather(-1, y[c, None])[:, 0]
@@ -90,7 +90,7 @@ def _add_products(p: Tensor, h: Tensor, W: Tensor, counted: Tensor, dh: Tensor, 
     """Add the part of the probabilities `p [c, V]` to the gradients."""
     db += counted.to(p.dtype) @ p
     p = p.to(h.dtype)
-    dh += affine(p, W)
+    dh += linear(p, W)
     if dW.dtype == h.dtype:
         dW.addmm_(p.mT, h)
     else:

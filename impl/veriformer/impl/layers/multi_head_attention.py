@@ -5,6 +5,7 @@ from torch import Tensor
 
 from veriformer.impl import checks
 from veriformer.impl.attention_backends.sdpa import attention
+from veriformer.impl.linear import linear
 from veriformer.impl.precision import with_range
 from veriformer.impl.shapes import fit
 
@@ -42,12 +43,22 @@ def multi_head_attention(
     real = check_attention_mask(attention_mask, C)
     X, C = _without_padding(x, C, real, alone=context is None)
 
-    q = _split(X @ with_range(w_q), H)  # [B, H, n_q, d_k]
-    k = _split(C @ with_range(w_k), G)  # [B, G, n_k, d_k]
-    v = _split(C @ with_range(w_v), G)  # [B, G, n_k, d_v]
+    q = split_heads(linear(X, with_range(w_q)), H)  # [B, H, n_q, d_k]
+    k = split_heads(linear(C, with_range(w_k)), G)  # [B, G, n_k, d_k]
+    v = split_heads(linear(C, with_range(w_v)), G)  # [B, G, n_k, d_v]
     mask = None if real is None else real[:, None, None, :]
     o = attention(q, k, v, mask=mask, is_causal=is_causal)  # [B, H, n_q, d_v]
-    return (o.transpose(1, 2).flatten(2) @ with_range(w_o)).to(x.dtype)
+    return project_heads(o, with_range(w_o)).to(x.dtype)
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """Cut the features into heads, and put the heads before the tokens: `[B, n, H·d]` → `[B, H, n, d]`."""
+    return x.view(*x.shape[:-1], heads, x.shape[-1] // heads).transpose(1, 2)
+
+
+def project_heads(o: Tensor, w_o: Tensor, b_o: Tensor | None = None) -> Tensor:
+    """Put the heads side by side, and project them: `[B, H, n, d_v]` → `[B, n, d_out]`."""
+    return linear(o.transpose(1, 2).flatten(2), w_o, b_o)
 
 
 def check_attention_mask(attention_mask: Tensor | None, tokens: Tensor) -> Tensor | None:
@@ -118,9 +129,3 @@ def _without_padding(x: Tensor, C: Tensor, real: Tensor | None, *, alone: bool) 
     if alone:
         X = X.masked_fill(padding & ~X.isfinite(), 0)
     return X, C.masked_fill(padding, 0)
-
-
-def _split(x: Tensor, heads: int) -> Tensor:
-    """Cut the features into heads, and put the heads before the tokens: `[B, n, H·d]` → `[B, H, n, d]`."""
-    B, n, width = x.shape
-    return x.reshape(B, n, heads, width // heads).transpose(1, 2)

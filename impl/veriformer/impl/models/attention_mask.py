@@ -1,4 +1,4 @@
-"""What the queries of one forward pass see: built once, shared by every layer."""
+"""Which keys the queries of one forward pass see: built once, shared by every layer."""
 
 from dataclasses import dataclass
 
@@ -7,26 +7,27 @@ from torch import Tensor
 
 from veriformer.impl.attention_backends.masks import band
 from veriformer.impl.models.config import ModelConfig
-from veriformer.impl.models.position import RelativeBias, Rotation, alibi
+from veriformer.impl.models.position import RelativeBias, alibi
+from veriformer.impl.precision import accumulation_dtype
 
 
 @dataclass(frozen=True)
-class Sight:
-    """The mask of attention in the form that kernels take, and the turn of RoPE.
+class AttentionMask:
+    """What `attention` takes under these names, in the form that its backend computes fastest.
 
-    `mask` is bool (True where visible) or is added to the scores, `[B or 1, H or 1, n_q, n_k]`; None hides nothing.
-    `is_causal` stands for the plain lower triangle, so that no kernel has to read a mask. To PyTorch's kernels it says
-    all or nothing; to our backends it says what else is hidden, with the `window`, so that they leave out whole tiles.
+    `mask` is bool (True where visible), `bias` is added to the scores, both `[B or 1, H or 1, n_q, n_k]`; None hides
+    nothing. PyTorch's kernels get the plain lower triangle as `is_causal` and all else in one mask or bias; our own
+    are told of causality and of the `window`, so that they leave out whole tiles.
     """
 
     mask: Tensor | None = None
+    bias: Tensor | None = None
     is_causal: bool = False
-    rotation: Rotation | None = None
     window: int | None = None
 
 
 @dataclass(frozen=True)
-class Hidden:
+class MaskSources:
     """What may hide keys: causality with its window, padding (`attention_mask`), and borders between documents."""
 
     causal: bool
@@ -34,29 +35,25 @@ class Hidden:
     documents: Tensor | None = None
 
 
-def sight(
-    config: ModelConfig,
-    x: Tensor,
-    n_k: int,
-    hidden: Hidden,
-    *,
-    relative_bias: RelativeBias | None = None,
-    rotation: Rotation | None = None,
-) -> Sight:
+def build_attention_mask(
+    config: ModelConfig, x: Tensor, n_k: int, sources: MaskSources, relative_bias: RelativeBias | None = None
+) -> AttentionMask:
     """Return what tokens `x [B, n_q, d]` see of `n_k` keys, the last of which are themselves."""
     n_q = x.shape[1]
     bias = _bias(config, x, n_k, relative_bias)
-    window = config.window if hidden.causal and config.window is not None and config.window < n_k else None
-    everything = not hidden.causal or (n_q == 1 and window is None)
+    window = config.window if sources.causal and config.window is not None and config.window < n_k else None
+    everything = not sources.causal or (n_q == 1 and window is None)
     apart = config.attention != "sdpa"  # our own backends are told of causality and window, and no mask is made of them
-    if hidden.attention_mask is None and hidden.documents is None and (window is None or apart):
+    if sources.attention_mask is None and sources.documents is None and (window is None or apart):
         if everything or apart:
-            return Sight(bias, not everything, rotation, window)
+            return AttentionMask(None, bias, not everything, window)
         if bias is None and n_q == n_k:
-            return Sight(None, True, rotation)
-    visible = _visible(hidden, n_q, n_k, window, x.device, apart)
-    mask = visible if bias is None else bias.masked_fill(~visible, -torch.inf)
-    return Sight(mask, apart and not everything, rotation, window if apart else None)
+            return AttentionMask(is_causal=True)
+    visible = _visible(sources, n_q, n_k, window, x.device, apart)
+    is_causal, window = apart and not everything, window if apart else None
+    if bias is None:
+        return AttentionMask(visible, None, is_causal, window)
+    return AttentionMask(None, bias.masked_fill(~visible, -torch.inf), is_causal, window)
 
 
 def key_mask(attention_mask: Tensor) -> Tensor:
@@ -68,17 +65,17 @@ def key_mask(attention_mask: Tensor) -> Tensor:
     return real | ~real.any(-1, keepdim=True)
 
 
-def _visible(hidden: Hidden, n_q: int, n_k: int, window: int | None, device: torch.device, apart: bool) -> Tensor:
+def _visible(sources: MaskSources, n_q: int, n_k: int, window: int | None, device: torch.device, apart: bool) -> Tensor:
     """Return which new token sees which key, bool `[B or 1, 1, n_q or 1, n_k]`; `apart` from causality, or with it.
 
     Every token sees itself, padding too: so no row is empty, and padding is seen by padding alone.
     """
-    attention_mask, documents = hidden.attention_mask, hidden.documents
+    attention_mask, documents = sources.attention_mask, sources.documents
     real = None if attention_mask is None else attention_mask[:, attention_mask.shape[1] - n_k :]
-    if real is not None and documents is None and not hidden.causal:
+    if real is not None and documents is None and not sources.causal:
         return key_mask(real)
     visible = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=device)
-    if hidden.causal and not apart:
+    if sources.causal and not apart:
         visible = band((0, n_q), (0, n_k), n_k - n_q, window, device)[None, None]
     if documents is not None:
         visible = visible & (documents[:, None, :, None] == documents[:, None, None, :])
@@ -90,7 +87,8 @@ def _visible(hidden: Hidden, n_q: int, n_k: int, window: int | None, device: tor
 
 def _bias(config: ModelConfig, x: Tensor, n_k: int, relative_bias: RelativeBias | None) -> Tensor | None:
     if relative_bias is not None:
-        return relative_bias(x.shape[1], n_k)  # type: ignore[no-any-return]
+        bias: Tensor = relative_bias(x.shape[1], n_k)
+        return bias.to(accumulation_dtype(x.dtype))
     if config.position == "alibi":
-        return alibi(config, x.shape[1], n_k, x.device, x.dtype)
+        return alibi(config, x.shape[1], n_k, x.device, accumulation_dtype(x.dtype))
     return None

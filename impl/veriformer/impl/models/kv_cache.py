@@ -12,7 +12,7 @@ from veriformer.impl.models.config import ModelConfig
 UNBOUNDED = 2**62  # a window takes no more memory for it
 
 
-class Memory:
+class KVCache:
     """The caches of all layers of a decoder and, in an encoder–decoder, the keys and values of what was encoded.
 
     A call of the model changes it: to branch, copy it first.
@@ -52,14 +52,14 @@ class Memory:
         self.context, self.context_mask = [], None
 
 
-def make_memory(
+def make_kv_cache(
     config: ModelConfig,
     num_layers: int,
     dtype: torch.dtype,
     batch: int,
     max_length: int | None,
     quantization: str | None,
-) -> Memory:
+) -> KVCache:
     """Make empty caches for `num_layers` layers: of `max_length` tokens, taken at once, or growing."""
     G, d_k, window = config.kv_heads, config.d_k, config.window
 
@@ -69,4 +69,4 @@ def make_memory(
         room = UNBOUNDED if max_length is None else max_length
         return kv_cache(batch, G, room, d_k, dtype=dtype, quantization=quantization, window=window)
 
-    return Memory(cache() for _ in range(num_layers))
+    return KVCache(cache() for _ in range(num_layers))

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.heads.multi_head import check_attention_mask, multi_head_attention
 from veriformer.impl.layers.feed_forward import feed_forward
 from veriformer.impl.layers.layer_norm import layer_norm
+from veriformer.impl.layers.multi_head_attention import check_attention_mask, multi_head_attention
+from veriformer.impl.layers.residual import add_scaled
 from veriformer.impl.precision import with_range
 
 _PROJECTIONS = ("w_q", "w_k", "w_v", "w_o")
@@ -60,16 +61,23 @@ def transformer_block(
     def transform(h: Tensor) -> Tensor:
         return feed_forward(h, *(p[name] for name in _NETWORK), activation=activation)
 
-    h = _sublayer(with_range(x), attend, p["norm1_weight"], p["norm1_bias"], norm, eps)
-    return _sublayer(h, transform, p["norm2_weight"], p["norm2_bias"], norm, eps).to(x.dtype)
+    def norm1(h: Tensor) -> Tensor:
+        return layer_norm(h, p["norm1_weight"], p["norm1_bias"], eps=eps)
+
+    def norm2(h: Tensor) -> Tensor:
+        return layer_norm(h, p["norm2_weight"], p["norm2_bias"], eps=eps)
+
+    h = sublayer(with_range(x), attend, norm1, norm)
+    return sublayer(h, transform, norm2, norm).to(x.dtype)
 
 
-def _sublayer(
-    x: Tensor, branch: Callable[[Tensor], Tensor], weight: Tensor, bias: Tensor, norm: str, eps: float
+def sublayer(
+    x: Tensor, branch: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor], placement: str, scale: float = 1.0
 ) -> Tensor:
-    if norm == "pre":
-        return x + branch(layer_norm(x, weight, bias, eps=eps))
-    return layer_norm(x + branch(x), weight, bias, eps=eps)
+    """Return `x + scale · branch(norm(x))`, or with the placement `"post"` `norm(x + scale · branch(x))`."""
+    if placement == "pre":
+        return add_scaled(x, branch(norm(x)), scale)
+    return norm(add_scaled(x, branch(x), scale))
 
 
 def _check(x: Tensor, params: Mapping[str, Tensor]) -> dict[str, Tensor]:

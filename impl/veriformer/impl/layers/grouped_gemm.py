@@ -8,16 +8,16 @@ from torch.autograd.function import once_differentiable
 
 from veriformer.impl import checks
 from veriformer.impl.derivatives import apply
-from veriformer.impl.products import fast, product
+from veriformer.impl.linear import onednn_matmul, uses_onednn
 
 
-def grouped_affine(x: Tensor, W: Tensor, b: Tensor, counts: Tensor) -> Tensor:
+def grouped_linear(x: Tensor, W: Tensor, b: Tensor, counts: Tensor) -> Tensor:
     """Return `x_i W_e + b_e` for each row `i`, where `e` is its group.
 
     Shapes: `x [M, n_in]` with the rows of the first group first, `W [E, n_in, n_out]`, `b [E, n_out]`,
     `counts [E] int64`, the number of rows of each group, → `[M, n_out]`. Autocast converts as for any product.
     """
-    return apply(_GroupedAffine, _autocast(x), _autocast(W), _autocast(b), counts)
+    return apply(_GroupedLinear, _autocast(x), _autocast(W), _autocast(b), counts)
 
 
 def _autocast(x: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def _autocast(x: Tensor) -> Tensor:
     return x.to(torch.get_autocast_dtype(kind)) if narrow else x
 
 
-class _GroupedAffine(torch.autograd.Function):
+class _GroupedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, W: Tensor, b: Tensor, counts: Tensor) -> Tensor:
         ctx.save_for_backward(x, W, counts)
@@ -50,13 +50,13 @@ def _of(x: Tensor, plain: Any, closed: Any) -> Any:
 def _products(x: Tensor, W: Tensor, b: Tensor | None, counts: Tensor) -> Tensor:
     biases = [None] * len(W) if b is None else b.unbind()
     groups = zip(x.split_with_sizes(counts.tolist()), W.unbind(), biases, strict=True)
-    parts = [_affine(x_e, W_e, b_e) for x_e, W_e, b_e in groups if len(x_e)]
+    parts = [_linear(x_e, W_e, b_e) for x_e, W_e, b_e in groups if len(x_e)]
     return torch.cat(parts) if parts else x.new_empty(0, W.shape[2])
 
 
-def _affine(x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
-    if fast(x, W):
-        return product(x, W, b)
+def _linear(x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
+    if uses_onednn(x, W):
+        return onednn_matmul(x, W, b)
     return x @ W if b is None else torch.addmm(b, x, W)
 
 
@@ -64,7 +64,7 @@ def _weight_gradients(x: Tensor, g: Tensor, counts: Tensor) -> tuple[Tensor, Ten
     """Return the gradients of the matrices and of what is added, for the cotangent `g [M, n_out]`."""
     sizes = counts.tolist()
     groups = list(zip(x.split_with_sizes(sizes), g.split_with_sizes(sizes), strict=True))
-    dW = torch.stack([_affine(x_e.mT.contiguous(), g_e, None) for x_e, g_e in groups])
+    dW = torch.stack([_linear(x_e.mT.contiguous(), g_e, None) for x_e, g_e in groups])
     return dW, torch.stack([g_e.sum(0) for _, g_e in groups])
 
 
