@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from functools import cache
 
+from veriformer.spec.requirements.selection import UnknownSelectionError, matching
 from veriformer.verify.judging.check import Check
 
 
@@ -17,10 +17,6 @@ def checks() -> tuple[Check, ...]:
     return tuple(ALL)
 
 
-class UnknownSelectionError(ValueError):
-    """A selection that matches nothing; the message lists what exists."""
-
-
 def select(wanted: Sequence[str], among: Iterable[Check] | None = None) -> list[Check]:
     """The checks that are selected: by requirement, operation, equation number (``24a``, ``20-23``) or glob.
 
@@ -29,7 +25,8 @@ def select(wanted: Sequence[str], among: Iterable[Check] | None = None) -> list[
     everything = list(checks() if among is None else among)
     if not wanted:
         return everything
-    chosen = {check.requirement.slug for word in wanted for check in _matching(word, everything)}
+    among_all = [check.requirement for check in everything]
+    chosen = {requirement.slug for word in wanted for requirement in matching(word, among_all)}
     grown = True
     while grown:
         needed = {slug for c in everything if c.requirement.slug in chosen for slug in c.requirement.prerequisites}
@@ -38,31 +35,4 @@ def select(wanted: Sequence[str], among: Iterable[Check] | None = None) -> list[
     return [check for check in everything if check.requirement.slug in chosen]
 
 
-def _matching(word: str, everything: Sequence[Check]) -> list[Check]:
-    numbers = _equation_numbers(word)
-    found = [
-        check
-        for check in everything
-        if fnmatchcase(check.requirement.slug, word)
-        or fnmatchcase(check.operation, word)
-        or numbers.intersection(check.requirement.equations)
-    ]
-    if not found:
-        operations = ", ".join(dict.fromkeys(check.operation for check in everything))
-        raise UnknownSelectionError(
-            f"selection {word!r} matches no check. Expected a requirement (attention.causality), an operation "
-            f"({operations}), an equation number (24a, 20-23) or a glob (softmax.*)"
-        )
-    return found
-
-
-def _equation_numbers(word: str) -> set[str]:
-    if not word[:1].isdigit():
-        return set()
-    from veriformer.spec.registry import UnknownEquationError  # the registry is slow to import and seldom needed
-    from veriformer.spec.registry import select as select_equations
-
-    try:
-        return {equation.number for equation in select_equations(word) if equation.number}
-    except UnknownEquationError:
-        return set()
+__all__ = ["UnknownSelectionError", "checks", "select"]
