@@ -19,7 +19,6 @@ from veriformer.impl.layers.layer_norm import layer_norm
 from veriformer.impl.layers.linear_attention import linear_attention
 from veriformer.impl.layers.lm_head import lm_head
 from veriformer.impl.layers.mixture_of_experts import mixture_of_experts
-from veriformer.impl.layers.mse_loss import mse_loss
 from veriformer.impl.layers.multi_head_attention import multi_head_attention
 from veriformer.impl.layers.residual import residual
 from veriformer.impl.layers.rms_norm import rms_norm
@@ -27,9 +26,18 @@ from veriformer.impl.layers.swiglu import swiglu
 from veriformer.impl.layers.token_embedding import token_embedding
 from veriformer.impl.layers.transformer_block import transformer_block
 from veriformer.impl.layers.xavier import xavier_normal
+from veriformer.impl.losses.calibration import expected_calibration_error
+from veriformer.impl.losses.cross_entropy import cross_entropy
+from veriformer.impl.losses.masked_lm import masked_lm_loss
+from veriformer.impl.losses.mse_loss import mse_loss
+from veriformer.impl.losses.perplexity import perplexity
+from veriformer.impl.losses.smoothing import smooth_labels
 from veriformer.impl.models.decoder import causal_lm
 from veriformer.impl.models.encoder import masked_lm
 from veriformer.impl.models.encoder_decoder import seq2seq_lm
+from veriformer.impl.ops.logsumexp import logsumexp
+from veriformer.impl.ops.softmax import softmax
+from veriformer.impl.ops.temperature import temperature_scale
 from veriformer.impl.optimization.accumulation import accumulate_gradients
 from veriformer.impl.optimization.adam import adam, adamw
 from veriformer.impl.optimization.clipping import clip_grad_norm
@@ -40,14 +48,6 @@ from veriformer.impl.positions.alibi import alibi_bias, alibi_slopes
 from veriformer.impl.positions.rope import rope
 from veriformer.impl.positions.sinusoidal import sinusoidal_encoding
 from veriformer.impl.positions.t5 import t5_relative_position_bucket
-from veriformer.impl.scores.calibration import expected_calibration_error
-from veriformer.impl.scores.cross_entropy import cross_entropy
-from veriformer.impl.scores.logsumexp import logsumexp
-from veriformer.impl.scores.masked_lm import masked_lm_loss
-from veriformer.impl.scores.perplexity import perplexity
-from veriformer.impl.scores.smoothing import smooth_labels
-from veriformer.impl.scores.softmax import softmax
-from veriformer.impl.scores.temperature import temperature_scale
 from veriformer.impl.text.bpe import bpe_encode, bpe_train
 from veriformer.impl.text.unigram import unigram_segment
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from veriformer.impl.derivatives import apply
+from veriformer.impl.derivatives import apply_autograd_function
 
 ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 
@@ -18,7 +18,7 @@ def linear(x: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
     if torch.compiler.is_compiling() and _reads_matrix_once(x, W):
         return gemv_compiled(x, W, b)
     if torch.is_grad_enabled() and (x.requires_grad or W.requires_grad or (b is not None and b.requires_grad)):
-        return apply(_Linear, x.reshape(-1, x.shape[-1]), W, b).view(*x.shape[:-1], -1)
+        return apply_autograd_function(_Linear, x.reshape(-1, x.shape[-1]), W, b).view(*x.shape[:-1], -1)
     return onednn_matmul(x, W, b)
 
 

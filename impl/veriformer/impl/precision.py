@@ -11,17 +11,17 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     return _WIDER.get(dtype, dtype)
 
 
-def widen(x: Tensor) -> Tensor:
+def upcast(x: Tensor) -> Tensor:
     """Return `x` in its accumulation dtype; differentiable, and `x` itself where nothing needs to change."""
     return x.to(accumulation_dtype(x.dtype))
 
 
-def widen_on_cpu(x: Tensor) -> Tensor:
+def upcast_on_cpu(x: Tensor) -> Tensor:
     """On an accelerator PyTorch's kernels accumulate halves in float32; on the CPU not in every one of their passes."""
-    return widen(x) if x.is_cpu else x
+    return upcast(x) if x.is_cpu else x
 
 
-def with_range(x: Tensor) -> Tensor:
+def upcast_half(x: Tensor) -> Tensor:
     """Return float16 in float32, for products and sums that may leave its range; bfloat16 has the range of float32.
 
     Matrix products of bfloat16 accumulate in float32 by themselves, and keep the speed of their own hardware.

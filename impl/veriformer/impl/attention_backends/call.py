@@ -57,4 +57,6 @@ class Call:
         if self.trusted or (self.mask is None and not self.is_causal):
             return False
         ordinary = torch.finfo(accumulation_dtype(self.k.dtype)).max ** 0.5
-        return any(checks.readable(x) and not bool((x.detach().abs() < ordinary).all()) for x in (self.k, self.v))
+        return any(
+            checks.can_read_values(x) and not bool((x.detach().abs() < ordinary).all()) for x in (self.k, self.v)
+        )

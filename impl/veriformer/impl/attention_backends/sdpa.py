@@ -8,7 +8,7 @@ from veriformer.impl.attention_backends.arguments import backend
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.reference import dense
 from veriformer.impl.attention_backends.single_query import as_sums, by_compiler, grouped
-from veriformer.impl.precision import widen_on_cpu
+from veriformer.impl.precision import upcast_on_cpu
 
 
 def fused(call: Call) -> Tensor:
@@ -22,7 +22,7 @@ def fused(call: Call) -> Tensor:
     written_out = by_compiler(call)
     if not written_out and not _expressible(call):
         return dense(call)
-    q, k, v = (widen_on_cpu(x) for x in (call.q, call.k, call.v))
+    q, k, v = (upcast_on_cpu(x) for x in (call.q, call.k, call.v))
     plain = _plainly_causal(call)
     attn_mask, empty = (None, None) if plain else _attn_mask(call, q.dtype)
     if written_out:

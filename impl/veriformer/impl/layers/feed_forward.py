@@ -9,8 +9,8 @@ from veriformer.impl import checks
 from veriformer.impl.layers.activations import ACTIVATIONS
 from veriformer.impl.layers.dropout import drop
 from veriformer.impl.linear import linear
-from veriformer.impl.precision import with_range
-from veriformer.impl.shapes import fit
+from veriformer.impl.precision import upcast_half
+from veriformer.impl.shapes import match_shapes
 
 _SHAPES = {"x": "... d", "w1": "d f", "b1": "f", "w2": "f o", "b2": "o"}
 
@@ -27,7 +27,7 @@ def mlp(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, *, activation
     float16, all the same; sums and hidden values have the range of float32. Raises `ValueError` for shapes that do not
     match and unknown activations, `TypeError` for wrong or mixed dtypes. Equations 13 to 18.
     """
-    fit(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
+    match_shapes(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
     return _by_name(x, w1, b1, w2, b2, activation, 0.0, None)
 
 
@@ -54,7 +54,7 @@ def feed_forward(
     float16, all the same; sums and hidden values have the range of float32. Raises `ValueError` for shapes that do not
     match, unknown activations and `dropout_p` outside [0, 1], `TypeError` for wrong types. Equations 36 and 47.
     """
-    fit(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
+    match_shapes(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
     p = checks.probability("dropout_p", dropout_p)
     generator = checks.generator("generator", generator, x.device)
     p = p if checks.flag("training", training) else 0.0
@@ -72,7 +72,7 @@ def _by_name(
     generator: torch.Generator | None,
 ) -> Tensor:
     sigma = ACTIVATIONS[checks.choice("activation", activation, ACTIVATIONS)]
-    x_, w1, b1, w2, b2 = (with_range(t) for t in (x, w1, b1, w2, b2))
+    x_, w1, b1, w2, b2 = (upcast_half(t) for t in (x, w1, b1, w2, b2))
     return network(x_, w1, b1, w2, b2, sigma, p, generator).to(x.dtype)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from veriformer.impl import checks
-from veriformer.impl.derivatives import apply
+from veriformer.impl.derivatives import apply_autograd_function
 from veriformer.impl.linear import onednn_matmul, uses_onednn
 
 
@@ -17,7 +17,7 @@ def grouped_linear(x: Tensor, W: Tensor, b: Tensor, counts: Tensor) -> Tensor:
     Shapes: `x [M, n_in]` with the rows of the first group first, `W [E, n_in, n_out]`, `b [E, n_out]`,
     `counts [E] int64`, the number of rows of each group, → `[M, n_out]`. Autocast converts as for any product.
     """
-    return apply(_GroupedLinear, _autocast(x), _autocast(W), _autocast(b), counts)
+    return apply_autograd_function(_GroupedLinear, _autocast(x), _autocast(W), _autocast(b), counts)
 
 
 def _autocast(x: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class _GroupedLinear(torch.autograd.Function):
 
 def _of(x: Tensor, plain: Any, closed: Any) -> Any:
     """Choose between a function and the same as an operator, into which a compiler need not look to know its shape."""
-    return plain if checks.readable(x) else closed
+    return plain if checks.can_read_values(x) else closed
 
 
 def _products(x: Tensor, W: Tensor, b: Tensor | None, counts: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
+from veriformer.impl.precision import upcast
 
 CHUNK = 64
 """Tokens per chunk: enough to keep matrix products busy, few enough for their square to be small."""
@@ -27,12 +27,12 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str = "elu
     """
     _check(q, k, v, feature_map)
     if checks.flag("is_causal", is_causal):
-        poisoned = any(checks.readable(x) and not bool(x.isfinite().all()) for x in (k, v))
+        poisoned = any(checks.can_read_values(x) and not bool(x.isfinite().all()) for x in (k, v))
         return _causal(_one_by_one if poisoned else _in_chunks, q, k, v)
     if k.shape[2] == 0:
         return q @ k.mT @ v  # sums over nothing
-    phi_q, phi_k = (_elu_plus_one(widen(x)) for x in (q, k))
-    S = phi_k.mT @ widen(v)  # [B, H, d, d_v]
+    phi_q, phi_k = (_elu_plus_one(upcast(x)) for x in (q, k))
+    S = phi_k.mT @ upcast(v)  # [B, H, d, d_v]
     z = phi_k.sum(2, keepdim=True).mT  # [B, H, d, 1]
     return (phi_q @ S / (phi_q @ z)).to(q.dtype)
 
@@ -65,7 +65,7 @@ def _causal(square: Square, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Reduce bottom-right causality to a square: earlier keys are a first state, earlier queries see nothing."""
     n_q, n_k = q.shape[2], k.shape[2]
     blind, before = max(0, n_q - n_k), max(0, n_k - n_q)
-    phi_q, phi_k, v_ = _elu_plus_one(widen(q[:, :, blind:])), _elu_plus_one(widen(k)), widen(v)
+    phi_q, phi_k, v_ = _elu_plus_one(upcast(q[:, :, blind:])), _elu_plus_one(upcast(k)), upcast(v)
     S = phi_k[:, :, :before].mT @ v_[:, :, :before]  # [B, H, d, d_v]
     z = phi_k[:, :, :before].sum(2).unsqueeze(-1)  # [B, H, d, 1]
     numerator, denominator = square(phi_q, phi_k[:, :, before:], v_[:, :, before:], S, z)
@@ -104,15 +104,15 @@ def _elu_plus_one(x: Tensor) -> Tensor:
 def _check(q: Tensor, k: Tensor, v: Tensor, feature_map: str) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         if checks.tensor(name, x).ndim != 4:
-            checks.refuse(name, "rank 4, [batch, heads, length, width]", f"shape {tuple(x.shape)}", "reshape it")
-    checks.alike({"q": q, "k": k, "v": v})
+            checks.raise_for(name, "rank 4, [batch, heads, length, width]", f"shape {tuple(x.shape)}", "reshape it")
+    checks.same_dtype_and_device({"q": q, "k": k, "v": v})
     B, H, _, d = q.shape
     if d == 0:
-        checks.refuse("q", "a width d of 1 or more", f"shape {tuple(q.shape)}", "give the queries some coordinates")
+        checks.raise_for("q", "a width d of 1 or more", f"shape {tuple(q.shape)}", "give the queries some coordinates")
     if k.shape != (B, H, k.shape[2], d):
         expected = f"shape [{B}, {H}, n_k, {d}], to fit q (there are no grouped heads here)"
-        checks.refuse("k", expected, f"shape {tuple(k.shape)}", "match it to q")
+        checks.raise_for("k", expected, f"shape {tuple(k.shape)}", "match it to q")
     if v.shape[:3] != k.shape[:3]:
         expected = f"shape {[*k.shape[:3], 'd_v']}, to fit k"
-        checks.refuse("v", expected, f"shape {tuple(v.shape)}", "give each key its value")
+        checks.raise_for("v", expected, f"shape {tuple(v.shape)}", "give each key its value")
     checks.choice("feature_map", feature_map, ("elu+1",))

@@ -6,8 +6,8 @@ from torch import Tensor
 from veriformer.impl import checks
 from veriformer.impl.attention_backends.sdpa import attention
 from veriformer.impl.linear import linear
-from veriformer.impl.precision import with_range
-from veriformer.impl.shapes import fit
+from veriformer.impl.precision import upcast_half
+from veriformer.impl.shapes import match_shapes
 
 
 def multi_head_attention(
@@ -43,12 +43,12 @@ def multi_head_attention(
     real = check_attention_mask(attention_mask, C)
     X, C = _without_padding(x, C, real, alone=context is None)
 
-    q = split_heads(linear(X, with_range(w_q)), H)  # [B, H, n_q, d_k]
-    k = split_heads(linear(C, with_range(w_k)), G)  # [B, G, n_k, d_k]
-    v = split_heads(linear(C, with_range(w_v)), G)  # [B, G, n_k, d_v]
+    q = split_heads(linear(X, upcast_half(w_q)), H)  # [B, H, n_q, d_k]
+    k = split_heads(linear(C, upcast_half(w_k)), G)  # [B, G, n_k, d_k]
+    v = split_heads(linear(C, upcast_half(w_v)), G)  # [B, G, n_k, d_v]
     mask = None if real is None else real[:, None, None, :]
     o = attention(q, k, v, mask=mask, is_causal=is_causal)  # [B, H, n_q, d_v]
-    return project_heads(o, with_range(w_o)).to(x.dtype)
+    return project_heads(o, upcast_half(w_o)).to(x.dtype)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
@@ -67,20 +67,20 @@ def check_attention_mask(attention_mask: Tensor | None, tokens: Tensor) -> Tenso
         return None
     name = "attention_mask"
     if not isinstance(attention_mask, Tensor):
-        checks.refuse(name, "a torch.Tensor", type(attention_mask).__name__, "use torch.tensor(...)", TypeError)
+        checks.raise_for(name, "a torch.Tensor", type(attention_mask).__name__, "use torch.tensor(...)", TypeError)
     if attention_mask.shape != tokens.shape[:2]:
         expected = f"shape {list(tokens.shape[:2])}, one entry per token that may be a key"
-        checks.refuse(name, expected, f"shape {tuple(attention_mask.shape)}", "1 marks a real token, 0 padding")
+        checks.raise_for(name, expected, f"shape {tuple(attention_mask.shape)}", "1 marks a real token, 0 padding")
     if attention_mask.device != tokens.device:
-        checks.refuse(name, f"device {tokens.device}, where the tokens are", attention_mask.device, "move it")
+        checks.raise_for(name, f"device {tokens.device}, where the tokens are", attention_mask.device, "move it")
     if attention_mask.dtype == torch.bool:
         return attention_mask
     if attention_mask.is_complex():
-        checks.refuse(name, "bool, or zeros and ones", attention_mask.dtype, "use mask.bool()", TypeError)
+        checks.raise_for(name, "bool, or zeros and ones", attention_mask.dtype, "use mask.bool()", TypeError)
     real = attention_mask == 1
-    on_cpu = attention_mask.device.type == "cpu" and checks.readable(attention_mask)
+    on_cpu = attention_mask.device.type == "cpu" and checks.can_read_values(attention_mask)
     if on_cpu and not bool((real | (attention_mask == 0)).all()):
-        checks.refuse(name, "bool, or zeros and ones", "other numbers", "a bias to add is no attention mask")
+        checks.raise_for(name, "bool, or zeros and ones", "other numbers", "a bias to add is no attention mask")
     return real
 
 
@@ -98,22 +98,26 @@ def _check(
     H = checks.integer("num_heads", num_heads, minimum=1)
     G = H if num_kv_heads is None else checks.integer("num_kv_heads", num_kv_heads, minimum=1)
     if H % G:
-        checks.refuse("num_kv_heads", f"a number that divides num_heads={H}", G, "each key head serves as many heads")
+        checks.raise_for(
+            "num_kv_heads", f"a number that divides num_heads={H}", G, "each key head serves as many heads"
+        )
     tokens = {"x": x} if context is None else {"x": x, "context": context}
     shapes = {"x": "B n d", "w_q": "d q", "w_k": "d k", "w_v": "d v", "w_o": "o e"}
     if context is not None:
         shapes |= {"context": "B m c", "w_k": "c k", "w_v": "c v"}
     order = [name for name in ("x", "context", "w_q", "w_k", "w_v", "w_o") if name in shapes]
-    sizes = fit({name: shapes[name] for name in order}, **tokens, w_q=w_q, w_k=w_k, w_v=w_v, w_o=w_o)
+    sizes = match_shapes({name: shapes[name] for name in order}, **tokens, w_q=w_q, w_k=w_k, w_v=w_v, w_o=w_o)
     for name, letter, heads in (("w_q", "q", H), ("w_k", "k", G), ("w_v", "v", G)):
         if sizes[letter] % heads or not sizes[letter]:
-            checks.refuse(name, f"a multiple of {heads} columns, one head after the other", sizes[letter], "see heads")
+            checks.raise_for(
+                name, f"a multiple of {heads} columns, one head after the other", sizes[letter], "see heads"
+            )
     if sizes["k"] // G != sizes["q"] // H:
         expected = f"{G} heads of d_k = {sizes['q'] // H}, the width of the queries in w_q"
-        checks.refuse("w_k", expected, f"{sizes['k']} columns", "num_kv_heads says how many heads w_k has")
+        checks.raise_for("w_k", expected, f"{sizes['k']} columns", "num_kv_heads says how many heads w_k has")
     if sizes["o"] != sizes["v"] // G * H:
         expected = f"{sizes['v'] // G * H} rows, {H} heads of the d_v = {sizes['v'] // G} that w_v has"
-        checks.refuse("w_o", expected, sizes["o"], "it takes the heads side by side")
+        checks.raise_for("w_o", expected, sizes["o"], "it takes the heads side by side")
     return H, G
 
 
@@ -122,7 +126,7 @@ def _without_padding(x: Tensor, C: Tensor, real: Tensor | None, *, alone: bool) 
 
     As keys all of it goes. As queries only what is not finite does: what padding asks is nobody's business but its own.
     """
-    X, C = with_range(x), with_range(C)
+    X, C = upcast_half(x), upcast_half(C)
     if real is None:
         return X, C
     padding = ~real[..., None]

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from veriformer.impl.derivatives import apply
+from veriformer.impl.derivatives import apply_autograd_function
 from veriformer.impl.layers.normalizing import check_vectors
-from veriformer.impl.precision import widen
+from veriformer.impl.precision import upcast
 
 
 def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> Tensor:
@@ -30,7 +30,7 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> T
 
 def normalize_rms(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """Return the RMS norm of `x [..., d]`; under autocast the weight may be wider."""
-    return apply(_RMSNorm, widen(x), weight, eps).to(x.dtype)
+    return apply_autograd_function(_RMSNorm, upcast(x), weight, eps).to(x.dtype)
 
 
 class _RMSNorm(torch.autograd.Function):

@@ -9,7 +9,7 @@ from veriformer.impl.layers.feed_forward import feed_forward
 from veriformer.impl.layers.layer_norm import layer_norm
 from veriformer.impl.layers.multi_head_attention import check_attention_mask, multi_head_attention
 from veriformer.impl.layers.residual import add_scaled
-from veriformer.impl.precision import with_range
+from veriformer.impl.precision import upcast_half
 
 _PROJECTIONS = ("w_q", "w_k", "w_v", "w_o")
 _NETWORK = ("w1", "b1", "w2", "b2")
@@ -67,7 +67,7 @@ def transformer_block(
     def norm2(h: Tensor) -> Tensor:
         return layer_norm(h, p["norm2_weight"], p["norm2_bias"], eps=eps)
 
-    h = sublayer(with_range(x), attend, norm1, norm)
+    h = sublayer(upcast_half(x), attend, norm1, norm)
     return sublayer(h, transform, norm2, norm).to(x.dtype)
 
 
@@ -83,14 +83,16 @@ def sublayer(
 def _check(x: Tensor, params: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the parameters that count, with the range of float32."""
     if checks.tensor("x", x).ndim != 3 or x.shape[2] == 0:
-        checks.refuse("x", "shape [B, n, d] with d of 1 or more", f"shape {tuple(x.shape)}", "reshape it")
+        checks.raise_for("x", "shape [B, n, d] with d of 1 or more", f"shape {tuple(x.shape)}", "reshape it")
     if not isinstance(params, Mapping):
-        checks.refuse("params", "a mapping from names to tensors", type(params).__name__, "pass a dict", TypeError)
+        checks.raise_for("params", "a mapping from names to tensors", type(params).__name__, "pass a dict", TypeError)
     names = (*_PROJECTIONS, *_NETWORK, *_NORMS)
     if missing := [name for name in names if name not in params]:
-        checks.refuse("params", f"the keys {', '.join(names)}", f"none of {', '.join(missing)}", "add what is missing")
+        checks.raise_for(
+            "params", f"the keys {', '.join(names)}", f"none of {', '.join(missing)}", "add what is missing"
+        )
     p = {name: checks.tensor(f"params[{name!r}]", params[name]) for name in names}
-    checks.alike({"x": x} | {f"params[{name!r}]": value for name, value in p.items()})
+    checks.same_dtype_and_device({"x": x} | {f"params[{name!r}]": value for name, value in p.items()})
     width = (x.shape[2],)
     for name in ("w_o", "w2"):
         if p[name].ndim != 2 or p[name].shape[1:] != width:
@@ -98,8 +100,8 @@ def _check(x: Tensor, params: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name in (*_NORMS, "b2"):
         if p[name].shape != width:
             _refuse_shape(name, f"shape [{width[0]}], the width of x", p[name])
-    return {name: with_range(value) for name, value in p.items()}
+    return {name: upcast_half(value) for name, value in p.items()}
 
 
 def _refuse_shape(name: str, expected: str, value: Tensor) -> None:
-    checks.refuse(f"params[{name!r}]", expected, f"shape {tuple(value.shape)}", "the stream keeps its width")
+    checks.raise_for(f"params[{name!r}]", expected, f"shape {tuple(value.shape)}", "the stream keeps its width")

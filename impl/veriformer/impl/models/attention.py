@@ -46,8 +46,8 @@ class SelfAttention(Heads):
         super().__init__(config)
         d_k = config.d_k
         self.sizes = (config.num_heads * d_k, config.kv_heads * d_k, config.kv_heads * d_k)
-        self.qkv = Linear(config.width, sum(self.sizes), bias=config.bias)
-        self.out = Linear(config.num_heads * d_k, config.width, bias=config.bias)
+        self.qkv = Linear(config.d_model, sum(self.sizes), bias=config.bias)
+        self.out = Linear(config.num_heads * d_k, config.d_model, bias=config.bias)
 
     def forward(
         self, x: Tensor, mask: AttentionMask, rotation: Rotation | None = None, cache: KeyValueCache | None = None
@@ -68,9 +68,9 @@ class CrossAttention(Heads):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self.q = Linear(config.width, config.num_heads * config.d_k, bias=config.bias)
-        self.kv = Linear(config.width, 2 * config.kv_heads * config.d_k, bias=config.bias)
-        self.out = Linear(config.num_heads * config.d_k, config.width, bias=config.bias)
+        self.q = Linear(config.d_model, config.num_heads * config.d_k, bias=config.bias)
+        self.kv = Linear(config.d_model, 2 * config.kv_heads * config.d_k, bias=config.bias)
+        self.out = Linear(config.num_heads * config.d_k, config.d_model, bias=config.bias)
 
     def keys(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return the keys and values of `context [B, n_k, d]`, which stay the same for every new token."""

@@ -50,17 +50,17 @@ class Block(nn.Module):
         """Join a branch to its residual (equation 4)."""
         c = self.config
         p = c.dropout if self.training else 0.0
-        return sublayer(x, lambda h: drop(branch(h, *inputs), p, None), norm, c.norm_order, c.residual_scale)
+        return sublayer(x, lambda h: drop(branch(h, *inputs), p, None), norm, c.norm_placement, c.residual_scale)
 
 
-class Stack(nn.Module):
+class TransformerStack(nn.Module):
     """Blocks one after the other, and the last norm, which a post-norm model has inside its blocks."""
 
     def __init__(self, config: ModelConfig, num_layers: int, *, causal: bool, cross: bool = False) -> None:
         super().__init__()
         self.config, self.causal = config, causal
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(num_layers))
-        self.norm = Norm(config) if config.norm_order == "pre" else nn.Identity()
+        self.norm = Norm(config) if config.norm_placement == "pre" else nn.Identity()
         self.relative_bias = RelativeBias(config, bidirectional=not causal) if config.position == "t5" else None
 
     def forward(
@@ -74,14 +74,14 @@ class Stack(nn.Module):
     ) -> Tensor:
         """Return `[B, n, d]` for embedded tokens `x [B, n, d]`.
 
-        With `checkpointing`, backward computes each block again, from the same state of the random generators, so
-        that the dropout masks are those of forward.
+        With `activation_checkpointing`, backward computes each block again, from the same state of the random
+        generators, so that the dropout masks are those of forward.
         """
         for i, block in enumerate(self.blocks):
             layer = None if cache is None else cache.layers[i]
             keys = None if context is None else context[i]
             inputs = (x, mask, rotation, layer, keys, context_mask)
-            if self.config.checkpointing and self.training:
+            if self.config.activation_checkpointing and self.training:
                 x = checkpoint(block, *inputs, use_reentrant=False)
             else:
                 x = block(*inputs)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from veriformer.impl import checks
 from veriformer.impl.attention_backends import DEFAULT
 from veriformer.impl.models.attention_mask import AttentionMask, MaskSources, build_attention_mask, key_mask
-from veriformer.impl.models.block import Keys, Stack
+from veriformer.impl.models.block import Keys, TransformerStack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
 from veriformer.impl.models.families import t5
@@ -27,8 +27,8 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = Embedding(config)
-        self.encoder = Stack(config, config.num_layers, causal=False)
-        self.decoder = Stack(config, config.decoder_layers, causal=True, cross=True)
+        self.encoder = TransformerStack(config, config.num_layers, causal=False)
+        self.decoder = TransformerStack(config, config.decoder_layers, causal=True, cross=True)
         self.head = Head(config)
         initialize(self, config)
 
@@ -48,17 +48,19 @@ class EncoderDecoder(nn.Module):
         `past_key_values` the source was read before, and `ids` is None. Raises `ValueError` or `TypeError` for what
         does not fit.
         """
-        memory = self.memory(decoder_ids.shape[0]) if use_cache and past_key_values is None else past_key_values
+        kv_cache = (
+            self.make_kv_cache(decoder_ids.shape[0]) if use_cache and past_key_values is None else past_key_values
+        )
         if ids is not None:
             keys, keys_mask = self.encode(ids, attention_mask)
-            if memory is not None:
-                memory.context, memory.context_mask = keys, keys_mask
-        elif memory is None or not memory.context:
-            checks.refuse("ids", "the source, or past_key_values that remember one", "neither", "pass one of them")
+            if kv_cache is not None:
+                kv_cache.context, kv_cache.context_mask = keys, keys_mask
+        elif kv_cache is None or not kv_cache.context:
+            checks.raise_for("ids", "the source, or past_key_values that remember one", "neither", "pass one of them")
         else:
-            keys, keys_mask = memory.context, memory.context_mask
-        h = self.decode(decoder_ids, keys, keys_mask, decoder_attention_mask, memory)
-        return Output(self.head(h, self.embedding.tokens.weight), memory)
+            keys, keys_mask = kv_cache.context, kv_cache.context_mask
+        h = self.decode(decoder_ids, keys, keys_mask, decoder_attention_mask, kv_cache)
+        return Output(self.head(h, self.embedding.tokens.weight), kv_cache)
 
     def encode(self, ids: Tensor, attention_mask: Tensor | None = None) -> tuple[list[Keys], Tensor | None]:
         """Return what each layer of the decoder reads of the source, and which of it is real."""
@@ -72,33 +74,33 @@ class EncoderDecoder(nn.Module):
         keys: list[Keys],
         keys_mask: Tensor | None,
         attention_mask: Tensor | None = None,
-        memory: KVCache | None = None,
+        kv_cache: KVCache | None = None,
     ) -> Tensor:
         """Return what the head turns into logits, `[B, n, d]`."""
-        return self._read(self.decoder, ids, attention_mask, memory, keys, AttentionMask(keys_mask))
+        return self._read(self.decoder, ids, attention_mask, kv_cache, keys, AttentionMask(keys_mask))
 
-    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
-        """Make empty caches for the target, as `Decoder.memory` does."""
+    def make_kv_cache(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
+        """Make empty caches for the target, as `Decoder.make_kv_cache` does."""
         layers, weight = len(self.decoder.blocks), self.embedding.tokens.weight
         return make_kv_cache(self.config, layers, weight.dtype, batch, max_length, quantization)
 
     def _read(
         self,
-        stack: Stack,
+        stack: TransformerStack,
         ids: Tensor,
         attention_mask: Tensor | None,
-        memory: KVCache | None = None,
+        kv_cache: KVCache | None = None,
         *context: list[Keys] | AttentionMask,
     ) -> Tensor:
-        past = 0 if memory is None else memory.length
+        past = 0 if kv_cache is None else kv_cache.length
         check_call(self.config, ids, attention_mask, past=past)
         positions = token_positions(ids, past, attention_mask)
         x = self.embedding(ids, positions)
-        n_k = ids.shape[1] if memory is None else memory.visible(ids.shape[1])
+        n_k = ids.shape[1] if kv_cache is None else kv_cache.visible(ids.shape[1])
         sources = MaskSources(stack.causal, attention_mask)
         mask = build_attention_mask(self.config, x, n_k, sources, stack.relative_bias)
         turned = rotation(self.config, positions, x.dtype)
-        return stack(x, mask, turned, memory, *context)  # type: ignore[no-any-return]
+        return stack(x, mask, turned, kv_cache, *context)  # type: ignore[no-any-return]
 
 
 def seq2seq_lm(*, attention: str = DEFAULT) -> EncoderDecoder:
@@ -108,5 +110,13 @@ def seq2seq_lm(*, attention: str = DEFAULT) -> EncoderDecoder:
     """
     torch.manual_seed(0)
     return EncoderDecoder(
-        t5(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2, attention=attention)
+        t5(
+            vocab_size=61,
+            d_model=48,
+            num_layers=2,
+            num_heads=4,
+            intermediate_size=80,
+            init_std=0.2,
+            attention=attention,
+        )
     )

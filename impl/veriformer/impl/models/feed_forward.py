@@ -28,7 +28,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        d, h = config.width, config.d_ff
+        d, h = config.d_model, config.d_ff
         self.activation, self.gated = ACTIVATIONS[config.activation], config.gated
         self.up = Linear(d, 2 * h if self.gated else h, bias=config.bias)  # gated: [W_gate, W_up] in one product
         self.down = Linear(h, d, bias=config.bias)
@@ -47,7 +47,7 @@ class MixtureOfExperts(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        d, h, E = config.width, config.d_ff, config.num_experts
+        d, h, E = config.d_model, config.d_ff, config.num_experts
         self.top_k = config.experts_per_token
         self.router = nn.Parameter(torch.empty(d, E))
         self.w1, self.b1 = nn.Parameter(torch.empty(E, d, h)), nn.Parameter(torch.zeros(E, h))

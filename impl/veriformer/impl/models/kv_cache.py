@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from veriformer.impl.cache.caches import Cache, GrowingCache
+from veriformer.impl.cache.caches import Cache, DynamicCache
 from veriformer.impl.cache.kv_cache import kv_cache
 from veriformer.impl.models.config import ModelConfig
 
@@ -65,7 +65,7 @@ def make_kv_cache(
 
     def cache() -> Cache:
         if max_length is None and window is None:
-            return GrowingCache(batch, G, d_k, dtype=dtype, quantization=quantization)
+            return DynamicCache(batch, G, d_k, dtype=dtype, quantization=quantization)
         room = UNBOUNDED if max_length is None else max_length
         return kv_cache(batch, G, room, d_k, dtype=dtype, quantization=quantization, window=window)
 

@@ -13,7 +13,7 @@ class Norm(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        d, self.eps, self.rms = config.width, config.eps, config.norm == "rms"
+        d, self.eps, self.rms = config.d_model, config.eps, config.norm == "rms"
         self.weight = nn.Parameter(torch.ones(d))
         self.bias = nn.Parameter(torch.zeros(d)) if config.bias and not self.rms else None
 

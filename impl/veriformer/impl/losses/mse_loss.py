@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
-from veriformer.impl.shapes import fit
+from veriformer.impl.precision import upcast
+from veriformer.impl.shapes import match_shapes
 
 
 def mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
@@ -19,14 +19,16 @@ def mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
     the same; halves are computed in float32. Raises `ValueError` for shapes that differ or hold no entry, `TypeError`
     for wrong or mixed dtypes. Section 2.1.1 of the second document.
     """
-    fit({"prediction": "... d", "target": "... d"}, prediction=prediction, target=target)
+    match_shapes({"prediction": "... d", "target": "... d"}, prediction=prediction, target=target)
     if target.shape != prediction.shape:
         expected = f"shape {tuple(prediction.shape)}, as prediction has"
-        checks.refuse("target", expected, f"shape {tuple(target.shape)}", "nothing is broadcast, so expand it yourself")
+        checks.raise_for(
+            "target", expected, f"shape {tuple(target.shape)}", "nothing is broadcast, so expand it yourself"
+        )
     if prediction.numel() == 0:
         got = f"shape {tuple(prediction.shape)}"
-        checks.refuse("prediction", "at least one entry", got, "the mean of nothing has no value")
-    error = widen(prediction) - target.detach()
+        checks.raise_for("prediction", "at least one entry", got, "the mean of nothing has no value")
+    error = upcast(prediction) - target.detach()
     samples = error.numel() // error.shape[-1]
     # Divided before they are added: the sum may overflow where the mean does not.
     return (error.square().sum(-1) / samples).sum().to(prediction.dtype)

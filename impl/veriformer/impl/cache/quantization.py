@@ -11,7 +11,7 @@ from veriformer.impl.precision import accumulation_dtype
 LEVELS = 127  # −128 stays unused, so that x and −x have opposite codes
 
 
-class Codec(Protocol):
+class Quantizer(Protocol):
     """Turns rows `[B, G, n, d]` into the tensors `[B, G, n, ·]` that are kept of them, and back."""
 
     def encode(self, x: Tensor) -> tuple[Tensor, ...]:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.scores.classes import refuse_outside
+from veriformer.impl.losses.targets import refuse_outside
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -24,9 +24,9 @@ def smooth_labels(target: Tensor, num_classes: int, alpha: float) -> Tensor:
     V = checks.integer("num_classes", num_classes, minimum=1)
     alpha = checks.probability("alpha", alpha)
     if not isinstance(target, Tensor):
-        checks.refuse("target", "a torch.Tensor", type(target).__name__, "pass classes", TypeError)
+        checks.raise_for("target", "a torch.Tensor", type(target).__name__, "pass classes", TypeError)
     if target.dtype not in _INTEGERS:
-        checks.refuse("target", "integer classes", target.dtype, "use target.long()", TypeError)
+        checks.raise_for("target", "integer classes", target.dtype, "use target.long()", TypeError)
     t = target.long().cpu()
     refuse_outside("target", t, V, torch.ones_like(t, dtype=torch.bool))
     y = torch.full((*t.shape, V), alpha / V, dtype=torch.get_default_dtype(), device=t.device)

@@ -12,7 +12,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Rows:
+class PackedRows:
     """`ids`, `labels` and `documents`, all int64 `[R, n]`; `documents` is None where each row is one text.
 
     The label of a token is the one that follows it in its document, and `IGNORED` where none does.
@@ -25,25 +25,27 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, index: Tensor | slice) -> "Rows":
-        return Rows(self.ids[index], self.labels[index], None if self.documents is None else self.documents[index])
+    def __getitem__(self, index: Tensor | slice) -> "PackedRows":
+        return PackedRows(
+            self.ids[index], self.labels[index], None if self.documents is None else self.documents[index]
+        )
 
-    def to(self, device: torch.device) -> "Rows":
+    def to(self, device: torch.device) -> "PackedRows":
         """Move everything to a device."""
         documents = None if self.documents is None else self.documents.to(device)
-        return Rows(self.ids.to(device), self.labels.to(device), documents)
+        return PackedRows(self.ids.to(device), self.labels.to(device), documents)
 
 
-def windows(tokens: Tensor, length: int) -> Rows:
+def windows(tokens: Tensor, length: int) -> PackedRows:
     """Cut one long text `tokens [t]` into rows of `length`, each token predicted once; a rest is left over."""
     n = checks.integer("length", length, minimum=1)
     count = (len(checks.integers("tokens", tokens)) - 1) // n
     if count < 1:
-        checks.refuse("tokens", f"more than {n} of them", len(tokens), "give a longer text, or shorten the rows")
-    return Rows(tokens[: count * n].view(count, n), tokens[1 : count * n + 1].view(count, n))
+        checks.raise_for("tokens", f"more than {n} of them", len(tokens), "give a longer text, or shorten the rows")
+    return PackedRows(tokens[: count * n].view(count, n), tokens[1 : count * n + 1].view(count, n))
 
 
-def pack(texts: Sequence[Sequence[int]], length: int, *, padding: int = 0) -> Rows:
+def pack(texts: Sequence[Sequence[int]], length: int, *, padding: int = 0) -> PackedRows:
     """Put texts into rows of `length`, several in one, so that little is padded and none sees another.
 
     A text goes into the first row that has room for it (first fit, the longest first); one longer than a row is cut
@@ -62,7 +64,7 @@ def pack(texts: Sequence[Sequence[int]], length: int, *, padding: int = 0) -> Ro
         room[place] -= len(piece)
     filled = [_row(row, n, padding) for row in rows]
     ids, labels, documents = (torch.tensor(columns).view(-1, n) for columns in zip(*filled, strict=True))
-    return Rows(ids, labels, documents)
+    return PackedRows(ids, labels, documents)
 
 
 def _row(texts: Sequence[Sequence[int]], n: int, padding: int) -> tuple[list[int], list[int], list[int]]:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.scores.cross_entropy import token_losses
+from veriformer.impl.losses.cross_entropy import token_losses
 
 
 def masked_lm_loss(logits: Tensor, labels: Tensor, *, ignore_index: int = -100) -> Tensor:
@@ -20,6 +20,6 @@ def masked_lm_loss(logits: Tensor, labels: Tensor, *, ignore_index: int = -100) 
     `TypeError` for wrong dtypes. The objective of BERT (Devlin et al., 2019).
     """
     if isinstance(labels, Tensor) and labels.dtype != torch.int64:
-        checks.refuse("labels", "int64 classes", labels.dtype, "use labels.long()", TypeError)
+        checks.raise_for("labels", "int64 classes", labels.dtype, "use labels.long()", TypeError)
     loss, count = token_losses(logits, labels, ignore_index, 0.0, "labels")
     return (loss.sum() / count.clamp(min=1)).to(logits.dtype)

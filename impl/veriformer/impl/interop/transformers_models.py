@@ -22,7 +22,7 @@ FAMILIES: dict[str, tuple[ModuleType, type[Model]]] = {
 }
 
 
-def from_peer(peer: nn.Module) -> Model:
+def from_transformers(peer: nn.Module) -> Model:
     """Return our model with the weights of `GPT2LMHeadModel`, `LlamaForCausalLM`, `BertForMaskedLM` or T5's.
 
     It has the dtype of the peer, and its mode, training or not. Raises `ValueError` for other families, and for options
@@ -39,11 +39,11 @@ def from_peer(peer: nn.Module) -> Model:
     return model.train(peer.training)
 
 
-def peer_state(model: Model, model_type: str) -> dict[str, Tensor]:
+def transformers_state(model: Model, model_type: str) -> dict[str, Tensor]:
     """Return the state of the peer that computes the same, under its names; tensors that it ties are given twice."""
     family, kind = FAMILIES[checks.choice("model_type", model_type, FAMILIES)]
     if not isinstance(model, kind):
-        checks.refuse(
+        checks.raise_for(
             "model", f"{kind.__name__}, for {model_type}", type(model).__name__, "choose another type", TypeError
         )
     ours, theirs = model.state_dict(), dict[str, Tensor]()
@@ -51,15 +51,15 @@ def peer_state(model: Model, model_type: str) -> dict[str, Tensor]:
     for entry in family.entries(model.config):
         described.add(entry.ours)
         if entry.ours not in ours:
-            checks.refuse("model", f"a tensor {entry.ours}, as {model_type} has", "none", "its config differs")
+            checks.raise_for("model", f"a tensor {entry.ours}, as {model_type} has", "none", "its config differs")
         theirs |= entry.save(ours[entry.ours])
     if set(ours) - described:
-        checks.refuse("model", f"what {model_type} can hold", sorted(set(ours) - described), "its config differs")
+        checks.raise_for("model", f"what {model_type} can hold", sorted(set(ours) - described), "its config differs")
     return theirs | {name: theirs[other] for name, other in family.shared(model.config).items()}
 
 
 @torch.no_grad()
-def to_peer(model: Model, peer: nn.Module) -> None:
+def to_transformers(model: Model, peer: nn.Module) -> None:
     """Copy the weights of our model into a peer of the same sizes; what it ties stays tied."""
     theirs: Any = peer.config
-    peer.load_state_dict(peer_state(model, theirs.model_type))
+    peer.load_state_dict(transformers_state(model, theirs.model_type))

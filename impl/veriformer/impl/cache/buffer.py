@@ -3,16 +3,16 @@
 import torch
 from torch import Tensor
 
-from veriformer.impl.cache.codecs import Codec
+from veriformer.impl.cache.quantization import Quantizer
 
 
-class Rows:
+class CacheBuffer:
     """Encoded rows in places 0 to `capacity`: whatever a codec makes of `[B, G, n, d]`, each part in a buffer.
 
     Buffers come with the first rows, on the device of these. Slots that were never written hold anything.
     """
 
-    def __init__(self, codec: Codec, capacity: int) -> None:
+    def __init__(self, codec: Quantizer, capacity: int) -> None:
         self.codec = codec
         self.capacity = capacity
         self.parts: tuple[Tensor, ...] = ()

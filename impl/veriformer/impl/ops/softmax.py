@@ -21,7 +21,7 @@ def softmax(z: Tensor, dim: int = -1) -> Tensor:
     """
     dim = checks.dimension("dim", dim, checks.tensor("z", z))
     if z.shape[dim] == 0:
-        checks.refuse(
+        checks.raise_for(
             "z", f"at least one entry along dim={dim}", f"shape {tuple(z.shape)}", "softmax of nothing has no value"
         )
     return torch.softmax(z, dim, dtype=accumulation_dtype(z.dtype)).to(z.dtype)

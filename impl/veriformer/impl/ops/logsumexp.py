@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
+from veriformer.impl.precision import upcast
 
 
 def logsumexp(z: Tensor, dim: int = -1) -> Tensor:
@@ -21,7 +21,7 @@ def logsumexp(z: Tensor, dim: int = -1) -> Tensor:
     floating-point tensor. Equation 12.
     """
     dim = checks.dimension("dim", dim, checks.tensor("z", z))
-    x = widen(z)
+    x = upcast(z)
     if x.shape[dim] == 0:
         return z.sum(dim) - torch.inf
     m = x.detach().amax(dim, keepdim=True)

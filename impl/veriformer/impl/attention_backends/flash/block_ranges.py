@@ -6,7 +6,7 @@ from veriformer.impl.attention_backends.flash.device import device
 
 
 @device
-def key_span(
+def key_block_range(
     first_row, n_q, n_k, shift, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, M: tl.constexpr, N: tl.constexpr
 ):
     """Return `(lo, a, b, hi)`: `M` queries see keys of `[lo, hi)`, and all of them see all of `[a, b)`.
@@ -26,7 +26,7 @@ def key_span(
 
 
 @device
-def query_span(
+def query_block_range(
     first_col, n_q, n_k, shift, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, M: tl.constexpr, N: tl.constexpr
 ):
     """Return `(lo, a, b, hi)`: `N` keys are seen by queries of `[lo, hi)`, and all of them by all of `[a, b)`.

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
-from veriformer.impl.scores.classes import check_classes, check_probabilities, check_scores
+from veriformer.impl.losses.targets import check_classes, check_probabilities, check_scores
+from veriformer.impl.precision import upcast
 
 _REDUCTIONS = ("none", "sum", "mean")
 
@@ -36,7 +36,7 @@ def cross_entropy(
     """
     alpha = checks.probability("label_smoothing", label_smoothing)
     if reduction not in _REDUCTIONS:
-        checks.refuse("reduction", f"one of {_REDUCTIONS}", repr(reduction), "choose one of them")
+        checks.raise_for("reduction", f"one of {_REDUCTIONS}", repr(reduction), "choose one of them")
     loss, count = token_losses(logits, target, ignore_index, alpha)
     if reduction != "none":
         loss = loss.sum()
@@ -61,7 +61,9 @@ def token_losses(
 
 
 def _against_classes(logits: Tensor, target: Tensor, counted: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    z = widen(logits).masked_fill(~counted[..., None], 0)  # what an ignored row holds reaches neither loss nor gradient
+    z = upcast(logits).masked_fill(
+        ~counted[..., None], 0
+    )  # what an ignored row holds reaches neither loss nor gradient
     log_p = torch.log_softmax(z, -1)  # [..., V]
     y = target.masked_fill(~counted, 0)
     loss = -log_p.gather(-1, y[..., None]).squeeze(-1)
@@ -73,7 +75,7 @@ def _against_classes(logits: Tensor, target: Tensor, counted: Tensor, alpha: flo
 
 def _against_probabilities(logits: Tensor, target: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     _check_probabilities(logits, target)
-    log_p = torch.log_softmax(widen(logits), -1)  # [..., V]
+    log_p = torch.log_softmax(upcast(logits), -1)  # [..., V]
     V = logits.shape[-1]
     q = (1 - alpha) * target.detach().to(log_p.dtype) + alpha / V
     # 0 · (−∞) is NaN, but a class that cannot occur costs nothing.
@@ -85,8 +87,8 @@ def _check_probabilities(logits: Tensor, target: Tensor) -> None:
     checks.tensor("target", target)
     if target.device != logits.device:
         got = target.device
-        checks.refuse("target", f"device {logits.device}, where logits lives", got, "move one of the two first")
+        checks.raise_for("target", f"device {logits.device}, where logits lives", got, "move one of the two first")
     if target.shape != logits.shape:
         expected = f"probabilities of shape {tuple(logits.shape)}, as logits has"
-        checks.refuse("target", expected, f"shape {tuple(target.shape)}", "give one probability to each class")
+        checks.raise_for("target", expected, f"shape {tuple(target.shape)}", "give one probability to each class")
     check_probabilities("target", target)

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
-from veriformer.impl.scores.classes import check_scores
+from veriformer.impl.losses.targets import check_scores
+from veriformer.impl.precision import upcast
 
 
 def temperature_scale(logits: Tensor, temperature: float) -> Tensor:
@@ -24,8 +24,8 @@ def temperature_scale(logits: Tensor, temperature: float) -> Tensor:
     check_scores("logits", logits)
     T = checks.number("temperature", temperature)
     if T <= 0:
-        checks.refuse("temperature", "a number above 0", T, "for temperature 0 use greedy")
-    x = widen(logits)
+        checks.raise_for("temperature", "a number above 0", T, "for temperature 0 use greedy")
+    x = upcast(logits)
     limits = torch.finfo(x.dtype)
     if not limits.tiny <= T <= limits.max:
         x = x.double()

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.scores.cross_entropy import token_losses
+from veriformer.impl.losses.cross_entropy import token_losses
 
 
 def perplexity(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
@@ -20,6 +20,6 @@ def perplexity(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> T
     not int64. Equation 41.
     """
     if isinstance(target, Tensor) and target.dtype != torch.int64:
-        checks.refuse("target", "int64 classes", target.dtype, "use target.long()", TypeError)
+        checks.raise_for("target", "int64 classes", target.dtype, "use target.long()", TypeError)
     loss, count = token_losses(logits, target, ignore_index, 0.0)
     return (loss.sum() / count.clamp(min=1)).exp().to(logits.dtype)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-def weigh(weights: Tensor, rows: Tensor, visible: Tensor) -> Tensor:
+def masked_matmul(weights: Tensor, rows: Tensor, visible: Tensor) -> Tensor:
     """Return `weights @ rows` with the sum over the visible rows only.
 
     `weights [..., n_q, n_k]` are 0 where hidden, `rows [..., n_k, d]`, `visible` is bool and of the shape of `weights`.
@@ -37,7 +37,7 @@ class VisibleScores(torch.autograd.Function):
         """Return the gradients of `q` and `k`."""
         q, k, visible = ctx.saved_tensors
         ds = ds.masked_fill(~visible, 0)
-        return weigh(ds, k, visible), ds.mT @ q, None
+        return masked_matmul(ds, k, visible), ds.mT @ q, None
 
 
 class VisibleSum(torch.autograd.Function):
@@ -47,7 +47,7 @@ class VisibleSum(torch.autograd.Function):
     def forward(ctx: Any, p: Tensor, v: Tensor, visible: Tensor) -> Tensor:
         """Return the weighted sums `[..., n_q, d_v]`."""
         ctx.save_for_backward(p, v, visible)
-        return weigh(p, v, visible)
+        return masked_matmul(p, v, visible)
 
     @staticmethod
     @once_differentiable

@@ -6,7 +6,7 @@ from pathlib import Path
 from veriformer.impl.training.trainer import Report
 
 
-class Curve:
+class MetricsLog:
     """Writes each report to `curve.jsonl` in the directory of the run, and draws `curve.svg` at the end."""
 
     def __init__(self, directory: Path, resumed_at: int = 0) -> None:

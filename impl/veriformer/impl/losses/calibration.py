@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
-from veriformer.impl.scores.classes import check_classes, check_probabilities, check_scores
+from veriformer.impl.losses.targets import check_classes, check_probabilities, check_scores
+from veriformer.impl.precision import upcast
 
 
 def expected_calibration_error(probs: Tensor, target: Tensor, *, num_bins: int = 15) -> Tensor:
@@ -26,12 +26,12 @@ def expected_calibration_error(probs: Tensor, target: Tensor, *, num_bins: int =
     check_scores("probs", probs)
     check_classes("target", target, probs, of="probs")
     if target.numel() == 0:
-        checks.refuse("target", "at least one sample", "none", "the mean over no sample has no value")
+        checks.raise_for("target", "at least one sample", "none", "the mean over no sample has no value")
     check_probabilities("probs", probs)
     confidence, chosen = probs.amax(-1).flatten(), probs.argmax(-1)
     inner = (torch.arange(1, M, dtype=torch.float64, device=probs.device) / M).to(probs.dtype)
     bin = torch.bucketize(confidence.detach(), inner)  # how many inner edges lie strictly below
-    hit, confidence = (chosen == target).flatten(), widen(confidence)
+    hit, confidence = (chosen == target).flatten(), upcast(confidence)
     surplus = hit.to(confidence.dtype) - confidence
     gaps = surplus.new_zeros(M).index_add(0, bin, surplus)
     return (gaps.abs().sum() / target.numel()).to(probs.dtype)

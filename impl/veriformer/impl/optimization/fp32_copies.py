@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
-from veriformer.impl.precision import widen
+from veriformer.impl.precision import upcast
 
 
-def widened(tensors: list[Tensor]) -> list[Tensor]:
+def fp32_copies(tensors: list[Tensor]) -> list[Tensor]:
     """Return the tensors in their accumulation dtype: themselves where that is their own."""
-    return [widen(x) for x in tensors]
+    return [upcast(x) for x in tensors]
 
 
-def written(params: list[Tensor], wide: list[Tensor]) -> None:
+def copy_back(params: list[Tensor], wide: list[Tensor]) -> None:
     """Write the updated copies back into the parameters that have copies."""
     if wide[0] is not params[0]:
         torch._foreach_copy_(params, wide)

@@ -7,11 +7,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from veriformer.impl import checks
-from veriformer.impl.derivatives import apply
+from veriformer.impl.derivatives import apply_autograd_function
 from veriformer.impl.linear import linear
-from veriformer.impl.precision import widen
-from veriformer.impl.scores.classes import check_classes
-from veriformer.impl.shapes import fit
+from veriformer.impl.losses.targets import check_classes
+from veriformer.impl.precision import upcast
+from veriformer.impl.shapes import match_shapes
 
 CHUNK = 2**22  # logits at a time: 16 MiB in float32, about what the last cache of a processor holds
 
@@ -49,7 +49,7 @@ def linear_cross_entropy(
     size = max(1, CHUNK // weight.shape[0]) if chunk is None else checks.integer("chunk", chunk, minimum=1)
     rows = h.reshape(-1, h.shape[-1]).masked_fill(~counted[:, None], 0)  # what is ignored reaches no gradient
     y = target.reshape(-1).masked_fill(~counted, 0)
-    loss = apply(_LinearCrossEntropy, rows, weight, bias, y, counted, alpha, size)
+    loss = apply_autograd_function(_LinearCrossEntropy, rows, weight, bias, y, counted, alpha, size)
     if reduction == "mean":
         loss = loss / counted.sum().clamp(min=1)
     return loss.to(dtype)
@@ -60,13 +60,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, h: Tensor, W: Tensor, b: Tensor | None, y: Tensor, counted: Tensor, alpha: float, size: int
     ) -> Tensor:
-        wide, (N, V) = widen(h[:0]).dtype, (len(h), len(W))
+        wide, (N, V) = upcast(h[:0]).dtype, (len(h), len(W))
         dh, dW, db = (torch.zeros(x.shape, dtype=wide, device=h.device) for x in (h, W, W[:, 0]))
         room = torch.empty(min(size, N), V, dtype=wide, device=h.device)  # taken once, used by every chunk
         total, wants = dh.new_zeros(()), any(ctx.needs_input_grad)
         for start in range(0, N, size):
             c = slice(start, min(start + size, N))
-            z = widen(linear(h[c], W.mT, b))  # [c, V]
+            z = upcast(linear(h[c], W.mT, b))  # [c, V]
             p = torch.softmax(z, -1, out=room[: len(z)])
             lse = z.amax(-1) - p.amax(-1).log()  # the largest p is 1 / Σ exp(z − max)
             loss = lse - (1 - alpha) * z.gather(-1, y[c, None])[:, 0]
@@ -101,8 +101,8 @@ def _subtract_target(
     h: Tensor, W: Tensor, y: Tensor, counted: Tensor, alpha: float, dh: Tensor, dW: Tensor, db: Tensor
 ) -> None:
     """Subtract the part of the target from the gradients: one entry for each token, and a constant."""
-    weights, h = counted.to(db.dtype), widen(h)
-    dh -= (1 - alpha) * widen(W[y])
+    weights, h = counted.to(db.dtype), upcast(h)
+    dh -= (1 - alpha) * upcast(W[y])
     dW.index_add_(0, y, h, alpha=alpha - 1)
     db.index_add_(0, y, weights, alpha=alpha - 1)
     if alpha:
@@ -123,8 +123,8 @@ def _one_dtype(*tensors: Tensor | None) -> tuple[tuple[Any, ...], torch.dtype]:
 def _check(h: Tensor, weight: Tensor, bias: Tensor | None, target: object, ignore_index: int) -> Tensor:
     """Return which targets count."""
     shapes = {"h": "... d", "weight": "V d"} | ({} if bias is None else {"bias": "V"})
-    V = fit(shapes, h=h, weight=weight, bias=bias)["V"]
+    V = match_shapes(shapes, h=h, weight=weight, bias=bias)["V"]
     if V == 0:
-        checks.refuse("weight", "at least one class", f"shape {tuple(weight.shape)}", "no class means no loss")
+        checks.raise_for("weight", "at least one class", f"shape {tuple(weight.shape)}", "no class means no loss")
     scores = h.new_empty(()).expand(*h.shape[:-1], V)  # no memory: only the shape is looked at
     return check_classes("target", target, scores, ignore_index, of="the logits")

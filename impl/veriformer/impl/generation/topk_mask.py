@@ -3,7 +3,7 @@
 from torch import Tensor
 
 
-def largest(x: Tensor, k: int) -> Tensor:
+def topk_mask(x: Tensor, k: int) -> Tensor:
     """Return a mask of `k` entries along the last axis of `x [..., V]`, of all of them where `k` is V or more."""
     k = min(k, x.shape[-1])
     kth = x.topk(k, -1).values[..., -1:]
