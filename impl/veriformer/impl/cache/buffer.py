@@ -7,13 +7,13 @@ from veriformer.impl.cache.quantization import Quantizer
 
 
 class CacheBuffer:
-    """Encoded rows in places 0 to `capacity`: whatever a codec makes of `[B, G, n, d]`, each part in a buffer.
+    """Encoded rows in places 0 to `capacity`: whatever a quantizer makes of `[B, G, n, d]`, each part in a buffer.
 
     Buffers come with the first rows, on the device of these. Slots that were never written hold anything.
     """
 
-    def __init__(self, codec: Quantizer, capacity: int) -> None:
-        self.codec = codec
+    def __init__(self, quantizer: Quantizer, capacity: int) -> None:
+        self.quantizer = quantizer
         self.capacity = capacity
         self.parts: tuple[Tensor, ...] = ()
 
@@ -32,11 +32,11 @@ class CacheBuffer:
         whole = [(buffer, torch.cat([buffer[:, :, :stop], part], 2)) for buffer, part in self._encoded(x)]
         for buffer, parts in whole:
             buffer[:, :, :kept].copy_(parts[:, :, stop + x.shape[2] - kept :])
-        return self.codec.decode(tuple(parts for _, parts in whole))
+        return self.quantizer.decode(tuple(parts for _, parts in whole))
 
     def read(self, start: int, stop: int) -> Tensor:
         """Return the rows in these places: a view of the buffer, where nothing has to be decoded."""
-        return self.codec.decode(tuple(buffer[:, :, start:stop] for buffer in self.parts))
+        return self.quantizer.decode(tuple(buffer[:, :, start:stop] for buffer in self.parts))
 
     def move(self, start: int, stop: int) -> None:
         """Bring the rows in these places to the front."""
@@ -57,7 +57,7 @@ class CacheBuffer:
         self.capacity = capacity
 
     def _encoded(self, x: Tensor) -> list[tuple[Tensor, Tensor]]:
-        parts = self.codec.encode(x.detach())
+        parts = self.quantizer.encode(x.detach())
         if self.device != x.device:
             self.parts = tuple(_room(part, self.capacity) for part in parts)
         return list(zip(self.parts, parts, strict=True))

@@ -20,8 +20,8 @@ class CompiledDecoder:
 
     One graph serves the first length and one all others, but for a full cache and a window in motion. They are made
     when first needed, which takes seconds, and again for another batch or another length of the cache. For a batch of
-    one text the matrices of the layers are held a second time, each column in one piece (see `products.sums`), as they
-    are at that moment: load or train the weights before, and wrap the model again after.
+    one text the matrices of the layers are held a second time, each column in one piece (see `linear.gemv_compiled`),
+    as they are at that moment: load or train the weights before, and wrap the model again after.
     """
 
     def __init__(self, model: Decoder) -> None:

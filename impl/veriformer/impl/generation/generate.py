@@ -56,7 +56,7 @@ def generate(
 def prefill(
     model: Decoder | CompiledDecoder, ids: Tensor, real: Tensor | None, kv_cache: KVCache, chunk: int | None = None
 ) -> Tensor:
-    """Read `ids [B, n]` into the memory, and return the logits after the last of them, `[B, V]`.
+    """Read `ids [B, n]` into the cache, and return the logits after the last of them, `[B, V]`.
 
     `real` is the mask of the whole text, or None.
     """

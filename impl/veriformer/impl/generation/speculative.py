@@ -85,5 +85,5 @@ def _guess(
 
 
 def _read(model: Decoder, text: Tensor, kv_cache: KVCache) -> Tensor:
-    """Return the logits of all that the memory has not seen of the text, at least of its last token."""
+    """Return the logits of all that the cache has not seen of the text, at least of its last token."""
     return cast(Tensor, model(text[:, kv_cache.length :], past_key_values=kv_cache).logits)

@@ -1,4 +1,4 @@
-"""What a model remembers between two calls: one cache of keys and values for each layer."""
+"""The keys and values that a model keeps between two calls: one cache for each layer."""
 
 from collections.abc import Iterable
 
