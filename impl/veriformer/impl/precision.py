@@ -16,9 +16,9 @@ def upcast(x: Tensor) -> Tensor:
     return x.to(accumulation_dtype(x.dtype))
 
 
-def upcast_on_cpu(x: Tensor) -> Tensor:
-    """On an accelerator PyTorch's kernels accumulate halves in float32; on the CPU not in every one of their passes."""
-    return upcast(x) if x.is_cpu else x
+def kernels_lose_digits(x: Tensor) -> bool:
+    """Tell whether PyTorch's own kernels need `x` in float32: they accumulate halves in it, but on CPUs not always."""
+    return x.dtype in _WIDER and x.is_cpu
 
 
 def upcast_half(x: Tensor) -> Tensor:

@@ -10,13 +10,14 @@ from veriformer.impl.attention_backends.masks import band
 from veriformer.impl.precision import accumulation_dtype
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call:
     """The arguments of attention, in one form.
 
     `mask` and `bias` have rank 4, each axis full or 1, and `bias` has the accumulation dtype; `dropout_p` is 0 unless
     training; `is_causal` is False where it would hide nothing. `trusted` says that every query sees a key, and that
     hidden keys and values are as finite as the others, so that no time is spent on looking: a model knows this.
+    Nobody changes a call; it is not frozen because that would take longer, in every layer and for every token.
     """
 
     q: Tensor
@@ -43,10 +44,11 @@ class Call:
         return self.q.shape[1] // self.k.shape[1]
 
     def visible(self) -> Tensor | None:
-        """Return which query sees which key, bool, broadcastable to `[B, H, n_q, n_k]`; None means all of them."""
+        """Return which query sees which key, bool `[B or 1, H or 1, n_q or 1, n_k or 1]`; None means all of them."""
         if not self.is_causal:
             return self.mask
-        seen = band((0, self.q.shape[2]), (0, self.k.shape[2]), self.shift, self.window, self.q.device)
+        n_q, n_k = self.q.shape[2], self.k.shape[2]
+        seen = band((0, n_q), (0, n_k), self.shift, self.window, self.q.device)[None, None]
         return seen if self.mask is None else seen & self.mask
 
     def poisoned(self) -> bool:

@@ -8,7 +8,7 @@ from veriformer.impl.attention_backends.arguments import backend
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.reference import dense
 from veriformer.impl.attention_backends.single_query import as_sums, by_compiler, grouped
-from veriformer.impl.precision import upcast_on_cpu
+from veriformer.impl.precision import kernels_lose_digits, upcast
 
 
 def fused(call: Call) -> Tensor:
@@ -22,12 +22,14 @@ def fused(call: Call) -> Tensor:
     written_out = by_compiler(call)
     if not written_out and not _expressible(call):
         return dense(call)
-    q, k, v = (upcast_on_cpu(x) for x in (call.q, call.k, call.v))
-    plain = _plainly_causal(call)
+    q, k, v = call.q, call.k, call.v
+    if kernels_lose_digits(q):
+        q, k, v = upcast(q), upcast(k), upcast(v)
+    plain, grouped_heads = _plainly_causal(call), call.group > 1
     attn_mask, empty = (None, None) if plain else _attn_mask(call, q.dtype)
     if written_out:
         o = as_sums(q, k, v, attn_mask, call.scale, call.softcap)
-    elif call.q.shape[2] == 1 and call.group > 1:
+    elif q.shape[2] == 1 and grouped_heads:
         o = grouped(q, k, v, attn_mask, call.scale, call.dropout_p)
     else:
         o = scaled_dot_product_attention(
@@ -38,7 +40,7 @@ def fused(call: Call) -> Tensor:
             is_causal=plain,
             dropout_p=call.dropout_p,
             scale=call.scale,
-            enable_gqa=call.group > 1,
+            enable_gqa=grouped_heads,
         )
     return (o if empty is None else o.masked_fill(empty, 0)).to(call.q.dtype)
 

@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from veriformer.impl.layers.normalizing import check_vectors
-from veriformer.impl.precision import upcast_on_cpu
+from veriformer.impl.precision import kernels_lose_digits, upcast
 
 
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5) -> Tensor:
@@ -28,5 +28,7 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
 
 def normalize(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     """Return the layer norm of `x [..., d]` by PyTorch's fused kernels; under autocast parameters may be wider."""
-    wide, weight, bias = upcast_on_cpu(x), *(None if p is None else upcast_on_cpu(p) for p in (weight, bias))
-    return F.layer_norm(wide, x.shape[-1:], weight, bias, eps).to(x.dtype)
+    if not kernels_lose_digits(x):
+        return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+    weight, bias = (None if p is None else upcast(p) for p in (weight, bias))
+    return F.layer_norm(upcast(x), x.shape[-1:], weight, bias, eps).to(x.dtype)
