@@ -97,7 +97,8 @@ def backend(compute: Callable[[Call], Tensor]) -> Attention:
 def without_autocast(compute: Callable[[Call], Tensor], call: Call) -> Tensor:
     """Return `compute(call)`; autocast would take products of float32 back to halves, whose range scores may leave."""
     kind = call.q.device.type
-    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+    available = kind == "cpu" or torch.amp.is_autocast_available(kind)
+    if available and torch.is_autocast_enabled(kind):
         with torch.autocast(kind, enabled=False):
             return compute(call)
     return compute(call)

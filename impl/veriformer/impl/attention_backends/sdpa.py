@@ -26,7 +26,8 @@ def fused(call: Call) -> Tensor:
     if kernels_lose_digits(q):
         q, k, v = upcast(q), upcast(k), upcast(v)
     plain, grouped_heads = _plainly_causal(call), call.group > 1
-    attn_mask, empty = (None, None) if plain else _attn_mask(call, q.dtype)
+    hides_nothing = call.mask is None and call.bias is None and not call.is_causal
+    attn_mask, empty = (None, None) if plain or hides_nothing else _attn_mask(call, q.dtype)
     if written_out:
         o = as_sums(q, k, v, attn_mask, call.scale, call.softcap)
     elif q.shape[2] == 1 and grouped_heads:
@@ -56,7 +57,8 @@ def _plainly_causal(call: Call) -> bool:
 
 def _expressible(call: Call) -> bool:
     own_dropout = call.dropout_p > 0 and call.generator is not None
-    return call.softcap is None and call.k.shape[2] > 0 and not own_dropout and not call.poisoned()
+    plain = call.softcap is None and call.k.shape[2] > 0 and not own_dropout
+    return plain and (call.trusted or not call.poisoned())
 
 
 def _attn_mask(call: Call, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:

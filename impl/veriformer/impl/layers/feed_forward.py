@@ -87,5 +87,5 @@ def network(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """Return `dropout(σ(x w1 + b1)) w2 + b2`, `[..., o]`, of arguments that are known to fit."""
-    h = drop(sigma(linear(x, w1, b1)), p, generator)  # [..., f]
-    return linear(h, w2, b2)
+    h = sigma(linear(x, w1, b1))  # [..., f]
+    return linear(drop(h, p, generator) if p else h, w2, b2)

@@ -29,4 +29,4 @@ def residual(x: Tensor, fx: Tensor, *, scale: float = 1.0) -> Tensor:
 
 def add_scaled(x: Tensor, fx: Tensor, scale: float) -> Tensor:
     """Return `x + scale · fx`, in the wider of their dtypes."""
-    return torch.add(x, fx, alpha=scale)
+    return x + fx if scale == 1 else torch.add(x, fx, alpha=scale)

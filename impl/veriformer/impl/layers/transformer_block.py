@@ -1,10 +1,12 @@
 """The Transformer block: attention and a feed-forward network on one residual stream."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from torch import Tensor
 
 from veriformer.impl import checks
+from veriformer.impl.layers.dropout import drop
 from veriformer.impl.layers.feed_forward import feed_forward
 from veriformer.impl.layers.layer_norm import layer_norm
 from veriformer.impl.layers.multi_head_attention import check_attention_mask, multi_head_attention
@@ -72,12 +74,22 @@ def transformer_block(
 
 
 def sublayer(
-    x: Tensor, branch: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor], placement: str, scale: float = 1.0
+    x: Tensor,
+    branch: Callable[..., Tensor],
+    norm: Callable[[Tensor], Tensor],
+    placement: str,
+    scale: float = 1.0,
+    dropout_p: float = 0.0,
+    inputs: tuple[Any, ...] = (),
 ) -> Tensor:
-    """Return `x + scale · branch(norm(x))`, or with the placement `"post"` `norm(x + scale · branch(x))`."""
-    if placement == "pre":
-        return add_scaled(x, branch(norm(x)), scale)
-    return norm(add_scaled(x, branch(x), scale))
+    """Return `x + scale · branch(norm(x), *inputs)`, or with the placement `"post"` `norm(x + scale · branch(x, …))`.
+
+    What the branch says is dropped with probability `dropout_p`.
+    """
+    pre = placement == "pre"
+    fx = branch(norm(x) if pre else x, *inputs)
+    y = add_scaled(x, drop(fx, dropout_p, None) if dropout_p else fx, scale)
+    return y if pre else norm(y)
 
 
 def _check(x: Tensor, params: Mapping[str, Tensor]) -> dict[str, Tensor]:

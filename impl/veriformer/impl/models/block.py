@@ -3,7 +3,6 @@
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from veriformer.impl.layers.dropout import drop
 from veriformer.impl.layers.transformer_block import sublayer
 from veriformer.impl.models.attention import CrossAttention, KeyValueCache, SelfAttention
 from veriformer.impl.models.attention_mask import AttentionMask
@@ -50,7 +49,7 @@ class Block(nn.Module):
         """Join a branch to its residual (equation 4)."""
         c = self.config
         p = c.dropout if self.training else 0.0
-        return sublayer(x, lambda h: drop(branch(h, *inputs), p, None), norm, c.norm_placement, c.residual_scale)
+        return sublayer(x, branch, norm, c.norm_placement, c.residual_scale, p, inputs)
 
 
 class TransformerStack(nn.Module):
