@@ -29,5 +29,6 @@ class Domain:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Domain:
         """The record of one entry of ``domain``."""
-        lists = {key: tuple(entry.get(key, ())) for key in ("provided", "rules")}
-        return cls(**lists, **{key: dict(entry.get(key, {})) for key in ("refused", "constants", "precision")})
+        lists: dict[str, Any] = {key: tuple(entry.get(key, ())) for key in ("provided", "rules")}
+        maps: dict[str, Any] = {key: dict(entry.get(key, {})) for key in ("refused", "constants", "precision")}
+        return cls(**lists, **maps)
