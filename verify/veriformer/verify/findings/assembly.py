@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import Cause
@@ -31,7 +31,7 @@ def finding(cause: Cause, diagnosis: Diagnosis | None, results: Sequence[Result]
         rows=tuple(result.key for result in results),
         counterexample=None if shown is None else vars(shown),
         precedents=diagnosis.precedents if diagnosis else (),
-        suggestion=next((result.suggestion for result in results if result.suggestion), None),
+        suggestion=_suggestion(results),
         confirmed=cause.confirmed,
         message=example.message,
     )
@@ -46,7 +46,7 @@ def identifier(cause: Cause) -> str:
 
 
 def weight(cause: Cause) -> Weight:
-    """What is at stake: no more than the condition says, and else the gravest of what is explained; a leak stays one."""
+    """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one."""
     weights = [example.weight for example in cause.explained]
     if cause.condition.weight is Weight.LEAK or 2 * weights.count(Weight.LEAK) > len(weights):
         return Weight.LEAK
@@ -57,6 +57,13 @@ def weight(cause: Cause) -> Weight:
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """By weight, then what always fails before what fails under a condition, then by how many rows are explained."""
     return sorted(findings, key=lambda one: (_ORDER.index(one.weight), one.when is not None, -len(one.rows)))
+
+
+def _suggestion(results: Sequence[Result]) -> Mapping[str, str] | None:
+    """The claim under which most of the rows would hold: one row that a claim settles says little of the others."""
+    claims = [tuple(result.suggestion.items()) for result in results if result.suggestion]
+    commonest = max(claims, key=claims.count, default=())
+    return dict(commonest) if 2 * claims.count(commonest) > len(results) else None
 
 
 def _telling_first(example: Example, results: Sequence[Result]) -> list[str]:

@@ -70,6 +70,22 @@ def furthest(parts: Parts, expected: Mapping[str, Reference]) -> float:
     return max((float(ratios(parts[key], expected[key]).max(initial=0.0)) for key in expected), default=0.0)
 
 
+def finite(parts: Parts) -> bool:
+    """Whether every part has a finite entry: one without could be anything's."""
+    return all(np.isfinite(x).any() or not x.size for x in parts.values())
+
+
+def as_finite(one: Parts, other: Parts) -> bool:
+    """Whether two outcomes are finite, and infinite of a sign, at the same entries."""
+    return one.keys() == other.keys() and all(
+        x.shape == other[key].shape and np.array_equal(_beyond(x), _beyond(other[key])) for key, x in one.items()
+    )
+
+
+def _beyond(x: Floats) -> Floats:
+    return np.where(np.isnan(x), 2.0, np.where(np.isinf(x), np.sign(x), 0.0))
+
+
 def around(parts: Parts, expected: Mapping[str, Reference]) -> dict[str, Reference]:
     """The same bounds about what another implementation gave, twice as wide, for that was rounded as well."""
     return {

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from veriformer.verify import dtypes
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, failing, passing
 from veriformer.verify.findings.separation import conditions
@@ -93,7 +94,7 @@ class Search:
             refuted = self.refuted.setdefault(what, set())
             if len(refuted) >= _TRIES:
                 continue
-            failed = [example for example in self.open if kind(example) == what]
+            failed = _sharpest([example for example in self.open if kind(example) == what])
             held = relevant(passing(self.evidence), failed)
             for gain, condition in conditions(self.operation, failed, held, refuted)[:1]:
                 if best is None or gain > best[0]:
@@ -151,6 +152,11 @@ class Search:
         self.open = []
 
 
+def _sharpest(failed: Sequence[Example]) -> list[Example]:
+    """Those in the formats whose bounds hide least, if there are any."""
+    return [example for example in failed if example.row.dtype not in dtypes.HALVES] or list(failed)
+
+
 def _spread(examples: Sequence[Example]) -> list[Row]:
     """A few rows of these examples, of as many requirements as there are."""
     rows = dict.fromkeys(example.row for example in examples)
@@ -164,18 +170,20 @@ def joined(causes: Sequence[Cause]) -> list[Cause]:
     for index, cause in enumerate(causes):
         key = cause.condition if cause.condition.names else index
         earlier = by_condition.get(key)
-        by_condition[key] = cause if earlier is None else _with(earlier, cause)
+        by_condition[key] = cause if earlier is None else united(earlier, cause)
     found = list(by_condition.values())
     for echo in [cause for cause in found if not cause.condition.names]:
         source = next((cause for cause in found if cause is not echo and _echoes(echo, cause)), None)
         if source is not None:
             found.remove(echo)
-            found[found.index(source)] = _with(source, echo)
+            found[found.index(source)] = replace(source, explained=(*source.explained, *echo.explained))
     return found
 
 
-def _with(cause: Cause, other: Cause) -> Cause:
-    return replace(cause, explained=(*cause.explained, *other.explained), confirmed=cause.confirmed)
+def united(cause: Cause, other: Cause) -> Cause:
+    """One cause of two that are the same: under the condition of both, which is none where they have two."""
+    condition = cause.condition if cause.condition == other.condition else Condition(cause.condition.operation)
+    return replace(cause, condition=condition, explained=(*cause.explained, *other.explained))
 
 
 def _echoes(echo: Cause, cause: Cause) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify import dtypes
 from veriformer.verify.domain.features import GRADIENTS, feature, weight_of
 
 _COST = {Weight.WRONG: 6.0, Weight.LEAK: 6.0, Weight.FRAGILE: 7.0}
 """Bits that naming a feature takes: one of about sixty, degenerate ones less likely than others."""
 
-_FORMAT_COST = 3.0
+_INCIDENTAL = 3.0
+"""Bits more for what most calls have by the way, such as a size that is no multiple of 16."""
+
 _REQUIREMENT_COST = 8.0
 
 
@@ -43,7 +44,7 @@ class Condition:
 
     def _cost(self, name: str) -> float:
         known = feature(self.operation, name)
-        return _FORMAT_COST if known is None else _COST[known.weight]
+        return 0.0 if known is None else _COST[known.weight] + (_INCIDENTAL if " no " in f" {name}" else 0.0)
 
     @property
     def weight(self) -> Weight:
@@ -52,9 +53,8 @@ class Condition:
 
     @property
     def words(self) -> str | None:
-        """The condition as the end of a sentence: ``with grouped heads, in fp16``; None where every call meets it."""
-        of_calls = [name for name in self.names if name not in (*dtypes.NAMES, GRADIENTS)]
-        formats = [f"in {name}" for name in self.names if name in dtypes.NAMES]
+        """The condition as the end of a sentence: ``with grouped heads``; None where every call meets it."""
+        of_calls = [name for name in self.names if name != GRADIENTS]
         asked = ["when gradients are asked for"] if GRADIENTS in self.names else []
         given = [f"with {' and '.join(of_calls)}"] if of_calls else []
-        return ", ".join([*given, *asked, *formats]) or None
+        return ", ".join([*given, *asked]) or None

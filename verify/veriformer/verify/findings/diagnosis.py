@@ -13,9 +13,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 
 from veriformer.verify.contract import OPTIONAL
-from veriformer.verify.findings.calls import Parts, around, furthest, judged, outcome, references
+from veriformer.verify.findings.calls import Parts, around, as_finite, finite, furthest, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example, passing
 from veriformer.verify.judge import Reference
@@ -32,10 +33,14 @@ _APART = 3.0
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong, in words, and where public code had it."""
+    """What is wrong, in words, and where public code had it.
+
+    faulty: an implementation with that fault and no other.
+    """
 
     what: str
     precedents: tuple[str, ...] = ()
+    faulty: object = None
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,24 @@ class _Case:
 
 def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagnosis | None:
     """The name of a cause, or None where nothing known explains it."""
-    failed = [case for case in _cases(cause.explained, target) if furthest(case.given, case.exact) > _APART]
+    cases = (case for case in _cases(cause.explained, target) if finite(case.given))
+    failed = [case for case in cases if furthest(case.given, case.exact) > _APART]
     if not failed:
         return None
     formats = {case.row.dtype for case in failed}
-    alike = [one for one in passing(evidence) if one.row.dtype in formats and one.row.check.requirement.slug in _PLAIN]
+    alike = [one for one in passing(evidence) if one.row.dtype in formats and _plain(one.row)]
     return _unheard(cause, failed, target) or _known(cause, failed, _cases(alike, target), target)
 
 
-_PLAIN = ("equation", "gradient")
+def _plain(row: Row) -> bool:
+    return row.check.requirement.slug.endswith((".equation", ".gradient"))
 
 
 def _cases(examples: Sequence[Example], target: Target) -> list[_Case]:
-    """The smallest examples that were judged by the formula, each repeated."""
+    """Examples that were judged by the formula, small and large, each repeated."""
+    by_size = sorted((one for one in examples if judged(one) is not None), key=lambda one: one.size)
     found: list[_Case] = []
-    for example in sorted(examples, key=lambda one: one.size):
+    for example in by_size[:: max(1, len(by_size) // _CALLS)]:
         call = judged(example)
         given = None if call is None else outcome(example.row, target.implementation, target, call)
         exact = None if call is None or given is None else references(example.row, target, call)
@@ -78,11 +86,19 @@ def _cases(examples: Sequence[Example], target: Target) -> list[_Case]:
 def _unheard(cause: Cause, failed: Sequence[_Case], target: Target) -> Diagnosis | None:
     """An option without which every failing call gives bit by bit the same, though it ought not to."""
     for name in OPTIONAL.get(cause.condition.operation, {}):
-        if all(name in case.call.arguments and _same_without(name, case, target) for case in failed):
+        if all(_given(name, case.call) and _same_without(name, case, target) for case in failed):
             told = next((part for part in cause.condition.names if name in part.split()), None)
             value = told is not None and told not in (name, f"a {name}", f"an {name}") and "=" not in told
             return Diagnosis(f"{told} is taken as not given" if value else f"{name} is ignored")
     return None
+
+
+def _given(name: str, call: Recorded) -> bool:
+    """Whether a call has an option and says by it more than leaving it out would."""
+    if name not in call.arguments:
+        return False
+    value, default = call.arguments[name], OPTIONAL[call.operation][name]
+    return isinstance(value, torch.Tensor) or not (value is None or (type(value) is type(default) and value == default))
 
 
 def _same_without(name: str, case: _Case, target: Target) -> bool:
@@ -99,9 +115,10 @@ def _known(cause: Cause, failed: Sequence[_Case], held: Sequence[_Case], target:
     operation = cause.condition.operation
     known = [(mutant, mutant.kernels[operation]) for mutant in MUTANTS if operation in mutant.kernels]
     for chosen, kernel in _combined(known):
-        if all(_reproduces(dress(**{operation: kernel}), case, target) for case in (*failed, *held)):
+        faulty = dress(**{operation: kernel})
+        if all(_reproduces(faulty, case, target) for case in (*failed, *held)):
             words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
-            return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)))
+            return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
     return None
 
 
@@ -123,4 +140,6 @@ def _exchanged(kernel: Any) -> dict[str, Any]:
 
 def _reproduces(faulty: object, case: _Case, target: Target) -> bool:
     given = outcome(case.row, faulty, target, case.call)
-    return given is not None and furthest(case.given, around(given, case.exact)) <= 1.0
+    if given is None or not as_finite(given, case.given):
+        return False
+    return furthest(case.given, around(given, case.exact)) <= 1.0

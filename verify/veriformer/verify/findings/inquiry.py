@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from veriformer.spec.requirement import Kind
 from veriformer.verify.catalogue import checks
 from veriformer.verify.findings.assembly import finding
-from veriformer.verify.findings.causes import Cause, Search, joined
+from veriformer.verify.findings.causes import Cause, Search, joined, united
 from veriformer.verify.findings.condition import Condition
-from veriformer.verify.findings.diagnosis import diagnose
-from veriformer.verify.findings.evidence import Example, failing
+from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
+from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.plain import plain
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.results import Result, Status
 from veriformer.verify.row import Row
@@ -47,17 +48,41 @@ class Inquiry:
     def findings(self) -> list[Finding]:
         """At most one finding for each root cause; rows without evidence are told one by one requirement."""
         surveyed = [result for result in self.results if _surveyable(result)]
-        evidence = [example for row in self._rows(surveyed) for example in self._survey(row)]
+        half = time.perf_counter() + (self.until - time.perf_counter()) / 2
+        evidence = [example for row in self._rows(surveyed) for example in self._survey(row, half)]
         search = Search(self.operation, evidence, self._again)
-        causes = joined(search.run())
-        shared = _shared(causes, surveyed)
+        named = self._named(joined(search.run()), search.evidence)
+        shared = shared_out([cause for cause, _ in named], surveyed)
         found = [
-            finding(cause, diagnose(cause, search.evidence, self.target), results)
-            for cause, results in zip(causes, shared, strict=True)
+            finding(cause, diagnosis, results)
+            for (cause, diagnosis), results in zip(named, shared, strict=True)
             if results
         ]
         told = {key for one in found for key in one.rows}
         return [*found, *plain(result for result in self.results if result.key not in told)]
+
+    def _named(self, causes: Sequence[Cause], evidence: Sequence[Example]) -> list[tuple[Cause, Diagnosis | None]]:
+        """Every cause with its diagnosis; those of one diagnosis are one, with what a code with that fault shows."""
+        named: dict[object, tuple[Cause, Diagnosis | None]] = {}
+        for index, cause in enumerate(causes):
+            diagnosis = diagnose(cause, evidence, self.target) if time.perf_counter() < self.until else None
+            key = diagnosis.what if diagnosis else index
+            named[key] = (united(named[key][0], cause) if key in named else cause, diagnosis)
+        for key, (_, diagnosis) in list(named.items()):
+            for other, (cause, unknown) in list(named.items()):
+                if diagnosis and diagnosis.faulty and not unknown and self._shows(diagnosis.faulty, cause):
+                    named[key] = (united(named[key][0], cause), diagnosis)
+                    del named[other]
+        return list(named.values())
+
+    def _shows(self, faulty: object, cause: Cause) -> bool:
+        """Whether an implementation with a known fault fails the same rows in the same way."""
+        shown = replace(self.target, implementation=faulty)
+        for row in cause.rows[:2]:
+            again = survey(row, shown, self.seed, examples=EXAMPLES, seconds=_SECONDS)
+            if cause.signature not in {example.signature for example in again}:
+                return False
+        return True
 
     def _rows(self, results: Sequence[Result]) -> Iterator[Row]:
         """The rows to survey: of each requirement in the widest and the narrowest format that failed, and for contrast
@@ -71,16 +96,16 @@ class Inquiry:
             slug = f"{self.operation}.{name}"
             if slug in of:
                 yield from (Row(of[slug], x, self._device) for x in dict.fromkeys(formats) if x in of[slug].dtypes)
-        for slug, names in wanted.items():
-            if slug in of and slug.rpartition(".")[2] not in _CONTRAST:
-                yield from (Row(of[slug], name, self._device) for name in dict.fromkeys((names[0], names[-1])))
+        others = {slug: names for slug, names in wanted.items() if slug.rpartition(".")[2] not in _CONTRAST}
+        yield from (Row(of[slug], names[0], self._device) for slug, names in others.items())
+        yield from (Row(of[slug], names[-1], self._device) for slug, names in others.items() if len(names) > 1)
 
     @property
     def _device(self) -> str:
         return self.results[0].device
 
-    def _survey(self, row: Row) -> list[Example]:
-        left = self.until - time.perf_counter()
+    def _survey(self, row: Row, until: float) -> list[Example]:
+        left = until - time.perf_counter()
         if left <= 0:
             return []
         return survey(row, self.target, self.seed, examples=EXAMPLES, seconds=min(left, _SECONDS))
@@ -98,31 +123,3 @@ class Inquiry:
 def _surveyable(result: Result) -> bool:
     """Whether a row failed by examples: not by its time, by the end of its process or by refusals."""
     return result.status not in (Status.TIMEOUT, Status.CRASH) and result.kind != Kind.REFUSAL
-
-
-def _shared(causes: Sequence[Cause], results: Iterable[Result]) -> list[list[Result]]:
-    """Every failing row under the cause that explains it; where several do, the one that its own message speaks of."""
-    shared: list[list[Result]] = [[] for _ in causes]
-    for result in results:
-        by_row = [_explained(cause, result) for cause in causes]
-        by_requirement = [_explained(cause, result, other_formats=True) for cause in causes]
-        counts = by_row if any(by_row) else by_requirement
-        if any(counts):
-            shared[counts.index(max(counts))].append(result)
-    return shared
-
-
-def _explained(cause: Cause, result: Result, *, other_formats: bool = False) -> float:
-    """How many examples of a row a cause explains, those that failed in the words of its result far before others."""
-    words = _beginning(result.message)
-    examples = [
-        one
-        for one in failing(cause.explained)
-        if one.row.check.requirement.slug == result.requirement and (other_formats or one.row.dtype == result.dtype)
-    ]
-    return sum(1000.0 if _beginning(one.message) == words else 1.0 for one in examples)
-
-
-def _beginning(message: str | None) -> str:
-    """The first word of a message that names what was judged, or the exception."""
-    return str(message).partition("[")[0].partition(":")[0]

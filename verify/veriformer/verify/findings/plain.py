@@ -9,6 +9,7 @@ from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import requirement
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import shortened
+from veriformer.verify.findings.signature import shortened as normalised
 from veriformer.verify.results import Result, Status
 
 _ORDER = list(Weight)
@@ -42,7 +43,7 @@ def _what(result: Result) -> str:
         return f"{result.operation}: ends the process"
     if result.status is Status.TIMEOUT:
         return f"{result.operation}: does not finish in time"
-    return f"{result.operation}: {result.bug_class or result.requirement}: {shortened(str(result.message))}"
+    return f"{result.operation}: {result.bug_class or result.requirement}: {normalised(str(result.message))}"
 
 
 def _finding(what: str, results: Sequence[Result], operation: str | None = None) -> Finding:

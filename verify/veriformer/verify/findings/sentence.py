@@ -17,7 +17,8 @@ def sentence(cause: Cause, known: str | None = None) -> str:
     """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised."""
     said = known or _predicate(cause)
     some = " for some calls" if cause.share < _SELDOM and known is None else ""
-    when = f" {cause.condition.words}" if cause.condition.words and cause.condition.words not in said else ""
+    told = all(name in said for name in cause.condition.names)
+    when = "" if told else f" {cause.condition.words}"
     return f"{cause.condition.operation}: {said}{some}{when}"
 
 
@@ -52,7 +53,10 @@ def _raises(cause: Cause, example: Example) -> str:
 def _not_finite(cause: Cause, example: Example) -> str:
     if example.weight is Weight.LEAK:
         return f"NaN or inf in what is hidden reaches the {_quantity(cause)}"
-    return f"the {_quantity(cause)} is {'NaN' if 'observed nan' in example.message else 'infinite'}"
+    value = "NaN" if "observed nan" in example.message else "infinite"
+    if cause.condition.requirement is None:
+        return f"the {_quantity(cause)} is {value}"
+    return f"{example.row.check.requirement.bug_class}: the {cause.signature.about.removeprefix('the ')} is {value}"
 
 
 def _quantity(cause: Cause) -> str:
@@ -80,4 +84,6 @@ def _property(cause: Cause, example: Example) -> str:
     about = cause.signature.about
     if about in ("shape", "dtype", "device"):
         return f"the result has a wrong {about}"
-    return shortened(example.message).replace("was modified", "is modified")
+    said = shortened(example.message).replace("was modified", "is modified")
+    law = example.row.check.requirement.bug_class if cause.condition.requirement else ""
+    return f"{law}: {said}" if law else said

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.verify import dtypes
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 
@@ -62,7 +63,7 @@ def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) 
         condition = Condition(operation, requirement=slug)
         met = [sum(example.row.check.requirement.slug == slug for example in side) for side in (failed, held)]
         yield _saved((met[0], met[1]), total) - condition.cost, condition
-    names = sorted({name for example in failed for call in example.calls for name in call})
+    names = sorted({name for example in failed for call in example.calls for name in call} - set(dtypes.NAMES))
     bad, good = _Table(failed, names), _Table(held, names)
     share = [int(bad.meeting(i).sum()) for i in range(len(names))]
     widest = sorted(range(len(names)), key=lambda i: -share[i])[:_WIDEST]

@@ -43,14 +43,14 @@ def signature(violation: Violation) -> Signature:
     """The signature of a violation that was raised."""
     error = violation.__cause__
     if error is not None:
-        return Signature(Failing.RAISES, _shortened(str(violation).removeprefix("raised ")))
+        return Signature(Failing.RAISES, shortened(str(violation).removeprefix("raised ")))
     gradients = _gradients(violation)
     if violation.exact is None:
-        return Signature(Failing.PROPERTY, _shortened(violation.about), gradients)
+        return Signature(Failing.PROPERTY, shortened(violation.about), gradients)
     observed, exact = (np.asarray(x, dtype=np.float64) for x in (violation.observed, violation.exact))
     lost = bool((~np.isfinite(observed) & np.isfinite(exact)).any())
     kind = Failing.NOT_FINITE if lost else Failing.GRADIENT if gradients else Failing.VALUE
-    return Signature(kind, _shortened(violation.about), gradients)
+    return Signature(kind, shortened(violation.about), gradients)
 
 
 def _gradients(violation: Violation) -> tuple[str, ...]:
@@ -58,6 +58,6 @@ def _gradients(violation: Violation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for line in lines for name in _GRADIENT.findall(line)))
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     """The first line without its numbers and sizes."""
     return _SHAPE.sub("[…]", _NUMBER.sub("#", text.strip().partition("\n")[0]))[:120]
