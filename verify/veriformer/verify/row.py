@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import time
 import traceback
@@ -69,6 +70,7 @@ class Row:
             status=status,
             bug_class=requirement.bug_class or None,
             kind=requirement.kind.value,
+            weight=requirement.weight.value,
             **fields,  # type: ignore[arg-type]
         )
 
@@ -122,12 +124,18 @@ def _settled_by_claims(row: Row, target: Target) -> Result | None:
     if operation in claims.not_provided:
         return row.result(Status.NOT_PROVIDED, message=claims.not_provided[operation])
     if target.operation(operation) is None:
-        return row.result(Status.NOT_PROVIDED, message=f"the implementation has no callable {operation!r}")
+        return row.result(Status.NOT_PROVIDED, message=_absent(operation, target))
     if not claims.promises(operation, row.dtype):
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no {row.dtype} for {operation}")
     if claims.devices and row.device not in claims.devices:
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no results on {row.device}")
     return None
+
+
+def _absent(operation: str, target: Target) -> str:
+    message = f"the implementation has no callable {operation!r}"
+    near = difflib.get_close_matches(operation, target.names())
+    return f"{message}; did you mean {operation} where it says {near[0]}?" if near else message
 
 
 def _settled_by_prerequisites(row: Row, finished: Mapping[str, Status]) -> Result | None:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from veriformer.verify.claims import Claims
-from veriformer.verify.contract import OPTIONAL
+from veriformer.verify.contract import OPTIONAL, POSITIONAL
 from veriformer.verify.models.kinds import kind_of
 
 
@@ -35,6 +35,11 @@ class Target:
             return self.implementation if name == kind_of(self.implementation) else None
         found = getattr(self.implementation, name, None)
         return found if callable(found) else None
+
+    def names(self) -> list[str]:
+        """The public callables of the implementation, but for those that the contract knows."""
+        own = getattr(self.implementation, "__dict__", {})
+        return [name for name, x in own.items() if callable(x) and name[:1] != "_" and name not in POSITIONAL]
 
     def lacks(self, operation: str) -> frozenset[str]:
         """The optional arguments of an operation that the implementation's signature leaves out, or its claims."""

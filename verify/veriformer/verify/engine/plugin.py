@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from veriformer.verify import isolation
+from veriformer.verify.advice import as_advice
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.loading import load
@@ -140,7 +141,8 @@ class Worker(_Collects):
                     may_kill=self.may_kill,
                     stored=self.plan.stored.get(row.key),
                 )
-                finished[row.key] = suggested(row, self.target, result, self.plan.seed)
+                result = suggested(row, self.target, result, self.plan.seed)
+                finished[row.key] = result if self.plan.strict else as_advice(result)
                 self.journal.add(finished[row.key])
             settle(finished[row.key])
 
