@@ -51,8 +51,8 @@ def run(
             "--dist=loadgroup",
             f"--max-worker-restart={len(plan.pending()) + jobs}",
             f"--veriformer-plan={shared}",
-            f"--veriformer-journal={journal.path}",
-            *([f"--junit-xml={junit}", "-ojunit_suite_name=veriformer"] if junit else []),
+            f"--veriformer-journal={journal.path.absolute()}",
+            *([f"--junit-xml={junit.absolute()}", "-ojunit_suite_name=veriformer"] if junit else []),
         ]
         side = plugin.Controller(plan, journal, tell)
         if plan.pending():
@@ -142,5 +142,6 @@ def _results(plan: Plan, described: probe.Described, journal: Journal, started: 
         duration_s=round(time.perf_counter() - clock, 3),
         planned=len(rows),
         strict=plan.strict,
+        global_state=journal.changes(),
         results=[finished[row.key] for row in rows if row.key in finished],
     )
