@@ -5,6 +5,7 @@ Everything that a trial does to the target is recorded, so that a violation can 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
@@ -20,9 +21,10 @@ import numpy as np
 import torch
 
 from veriformer.spec.arithmetic import Float, Format, Rounded
-from veriformer.verify import dtypes
+from veriformer.verify import dtypes, global_state
 from veriformer.verify.claims import Claims
 from veriformer.verify.contract import OPTIONAL
+from veriformer.verify.isolation import Interrupted, RowTimeout
 from veriformer.verify.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.script import Recorded, Seed, naming, within_bound
 from veriformer.verify.strategies import option
@@ -238,14 +240,19 @@ class Trial:
         positional = [arguments[key] for key in self.positional if key in arguments]
         options = {key: value for key, value in arguments.items() if key not in self.positional}
         default = dtypes.default(self.dtype if operation in dtypes.DEFAULTED else None)
-        with warnings.catch_warnings(), default:
+        with warnings.catch_warnings(), default, self._guarded(operation):
             warnings.simplefilter("ignore")
             try:
                 if operation in USES:
                     return USES[operation](self.target.implementation, *positional, **options)
                 return function(*positional, **options)
-            except Exception as error:
+            except (Interrupted, RowTimeout):
+                raise
+            except BaseException as error:  # leaving, or interrupting, is not the target's to say
                 raise Violation(f"raised {type(error).__name__}: {error}") from error
+
+    def _guarded(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return global_state.guarded(global_state.OF_CALLS, self.target.changed(operation))
 
     def _gradients(
         self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None, again: bool = False
@@ -259,10 +266,15 @@ class Trial:
         found, failure = None, None
         for kept in (True, False) if again else (False,):
             try:
-                found = torch.autograd.grad(
-                    value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
-                )
-            except Exception as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
+                with self._guarded(self.operation):
+                    found = torch.autograd.grad(
+                        value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
+                    )
+            except (Interrupted, RowTimeout):
+                raise
+            except (
+                BaseException
+            ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
             raise Violation(f"the backward pass raised {type(failure).__name__}: {failure}") from failure
