@@ -22,6 +22,7 @@ from rich.console import Console
 
 from veriformer.verify import dtypes, results, waivers
 from veriformer.verify.catalogue import UnknownSelectionError
+from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import probe
@@ -175,6 +176,8 @@ def verify(
     with Live(len(rows) - done, target) as live:
         found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=lambda r: live.tell(waive(r)))
     found.results = [waive(result) for result in found.results]
+    if not interrupted:
+        add_findings(found, plan, jobs=jobs)
     _save(found, journal, json_file, html, keep=interrupted)
     summarise(found, console())
     if interrupted:

@@ -19,6 +19,7 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from veriformer.verify import global_state, isolation
 from veriformer.verify.binding import Check
+from veriformer.verify.findings.signature import signature
 from veriformer.verify.judge import Tally, Violation
 from veriformer.verify.profiles import Profile
 from veriformer.verify.replay import reproduces
@@ -252,6 +253,8 @@ class _Search:
                 self._lacks(frozenset(trial.lacking))
             raise
         except Violation as violation:
+            if self.best is not None and signature(violation) != signature(self.best[0]):
+                return  # another cause: what is made smaller stays what was found
             if self.best is None or size(trial) <= size(self.best[1]):
                 self.best = (violation, trial)
             raise

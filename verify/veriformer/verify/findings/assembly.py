@@ -48,9 +48,11 @@ def identifier(cause: Cause) -> str:
 def weight(cause: Cause) -> Weight:
     """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one."""
     weights = [example.weight for example in cause.explained]
+    gravest = min(weights, key=_ORDER.index)
+    if gravest.advice:
+        return gravest
     if cause.condition.weight is Weight.LEAK or 2 * weights.count(Weight.LEAK) > len(weights):
         return Weight.LEAK
-    gravest = min(weights, key=_ORDER.index)
     return max(gravest, cause.condition.weight, key=_ORDER.index)
 
 

@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
-from veriformer.verify import isolation
+from veriformer.verify import global_state, isolation
 from veriformer.verify.domain.features import present
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
@@ -70,7 +70,13 @@ def survey(
             found.append(example)
 
     torch.manual_seed(number(f"{seed}|{row.key}|global"))
-    with contextlib.suppress(_Enough, isolation.RowTimeout), isolation.time_limit(4 * seconds + 1, may_kill=False):
+    tell = target.changed(row.check.operation)
+    with (
+        contextlib.suppress(_Enough, isolation.RowTimeout),
+        isolation.time_limit(4 * seconds + 1, may_kill=False),
+        global_state.guarded(global_state.OF_ROWS, tell),
+        global_state.environment(tell),
+    ):
         for burst in range(3 * -(-examples // BURST)):  # some are given up
             with contextlib.suppress(HypothesisException), without_constants():
                 _property(f"{seed}|{row.key}|{burst * BURST}", one)()
