@@ -97,6 +97,15 @@ def naming(names: tuple[str, ...]) -> str:
 
 
 def _refused(made: str, names: tuple[str, ...]) -> list[str]:
+    if not names:
+        return [
+            "try:",
+            f"    {made}",
+            "except Exception:",
+            "    pass",
+            "else:",
+            '    raise SystemExit("bad input was accepted")',
+        ]
     return [
         "import re",
         "",

@@ -322,10 +322,11 @@ class Trial:
             raise Violation(message, lines=[f"raise SystemExit(0 if ({expression}) else {message!r})"])
 
     def refuses(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
-        """Raise Violation unless the target refuses the call with ValueError or TypeError.
+        """Raise Violation unless the target refuses the call, with any exception.
 
-        With ``names``, its message must hold one of them, as a word. A call that was refused leaves no record: nothing
-        that is found later rests on it. What the target does not take, it cannot refuse.
+        With ``names``, it must be ValueError or TypeError, and its message hold one of them, as a word. A call that was
+        refused leaves no record: nothing that is found later rests on it. What the target does not take, it cannot
+        refuse.
         """
         if not self.takes(arguments):
             return
@@ -337,8 +338,10 @@ class Trial:
             self._raw(self.operation, copies)
         except Violation as raised:
             error = raised.__cause__
-            if not isinstance(error, ValueError | TypeError):
-                raise Violation(f"{what}: expected ValueError or TypeError, but it {raised}") from error
+            expected = (ValueError, TypeError) if names else (Exception,)
+            if not isinstance(error, expected):
+                kinds = " or ".join(kind.__name__ for kind in expected)
+                raise Violation(f"{what}: expected {kinds}, but it {raised}") from error
             if names and not re.search(naming(names), str(error)):
                 raise Violation(f"{what}: the refusal does not name {' or '.join(names)}: {error}") from error
             self.calls.pop()

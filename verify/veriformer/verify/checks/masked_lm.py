@@ -15,7 +15,7 @@ from veriformer.verify.checks.losses import draw_rows, pieces
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations.losses import IGNORE_INDEX, classes, draw_perplexity, ids
 from veriformer.verify.operations.masked_lm import MASKED_LM_LOSS, labelled
-from veriformer.verify.strategies import choice, leading_shapes, no_target_shapes, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Observation, Trial
 
 
@@ -107,7 +107,7 @@ def _range(trial: Trial) -> None:
 
 
 def _no_target(trial: Trial) -> None:
-    lead, V = trial.draw(no_target_shapes()), trial.draw(sizes())
+    lead, V = trial.draw(leading_shapes(2)), trial.draw(sizes())
     index = trial.draw(choice(IGNORE_INDEX, 0, -1))
     a = {
         "logits": trial.tensor(trial.draw(values()).array(*lead, V)),

@@ -15,7 +15,7 @@ from veriformer.verify.checks.losses import draw_rows, pieces
 from veriformer.verify.judge import Reference
 from veriformer.verify.operations import PERPLEXITY
 from veriformer.verify.operations.losses import IGNORE_INDEX, classes, ids
-from veriformer.verify.strategies import choice, leading_shapes, no_target_shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
 
 
@@ -94,7 +94,7 @@ def _partition(trial: Trial) -> None:
 
 
 def _no_target(trial: Trial) -> None:
-    lead, vocabulary = trial.draw(no_target_shapes()), trial.draw(sizes())
+    lead, vocabulary = trial.draw(leading_shapes(2)), trial.draw(sizes())
     ignore_index = trial.draw(choice(IGNORE_INDEX, 0, -1))
     arguments = {
         "logits": trial.tensor(trial.draw(values()).array(*lead, vocabulary)),

@@ -201,7 +201,7 @@ def _bad_feed_forward(trial: Trial) -> Iterator[Refusal]:
 
 def _bad_gated(trial: Trial) -> Iterator[Refusal]:
     a = gated(trial, (2,), 3, 5, 4)
-    yield from _bad_tensors(trial, a, {"w_gate": ("x",), "w_up": ("x", "w_gate"), "w_down": ("w_gate", "w_up")})
+    yield from _bad_tensors(trial, a, {"w_gate": ("x", "w_up"), "w_up": ("x", "w_gate"), "w_down": ("w_gate", "w_up")})
     yield Refusal("one hidden unit to let through", {**a, "w_up": a["w_up"][:, :1]}, ("w_up", "w_gate"))
 
 
