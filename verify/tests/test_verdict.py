@@ -12,11 +12,11 @@ import torch
 from tests.test_engine import verify
 from veriformer.spec.requirement import Weight
 from veriformer.verify import Result, Results, check
-from veriformer.verify.advice import as_advice
 from veriformer.verify.domain.record import Domain
+from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Status, Verdict, json_safe, read, validate, write
-from veriformer.verify.status import VIOLATIONS
+from veriformer.verify.results.status import VIOLATIONS
 
 VERSION_1 = Path(__file__).parent / "data" / "results_version_1.json"
 
