@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 
-from veriformer.verify import isolation
+from veriformer.verify.engine import isolation
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.loading import load
 from veriformer.verify.results import Result, Results, json_safe
+from veriformer.verify.targets.loading import load
 
 SHARE = 0.5
 """Of the time of the rows, the most that findings may take beside it."""

@@ -11,14 +11,14 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
+from veriformer.verify.engine.row import Row
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.judge import Floats, Reference, ratios
-from veriformer.verify.operation import Operation
-from veriformer.verify.operations import OPERATIONS
-from veriformer.verify.row import Row
-from veriformer.verify.script import Recorded
-from veriformer.verify.target import Target
-from veriformer.verify.trial import Trial, array
+from veriformer.verify.judging.judge import Floats, Reference, ratios
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.target import Target
 
 RECORDS: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from veriformer.verify import dtypes
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine.row import Row
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, failing, passing
 from veriformer.verify.findings.separation import conditions
 from veriformer.verify.findings.signature import Failing, Signature
-from veriformer.verify.row import Row
 
 Experiment = Callable[[Row, Sequence[Condition]], list[Example]]
 """New examples of a row, those left out that meet a condition."""

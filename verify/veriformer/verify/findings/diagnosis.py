@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.contract import OPTIONAL
+from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.engine.row import Row
 from veriformer.verify.findings.calls import Parts, around, as_finite, finite, furthest, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example, passing
-from veriformer.verify.judge import Reference
-from veriformer.verify.row import Row
-from veriformer.verify.script import Recorded
-from veriformer.verify.target import Target
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.target import Target
 
 _CALLS = 12
 """Calls that fail, and as many that hold, on which a fault must give what the target gives."""

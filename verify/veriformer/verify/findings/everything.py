@@ -10,9 +10,8 @@ from veriformer.verify.findings.assembly import ranked
 from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.plain import is_refusal, plain, refusals
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.results import Result
-from veriformer.verify.status import VIOLATIONS, Status
-from veriformer.verify.target import Target
+from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.targets.target import Target
 
 ByOperation = Mapping[str, Sequence[Result]]
 Told = Mapping[str, Sequence[Finding]]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from veriformer.spec.requirement import Weight
+from veriformer.verify.engine.row import Row
 from veriformer.verify.findings.signature import Signature
 from veriformer.verify.results import Counterexample
-from veriformer.verify.row import Row
-from veriformer.verify.script import Recorded
+from veriformer.verify.scripts.script import Recorded
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from veriformer.spec.requirement import Kind
-from veriformer.verify.catalogue import checks
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.row import Row
 from veriformer.verify.findings.assembly import finding
 from veriformer.verify.findings.causes import Cause, Search, joined, united
 from veriformer.verify.findings.condition import Condition
@@ -18,8 +19,7 @@ from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.results import Result, Status
-from veriformer.verify.row import Row
-from veriformer.verify.target import Target
+from veriformer.verify.targets.target import Target
 
 EXAMPLES = 20
 """Examples of a row that are surveyed, and half as many in an experiment."""

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.verify import dtypes
+from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from veriformer.verify.judge import Violation
+from veriformer.verify.judging.judge import Violation
 
 
 class Failing(StrEnum):

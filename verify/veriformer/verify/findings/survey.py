@@ -13,16 +13,18 @@ import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
-from veriformer.verify import global_state, isolation
 from veriformer.verify.domain.features import present
+from veriformer.verify.engine import isolation
+from veriformer.verify.engine.row import BURST, Row, counterexample, number, size, without_constants
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import signature
-from veriformer.verify.judge import Violation
-from veriformer.verify.row import BURST, Row, counterexample, number, size, without_constants
-from veriformer.verify.script import Recorded
-from veriformer.verify.target import Target
-from veriformer.verify.trial import NoGradient, Trial
+from veriformer.verify.judging import global_state
+from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.trial import NoGradient, Trial
+from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.target import Target
 
 
 class _Enough(BaseException):
@@ -72,7 +74,7 @@ def survey(
     torch.manual_seed(number(f"{seed}|{row.key}|global"))
     tell = target.changed(row.check.operation)
     with (
-        contextlib.suppress(_Enough, isolation.RowTimeout),
+        contextlib.suppress(_Enough, RowTimeout),
         isolation.time_limit(4 * seconds + 1, may_kill=False),
         global_state.guarded(global_state.OF_ROWS, tell),
         global_state.environment(tell),
