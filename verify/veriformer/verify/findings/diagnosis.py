@@ -7,6 +7,7 @@ fault.
 
 from __future__ import annotations
 
+import importlib  # every faulty implementation there is: found by name, and only where something fails
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import combinations
@@ -109,13 +110,11 @@ def _same_without(name: str, case: _Case, target: Target) -> bool:
 
 def _known(cause: Cause, failed: Sequence[_Case], held: Sequence[_Case], target: Target) -> Diagnosis | None:
     """The known fault, or the two, that give what the target gives."""
-    from veriformer.verify.mutants import MUTANTS  # every faulty implementation there is: only where something fails
-    from veriformer.verify.targets.front import dress
-
     operation = cause.condition.operation
-    known = [(mutant, mutant.kernels[operation]) for mutant in MUTANTS if operation in mutant.kernels]
+    mutants, front = (importlib.import_module(f"veriformer.verify.{name}") for name in ("mutants", "targets.front"))
+    known = [(one, one.kernels[operation]) for one in mutants.MUTANTS if operation in one.kernels]
     for chosen, kernel in _combined(known):
-        faulty = dress(**{operation: kernel})
+        faulty = front.dress(**{operation: kernel})
         if all(_reproduces(faulty, case, target) for case in (*failed, *held)):
             words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
             return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
