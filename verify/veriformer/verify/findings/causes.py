@@ -173,10 +173,11 @@ def joined(causes: Sequence[Cause]) -> list[Cause]:
         by_condition[key] = cause if earlier is None else united(earlier, cause)
     found = list(by_condition.values())
     for echo in [cause for cause in found if not cause.condition.names]:
-        source = next((cause for cause in found if cause is not echo and _echoes(echo, cause)), None)
-        if source is not None:
-            found.remove(echo)
-            found[found.index(source)] = replace(source, explained=(*source.explained, *echo.explained))
+        others = [cause for cause in found if cause is not echo]
+        source = next((place for place, cause in enumerate(others) if _echoes(echo, cause)), None)
+        if source is not None and len(others) < len(found):
+            others[source] = replace(others[source], explained=(*others[source].explained, *echo.explained))
+            found = others
     return found
 
 
