@@ -25,6 +25,9 @@ SHARE = 0.5
 LEAST_S = 30.0
 """Time that findings may take however short the run was: loading PyTorch is most of it."""
 
+_WAIT = 4.0
+"""How much longer than its own time a process may last by the clock, on a busy machine or with a target that waits."""
+
 
 def add_findings(found: Results, plan: Plan, *, jobs: int) -> None:
     """Reduce the failing rows of a run to findings, over so many processes; nothing is done where none fails."""
@@ -53,7 +56,7 @@ def _told(
         (folder / f"{number}.rows").write_text(json.dumps({"seconds": seconds, "rows": listed}))
         command = [sys.executable, "-m", __name__, str(folder), str(number)]
         processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-    until = time.monotonic() + 1.5 * seconds + LEAST_S
+    until = time.monotonic() + _WAIT * seconds
     for process in processes:
         try:
             process.wait(max(0.0, until - time.monotonic()))

@@ -35,12 +35,12 @@ def inquire(
     rows: ByOperation, target: Target, seed: str, seconds: float, tell: Callable[[str, list[Finding]], None]
 ) -> None:
     """Look into operation after operation, each in its share of the time that is left, and tell what was found."""
-    until = time.perf_counter() + seconds
+    until = time.process_time() + seconds
     open_rows = sum(map(len, rows.values()))
     for operation, results in rows.items():
-        share = (until - time.perf_counter()) * len(results) / open_rows
+        share = (until - time.process_time()) * len(results) / open_rows
         open_rows -= len(results)
-        tell(operation, Inquiry(operation, results, target, seed, time.perf_counter() + share).findings())
+        tell(operation, Inquiry(operation, results, target, seed, time.process_time() + share).findings())
 
 
 def gathered(results: Sequence[Result], found: Told) -> list[Finding]:

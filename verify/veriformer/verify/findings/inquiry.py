@@ -35,7 +35,8 @@ _CONTRAST = ("contract", "equation", "gradient")
 class Inquiry:
     """The failing rows of one operation on one target.
 
-    results: of the rows that failed. seed: of the run. until: the time, by ``time.perf_counter``, at which to end.
+    results: of the rows that failed. seed: of the run. until: when to end, by ``time.process_time``, so that a busy
+    machine costs no evidence.
     """
 
     operation: str
@@ -48,7 +49,7 @@ class Inquiry:
     def findings(self) -> list[Finding]:
         """At most one finding for each root cause; rows without evidence are told one by one requirement."""
         surveyed = [result for result in self.results if _surveyable(result)]
-        half = time.perf_counter() + (self.until - time.perf_counter()) / 2
+        half = time.process_time() + (self.until - time.process_time()) / 2
         evidence = [example for row in self._rows(surveyed) for example in self._survey(row, half)]
         search = Search(self.operation, evidence, self._again)
         named = self._named(joined(search.run()), search.evidence)
@@ -65,7 +66,7 @@ class Inquiry:
         """Every cause with its diagnosis; those of one diagnosis are one, with what a code with that fault shows."""
         named: dict[object, tuple[Cause, Diagnosis | None]] = {}
         for index, cause in enumerate(causes):
-            diagnosis = diagnose(cause, evidence, self.target) if time.perf_counter() < self.until else None
+            diagnosis = diagnose(cause, evidence, self.target) if time.process_time() < self.until else None
             key = diagnosis.what if diagnosis else index
             named[key] = (united(named[key][0], cause) if key in named else cause, diagnosis)
         for key, (_, diagnosis) in list(named.items()):
@@ -105,13 +106,13 @@ class Inquiry:
         return self.results[0].device
 
     def _survey(self, row: Row, until: float) -> list[Example]:
-        left = until - time.perf_counter()
+        left = until - time.process_time()
         if left <= 0:
             return []
         return survey(row, self.target, self.seed, examples=EXAMPLES, seconds=min(left, _SECONDS))
 
     def _again(self, row: Row, without: Sequence[Condition]) -> list[Example]:
-        left = self.until - time.perf_counter()
+        left = self.until - time.process_time()
         if left <= 0:
             return []
         self.surveys += 1

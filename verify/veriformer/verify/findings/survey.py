@@ -26,6 +26,9 @@ from veriformer.verify.judging.trial import NoGradient, Trial
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
 
+_WAIT = 6.0
+"""How much longer than its own time a survey may last by the clock, on a busy machine or with a target that waits."""
+
 
 class _Enough(BaseException):
     """The time of this survey is over, or its examples are all there."""
@@ -62,10 +65,10 @@ def survey(
     With the seed of a run the first are those that the row itself began with.
     """
     found: list[Example] = []
-    began = time.perf_counter()
+    began = time.process_time()
 
     def one(data: st.DataObject) -> None:
-        if len(found) >= examples or time.perf_counter() - began > seconds:
+        if len(found) >= examples or time.process_time() - began > seconds:
             raise _Enough
         example = _example(_Watched(row, target, data, without), row)
         if example is not None:
@@ -75,7 +78,7 @@ def survey(
     tell = target.changed(row.check.operation)
     with (
         contextlib.suppress(_Enough, RowTimeout),
-        isolation.time_limit(4 * seconds + 1, may_kill=False),
+        isolation.time_limit(_WAIT * (seconds + 1), may_kill=False),
         global_state.guarded(global_state.OF_ROWS, tell),
         global_state.environment(tell),
     ):
