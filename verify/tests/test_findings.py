@@ -67,7 +67,7 @@ def test_a_known_bug_is_one_finding_that_names_it() -> None:
     assert one.precedents == ("https://github.com/hkproj/pytorch-transformer/pull/31",)
     assert one.when is None
     assert one.confirmed
-    assert set(one.rows) == {row.key for row in found.violations}
+    assert set(one.rows) == {row.key for row in (*found.violations, *found.advice)}
     assert {row.finding for row in found.violations} == {one.id}
 
 

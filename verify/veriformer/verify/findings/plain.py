@@ -43,7 +43,17 @@ def _what(result: Result) -> str:
         return f"{result.operation}: ends the process"
     if result.status is Status.TIMEOUT:
         return f"{result.operation}: does not finish in time"
-    return f"{result.operation}: {result.bug_class or result.requirement}: {normalised(str(result.message))}"
+    return f"{result.operation}: {result.bug_class or result.requirement}: {_said(str(result.message))}"
+
+
+def _said(message: str) -> str:
+    """A message without its numbers; of a judgement only what was judged."""
+    quantity = message.partition("[")[0].partition(":")[0]
+    if ": observed " in message:
+        return f"the {quantity.removeprefix('the ')} is {'NaN' if 'observed nan' in message else 'wrong'}"
+    if "root mean square error" in message:
+        return f"the rounding errors of the {quantity.removeprefix('the ')} are larger than those of the plain formula"
+    return normalised(message)
 
 
 def _finding(what: str, results: Sequence[Result], operation: str | None = None) -> Finding:

@@ -24,6 +24,7 @@ class Failing(StrEnum):
 _NUMBER = re.compile(r"(?<![\w])-?\d[\d.e+-]*|\b(?:nan|inf)\b")
 _SHAPE = re.compile(r"[\[(](?:#(?:, ?#)*,?)?[\])]")
 _GRADIENT = re.compile(r"_grad_(\w+?)\b")
+_RAISED = re.compile(r"^(the backward pass )?raised ")
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,7 @@ class Signature:
 
 def signature(violation: Violation) -> Signature:
     """The signature of a violation that was raised."""
-    error = violation.__cause__
-    if error is not None:
+    if violation.__cause__ is not None and _RAISED.search(str(violation)):
         return Signature(Failing.RAISES, shortened(str(violation).removeprefix("raised ")))
     gradients = _gradients(violation)
     if violation.exact is None:
