@@ -10,14 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.verify.contract import dtypes
+from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 
 BITS = 6.0
 """What a failure costs that nothing explains, in bits: as much as naming one feature of about sixty."""
 
+MOST = 0.75
+"""Where more of the examples than this fail, no condition is looked for: what holds is by chance, such as zeros."""
+
 _WIDEST = 40
 """Features that may be joined in pairs: those that most of the failing examples have."""
+
+_BY_THE_WAY = frozenset((*dtypes.NAMES, GRADIENTS))
+"""Features that are no condition: the findings tell formats apart, and gradients are asked for where they are wrong."""
 
 Marks = NDArray[np.bool_]
 
@@ -59,11 +66,13 @@ def conditions(
 def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) -> Iterator[tuple[float, Condition]]:
     total = (len(failed), len(held))
     yield _saved(total, total), Condition(operation)
+    if len(failed) > MOST * sum(total):
+        return
     for slug in dict.fromkeys(example.row.check.requirement.slug for example in failed):
         condition = Condition(operation, requirement=slug)
         met = [sum(example.row.check.requirement.slug == slug for example in side) for side in (failed, held)]
         yield _saved((met[0], met[1]), total) - condition.cost, condition
-    names = sorted({name for example in failed for call in example.calls for name in call} - set(dtypes.NAMES))
+    names = sorted({name for example in failed for call in example.calls for name in call} - _BY_THE_WAY)
     bad, good = _Table(failed, names), _Table(held, names)
     share = [int(bad.meeting(i).sum()) for i in range(len(names))]
     widest = sorted(range(len(names)), key=lambda i: -share[i])[:_WIDEST]
