@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.findings.record import Finding
+
 SCHEMA_NAME = "veriformer/results/1"
 
 
@@ -27,6 +30,7 @@ class Status(StrEnum):
 
     PASS = "pass"
     FAIL = "fail"
+    ADVICE = "advice"
     DEVIATION = "deviation"
     KNOWN_FAIL = "known-fail"
     UNEXPECTED_PASS = "unexpected-pass"
@@ -87,6 +91,8 @@ class Result:
     counterexample: Counterexample | None = None
     kind: str | None = None
     suggestion: dict[str, str] | None = None
+    weight: str | None = None
+    finding: str | None = None
 
     @property
     def key(self) -> str:
@@ -118,6 +124,18 @@ class Results:
     duration_s: float
     planned: int
     results: list[Result] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    domain: dict[str, Domain] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """One of ``holds``, ``violated``, ``inconclusive``, ``invalid``."""
+        if not self.valid:
+            return "invalid"
+        if self.violations:
+            return "violated"
+        shown = (Status.PASS, Status.DEVIATION)
+        return "holds" if any(row.status in shown for row in self.results) else "inconclusive"
 
     @property
     def summary(self) -> dict[str, int]:
@@ -157,6 +175,9 @@ class Results:
             "planned": self.planned,
             "run": len(self.results),
             "summary": self.summary,
+            "verdict": self.verdict,
+            "domain": {name: domain.to_dict() for name, domain in self.domain.items()},
+            "findings": [finding.to_dict() for finding in self.findings],
             "results": [result.to_dict() for result in self.results],
         }
 
@@ -166,7 +187,12 @@ class Results:
         validate(document)
         names = ("suite", "implementation", "environment", "profile", "seed", "started", "duration_s", "planned")
         rows = [Result.from_dict(row) for row in document["results"]]
-        return cls(**{name: document[name] for name in names}, results=rows)
+        return cls(
+            **{name: document[name] for name in names},
+            results=rows,
+            findings=[Finding.from_dict(entry) for entry in document.get("findings", [])],
+            domain={name: Domain.from_dict(entry) for name, entry in document.get("domain", {}).items()},
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """One line per row, the counterexample left out."""
