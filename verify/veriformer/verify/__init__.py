@@ -6,8 +6,9 @@
 
 from veriformer.verify.engine.run import check
 from veriformer.verify.loading import TargetError, load
+from veriformer.verify.presentation.error import FindingsError
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.target import Target
 from veriformer.verify.user_tests import conformance
 
-__all__ = ["Result", "Results", "Status", "Target", "TargetError", "check", "conformance", "load"]
+__all__ = ["FindingsError", "Result", "Results", "Status", "Target", "TargetError", "check", "conformance", "load"]

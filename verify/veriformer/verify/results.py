@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.error import raise_for
 
 SCHEMA_NAME = "veriformer/results/1"
 
@@ -160,6 +161,10 @@ class Results:
         if not self.valid:
             return 3
         return 1 if self.violations else 0
+
+    def raise_for_findings(self) -> None:
+        """Return where the run holds; else raise FindingsError with the findings as the terminal shows them."""
+        raise_for(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole of ``results.json``."""
