@@ -9,7 +9,9 @@ from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Counterexample, Result, Results, Status
 
-HOSTILE = "\x1b[31mred\x07 \u202egnirts\u2066 \ud800 [bold]markup[/bold] [/] <script>alert(1)</script>\r\nnext `|` line " * 3
+HOSTILE = (
+    "\x1b[31mred\x07 \u202egnirts\u2066 \ud800 [bold]markup[/bold] [/] <script>alert(1)</script>\r\nnext `|` line " * 3
+)
 
 EXAMPLE = {
     "arguments": {
@@ -106,12 +108,19 @@ def several() -> Results:
         ),
         finding("leak", Weight.LEAK, what="NaN in a hidden value reaches the result", when=None, precedents=()),
         finding(),
-        finding("more", what="the causal mask is one late", suggestion={"convention": "causal.alignment", "value": "top-left"}),
+        finding(
+            "more",
+            what="the causal mask is one late",
+            suggestion={"convention": "causal.alignment", "value": "top-left"},
+        ),
     ]
     domain = {
         "attention": Domain(
             provided=("masks", "causal"),
-            refused={"grouped heads": "RuntimeError: The size of tensor a (3) must match", "d_v ≠ d_k": "ValueError: no"},
+            refused={
+                "grouped heads": "RuntimeError: The size of tensor a (3) must match",
+                "d_v ≠ d_k": "ValueError: no",
+            },
             rules=("n a multiple of 16",),
         ),
         "rms_norm": Domain(provided=("weight",), constants={"eps": 1e-05}, precision={"fp64": "fp32"}),

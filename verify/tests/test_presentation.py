@@ -20,8 +20,8 @@ from veriformer.verify.presentation.ranked import advice, grave, ranked
 from veriformer.verify.presentation.terminal import as_text, show
 from veriformer.verify.presentation.verdict import headline, scope
 from veriformer.verify.presentation.words import claim, title
-from veriformer.verify.progress import Live, show_rows
 from veriformer.verify.results import Results, Status
+from veriformer.verify.results.terminal import Live, show_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -131,7 +131,8 @@ def test_findings_of_advice_alone_are_shown_where_they_were_held_strictly() -> N
         ),
         (
             results([row(status=Status.VACUOUS)]),
-            "INCONCLUSIVE mine.py was not judged well enough for a verdict: 1 vacuous",
+            "INCONCLUSIVE mine.py was not judged well enough for a verdict: "
+            "attention.equation not exercised in any dtype",
         ),
         (
             results([failing()], planned=3),
@@ -194,7 +195,10 @@ def test_hostile_text_neither_steers_the_terminal_nor_floods_it() -> None:
     for width in (40, 100):
         text = shown(_hostile(), width)
         assert set("\x1b\x07\u202e\u2066\ud800") & set(text) == set()
-        assert "\\x1b[31mred\\x07 \\u202egnirts\\u2066 \\ud800 [bold]markup[/bold] [/]" in " ".join(text.split()) or width == 40
+        assert (
+            "\\x1b[31mred\\x07 \\u202egnirts\\u2066 \\ud800 [bold]markup[/bold] [/]" in " ".join(text.split())
+            or width == 40
+        )
         assert len(text) < 16_000
         text.encode()
 

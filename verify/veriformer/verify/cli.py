@@ -18,16 +18,18 @@ from typing import NoReturn
 import click
 from rich.console import Console
 
-from veriformer.verify import dtypes, results, waivers
-from veriformer.verify.catalogue import UnknownSelectionError
+from veriformer.verify import results
+from veriformer.verify.catalogue.selection import UnknownSelectionError
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine import waivers
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import probe
+from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import run
-from veriformer.verify.loading import TargetError
 from veriformer.verify.presentation.terminal import show as show_findings
-from veriformer.verify.profiles import PROFILES
-from veriformer.verify.progress import Live, console, show_rows
+from veriformer.verify.results.terminal import Live, console, show_rows
+from veriformer.verify.targets.loading import TargetError
 
 INTERRUPTED = 130
 
@@ -106,6 +108,7 @@ def _seed(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write results.json here.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML here.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the conformance report here.")
+@click.option("--strict", is_flag=True, help="Advice counts as a violation, and so does a domain that is narrower.")
 @click.option("--rows", "every_row", is_flag=True, help="Show every row as well, and each violated one at once.")
 @click.option(
     "--resume",
@@ -125,6 +128,7 @@ def verify(
     json_file: Path | None,
     junit: Path | None,
     html: Path | None,
+    strict: bool,
     every_row: bool,
     resume: Path | None,
 ) -> None:
@@ -145,10 +149,20 @@ def verify(
       veriformer verify torch --json out/torch.json --html out/torch.html
 
     \b
-    Exit status: 0 nothing violated, 1 at least one violation, 2 unusable arguments or target,
-    3 the verdict is invalid, 130 interrupted (what was finished is saved; go on with --resume).
+    Exit status: 0 it holds (advice aside, unless --strict), 1 it is violated, 2 unusable arguments or target,
+    3 no verdict: the run is invalid, or nothing was provided or exercised,
+    130 interrupted (what was finished is saved; go on with --resume).
     """
-    plan = Plan(target=target, profile=profile, only=only, dtypes=dtype, device=device, seed=seed, timeout_s=timeout)
+    plan = Plan(
+        target=target,
+        profile=profile,
+        only=only,
+        dtypes=dtype,
+        device=device,
+        seed=seed,
+        timeout_s=timeout,
+        strict=strict,
+    )
     try:
         rows = plan.rows()
         waived = waivers.of_run(target, waiver_file, rows)
@@ -203,8 +217,8 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
     2 nothing matches SELECT; 3 the suite itself made an error.
     """
     # These build every mutant, which verify needs none of.
-    from veriformer.verify.engine.killing import EVERYONE, generic, kill_matrix
     from veriformer.verify.mutants import matrix as matrices
+    from veriformer.verify.mutants.killing import EVERYONE, generic, kill_matrix
     from veriformer.verify.mutants.shown import LiveMatrix, show
 
     members = generic() if any(word.startswith("generic") for word in select) else EVERYONE

@@ -41,6 +41,11 @@ def unexplained(run: Run) -> Iterator[Finding]:
             groups.setdefault(row.requirement, []).append(row)
     for rows in groups.values():
         yield _of_rows(rows)
+    told = " ".join(finding.what for finding in run.findings if "global state" in finding.what)
+    for operation, changed in run.global_state.items():
+        if not all(change in told for change in changed):
+            what = f"changes global state: {', '.join(changed)}"
+            yield Finding(id=f"{operation}.global_state", weight=Weight.WRONG, operation=operation, what=what)
 
 
 def _of_rows(rows: Sequence[Any]) -> Finding:

@@ -29,6 +29,8 @@ def _violated(run: Run) -> str:
     found = grave(run)
     counts = counted(found)
     weights = {finding.weight for finding in found}
+    if not found:
+        return "is narrower than the contract, and is held strictly: no finding"
     if weights <= {Weight.FRAGILE}:
         return f"follows the published mathematics on ordinary input and fails at the edges: {counts}"
     if all(weight.advice for weight in weights):
@@ -50,9 +52,14 @@ def _holds(run: Run) -> str:
 
 def _inconclusive(run: Run) -> str:
     if all(row.status == "not-provided" for row in run.results):
-        return "was not judged: it has none of the operations that were asked for"
-    counts = ", ".join(f"{count} {status}" for status, count in run.summary.items())
-    return f"was not judged well enough for a verdict: {counts}"
+        return f"was not judged: it has none of the operations that were asked for{_meant(run)}"
+    return f"was not judged well enough for a verdict: {one_line('; '.join(run.gaps), 200)}"
+
+
+def _meant(run: Run) -> str:
+    """Names of the target's own that come close to those of the contract, where that is why nothing was found."""
+    near = (str(row.message) for row in run.results if "did you mean" in str(row.message))
+    return "".join(f"; {one_line(message, 120)}" for message in list(dict.fromkeys(near))[:2])
 
 
 def _invalid(run: Run) -> str:

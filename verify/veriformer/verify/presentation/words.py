@@ -45,7 +45,8 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     result = outcome(finding)
     if result:
         yield "result", result
-    yield "explains", explained(finding)
+    if finding.rows:
+        yield "explains", explained(finding)
     if finding.precedents:
         more = f" and {len(finding.precedents) - 1} more" if len(finding.precedents) > 1 else ""
         yield "seen in", f"{one_line(finding.precedents[0], _LINE)}{more}"
