@@ -6,7 +6,7 @@ import pytest
 from veriformer.bench.document import Benchmarks
 from veriformer.reports.equations import Specification, read_specification
 from veriformer.reports.kills import Kills
-from veriformer.reports.page import Findings, headline, render, web_address
+from veriformer.reports.page import Inputs, headline, render, web_address
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import LOOKS
 from veriformer.reports.violations import violations
@@ -16,7 +16,7 @@ from veriformer.verify.results import Counterexample, Status
 @pytest.fixture
 def everything(run, all_statuses, violation, documents, save):
     rows = [*all_statuses, violation("softmax.law1", "fp16", message="the same in another dtype")]
-    return Findings(
+    return Inputs(
         runs=label([run(rows), run(target="other.py"), run(target="short.py", planned=7)]),
         benchmarks=Benchmarks.from_dict(documents["benchmarks"]),
         kills=Kills(documents["mutants"]),
@@ -107,7 +107,7 @@ def test_hostile_text_is_shown_and_does_nothing(run, violation, hostile, documen
     wicked.environment |= dict.fromkeys(("python", "torch", "platform", "cpu", "device", "driver"), hostile)
     clean = {key: value for key, value in documents["mutants"].items() if key != "mutants"}
     mutants = [mutant | {"title": hostile, "link": hostile} for mutant in documents["mutants"]["mutants"]]
-    page = render(Findings(runs=label([wicked]), kills=Kills({**clean, "mutants": mutants})))
+    page = render(Inputs(runs=label([wicked]), kills=Kills({**clean, "mutants": mutants})))
     reader = Reader(page)
     assert {tag for tag, _ in reader.tags} & {"script", "img"} == set()
     assert not any(name.startswith("on") for _, attributes in reader.tags for name in attributes)
@@ -144,7 +144,7 @@ def test_the_kill_matrix_and_the_counts(everything):
 
 
 def test_what_was_not_given_is_left_out(run):
-    page = render(Findings(runs=label([run()])))
+    page = render(Inputs(runs=label([run()])))
     for section in ("violations", "equations", "errata", "kills", "costs"):
         assert f'id="{section}"' not in page
     assert 'id="matrix"' in page
@@ -166,7 +166,7 @@ def test_a_specification_that_is_broken_or_foreign_does_not_break_the_page(run, 
     from veriformer.reports.equations import EquationView
 
     specification = Specification((EquationView(equation), EquationView(strange)))
-    page = render(Findings(runs=label([run()]), specification=specification))
+    page = render(Inputs(runs=label([run()]), specification=specification))
     reader = Reader(page)
     assert "\\broken{" in reader.text
     assert "u" not in {tag for tag, _ in reader.tags}
@@ -189,7 +189,7 @@ def test_only_web_addresses_become_links(address, kept):
 
 def test_operations_that_nobody_provides_are_named_in_one_line(run, row):
     rows = [row(), row("gelu.equation", status=Status.NOT_PROVIDED), row("silu.equation", status=Status.NOT_PROVIDED)]
-    page = render(Findings(runs=label([run(rows)])))
+    page = render(Inputs(runs=label([run(rows)])))
     assert "Not provided: <code>gelu</code>, <code>silu</code>." in page
     assert 'id="r-softmax.equation"' in page
     assert 'id="r-gelu.equation"' not in page
@@ -197,7 +197,7 @@ def test_operations_that_nobody_provides_are_named_in_one_line(run, row):
 
 def test_the_headline_says_what_holds_and_what_does_not(run, row, violation):
     def said(*runs):
-        return headline(Findings(runs=label(list(runs))).verdicts)
+        return headline(Inputs(runs=label(list(runs))).verdicts)
 
     good, bad = run(target="a"), run([violation()], target="b")
     nothing, invalid = run([row(status=Status.BLOCKED)], target="c"), run(target="d", planned=2)

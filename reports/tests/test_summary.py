@@ -4,14 +4,14 @@ from veriformer.bench.document import Benchmarks
 from veriformer.reports.badge import badge
 from veriformer.reports.equations import EquationView, Specification
 from veriformer.reports.kills import Kills
-from veriformer.reports.page import Findings
+from veriformer.reports.page import Inputs
 from veriformer.reports.runs import label
 from veriformer.reports.summary import SHOWN, code, fenced, summary, text
 from veriformer.verify.results import Status
 
 
 def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation, documents):
-    findings = Findings(
+    findings = Inputs(
         runs=label([run([row(), violation()], target="a"), run(target="b", planned=4)]),
         benchmarks=Benchmarks.from_dict(documents["benchmarks"]),
         kills=Kills(documents["mutants"]),
@@ -30,7 +30,7 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
 
 
 def test_hostile_text_is_escaped(run, violation, hostile):
-    words = summary(Findings(runs=label([run([violation(message=hostile)], target=hostile)])))
+    words = summary(Inputs(runs=label([run([violation(message=hostile)], target=hostile)])))
     table = [line for line in words.splitlines() if line.startswith("| ✗")]
     assert len(table) == 1
     assert table[0].replace("\\|", "").count("|") == 7
@@ -38,7 +38,7 @@ def test_hostile_text_is_escaped(run, violation, hostile):
 
 
 def test_many_violations_are_counted(run, violation):
-    words = summary(Findings(runs=label([run([violation(f"softmax.law{i}") for i in range(SHOWN + 3)])])))
+    words = summary(Inputs(runs=label([run([violation(f"softmax.law{i}") for i in range(SHOWN + 3)])])))
     assert words.count("**fail**") == SHOWN
     assert "… and 3 more." in words
 
@@ -56,7 +56,7 @@ def words_of(image):
 
 def test_the_badge_shows_the_worst_verdict(run, row, violation, hostile):
     def shown(*runs):
-        return words_of(badge(Findings(runs=label(list(runs))).verdicts))
+        return words_of(badge(Inputs(runs=label(list(runs))).verdicts))
 
     good, bad, short = run(target="a"), run([violation()], target="b"), run(target="c", planned=3)
     assert shown(good) == "veriformer: 1 of 1 hold"

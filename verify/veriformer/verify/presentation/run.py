@@ -18,31 +18,56 @@ class Run(Protocol):
     """The part of ``Results`` that is told. A protocol, because ``Results`` itself tells its findings."""
 
     @property
-    def implementation(self) -> Mapping[str, Any]: ...
+    def implementation(self) -> Mapping[str, Any]:
+        """What was held against the specification."""
+
     @property
-    def profile(self) -> str: ...
+    def profile(self) -> str:
+        """How much work was done."""
+
     @property
-    def seed(self) -> str: ...
+    def seed(self) -> str:
+        """What draws were derived from."""
+
     @property
-    def duration_s(self) -> float: ...
+    def duration_s(self) -> float:
+        """How long it took."""
+
     @property
-    def planned(self) -> int: ...
+    def planned(self) -> int:
+        """Rows that were to run."""
+
     @property
-    def results(self) -> Sequence[Any]: ...
+    def results(self) -> Sequence[Any]:
+        """Rows that ran."""
+
     @property
-    def violations(self) -> Sequence[Any]: ...
+    def violations(self) -> Sequence[Any]:
+        """Rows that make the run fail."""
+
     @property
-    def summary(self) -> Mapping[str, int]: ...
+    def summary(self) -> Mapping[str, int]:
+        """Rows by status."""
+
     @property
-    def verdict(self) -> str: ...
+    def verdict(self) -> str:
+        """What the run comes to."""
+
     @property
-    def gaps(self) -> Sequence[str]: ...
+    def gaps(self) -> Sequence[str]:
+        """Why rows without a violation show nothing."""
+
     @property
-    def global_state(self) -> Mapping[str, Sequence[str]]: ...
+    def global_state(self) -> Mapping[str, Sequence[str]]:
+        """What the target changes of its process."""
+
     @property
-    def findings(self) -> Sequence[Finding]: ...
+    def findings(self) -> Sequence[Finding]:
+        """Root causes."""
+
     @property
-    def domain(self) -> Mapping[str, Domain]: ...
+    def domain(self) -> Mapping[str, Domain]:
+        """What the target supports."""
 
 
 def number(count: int, noun: str) -> str:
