@@ -98,11 +98,14 @@ def _write(inputs: Inputs, output: Path) -> None:
 @click.argument("old", type=_FILE, metavar="OLD.json")
 @click.argument("new", type=_FILE, metavar="NEW.json")
 def diff(old: Path, new: Path) -> None:
-    """Compare two results files, or two sets of them: newly failing rows first.
+    """Compare two results files, or two sets of them: findings first, then rows, what is worse first.
 
-    Exit status: 0 nothing fails that did not fail before, 1 something does, 2 a file cannot be read.
+    \b
+    Exit status: 0 nothing is worse, 1 a finding or a violated row is new, or evidence is lost (what passed is not
+    provided, vacuous, blocked or no longer there), 2 a file cannot be read, 3 a run is invalid or inconclusive.
     """
-    from veriformer.reports.changes import changes, gaps
+    from veriformer.reports.changes import changes, without_verdict
+    from veriformer.reports.finding_changes import finding_changes, incomparable
     from veriformer.reports.runs import read_results
     from veriformer.reports.showing import show_changes
 
@@ -110,9 +113,14 @@ def diff(old: Path, new: Path) -> None:
         before, after = read_results(old), read_results(new)
     except ValueError as error:
         _refuse(error)
-    found = changes(before, after)
-    show_changes(found, gaps(after), sys.stdout)
-    raise SystemExit(int(any(change.fails_newly for change in found)))
+    findings, rows = finding_changes(before, after), changes(before, after)
+    lacking = [
+        f"{name}: {words}" for name, runs in (("old", before), ("new", after)) for words in without_verdict(runs)
+    ]
+    bare = [f"{target}: one side has no findings, only rows are compared" for target in incomparable(before, after)]
+    show_changes(findings, rows, lacking + bare, sys.stdout)
+    worse = any(change.worse for change in findings) or any(change.worse for change in rows)
+    raise SystemExit(3 if lacking else int(worse))
 
 
 def _refuse(message: object) -> NoReturn:

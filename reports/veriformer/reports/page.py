@@ -77,6 +77,7 @@ def render(inputs: Inputs) -> str:
             kills=kills,
             specification=inputs.specification,
             equation_numbers=inputs.specification.numbers if inputs.specification else frozenset(),
+            benchmarks=inputs.benchmarks,
             cost_groups=costs.groups(inputs.benchmarks) if inputs.benchmarks else [],
             chart=charts.bound_use(inputs.runs),
             chart_legend=charts.legend(),
