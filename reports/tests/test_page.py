@@ -6,10 +6,11 @@ import pytest
 from veriformer.bench.document import Benchmarks
 from veriformer.reports.equations import Specification, read_specification
 from veriformer.reports.kills import Kills
-from veriformer.reports.page import Inputs, headline, render, web_address
+from veriformer.reports.page import Inputs, headline, render, render_run, web_address
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import LOOKS
 from veriformer.reports.violations import violations
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.results import Counterexample, Status
 
 
@@ -115,6 +116,45 @@ def test_hostile_text_is_shown_and_does_nothing(run, violation, hostile, documen
     assert "49" not in re.findall(r"\$\{(\d+)", reader.text)
 
 
+def test_findings_open_the_page_each_unfolding_to_its_evidence(run, violation, finding, hostile):
+    example = {
+        "arguments": {"z": hostile},
+        "observed": [2.0],
+        "exact": [1.0],
+        "bound": [0.5],
+        "script": "print(hostile)",
+    }
+    found = finding(
+        "deep",
+        what="is wrong",
+        when=hostile,
+        rows=("softmax.shift[fp32-cpu]", "softmax.gone[fp32-cpu]"),
+        precedents=("https://a.b/c", "javascript:alert(1)"),
+        suggestion={"convention": "c", "value": "v"},
+        counterexample=example,
+    )
+    many = [finding(f"f{i}", "fragile") for i in range(59)]
+    domain = {"softmax": Domain(refused={"grouped heads": hostile}, constants={"eps": 1e-5})}
+    page = render_run(run([violation()], findings=[*many, found], domain=domain))
+    reader = Reader(page)
+    assert page.index("does not compute the published mathematics: 60 findings") < page.index('id="findings"')
+    assert (
+        page.index('id="findings"')
+        < page.index("softmax: is wrong")
+        < page.index("fault f0")
+        < page.index('id="matrix"')
+    )
+    assert "script" not in {tag for tag, _ in reader.tags}
+    for part in ("print(hostile)", "grouped heads", "eps = 1e-05, as measured", 'CLAIMS = {"conventions": {"c": "v"}}'):
+        assert part in reader.text
+    links = {attributes.get("href") for tag, attributes in reader.tags if tag == "a"}
+    anchors = {attributes.get("id") for _, attributes in reader.tags}
+    assert "https://a.b/c" in links
+    assert "javascript:alert(1)" not in links
+    assert {link[1:] for link in links if link.startswith("#")} <= anchors
+    assert sum(name.startswith("f-") for name in anchors if name) == 60
+
+
 def test_invalid_runs_are_shouted_and_planned_stands_beside_run(everything):
     text = Reader(render(everything)).text
     assert "1 of 7 planned rows ran" in text
@@ -201,7 +241,7 @@ def test_the_headline_says_what_holds_and_what_does_not(run, row, violation):
 
     good, bad = run(target="a"), run([violation()], target="b")
     nothing, invalid = run([row(status=Status.BLOCKED)], target="c"), run(target="d", planned=2)
-    assert said(good) == "a without a violation."
+    assert said(good) == "a computes the published mathematics, as far as it was tried: no finding."
     assert said(good, bad, nothing, invalid) == (
         "Of 4 runs, 1 invalid, 1 violated, 1 without evidence, 1 without a violation."
     )

@@ -19,7 +19,10 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
     )
     words = summary(findings)
     assert words.startswith("## Veriformer: Of 2 runs, 1 invalid, 1 violated.\n")
-    assert "| ✗ | `a` | 1 of 2 requirements violated: softmax.shift. | 2 | 2 | – |" in words
+    assert (
+        "| ✗ | `a` | a does not compute the published mathematics: 1 finding (1 wrong). Otherwise it holds for softmax, fp32. | 2 | 2 | – |"
+        in words
+    )
     assert "| 4 | 1 | 3 not run |" in words
     assert "- ✗ **fail** `softmax.shift` on `a` (fp32, cpu): result" in words
     assert "  ```python\n  import torch\n" in words
@@ -27,6 +30,19 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
     assert "1 of 2 mutants killed" in words
     assert "survivor `SM-99`" in words
     assert "1 confirmed, 1 refuted, 1 not countable" in words
+
+
+def test_findings_come_before_rows_and_are_counted_where_there_are_many(run, violation, finding):
+    found = [finding(f"f{i}", rows=("softmax.shift[fp32-cpu]",)) for i in range(60)]
+    advice = finding("later", "unguarded")
+    words = summary(Inputs(runs=label([run([violation()], findings=[advice, *found])])))
+    assert (
+        words.index("### Findings") < words.index("1. **wrong** softmax: fault f0") < words.index("### Violated rows")
+    )
+    assert f"{SHOWN}. **wrong**" in words
+    assert f"{SHOWN + 1}. **wrong**" not in words
+    assert f"… and {60 - SHOWN} more findings." in words
+    assert "**Advice**\n\n- softmax: fault later" in words
 
 
 def test_hostile_text_is_escaped(run, violation, hostile):
@@ -61,7 +77,7 @@ def test_the_badge_shows_the_worst_verdict(run, row, violation, hostile):
     good, bad, short = run(target="a"), run([violation()], target="b"), run(target="c", planned=3)
     assert shown(good) == "veriformer: 1 of 1 hold"
     assert shown(run([row(), row("softmax.a", status=Status.VACUOUS)])) == "veriformer: 1 of 2 hold"
-    assert shown(good, bad) == "veriformer: violated: b"
+    assert shown(good, bad) == "veriformer: 1 finding: b"
     assert shown(good, bad, run([violation()], target="d")) == "veriformer: 2 violated"
     assert shown(good, bad, short) == "veriformer: invalid: c"
     assert shown() == "veriformer: nothing run"

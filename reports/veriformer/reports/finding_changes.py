@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from veriformer.reports.pairs import Pair, pairs
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.ranked import ranked
+from veriformer.verify.presentation.ranked import by_weight
 from veriformer.verify.presentation.words import title
 from veriformer.verify.results import Results
 
@@ -63,12 +63,12 @@ def finding_changes(old: Sequence[Results], new: Sequence[Results]) -> list[Find
 
 def incomparable(old: Sequence[Results], new: Sequence[Results]) -> list[str]:
     """The targets of which one side was written before there were findings: their rows alone are compared."""
-    return [target for target, before, after in pairs(old, new) if _bare(before) != _bare(after)]
+    return [target for target, before, after in pairs(old, new) if _apart(before, after)]
 
 
 def _changes(pair: Pair) -> Iterator[FindingChange]:
     target, before, after = pair
-    if _bare(before) != _bare(after):
+    if _apart(before, after):
         return
     was, found = _by_id(before), _by_id(after)
     for name in dict.fromkeys([*found, *was]):
@@ -77,13 +77,18 @@ def _changes(pair: Pair) -> Iterator[FindingChange]:
             yield change
 
 
+def _apart(one: Results | None, other: Results | None) -> bool:
+    found = bool((one and one.findings) or (other and other.findings))
+    return found and (_bare(one) or _bare(other))
+
+
 def _bare(run: Results | None) -> bool:
     """Whether a run has violated rows and no findings at all, as files of version 1 have."""
     return run is not None and bool(run.violations) and not run.findings
 
 
 def _by_id(run: Results | None) -> dict[str, Finding]:
-    return {finding.id: finding for finding in ranked(run)} if run and not _bare(run) else {}
+    return {finding.id: finding for finding in by_weight(run.findings)} if run else {}
 
 
 def _violates(finding: Finding | None, strict: bool) -> bool:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from veriformer.reports.changes import HEADINGS, Change, Sort
 from veriformer.reports.finding_changes import FINDING_HEADINGS, FindingChange, FindingSort
-from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.clean import clean
 
 _STYLES = {Sort.NEWLY_FAILING: "bold red", Sort.LOST: "bold red", Sort.NEWLY_PASSING: "green", Sort.OTHER: "yellow"}
 _FINDING_STYLES = {FindingSort.NEW: "bold red", FindingSort.CHANGED: "yellow", FindingSort.GONE: "green"}
@@ -35,7 +35,7 @@ def _group(console: Console, heading: str, style: str, members: Sequence[object]
     if members:
         _line(console, f"{heading} ({len(members)})", style)
     for change in members:
-        _line(console, f"  {one_line(change, _LINE)}")
+        _line(console, f"  {clean(change)[:_LINE]}".replace("\n", " "))
 
 
 def _line(console: Console, text: str, style: str | None = None) -> None:

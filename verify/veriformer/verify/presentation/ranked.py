@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +15,11 @@ _ORDER = list(Weight)
 
 def ranked(run: Run) -> list[Finding]:
     """All findings, the gravest first and otherwise as they came; rows without one stay findings of their own."""
-    found = [*run.findings, *unexplained(run)]
+    return by_weight([*run.findings, *unexplained(run)])
+
+
+def by_weight(found: Iterable[Finding]) -> list[Finding]:
+    """The gravest first, and otherwise as they came."""
     return sorted(found, key=lambda finding: _ORDER.index(finding.weight))
 
 
