@@ -62,7 +62,8 @@ def outcome(finding: Finding) -> str:
         return one_line(finding.message or ("" if observed is None else observed), _LINE)
     place = f"at [{worst.place}]: " if worst.place else ""
     numbers = ", ".join(f"{name} {_number(getattr(worst, name))}" for name in ("observed", "exact", "bound"))
-    return f"{place}{numbers} (off by {_short(worst.ratio)} × the bound)"
+    off = f" (off by {_short(worst.ratio)} × the bound)" if worst.ratio < float("inf") else ""
+    return f"{place}{numbers}{off}"
 
 
 def explained(finding: Finding) -> str:
