@@ -25,7 +25,7 @@ class _LayerNorm(torch.autograd.Function):
 
 def layer_norm(x, weight=None, bias=None, *, eps=1e-5):
     if weight is None:
-        weight = torch.ones_like(x[..., :1].expand(x.shape)).reshape(-1, x.shape[-1])[0]
+        weight = x.new_ones(x.shape[-1])
     if bias is None:
         bias = torch.zeros_like(weight)
     return _LayerNorm.apply(x, weight, bias, eps)

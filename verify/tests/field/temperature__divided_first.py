@@ -7,4 +7,4 @@ def temperature_scale(logits, temperature):
     z = logits / temperature
     z = z - z.amax(-1, keepdim=True)
     p = z.exp()
-    return p / p.sum(-1, keepdim=True)
+    return (p / p.sum(-1, keepdim=True)).to(logits.dtype)
