@@ -24,7 +24,7 @@ from veriformer.spec import (
 )
 from veriformer.spec.arithmetic import FORMATS, Rounded
 from veriformer.verify import mutants
-from veriformer.verify.judge import Reference, ratios
+from veriformer.verify.judging.judge import Reference, ratios
 from veriformer.verify.mutants import MUTANTS
 
 FORMULAS = {
