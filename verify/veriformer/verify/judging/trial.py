@@ -10,6 +10,7 @@ import functools
 import inspect
 import re
 import textwrap
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -344,6 +345,8 @@ class Trial:
             self._raw(self.operation, copies)
         except Violation as raised:
             error = raised.__cause__
+            if isinstance(error, AssertionError | AttributeError) and _in_use(error):
+                raise Violation(f"{what}: accepted, and could not be used: {error}") from error
             expected = (ValueError, TypeError) if names else (Exception,)
             if not isinstance(error, expected):
                 kinds = " or ".join(kind.__name__ for kind in expected)
@@ -353,6 +356,12 @@ class Trial:
             self.calls.pop()
             return
         raise Violation(f"{what}: accepted")
+
+
+def _in_use(error: BaseException) -> bool:
+    """Whether an error came from what uses the target, which met something unusable, not from the target itself."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_filename in {inspect.getfile(use) for use in USES.values()}
 
 
 @functools.cache
