@@ -92,10 +92,6 @@ class Result:
         return asdict(self)
 
 
-class FindingsError(AssertionError):
-    """An implementation does not hold; the message says in what, one finding a line."""
-
-
 @dataclass(kw_only=True)
 class Results:
     """One run of the suite against one implementation.
@@ -158,12 +154,6 @@ class Results:
     def exit_status(self) -> int:
         """0 it holds, 1 it is violated, 3 there is no verdict."""
         return EXIT_STATUS[self.verdict]
-
-    def raise_for_findings(self) -> None:
-        """Raise FindingsError, which says every finding that makes the run fail; nothing where there is none."""
-        grave = [one for one in self.findings if self.strict or not one.weight.advice]
-        if grave:
-            raise FindingsError("\n".join(f"{one.weight}: {one.what}" for one in grave))
 
     @property
     def _violated(self) -> bool:
