@@ -110,10 +110,13 @@ class Search:
         alike = [example for example in explained if kind(example) == what]
         fresh = [one for row in _spread(alike) for one in self.again(row, [*known, condition])]
         still = [example for example in failing(fresh) if kind(example) == what]
-        expected = (self._rate(what, condition, alike, True) + self._rate(what, condition, alike, False)) / 2
+        rows = {example.row for example in alike}
+        before = [example for example in self.evidence if example.row in rows]
+        apart = [example for example in before if not condition.met(example.calls)]
+        expected = (_rate(what, before) + _rate(what, apart)) / 2
         self.evidence += fresh
         self.open += failing(fresh)
-        if len(still) > expected * len(fresh):  # more like those under the condition than like the others
+        if len(still) > expected * len(fresh):  # as if nothing had been left out
             self.refuted[what].add(condition)
         else:
             self._accept(condition, explained, confirmed=not still)
@@ -123,12 +126,6 @@ class Search:
         if condition.requirement is not None:
             return kind(example) == what and example.row.check.requirement.slug == condition.requirement
         return condition.met(example.calls) and (bool(condition.names) or kind(example) == what)
-
-    def _rate(self, what: tuple[str, str], condition: Condition, alike: Sequence[Example], met: bool) -> float:
-        """How many of the examples of these rows that meet the condition, or do not, fail in this way."""
-        rows = {example.row for example in alike}
-        these = [one for one in self.evidence if one.row in rows and condition.met(one.calls) == met]
-        return sum(one.failed and kind(one) == what for one in these) / max(1, len(these))
 
     def _held(self, condition: Condition, alike: Sequence[Example]) -> int:
         return sum(condition.met(example.calls) for example in relevant(passing(self.evidence), alike))
@@ -150,6 +147,11 @@ class Search:
             condition = Condition(self.operation, requirement=slug)
             self.causes.append(Cause(condition, tuple(examples), False, len(examples) / max(1, total)))
         self.open = []
+
+
+def _rate(what: tuple[str, str], examples: Sequence[Example]) -> float:
+    """How many of these fail in this way."""
+    return sum(one.failed and kind(one) == what for one in examples) / max(1, len(examples))
 
 
 def _sharpest(failed: Sequence[Example]) -> list[Example]:
