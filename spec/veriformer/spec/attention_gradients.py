@@ -9,7 +9,7 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.attention import attention, attention_vjp
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.staged import Staged, pairs
@@ -38,25 +38,33 @@ def _score(r: Any, j: Any) -> Any:
     return _over("a", lambda a: vector("Q")[r, a] * vector("K")[j, a]) / sp.sqrt(dimension("d"))
 
 
+@step()
 def _values() -> Pairs:
+    """$O = PV$ is linear in V: $G_V = P^T G_O$."""
     g, p, v, (j, c) = vector("G_O"), vector("P"), vector("V"), index("j c")
     loss = _over("r", lambda r: _over("c", lambda b: g[r, b] * _over("j", lambda i: p[r, i] * v[i, b])))
     yield sp.diff(loss, v[j, c]), _over("r", lambda r: p[r, j] * g[r, c])
 
 
+@step()
 def _weights() -> Pairs:
+    """$O = PV$ is linear in P: $G_P = G_O V^T$."""
     g, p, v, (r, j) = vector("G_O"), vector("P"), vector("V"), index("r j")
     loss = _over("r", lambda i: _over("c", lambda b: g[i, b] * _over("j", lambda k: p[i, k] * v[k, b])))
     yield sp.diff(loss, p[r, j]), _over("c", lambda c: g[r, c] * v[j, c])
 
 
+@step()
 def _scores() -> Pairs:
+    r"""Each row goes through the Jacobian (25): $G_S = P \odot (G_P - \mathrm{rowsum}(P \odot G_P))$."""
     g, (r, j) = vector("G_P"), index("r j")
     loss = _over("r", lambda i: _over("j", lambda k: g[i, k] * _p(i, k)))
     yield sp.diff(loss, vector("S")[r, j]), _g_s(r, j)
 
 
+@step()
 def _queries_and_keys() -> Pairs:
+    r"""$S = QK^T / \sqrt{d_k}$: $G_Q = G_S K / \sqrt{d_k}$ and $G_K = G_S^T Q / \sqrt{d_k}$."""
     g, q, k, (r, j, a) = vector("G_S"), vector("Q"), vector("K"), index("r j a")
     loss = _over("r", lambda i: _over("j", lambda b: g[i, b] * _score(i, b)))
     root = sp.sqrt(dimension("d"))
@@ -64,11 +72,15 @@ def _queries_and_keys() -> Pairs:
     yield sp.diff(loss, k[j, a]), _over("r", lambda i: g[i, j] * q[i, a]) / root
 
 
+@step()
 def _rows_of_scores() -> Pairs:
+    """Every row of the scores' gradient sums to zero."""
     yield _over("j", lambda j: _g_s(index("r"), j)), 0
 
 
+@step()
 def _keys_do_not_move() -> Pairs:
+    r"""Hence $\sum_j G_{K,j} = 0$: a common shift of all keys is invisible."""
     # Σ_j G_K: what a common shift of all keys would change.
     g, q, a = vector("G_S"), vector("Q"), index("a")
     by_row = _over("r", lambda r: q[r, a] * _over("j", lambda j: g[r, j]))
@@ -76,7 +88,9 @@ def _keys_do_not_move() -> Pairs:
     yield _over("r", lambda r: q[r, a] * _over("j", lambda j: _g_s(r, j))), 0
 
 
+@step()
 def _balance() -> Pairs:
+    r"""$\langle Q, G_Q \rangle = \langle K, G_K \rangle$: scaling Q up is scaling K up."""
     g, q, k = vector("G_S"), vector("Q"), vector("K")
     root = sp.sqrt(dimension("d"))
     queries = _over("r", lambda r: _over("a", lambda a: q[r, a] * _over("j", lambda j: g[r, j] * k[j, a]) / root))
@@ -84,7 +98,11 @@ def _balance() -> Pairs:
     yield queries, keys
 
 
+@step()
 def _delta() -> Pairs:
+    r"""$\mathrm{rowsum}(P \odot G_P) = \mathrm{rowsum}(G_O \odot O)$: the backward pass in blocks needs one number per
+    row, which can be had from the output.
+    """
     g, p, v, r = vector("G_O"), vector("P"), vector("V"), index("r")
     saved = _over("c", lambda c: g[r, c] * _over("j", lambda j: p[r, j] * v[j, c]))
     yield _over("j", lambda j: p[r, j] * _over("c", lambda c: g[r, c] * v[j, c])), saved
@@ -112,7 +130,11 @@ def cases() -> Iterator[tuple[Staged, Any, Any, Any, Any, dict[str, Any]]]:
         yield xp, q, k, v, g, options
 
 
+@step(scope=Scope.ENUMERATED, detail="six combinations of options, n ≤ 3, d ≤ 2")
 def _vjp() -> Pairs:
+    """The vector-Jacobian products are the formula's derivatives in queries, keys, values and bias, with masks, empty
+    rows, windows, soft cap, scale, dropout and grouped heads.
+    """
     for xp, q, k, v, g, options in cases():
         o = attention(xp, q, k, v, **options)
         gradients = attention_vjp(xp, q, k, v, g, **options)
@@ -121,6 +143,12 @@ def _vjp() -> Pairs:
                 yield from pairs(gradient, xp.gradient(o, g, argument))
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("002", "5.3", 708),
+    printed=r"\mathrm{diag}(P_r) - P_r P_r^T",
+    corrected=r"\mathrm{diag}(P_r) - P_r^T P_r \text{, for rows are row vectors (line 14)}",
+)
 def _rows_of_weights() -> Evidence:
     p = np.array([[sp.Rational(1, 4), sp.Rational(3, 4)]])
     printed = np.diag(p[0]) - (p @ p.T)
@@ -159,68 +187,17 @@ EQUATIONS = (
         sample=_sample,
         formula=attention_vjp,
         steps=(
-            Step(
-                slug="values",
-                claim=r"$O = PV$ is linear in V: $G_V = P^T G_O$.",
-                identity=_values,
-            ),
-            Step(
-                slug="weights",
-                claim=r"$O = PV$ is linear in P: $G_P = G_O V^T$.",
-                identity=_weights,
-            ),
-            Step(
-                slug="scores",
-                claim=r"Each row goes through the Jacobian (25): $G_S = P \odot (G_P - \mathrm{rowsum}(P \odot G_P))$.",
-                identity=_scores,
-            ),
-            Step(
-                slug="queries-and-keys",
-                claim=r"$S = QK^T / \sqrt{d_k}$: $G_Q = G_S K / \sqrt{d_k}$ and $G_K = G_S^T Q / \sqrt{d_k}$.",
-                identity=_queries_and_keys,
-            ),
-            Step(
-                slug="rows-of-scores",
-                claim="Every row of the scores' gradient sums to zero.",
-                identity=_rows_of_scores,
-            ),
-            Step(
-                slug="keys-do-not-move",
-                claim=r"Hence $\sum_j G_{K,j} = 0$: a common shift of all keys is invisible.",
-                identity=_keys_do_not_move,
-            ),
-            Step(
-                slug="balance",
-                claim=r"$\langle Q, G_Q \rangle = \langle K, G_K \rangle$: scaling Q up is scaling K up.",
-                identity=_balance,
-            ),
-            Step(
-                slug="delta",
-                claim=r"$\mathrm{rowsum}(P \odot G_P) = \mathrm{rowsum}(G_O \odot O)$: the backward pass in blocks "
-                r"needs one "
-                "number per row, which can be had from the output.",
-                identity=_delta,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian products are the formula's derivatives in queries, keys, values and bias, "
-                "with "
-                "masks, empty rows, windows, soft cap, scale, dropout and grouped heads.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="six combinations of options, n ≤ 3, d ≤ 2",
-            ),
+            _values,
+            _weights,
+            _scores,
+            _queries_and_keys,
+            _rows_of_scores,
+            _keys_do_not_move,
+            _balance,
+            _delta,
+            _vjp,
         ),
         costs={"FLOPs": costs.attention_backward_flops, "FLOPs, tiled": costs.tiled_backward_flops},
-        errata=(
-            Erratum(
-                slug="rows-of-weights",
-                kind="contradictory",
-                source=Source("002", "5.3", 708),
-                printed=r"\mathrm{diag}(P_r) - P_r P_r^T",
-                corrected=r"\mathrm{diag}(P_r) - P_r^T P_r \text{, for rows are row vectors (line 14)}",
-                counterexample=_rows_of_weights,
-            ),
-        ),
+        errata=(_rows_of_weights,),
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
@@ -46,25 +46,37 @@ def _squared_norm(g: Any) -> Any:
     return total(g[i] ** 2, i, dimension("n"))
 
 
+@step()
 def _norm_afterwards() -> Pairs:
+    r"""$\|\tilde{g}\| = \min(\|\mathbf{g}\|, c) \le c$, whichever of the two is larger."""
     # Two cases, each with the slack t ≥ 0 between ‖g‖ and c written out.
     size, t = positive("N t")
     for norm, c in ((size, size + t), (size + t, size)):
         yield sp.Min(1, c / norm) * norm, sp.Min(norm, c)
 
 
+@step()
 def _same_direction() -> Pairs:
+    r"""Outside, one positive factor multiplies every entry, so that the direction is kept, and $\|\tilde{g}\|^2 =
+    c^2$.
+    """
     g, i, n, c = vector("g"), index("i"), dimension("n"), positive("c")
     factor = c / sp.sqrt(_squared_norm(g))
     yield total((factor * g[i]) ** 2, i, n), c**2
 
 
+@step()
 def _identity_inside() -> Pairs:
+    r"""Where $\|\mathbf{g}\| \le c$ the factor is one: every entry stays as it is."""
     size, t, x = positive("N t x")
     yield sp.Min(1, (size + t) / size) * x, x
 
 
+@step()
 def _projection() -> Pairs:
+    r"""For every h, $\langle \mathbf{g} - \tilde{g}, \mathbf{h} - \tilde{g} \rangle = (1 - c / \|\mathbf{g}\|)(\langle
+    \mathbf{g}, \mathbf{h} \rangle - c \|\mathbf{g}\|)$.
+    """
     g, h, i, n, c = vector("g"), vector("h"), index("i"), dimension("n"), positive("c")
     norm = sp.sqrt(_squared_norm(g))
     nearest = c / norm * g[i]
@@ -72,7 +84,12 @@ def _projection() -> Pairs:
     yield total((g[i] - nearest) * (h[i] - nearest), i, n), (1 - c / norm) * (inner - c * norm)
 
 
+@step()
 def _cauchy_schwarz() -> Pairs:
+    r"""$\|\mathbf{g}\|^2 \|\mathbf{h}\|^2 - \langle \mathbf{g}, \mathbf{h} \rangle^2$ is half a sum of squares; so the
+    product above is $\le 0$ for $\|\mathbf{h}\| \le c$, which says that $\tilde{g}$ is the point of the ball nearest to
+    g.
+    """
     g, h, (i, j), n = vector("g"), vector("h"), index("i j"), dimension("n")
     gap = total(total((g[i] * h[j] - g[j] * h[i]) ** 2, i, n), j, n) / 2
     yield _squared_norm(g) * _squared_norm(h) - total(g[i] * h[i], i, n) ** 2, gap
@@ -83,7 +100,9 @@ def _anchored(e: Any) -> Any:
     return e.xreplace({s: positive("s") for s in e.free_symbols if isinstance(s, sp.Dummy)})
 
 
+@step(scope=Scope.ENUMERATED, detail="1, 4 and 5 entries in one or two arrays")
 def _stable_norm() -> Pairs:
+    r"""$s \sqrt{\sum (g / s)^2} = \|\mathbf{g}\|$ for every $s > 0$; with $s = \max |g|$ no square overflows."""
     for shapes in (((1,),), ((2, 2),), ((2,), (1, 3))):
         xp = Staged()
         grads = [xp.symbols(f"g{k}", *shape) for k, shape in enumerate(shapes)]
@@ -91,7 +110,9 @@ def _stable_norm() -> Pairs:
         yield _anchored(global_norm(xp, grads).value[()]), printed
 
 
+@step(scope=Scope.ENUMERATED, detail="n = 3")
 def _formula() -> Pairs:
+    """What is computed is the statement with that norm."""
     xp, c = Staged(), positive("c")
     g = xp.symbols("g", 3)
     (clipped,), _ = clip_grad_norm(xp, [g], c)
@@ -99,7 +120,14 @@ def _formula() -> Pairs:
     yield from pairs([_anchored(e) for e in clipped.value], printed)
 
 
-def _zero_gradient() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "9.4", 199),
+    printed=r"\tilde{g} = \min\left(1, \frac{c}{\|\mathbf{g}\|_2}\right) \mathbf{g}",
+    corrected=r"\tilde{g} = \mathbf{g} \text{ where } \|\mathbf{g}\|_2 \le c, "
+    r"\text{ else } \frac{c}{\|\mathbf{g}\|_2} \mathbf{g}",
+)
+def _clipping_nothing() -> Evidence:
     return Evidence("g = (0, 0) and c = 1, the first entry", sp.S.One / sp.S.Zero * 0, 0)
 
 
@@ -125,63 +153,15 @@ EQUATIONS = (
         sample=_sample,
         formula=clip_grad_norm,
         steps=(
-            Step(
-                slug="norm-afterwards",
-                claim=r"$\|\tilde{g}\| = \min(\|\mathbf{g}\|, c) \le c$, whichever of the two is larger.",
-                identity=_norm_afterwards,
-            ),
-            Step(
-                slug="identity-inside",
-                claim=r"Where $\|\mathbf{g}\| \le c$ the factor is one: every entry stays as it is.",
-                identity=_identity_inside,
-            ),
-            Step(
-                slug="same-direction",
-                claim=r"Outside, one positive factor multiplies every entry, so that the direction is kept, and "
-                r"$\|\tilde{g}\|^2 = c^2$.",
-                identity=_same_direction,
-            ),
-            Step(
-                slug="projection",
-                claim=r"For every h, $\langle \mathbf{g} - \tilde{g}, \mathbf{h} - \tilde{g} \rangle = "
-                r"(1 - c / \|\mathbf{g}\|)(\langle \mathbf{g}, \mathbf{h} \rangle - c \|\mathbf{g}\|)$.",
-                identity=_projection,
-            ),
-            Step(
-                slug="cauchy-schwarz",
-                claim=r"$\|\mathbf{g}\|^2 \|\mathbf{h}\|^2 - \langle \mathbf{g}, \mathbf{h} \rangle^2$ is half a sum "
-                r"of "
-                r"squares; so the product above is $\le 0$ for $\|\mathbf{h}\| \le c$, which says that $\tilde{g}$ is "
-                "the point of the ball nearest to g.",
-                identity=_cauchy_schwarz,
-            ),
-            Step(
-                slug="stable-norm",
-                claim=r"$s \sqrt{\sum (g / s)^2} = \|\mathbf{g}\|$ for every $s > 0$; with $s = \max |g|$ no square "
-                "overflows.",
-                identity=_stable_norm,
-                scope=Scope.ENUMERATED,
-                scope_detail="1, 4 and 5 entries in one or two arrays",
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement with that norm.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="n = 3",
-            ),
+            _norm_afterwards,
+            _identity_inside,
+            _same_direction,
+            _projection,
+            _cauchy_schwarz,
+            _stable_norm,
+            _formula,
         ),
         costs=costs.lazily("clip_grad_norm"),
-        errata=(
-            Erratum(
-                slug="clipping-nothing",
-                kind="imprecise",
-                source=Source("000", "9.4", 199),
-                printed=r"\tilde{g} = \min\left(1, \frac{c}{\|\mathbf{g}\|_2}\right) \mathbf{g}",
-                corrected=r"\tilde{g} = \mathbf{g} \text{ where } \|\mathbf{g}\|_2 \le c, "
-                r"\text{ else } \frac{c}{\|\mathbf{g}\|_2} \mathbf{g}",
-                counterexample=_zero_gradient,
-            ),
-        ),
+        errata=(_clipping_nothing,),
     ),
 )

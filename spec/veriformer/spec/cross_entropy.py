@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import fact, rounds_to
@@ -128,33 +128,47 @@ def _loss(y: Any) -> Any:
     return -total(y(j) * sp.log(weight(j)), j, dimension("n"))
 
 
+@step()
 def _general_gradient() -> Pairs:
+    r"""Through softmax: $\partial \mathcal{L} / \partial z_k = p_k \sum_j y_j - y_k$, whatever y."""
     y, (j, k) = vector("y"), index("j k")
     yield sp.diff(_loss(lambda i: y[i]), vector("z")[k]), weight(k) * total(y[j], j, dimension("n")) - y[k]
 
 
+@step()
 def _clean_gradient() -> Pairs:
+    r"""For a class index t the sum is one: $\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}$."""
     k, t = index("k t")
     yield sp.diff(_loss(lambda i: delta(i, t)), vector("z")[k]), weight(k) - delta(k, t)
 
 
+@step()
 def _one_hot() -> Pairs:
+    r"""For a class index t: $\mathcal{L} = \log \sum_j e^{z_j} - z_t$."""
     z, (j, t) = vector("z"), index("j t")
     yield _loss(lambda i: delta(i, t)), sp.log(total(sp.exp(z[j]), j, dimension("n"))) - z[t]
 
 
+@step()
 def _gradient_sums_to_zero() -> Pairs:
+    """The gradient's entries sum to zero: the loss does not change when all logits move together."""
     y, (j, k), n = vector("y"), index("j k"), dimension("n")
     yield total(weight(k) * total(y[j], j, n) - y[k], k, n), 0
 
 
+@step()
 def _smoothed() -> Pairs:
+    r"""Smoothed targets $(1 - \alpha) \delta_{it} + \alpha / n$ sum to one too, and the gradient is p less the smoothed
+    target.
+    """
     (k, t), n, a = index("k t"), dimension("n"), positive("alpha")
     loss = _loss(lambda i: (1 - a) * delta(i, t) + a / n)
     yield sp.diff(loss, vector("z")[k]), weight(k) - ((1 - a) * delta(k, t) + a / n)
 
 
+@step(scope=Scope.ENUMERATED, detail="n ≤ 3, every m, class indices and probabilities")
 def _stable_form() -> Pairs:
+    r"""The formula, $-\sum_i y_i ((z_i - m) - \log \sum_j e^{z_j - m})$, is the statement for every m."""
     for n in range(1, 4):
         xp = Staged()
         z, y = xp.symbols("z", 1, n), xp.symbols("y", 1, n)
@@ -164,7 +178,11 @@ def _stable_form() -> Pairs:
         yield xp.in_full(cross_entropy(xp, z, y).value[()]), printed
 
 
+@step(scope=Scope.ENUMERATED, detail="2 rows of n = 3")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative, with ignored targets, smoothing, probabilities and every
+    reduction.
+    """
     for alpha, reduction in ((0, "mean"), (0, "sum"), (0, "none"), (real("alpha"), "mean")):
         xp = Staged()
         z, y = xp.symbols("z", 2, 3), xp.symbols("y", 2, 3)
@@ -178,23 +196,46 @@ def _vjp() -> Pairs:
                 yield from pairs(dy, xp.gradient(loss, g, y))
 
 
-def _two_labels() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.2.4", 416),
+    printed=r"\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}",
+    corrected=r"\nabla_{\mathbf{z}} \mathcal{L} = \mathbf{p} \sum_i y_i - \mathbf{y}, "
+    r"\text{ which is } \mathbf{p} - \mathbf{y} \text{ where } \sum_i y_i = 1",
+)
+def _clean_gradient_needs_a_distribution() -> Evidence:
     z = sp.symbols("z_1 z_2", real=True)
     loss = -sum(sp.log(sp.exp(e) / (sp.exp(z[0]) + sp.exp(z[1]))) for e in z)
     actual = sp.simplify(sp.diff(loss, z[0]).subs({z[0]: sp.log(3), z[1]: 0}))
     return Evidence("two labels y = (1, 1) and p = (3/4, 1/4), the first entry", sp.Rational(3, 4) - 1, actual)
 
 
-def _impossible_class() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.2.4", 403),
+    printed=r"\mathcal{L} = -\sum_{i=1}^n y_i \log p_i",
+    corrected=r"\mathcal{L} = -\sum_{i : y_i > 0} y_i \log p_i",
+)
+def _zero_times_log_zero() -> Evidence:
     return Evidence("y = (1, 0) and p = (1, 0)", -(1 * math.log(1) + 0 * -math.inf), 0.0)
 
 
-def _called_an_average() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("004", "2.2", 131),
+    printed=r"\text{the average loss over all vocabulary entries is } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
+    corrected=r"\text{the loss of one position is the sum } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
+)
+def _sum_not_average() -> Evidence:
     printed = sp.log(2)
     return Evidence("V = 2, p = (1/2, 1/2), y = (1, 0), called an average over the vocabulary", printed / 2, printed)
 
 
+@step(scope=Scope.NUMERIC, detail="exact numbers, rounded to 7 and 9 places")
 def _printed() -> Pairs:
+    """For logits (5, 0.5) and the first class the printed probabilities, the loss 0.0110477 and the small gradient are
+    right; p - 1 shows the rounding of p in fp32, in its sixth digit.
+    """
     xp, target = Symbolic(), np.array([0])
     z = xp.asarray([[5, sp.Rational(1, 2)]])
     right, wrong = cross_entropy_vjp(xp, z, target, xp.asarray(1))[0].value[0]
@@ -233,84 +274,16 @@ EQUATIONS = (
         formula=cross_entropy,
         vjp=cross_entropy_vjp,
         steps=(
-            Step(
-                slug="general-gradient",
-                claim=r"Through softmax: $\partial \mathcal{L} / \partial z_k = p_k \sum_j y_j - y_k$, whatever y.",
-                identity=_general_gradient,
-            ),
-            Step(
-                slug="clean-gradient",
-                claim=r"For a class index t the sum is one: $\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}$.",
-                identity=_clean_gradient,
-            ),
-            Step(
-                slug="gradient-sums-to-zero",
-                claim="The gradient's entries sum to zero: the loss does not change when all logits move together.",
-                identity=_gradient_sums_to_zero,
-            ),
-            Step(
-                slug="one-hot",
-                claim=r"For a class index t: $\mathcal{L} = \log \sum_j e^{z_j} - z_t$.",
-                identity=_one_hot,
-            ),
-            Step(
-                slug="smoothed",
-                claim=r"Smoothed targets $(1 - \alpha) \delta_{it} + \alpha / n$ sum to one too, and the gradient is p "
-                "less the smoothed target.",
-                identity=_smoothed,
-            ),
-            Step(
-                slug="stable-form",
-                claim=r"The formula, $-\sum_i y_i ((z_i - m) - \log \sum_j e^{z_j - m})$, is the statement for every "
-                r"m.",
-                identity=_stable_form,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 3, every m, class indices and probabilities",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative, with ignored targets, smoothing, "
-                "probabilities and every reduction.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 rows of n = 3",
-            ),
-            Step(
-                slug="printed",
-                claim="For logits (5, 0.5) and the first class the printed probabilities, the loss 0.0110477 and the "
-                "small gradient are right; p - 1 shows the rounding of p in fp32, in its sixth digit.",
-                identity=_printed,
-                scope=Scope.NUMERIC,
-                scope_detail="exact numbers, rounded to 7 and 9 places",
-            ),
+            _general_gradient,
+            _clean_gradient,
+            _gradient_sums_to_zero,
+            _one_hot,
+            _smoothed,
+            _stable_form,
+            _vjp,
+            _printed,
         ),
         costs=costs.lazily("cross_entropy"),
-        errata=(
-            Erratum(
-                slug="clean-gradient-needs-a-distribution",
-                kind="imprecise",
-                source=Source("002", "2.2.4", 416),
-                printed=r"\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}",
-                corrected=r"\nabla_{\mathbf{z}} \mathcal{L} = \mathbf{p} \sum_i y_i - \mathbf{y}, "
-                r"\text{ which is } \mathbf{p} - \mathbf{y} \text{ where } \sum_i y_i = 1",
-                counterexample=_two_labels,
-            ),
-            Erratum(
-                slug="zero-times-log-zero",
-                kind="imprecise",
-                source=Source("002", "2.2.4", 403),
-                printed=r"\mathcal{L} = -\sum_{i=1}^n y_i \log p_i",
-                corrected=r"\mathcal{L} = -\sum_{i : y_i > 0} y_i \log p_i",
-                counterexample=_impossible_class,
-            ),
-            Erratum(
-                slug="sum-not-average",
-                kind="imprecise",
-                source=Source("004", "2.2", 131),
-                printed=r"\text{the average loss over all vocabulary entries is } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
-                corrected=r"\text{the loss of one position is the sum } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
-                counterexample=_called_an_average,
-            ),
-        ),
+        errata=(_clean_gradient_needs_a_distribution, _zero_times_log_zero, _sum_not_average),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import sum_to_shape
@@ -65,36 +65,58 @@ def _x_hat(i: Any, x: Callable[[Any], Any] = _x, eps: Any = None) -> Any:
     return (x(i) - _average(x)) / sp.sqrt(_variance(x) + eps)
 
 
+@step()
 def _mean_zero() -> Pairs:
+    r"""The normalised features $\hat{x}_i = (x_i - \mu) / \sqrt{\sigma^2 + \epsilon}$ have mean 0."""
     yield _average(_x_hat), 0
 
 
+@step("variance")
 def _unit_variance() -> Pairs:
+    r"""Their variance is $\sigma^2 / (\sigma^2 + \epsilon)$: 1 for $\epsilon = 0$, less otherwise."""
     yield _average(lambda i: _x_hat(i) ** 2), _variance() / (_variance() + positive("epsilon"))
 
 
+@step()
 def _two_forms_of_the_variance() -> Pairs:
+    r"""$\frac{1}{d} \sum (x_i - \mu)^2 = \frac{1}{d} \sum x_i^2 - \mu^2$ over the reals. In floats the right-hand side
+    cancels where the mean is large; the formula uses the left.
+    """
     yield _variance(), _average(lambda i: _x(i) ** 2) - _average(_x) ** 2
 
 
+@step()
 def _shift_invariance() -> Pairs:
+    """Adding one number to all features changes nothing."""
     i, c = index("i"), real("c")
     yield _x_hat(i, lambda k: _x(k) + c), _x_hat(i)
 
 
+@step()
 def _scale_invariance() -> Pairs:
+    r"""Scaling all features by $a > 0$ and $\epsilon$ by $a^2$ changes nothing; for $\epsilon = 0$ the norm does not
+    see the scale at all.
+    """
     i, a, eps = index("i"), positive("a"), positive("epsilon")
     yield _x_hat(i, lambda k: a * _x(k), a**2 * eps), _x_hat(i)
 
 
+@step()
 def _jacobian() -> Pairs:
+    r"""$\partial \hat{x}_i / \partial x_k = (\delta_{ik} - \frac{1}{d} - \frac{1}{d} \hat{x}_i \hat{x}_k) /
+    \sqrt{\sigma^2 + \epsilon}$.
+    """
     i, k = index("i k")
     r = 1 / sp.sqrt(_variance() + positive("epsilon"))
     d = dimension("d")
     yield sp.diff(_x_hat(i), _x(k)), r * (delta(i, k) - 1 / d - _x_hat(i) * _x_hat(k) / d)
 
 
+@step()
 def _pullback() -> Pairs:
+    r"""With $h = g \odot \gamma$: $dx = (h - \overline{h} - \hat{x} \, \overline{h \odot \hat{x}}) / \sqrt{\sigma^2 +
+    \epsilon}$, where bars are means; its entries sum to zero.
+    """
     (i, k), d, h = index("i k"), dimension("d"), vector("h")
     r = 1 / sp.sqrt(_variance() + positive("epsilon"))
     jacobian = r * (delta(i, k) - 1 / d - _x_hat(i) * _x_hat(k) / d)
@@ -103,7 +125,9 @@ def _pullback() -> Pairs:
     yield total(printed, k, d), 0
 
 
+@step(scope=Scope.ENUMERATED, detail="d ≤ 4")
 def _formula() -> Pairs:
+    """What is computed is the statement."""
     for d in range(1, 5):
         xp, eps = Staged(), positive("epsilon")
         x, w, b = xp.symbols("x", d), xp.symbols("w", d), xp.symbols("b", d)
@@ -113,7 +137,9 @@ def _formula() -> Pairs:
         yield from pairs(layer_norm(xp, x, w, b, eps=eps), printed)
 
 
+@step(scope=Scope.ENUMERATED, detail="shapes (1, 1), (1, 4) and (2, 3)")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative in x, scale and shift."""
     for rows, d in ((1, 1), (1, 4), (2, 3)):
         xp, eps = Staged(), positive("epsilon")
         x, w, b, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("b", d), xp.symbols("g", rows, d)
@@ -122,18 +148,44 @@ def _vjp() -> Pairs:
             yield from pairs(gradient, xp.gradient(y, g, argument))
 
 
+@erratum(
+    "unit-variance",
+    kind="imprecise",
+    source=Source("002", "3.3", 493),
+    printed=r"\text{Make all the numbers have zero average and unit variance}",
+    corrected=r"\text{zero average and variance } \frac{\sigma^2}{\sigma^2 + \epsilon}",
+)
 def _small_spread() -> Evidence:
     x_hat = sp.Rational(1, 1000) / sp.sqrt(sp.Rational(1, 10**6) + sp.Rational(1, 10**5))
     return Evidence("x = (0.001, -0.001) and ε = 1e-5, the variance of the result", 1, x_hat**2)
 
 
-def _per_feature() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("004", "1.2", 74),
+    printed=r"\mu \text{ and } \sigma^2 \text{ are the mean and variance per feature}",
+    corrected=r"\mu \text{ and } \sigma^2 \text{ are the mean and variance over the features, per token}",
+)
+def _statistics_per_feature() -> Evidence:
     xp, x = Staged(), np.array([[0, 2], [4, 6]])
     per_feature, per_token = (layer_norm(xp, xp.asarray(a), eps=0).value for a in (x.T, x))
     return Evidence("X = ((0, 2), (4, 6)) and ε = 0, the first row", tuple(per_feature.T[0]), tuple(per_token[0]))
 
 
-def _missing_factor() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("004", "3.3", 374),
+    printed=r"\frac{\partial \mathcal{L}}{\partial x_i} \propto \frac{1}{\sqrt{\sigma^2 + \epsilon}} "
+    r"\left[ "
+    r"\frac{\partial \mathcal{L}}{\partial \hat{x}_i} - \frac{1}{d} \sum_j \frac{\partial \mathcal{L}}"
+    r"{\partial \hat{x}_j} - \hat{x}_i \sum_j \frac{\partial \mathcal{L}}{\partial \hat{x}_j} \hat{x}_j "
+    r"\right]",
+    corrected=r"\frac{\partial \mathcal{L}}{\partial x_i} = \frac{1}{\sqrt{\sigma^2 + \epsilon}} \left[ "
+    r"\frac{\partial \mathcal{L}}{\partial \hat{x}_i} - \frac{1}{d} \sum_j \frac{\partial \mathcal{L}}"
+    r"{\partial \hat{x}_j} - \frac{1}{d} \hat{x}_i \sum_j \frac{\partial \mathcal{L}}{\partial \hat{x}_j} "
+    r"\hat{x}_j \right]",
+)
+def _gradient_without_mean() -> Evidence:
     x, eps = sp.symbols("x_1:4", real=True), sp.Rational(1, 10)
     xp = Staged()
     x_hat = layer_norm(xp, xp.asarray(list(x)), eps=eps).value
@@ -179,96 +231,17 @@ EQUATIONS = (
         formula=layer_norm,
         vjp=layer_norm_vjp,
         steps=(
-            Step(
-                slug="mean-zero",
-                claim=r"The normalised features $\hat{x}_i = (x_i - \mu) / \sqrt{\sigma^2 + \epsilon}$ have mean 0.",
-                identity=_mean_zero,
-            ),
-            Step(
-                slug="variance",
-                claim=r"Their variance is $\sigma^2 / (\sigma^2 + \epsilon)$: 1 for $\epsilon = 0$, less otherwise.",
-                identity=_unit_variance,
-            ),
-            Step(
-                slug="two-forms-of-the-variance",
-                claim=r"$\frac{1}{d} \sum (x_i - \mu)^2 = \frac{1}{d} \sum x_i^2 - \mu^2$ over the reals. In floats "
-                r"the "
-                "right-hand side cancels where the mean is large; the formula uses the left.",
-                identity=_two_forms_of_the_variance,
-            ),
-            Step(
-                slug="shift-invariance",
-                claim=r"Adding one number to all features changes nothing.",
-                identity=_shift_invariance,
-            ),
-            Step(
-                slug="scale-invariance",
-                claim=r"Scaling all features by $a > 0$ and $\epsilon$ by $a^2$ changes nothing; for $\epsilon = 0$ "
-                r"the norm does "
-                "not see the scale at all.",
-                identity=_scale_invariance,
-            ),
-            Step(
-                slug="jacobian",
-                claim=r"$\partial \hat{x}_i / \partial x_k = (\delta_{ik} - \frac{1}{d} - \frac{1}{d} \hat{x}_i "
-                r"\hat{x}_k) "
-                r"/ \sqrt{\sigma^2 + \epsilon}$.",
-                identity=_jacobian,
-            ),
-            Step(
-                slug="pullback",
-                claim=r"With $h = g \odot \gamma$: $dx = (h - \overline{h} - \hat{x} \, \overline{h \odot \hat{x}}) "
-                r"/ \sqrt{\sigma^2 + \epsilon}$, where bars are means; its entries sum to zero.",
-                identity=_pullback,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="d ≤ 4",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative in x, scale and shift.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="shapes (1, 1), (1, 4) and (2, 3)",
-            ),
+            _mean_zero,
+            _unit_variance,
+            _two_forms_of_the_variance,
+            _shift_invariance,
+            _scale_invariance,
+            _jacobian,
+            _pullback,
+            _formula,
+            _vjp,
         ),
         costs=costs.lazily("layer_norm"),
-        errata=(
-            Erratum(
-                slug="unit-variance",
-                kind="imprecise",
-                source=Source("002", "3.3", 493),
-                printed=r"\text{Make all the numbers have zero average and unit variance}",
-                corrected=r"\text{zero average and variance } \frac{\sigma^2}{\sigma^2 + \epsilon}",
-                counterexample=_small_spread,
-            ),
-            Erratum(
-                slug="statistics-per-feature",
-                kind="wrong",
-                source=Source("004", "1.2", 74),
-                printed=r"\mu \text{ and } \sigma^2 \text{ are the mean and variance per feature}",
-                corrected=r"\mu \text{ and } \sigma^2 \text{ are the mean and variance over the features, per token}",
-                counterexample=_per_feature,
-            ),
-            Erratum(
-                slug="gradient-without-mean",
-                kind="wrong",
-                source=Source("004", "3.3", 374),
-                printed=r"\frac{\partial \mathcal{L}}{\partial x_i} \propto \frac{1}{\sqrt{\sigma^2 + \epsilon}} "
-                r"\left[ "
-                r"\frac{\partial \mathcal{L}}{\partial \hat{x}_i} - \frac{1}{d} \sum_j \frac{\partial \mathcal{L}}"
-                r"{\partial \hat{x}_j} - \hat{x}_i \sum_j \frac{\partial \mathcal{L}}{\partial \hat{x}_j} \hat{x}_j "
-                r"\right]",
-                corrected=r"\frac{\partial \mathcal{L}}{\partial x_i} = \frac{1}{\sqrt{\sigma^2 + \epsilon}} \left[ "
-                r"\frac{\partial \mathcal{L}}{\partial \hat{x}_i} - \frac{1}{d} \sum_j \frac{\partial \mathcal{L}}"
-                r"{\partial \hat{x}_j} - \frac{1}{d} \hat{x}_i \sum_j \frac{\partial \mathcal{L}}{\partial \hat{x}_j} "
-                r"\hat{x}_j \right]",
-                counterexample=_missing_factor,
-            ),
-        ),
+        errata=(_small_spread, _statistics_per_feature, _gradient_without_mean),
     ),
 )

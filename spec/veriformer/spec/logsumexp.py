@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
@@ -49,39 +49,57 @@ def _lse(shift: Any = 0) -> Any:
     return sp.log(total(sp.exp(vector("z")[j] + shift), j, dimension("n")))
 
 
+@step()
 def _identity() -> Pairs:
+    r"""$\sum_i e^{x_i} = e^c \sum_i e^{x_i - c}$, and the logarithm of $e^c$ is c: true for every c. With $c = \max x$
+    every term is in $(0, 1]$ and one is 1, so the sum is between 1 and n.
+    """
     c = real("c")
     yield _lse(), c + _lse(-c)
 
 
+@step()
 def _translation() -> Pairs:
+    """Adding a number to all scores adds it to the result."""
     c = real("c")
     yield _lse(c), _lse() + c
 
 
+@step()
 def _gradient() -> Pairs:
+    r"""Its gradient is softmax: $\partial / \partial x_k = p_k$."""
     k = index("k")
     yield sp.diff(_lse(), vector("z")[k]), weight(k)
 
 
+@step()
 def _log_weight() -> Pairs:
+    r"""$p_k = e^{x_k - \mathrm{lse}(\mathbf{x})}$: whoever keeps the log-sum-exp can recompute the weights."""
     k = index("k")
     yield sp.exp(vector("z")[k] - _lse()), weight(k)
 
 
+@step()
 def _parts() -> Pairs:
+    r"""One more score: $\mathrm{lse}(x_1, \dots, x_{n+1}) = \log(e^{\mathrm{lse}(x_1, \dots, x_n)} + e^{x_{n+1}})$, so
+    it can be accumulated.
+    """
     z, j, n = vector("z"), index("j"), dimension("n")
     yield sp.log(sp.exp(_lse()) + sp.exp(z[n + 1])), sp.log(total(sp.exp(z[j]), j, n + 1))
 
 
+@step(scope=Scope.ENUMERATED, detail="n ≤ 4, every c")
 def _formula() -> Pairs:
+    """What is computed is the left-hand side, whatever number stands for the maximum."""
     for n in range(1, 5):
         xp = Staged()
         z = xp.symbols("z", n)
         yield xp.in_full(logsumexp(xp, z).value[()]), sp.log(sum(map(sp.exp, z.value)))
 
 
+@step(scope=Scope.ENUMERATED, detail="both axes of (2, 3)")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the statement's derivative."""
     for axis in (0, 1):
         xp = Staged()
         z, g = xp.symbols("z", 2, 3), xp.symbols("g", (3, 2)[axis])
@@ -113,51 +131,7 @@ EQUATIONS = (
         sample=_sample,
         formula=logsumexp,
         vjp=logsumexp_vjp,
-        steps=(
-            Step(
-                slug="identity",
-                claim=r"$\sum_i e^{x_i} = e^c \sum_i e^{x_i - c}$, and the logarithm of $e^c$ is c: true for every "
-                r"c. With "
-                r"$c = \max x$ every term is in $(0, 1]$ and one is 1, so the sum is between 1 and n.",
-                identity=_identity,
-            ),
-            Step(
-                slug="translation",
-                claim="Adding a number to all scores adds it to the result.",
-                identity=_translation,
-            ),
-            Step(
-                slug="gradient",
-                claim=r"Its gradient is softmax: $\partial / \partial x_k = p_k$.",
-                identity=_gradient,
-            ),
-            Step(
-                slug="log-weight",
-                claim=r"$p_k = e^{x_k - \mathrm{lse}(\mathbf{x})}$: whoever keeps the log-sum-exp can recompute the "
-                r"weights.",
-                identity=_log_weight,
-            ),
-            Step(
-                slug="parts",
-                claim=r"One more score: $\mathrm{lse}(x_1, \dots, x_{n+1}) = \log(e^{\mathrm{lse}(x_1, \dots, x_n)} + "
-                r"e^{x_{n+1}})$, so it can be accumulated.",
-                identity=_parts,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the left-hand side, whatever number stands for the maximum.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 4, every c",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the statement's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="both axes of (2, 3)",
-            ),
-        ),
+        steps=(_identity, _translation, _gradient, _log_weight, _parts, _formula, _vjp),
         costs=costs.lazily("logsumexp"),
     ),
 )

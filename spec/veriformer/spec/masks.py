@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.softmax import softmax_vjp
@@ -74,7 +74,12 @@ def _sums() -> tuple[Any, Any]:
     return total(b[j] * sp.exp(s[j]), j, n), total((1 - b[j]) * sp.exp(s[j]), j, n)
 
 
+@step()
 def _limit() -> Pairs:
+    r"""Adding a number to the hidden scores multiplies their exponentials by w. The weights then differ from those over
+    visible keys alone by exactly $w$ times a bounded term, so they agree as $w \to 0$, that is for −∞: provided that
+    something is visible.
+    """
     s, b, i, w = vector("s"), vector("b"), index("i"), positive("w")
     seen, hidden = _sums()
     added = sp.exp(s[i]) * (b[i] + (1 - b[i]) * w) / (seen + w * hidden)
@@ -82,12 +87,18 @@ def _limit() -> Pairs:
     yield added - masked, w * sp.exp(s[i]) * ((1 - b[i]) * seen - b[i] * hidden) / (seen * (seen + w * hidden))
 
 
+@step()
 def _sums_to_one() -> Pairs:
+    """The weights of the visible keys sum to one."""
     s, b, i = vector("s"), vector("b"), index("i")
     yield total(b[i] * sp.exp(s[i]) / _sums()[0], i, dimension("n")), 1
 
 
+@step(scope=Scope.ENUMERATED, detail="every mask of n ≤ 3 keys")
 def _visible_only() -> Pairs:
+    """The formula is softmax over the visible keys, 0 at hidden ones, and 0 throughout a row that sees nothing (there
+    the statement is 0/0; zero is this project's convention).
+    """
     for n in range(1, 4):
         for see in product((False, True), repeat=n):
             xp = Staged()
@@ -101,7 +112,11 @@ def _causal_sizes() -> Iterator[tuple[int, int]]:
     return ((n_q, n_k) for n_q in range(1, 4) for n_k in range(n_q, 4))
 
 
+@step(scope=Scope.ENUMERATED, detail="n_q ≤ n_k ≤ 3")
 def _causality() -> Pairs:
+    """Under the causal mask, query i is softmax over its first $i + 1 + n_k - n_q$ keys as if the rest did not
+    exist.
+    """
     for n_q, n_k in _causal_sizes():
         xp = Staged()
         s = xp.symbols("s", n_q, n_k)
@@ -113,7 +128,11 @@ def _causality() -> Pairs:
             yield from pairs(p[i, len(past) :], [0] * (n_k - len(past)))
 
 
+@step()
 def _visible_pairs() -> Pairs:
+    """A causal mask leaves $n_q n_k - n_q (n_q - 1) / 2$ pairs, about half; with a window of w they are $n w - w (w -
+    1) / 2$, linear in n.
+    """
     i, n_q, n_k = index("i"), costs.symbol("n_q"), costs.symbol("n_k")
     yield total(i + n_k - n_q, i, n_q), costs.causal_pairs()
     n, w = costs.symbol("n"), costs.symbol("w")
@@ -121,7 +140,9 @@ def _visible_pairs() -> Pairs:
     yield total(i, i, w) + (n - w) * w, n * w - w * (w - 1) / 2
 
 
+@step(scope=Scope.ENUMERATED, detail="2 rows of 3 keys under four masks, one of them empty")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative: nothing flows to hidden keys."""
     for see in ([[True, False, True], [False, False, False]], [[True, True, True], [True, False, False]]):
         xp = Staged()
         s, g = xp.symbols("s", 2, 3), xp.symbols("g", 2, 3)
@@ -129,7 +150,13 @@ def _vjp() -> Pairs:
         yield from pairs(masked_softmax_vjp(xp, s, np.array(see), g), xp.gradient(p, g, s))
 
 
-def _all_hidden() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "5.4", 666),
+    printed=r"\text{Instead of } -\infty \text{, use large negative values (e.g., } -10^9 \text{)}",
+    corrected=r"\text{hide with } -\infty \text{ and give rows without a visible key the value 0}",
+)
+def _large_negative_numbers() -> Evidence:
     s = [real("s") - 10**9] * 2
     claimed = sp.simplify(sp.exp(s[0]) / (sp.exp(s[0]) + sp.exp(s[1])))
     xp = Staged()
@@ -137,6 +164,12 @@ def _all_hidden() -> Evidence:
     return Evidence("two keys of equal score, both hidden by adding -1e9: the weight of the first", claimed, actual)
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("002", "5.4", 666),
+    printed=r"\text{to prevent NaN gradients}",
+    corrected=r"-\infty \text{ gives NaN only in rows that see nothing, which a causal mask never has}",
+)
 def _no_nan_to_prevent() -> Evidence:
     xp = Float()
     gradient = softmax_vjp(xp, xp.asarray([0.5, -math.inf]), xp.asarray([1.0, 2.0])).value
@@ -144,6 +177,12 @@ def _no_nan_to_prevent() -> Evidence:
     return Evidence("scores (0.5, -∞) and cotangent (1, 2) in fp64: is the gradient NaN somewhere", True, nan)
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("002", "5.4", 661),
+    printed=r"\frac{QK^T + M}{\sqrt{d_k}}",
+    corrected=r"\frac{QK^T}{\sqrt{d_k}} + M \text{, the same for } M_{ij} \in \{0, -\infty\} \text{ only}",
+)
 def _bias_under_the_root() -> Evidence:
     s, bias, d_k = 2, 3, 4
     return Evidence(
@@ -153,11 +192,23 @@ def _bias_under_the_root() -> Evidence:
     )
 
 
-def _not_square() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "5.4", 664),
+    printed=r"M_{ij} = -\infty \text{ if } i < j",
+    corrected=r"M_{ij} = -\infty \text{ if } j > i + n_k - n_q",
+)
+def _causal_mask_of_a_rectangle() -> Evidence:
     printed = sum(j <= 0 for j in range(3))
     return Evidence("one new query (i = 0) over three keys: keys it sees", printed, int(causal_mask(1, 3).sum()))
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("002", "5.2", 678),
+    printed=r"\text{(24) is printed twice, in sections 5.4 and 5.2}",
+    corrected=r"\text{24a is the masked softmax, 24b the variance of the scores}",
+)
 def _two_equations_24() -> Evidence:
     d_k = 4
     masked = Staged()
@@ -165,13 +216,25 @@ def _two_equations_24() -> Evidence:
     return Evidence('"(24)" at d_k = 4, σ = 1, zero scores', masked.in_full(weights), sp.Integer(d_k))
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("003", "8, Decoder-Only: GPT Family", 659),
+    printed=r"\text{mask}_{ij} = 1 \text{ if } j \le i \text{, else } -\infty \text{ (as returned)}",
+    corrected=r"\text{mask}_{ij} = 0 \text{ if } j \le i \text{, else } -\infty \text{, as in line 946}",
+)
 def _mask_of_ones() -> Evidence:
     lower = np.tril(np.ones((2, 2)))
     returned = np.where(lower == 0, -math.inf, lower)
     return Evidence("n = 2, the pair i = j = 0, by line 946 and by the code of line 659", 0, int(returned[0, 0]))
 
 
-def _unmasked_encoder() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("004", "4.3", 532),
+    printed=r"\text{out = self.encoder(h), trained to predict the next token}",
+    corrected=r"\text{with a causal mask; without one each position sees the token that it is to predict}",
+)
+def _encoder_without_a_mask() -> Evidence:
     xp = Float()
     seen = [
         masked_softmax(xp, xp.asarray(np.zeros((2, 2))), see).value[0, 1]
@@ -205,111 +268,16 @@ EQUATIONS = (
         sample=_sample,
         formula=masked_softmax,
         vjp=masked_softmax_vjp,
-        steps=(
-            Step(
-                slug="limit",
-                claim=r"Adding a number to the hidden scores multiplies their exponentials by w. The weights then "
-                r"differ "
-                r"from those over visible keys alone by exactly $w$ times a bounded term, so they agree as $w \to 0$, "
-                "that is for −∞: provided that something is visible.",
-                identity=_limit,
-            ),
-            Step(
-                slug="sums-to-one",
-                claim="The weights of the visible keys sum to one.",
-                identity=_sums_to_one,
-            ),
-            Step(
-                slug="visible-only",
-                claim="The formula is softmax over the visible keys, 0 at hidden ones, and 0 throughout a row that "
-                "sees "
-                "nothing (there the statement is 0/0; zero is this project's convention).",
-                identity=_visible_only,
-                scope=Scope.ENUMERATED,
-                scope_detail="every mask of n ≤ 3 keys",
-            ),
-            Step(
-                slug="causality",
-                claim=r"Under the causal mask, query i is softmax over its first $i + 1 + n_k - n_q$ keys as if the "
-                r"rest "
-                "did not exist.",
-                identity=_causality,
-                scope=Scope.ENUMERATED,
-                scope_detail="n_q ≤ n_k ≤ 3",
-            ),
-            Step(
-                slug="visible-pairs",
-                claim=r"A causal mask leaves $n_q n_k - n_q (n_q - 1) / 2$ pairs, about half; with a window of w "
-                r"they are "
-                r"$n w - w (w - 1) / 2$, linear in n.",
-                identity=_visible_pairs,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative: nothing flows to hidden keys.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 rows of 3 keys under four masks, one of them empty",
-            ),
-        ),
+        steps=(_limit, _sums_to_one, _visible_only, _causality, _visible_pairs, _vjp),
         costs={"visible pairs": costs.causal_pairs, "pairs in visible blocks": costs.causal_block_pairs},
         errata=(
-            Erratum(
-                slug="large-negative-numbers",
-                kind="imprecise",
-                source=Source("002", "5.4", 666),
-                printed=r"\text{Instead of } -\infty \text{, use large negative values (e.g., } -10^9 \text{)}",
-                corrected=r"\text{hide with } -\infty \text{ and give rows without a visible key the value 0}",
-                counterexample=_all_hidden,
-            ),
-            Erratum(
-                slug="no-nan-to-prevent",
-                kind="imprecise",
-                source=Source("002", "5.4", 666),
-                printed=r"\text{to prevent NaN gradients}",
-                corrected=r"-\infty \text{ gives NaN only in rows that see nothing, which a causal mask never has}",
-                counterexample=_no_nan_to_prevent,
-            ),
-            Erratum(
-                slug="bias-under-the-root",
-                kind="imprecise",
-                source=Source("002", "5.4", 661),
-                printed=r"\frac{QK^T + M}{\sqrt{d_k}}",
-                corrected=r"\frac{QK^T}{\sqrt{d_k}} + M \text{, the same for } M_{ij} \in \{0, -\infty\} \text{ only}",
-                counterexample=_bias_under_the_root,
-            ),
-            Erratum(
-                slug="causal-mask-of-a-rectangle",
-                kind="imprecise",
-                source=Source("002", "5.4", 664),
-                printed=r"M_{ij} = -\infty \text{ if } i < j",
-                corrected=r"M_{ij} = -\infty \text{ if } j > i + n_k - n_q",
-                counterexample=_not_square,
-            ),
-            Erratum(
-                slug="two-equations-24",
-                kind="contradictory",
-                source=Source("002", "5.2", 678),
-                printed=r"\text{(24) is printed twice, in sections 5.4 and 5.2}",
-                corrected=r"\text{24a is the masked softmax, 24b the variance of the scores}",
-                counterexample=_two_equations_24,
-            ),
-            Erratum(
-                slug="mask-of-ones",
-                kind="contradictory",
-                source=Source("003", "8, Decoder-Only: GPT Family", 659),
-                printed=r"\text{mask}_{ij} = 1 \text{ if } j \le i \text{, else } -\infty \text{ (as returned)}",
-                corrected=r"\text{mask}_{ij} = 0 \text{ if } j \le i \text{, else } -\infty \text{, as in line 946}",
-                counterexample=_mask_of_ones,
-            ),
-            Erratum(
-                slug="encoder-without-a-mask",
-                kind="wrong",
-                source=Source("004", "4.3", 532),
-                printed=r"\text{out = self.encoder(h), trained to predict the next token}",
-                corrected=r"\text{with a causal mask; without one each position sees the token that it is to predict}",
-                counterexample=_unmasked_encoder,
-            ),
+            _large_negative_numbers,
+            _no_nan_to_prevent,
+            _bias_under_the_root,
+            _causal_mask_of_a_rectangle,
+            _two_equations_24,
+            _mask_of_ones,
+            _encoder_without_a_mask,
         ),
     ),
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
@@ -89,7 +89,11 @@ def _unshifted(state: State) -> list[Any]:
     return [l * sp.exp(m), o * sp.exp(m)]
 
 
+@step()
 def _adds() -> Pairs:
+    r"""A state stands for $l e^m = \sum e^s$ and $\mathbf{o} e^m = \sum e^s \mathbf{v}$; merging adds what the two
+    states stand for. So the order does not matter, and a part that sees nothing, $(-\infty, 0, 0)$, adds nothing.
+    """
     xp, (a, b) = _merged("a", "b")
     both = [x + y for x, y in zip(_unshifted(a), _unshifted(b), strict=True)]
     yield from zip(_unshifted(merge(xp, a, b)), both, strict=True)
@@ -98,13 +102,20 @@ def _adds() -> Pairs:
     yield from zip(_unshifted(merge(xp, a, nothing)), _unshifted(a), strict=True)
 
 
+@step()
 def _associative() -> Pairs:
+    r"""Nor does the grouping: $(a \oplus b) \oplus c = a \oplus (b \oplus c)$, entry by entry."""
     xp, (a, b, c) = _merged("a", "b", "c")
     left, right = merge(xp, merge(xp, a, b), c), merge(xp, a, merge(xp, b, c))
     yield from zip(_scalars(left), _scalars(right), strict=True)
 
 
+@step()
 def _induction() -> Pairs:
+    r"""If n keys are in the state, whatever its shift, then after merging key $n + 1$ the quotient $\mathbf{o} / l$ is
+    attention over $n + 1$ keys. With associativity: for every split of any number of keys. This is why attention in
+    blocks is exact.
+    """
     # n keys are in the state of any shift m; key n + 1 is merged into it.
     s, v, j, n, m = vector("s"), vector("v"), index("j"), dimension("n"), real("m")
     xp = Symbolic()
@@ -123,7 +134,9 @@ def _splits(n: int) -> Iterator[list[int]]:
             yield [b - a for a, b in pairwise(ends)]
 
 
+@step(scope=Scope.ENUMERATED, detail="n ≤ 4")
 def _every_split() -> Pairs:
+    """The formula agrees with softmax for every split into consecutive parts."""
     for n in range(1, 5):
         for sizes in _splits(n):
             xp = Staged()
@@ -160,37 +173,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=online_attention,
-        steps=(
-            Step(
-                slug="adds",
-                claim=r"A state stands for $l e^m = \sum e^s$ and $\mathbf{o} e^m = \sum e^s \mathbf{v}$; merging "
-                r"adds what the "
-                r"two states stand for. So the order does not matter, and a part that sees nothing, $(-\infty, 0, "
-                r"0)$, adds "
-                "nothing.",
-                identity=_adds,
-            ),
-            Step(
-                slug="associative",
-                claim=r"Nor does the grouping: $(a \oplus b) \oplus c = a \oplus (b \oplus c)$, entry by entry.",
-                identity=_associative,
-            ),
-            Step(
-                slug="induction",
-                claim=r"If n keys are in the state, whatever its shift, then after merging key $n + 1$ the quotient "
-                r"$\mathbf{o} / l$ is attention over $n + 1$ keys. With associativity: for every split of any number "
-                r"of keys. "
-                "This is why attention in blocks is exact.",
-                identity=_induction,
-            ),
-            Step(
-                slug="every-split",
-                claim="The formula agrees with softmax for every split into consecutive parts.",
-                identity=_every_split,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 4",
-            ),
-        ),
+        steps=(_adds, _associative, _induction, _every_split),
         costs={
             "FLOPs, causal and tiled": costs.tiled_causal_flops,
             "peak extra bytes": costs.tiled_attention_peak,

@@ -8,7 +8,7 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.staged import Staged, entries, pairs
@@ -28,18 +28,28 @@ def perplexity_vjp(xp: Any, logits: Any, target: Any, g: Any, *, ignore_index: i
     return cross_entropy_vjp(xp, logits, target, g * ppl, ignore_index=ignore_index)[0]
 
 
+@step()
 def _uniform() -> Pairs:
+    """Who spreads the probability evenly over V tokens has perplexity V, for a text of any length."""
     t, n, size = index("t"), dimension("T"), dimension("V")
     yield sp.exp(-total(sp.log(1 / size), t, n) / n), size
 
 
+@step()
 def _windows() -> Pairs:
+    r"""$\log \mathrm{PPL}$ of a longer text is the mean of its parts' weighted by their lengths (here n tokens and one
+    more): averaging windows without the weights is another number.
+    """
     x, t, n = vector("x"), index("t"), dimension("T")
     shorter, longer = total(x[t], t, n), total(x[t], t, n + 1)
     yield longer / (n + 1), (n * (shorter / n) + 1 * x[n + 1]) / (n + 1)
 
 
+@step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
 def _formula() -> Pairs:
+    r"""What is computed is the inverse of the geometric mean of the probabilities: $\mathrm{PPL}^T = 1 / \prod_t P(x_t
+    \mid x_{<t})$.
+    """
     for rows in range(1, 4):
         xp = Staged()
         z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
@@ -47,7 +57,9 @@ def _formula() -> Pairs:
         yield xp.in_full(perplexity(xp, z, target).value[()]) ** rows, 1 / sp.Mul(*probabilities)
 
 
+@step(scope=Scope.ENUMERATED, detail="1 and 3 tokens, V = 2")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the statement's derivative; ignored tokens get none."""
     for target in (np.array([1]), np.array([0, -100, 1])):
         xp = Staged()
         z, g = xp.symbols("z", len(target), 2), xp.symbols("g")
@@ -80,35 +92,7 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity,
         vjp=perplexity_vjp,
-        steps=(
-            Step(
-                slug="uniform",
-                claim="Who spreads the probability evenly over V tokens has perplexity V, for a text of any length.",
-                identity=_uniform,
-            ),
-            Step(
-                slug="windows",
-                claim=r"$\log \mathrm{PPL}$ of a longer text is the mean of its parts' weighted by their lengths "
-                r"(here n "
-                "tokens and one more): averaging windows without the weights is another number.",
-                identity=_windows,
-            ),
-            Step(
-                slug="formula",
-                claim=r"What is computed is the inverse of the geometric mean of the probabilities: "
-                r"$\mathrm{PPL}^T = 1 / \prod_t P(x_t \mid x_{<t})$.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="T ≤ 3, V = 2",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the statement's derivative; ignored tokens get none.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="1 and 3 tokens, V = 2",
-            ),
-        ),
+        steps=(_uniform, _windows, _formula, _vjp),
         costs=costs.lazily("perplexity"),
     ),
 )

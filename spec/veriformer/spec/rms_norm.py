@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import delta, dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import sum_to_shape
@@ -55,36 +55,48 @@ def _x_hat(i: Any, x: Callable[[Any], Any] = _x, eps: Any = None) -> Any:
     return x(i) / sp.sqrt(_mean_square(x) + (positive("epsilon") if eps is None else eps))
 
 
+@step("mean-square")
 def _mean_square_afterwards() -> Pairs:
+    r"""With $s$ the mean of $x_i^2$, the mean square of the result before the scale is $s / (s + \epsilon)$."""
     yield _average(lambda i: _x_hat(i) ** 2), _mean_square() / (_mean_square() + positive("epsilon"))
 
 
+@step()
 def _scale_invariance() -> Pairs:
+    r"""Scaling all features by $a > 0$ and $\epsilon$ by $a^2$ changes nothing."""
     i, a, eps = index("i"), positive("a"), positive("epsilon")
     yield _x_hat(i, lambda k: a * _x(k), a**2 * eps), _x_hat(i)
 
 
+@step()
 def _layer_norm_of_centred() -> Pairs:
+    r"""RMSNorm of $\mathbf{x} - \mu$ is LayerNorm of $\mathbf{x}$: the two differ by the centring only."""
     i, eps = index("i"), positive("epsilon")
     mean = _average(_x)
     variance = _average(lambda j: _x(j) ** 2) - mean**2
     yield _x_hat(i, lambda k: _x(k) - mean), (_x(i) - mean) / sp.sqrt(variance + eps)
 
 
+@step()
 def _jacobian() -> Pairs:
+    r"""$\partial \hat{x}_i / \partial x_k = (\delta_{ik} - \frac{1}{d} \hat{x}_i \hat{x}_k) / \sqrt{s + \epsilon}$."""
     (i, k), d = index("i k"), dimension("d")
     r = 1 / sp.sqrt(_mean_square() + positive("epsilon"))
     yield sp.diff(_x_hat(i), _x(k)), r * (delta(i, k) - _x_hat(i) * _x_hat(k) / d)
 
 
+@step()
 def _pullback() -> Pairs:
+    r"""With $h = g \odot \gamma$: $dx = (h - \hat{x} \, \overline{h \odot \hat{x}}) / \sqrt{s + \epsilon}$."""
     (i, k), d, h = index("i k"), dimension("d"), vector("h")
     r = 1 / sp.sqrt(_mean_square() + positive("epsilon"))
     jacobian = r * (delta(i, k) - _x_hat(i) * _x_hat(k) / d)
     yield total(h[i] * jacobian, i, d), r * (h[k] - _x_hat(k) * _average(lambda j: h[j] * _x_hat(j)))
 
 
+@step(scope=Scope.ENUMERATED, detail="d ≤ 4")
 def _formula() -> Pairs:
+    """What is computed is the statement."""
     for d in range(1, 5):
         xp, eps = Staged(), positive("epsilon")
         x, w = xp.symbols("x", d), xp.symbols("w", d)
@@ -92,7 +104,9 @@ def _formula() -> Pairs:
         yield from pairs(rms_norm(xp, x, w, eps=eps) * root, x * w)
 
 
+@step(scope=Scope.ENUMERATED, detail="shapes (1, 1), (1, 4) and (2, 3)")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative in x and scale."""
     for rows, d in ((1, 1), (1, 4), (2, 3)):
         xp, eps = Staged(), positive("epsilon")
         x, w, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("g", rows, d)
@@ -127,49 +141,13 @@ EQUATIONS = (
         formula=rms_norm,
         vjp=rms_norm_vjp,
         steps=(
-            Step(
-                slug="mean-square",
-                claim=r"With $s$ the mean of $x_i^2$, the mean square of the result before the scale is "
-                r"$s / (s + \epsilon)$.",
-                identity=_mean_square_afterwards,
-            ),
-            Step(
-                slug="scale-invariance",
-                claim=r"Scaling all features by $a > 0$ and $\epsilon$ by $a^2$ changes nothing.",
-                identity=_scale_invariance,
-            ),
-            Step(
-                slug="layer-norm-of-centred",
-                claim=r"RMSNorm of $\mathbf{x} - \mu$ is LayerNorm of $\mathbf{x}$: the two differ by the centring "
-                r"only.",
-                identity=_layer_norm_of_centred,
-            ),
-            Step(
-                slug="jacobian",
-                claim=r"$\partial \hat{x}_i / \partial x_k = (\delta_{ik} - \frac{1}{d} \hat{x}_i \hat{x}_k) / "
-                r"\sqrt{s + \epsilon}$.",
-                identity=_jacobian,
-            ),
-            Step(
-                slug="pullback",
-                claim=r"With $h = g \odot \gamma$: $dx = (h - \hat{x} \, \overline{h \odot \hat{x}}) / \sqrt{s + "
-                r"\epsilon}$.",
-                identity=_pullback,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="d ≤ 4",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative in x and scale.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="shapes (1, 1), (1, 4) and (2, 3)",
-            ),
+            _mean_square_afterwards,
+            _scale_invariance,
+            _layer_norm_of_centred,
+            _jacobian,
+            _pullback,
+            _formula,
+            _vjp,
         ),
         costs=costs.lazily("rms_norm"),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.attention import attention, attention_vjp
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, rounds_to
@@ -36,7 +36,9 @@ def _printed(q: Any, k: Any, v: Any) -> Any:
     return (e / e.sum(axis=-1, keepdims=True)) @ v
 
 
+@step(scope=Scope.ENUMERATED, detail="(n_q, n_k, d_k, d_v) of (1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)")
 def _formula() -> Pairs:
+    """What is computed is the statement, row by row equations 20 to 22 with the scores over the root."""
     for n_q, n_k, d_k, d_v in ((1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)):
         xp = Staged()
         q, k, v = xp.symbols("q", 1, 1, n_q, d_k), xp.symbols("k", 1, 1, n_k, d_k), xp.symbols("v", 1, 1, n_k, d_v)
@@ -44,7 +46,9 @@ def _formula() -> Pairs:
         yield from pairs([xp.in_full(o) for o in attention(xp, q, k, v).value.ravel()], printed.ravel())
 
 
+@step(scope=Scope.ENUMERATED, detail="H = 4, G = 2")
 def _grouped_heads() -> Pairs:
+    r"""With G key heads for H query heads, head h is attention with key head $\lfloor h G / H \rfloor$."""
     xp = Staged()
     q, k, v = xp.symbols("q", 1, 4, 1, 1), xp.symbols("k", 1, 2, 2, 1), xp.symbols("v", 1, 2, 2, 1)
     o = attention(xp, q, k, v).value[0]
@@ -53,7 +57,9 @@ def _grouped_heads() -> Pairs:
         yield from pairs([xp.in_full(e) for e in o[h].ravel()], printed.ravel())
 
 
+@step(scope=Scope.ENUMERATED, detail="3 keys, a rotation and a reflection (which generate all orders)")
 def _order_of_keys() -> Pairs:
+    """Keys and values have no order: moving them together changes nothing, so position must come from elsewhere."""
     for order in ([1, 2, 0], [2, 1, 0]):
         xp = Staged()
         q, k, v = xp.symbols("q", 1, 1, 2, 1), xp.symbols("k", 1, 1, 3, 1), xp.symbols("v", 1, 1, 3, 1)
@@ -63,19 +69,25 @@ def _order_of_keys() -> Pairs:
         )
 
 
-def _repeated_key() -> Pairs:
+@step()
+def _repeated_keys() -> Pairs:
+    """Showing every key and value twice changes nothing."""
     j, n = sp.Dummy("j", integer=True), dimension("n")
     e = sp.exp(_scores(j))
     twice = total(2 * e * vector("v")[j], j, n) / total(2 * e, j, n)
     yield twice, _output()
 
 
+@step()
 def _average_key() -> Pairs:
+    """One more key whose value is the output already leaves the output as it is, however similar it is."""
     # A key whose value is the output already does not move it, however similar it is.
     yield _output(extra=(real("s"), _output())), _output()
 
 
+@step(scope=Scope.ENUMERATED, detail="one query, two keys")
 def _options() -> Pairs:
+    """Scale, soft cap, bias, softmax and dropout act in this order, and dropped weights are not shared out."""
     cap, scale, bias = real("c"), real("r"), real("b_1 b_2")
     xp = Staged()
     q, k, v = xp.symbols("q", 1, 1, 1, 1), xp.symbols("k", 1, 1, 2, 1), xp.symbols("v", 1, 1, 2, 1)
@@ -101,7 +113,11 @@ def _thousandths(x: Any) -> str:
     return f"{int(sp.floor(sp.N(x, 40) * 1000 + sp.Rational(1, 2))) / 1000:.3f}"
 
 
+@step("worked", scope=Scope.NUMERIC, detail="exact numbers, rounded as printed")
 def _worked_steps() -> Pairs:
+    """The worked example is right up to its exponentials, and in the second row, whose scores are equal: weights 0.500,
+    output (1.500, 0.500, 0.500).
+    """
     scores = [e for row in np.array(_Q) @ np.array(_K).T for e in row]
     yield from (
         (computed(sp.Integer(int(e))), sp.Integer(printed)) for e, printed in zip(scores, (1, 2, 1, 1), strict=True)
@@ -118,15 +134,35 @@ def _worked_steps() -> Pairs:
     yield from (rounds_to(o, printed) for o, printed in zip(output[1], ("1.500", "0.500", "0.500"), strict=True))
 
 
+@erratum(
+    kind="wrong",
+    source=Source("002", "9.1", 1029),
+    printed=r"A = \begin{bmatrix} 0.359 & 0.641 \\ 0.500 & 0.500 \end{bmatrix}",
+    corrected=r"A = \begin{bmatrix} 0.360 & 0.640 \\ 0.500 & 0.500 \end{bmatrix}",
+)
 def _worked_weights() -> Evidence:
     return Evidence("A of the worked example, first row", ("0.359", "0.641"), tuple(map(_thousandths, _worked()[0][0])))
 
 
+@erratum(
+    kind="wrong",
+    source=Source("002", "9.1", 1036),
+    printed=r"O = \begin{bmatrix} 1.359 & 0.641 & 0.359 \\ 1.500 & 0.500 & 0.500 \end{bmatrix}",
+    corrected=r"O = \begin{bmatrix} 1.360 & 0.640 & 0.360 \\ 1.500 & 0.500 & 0.500 \end{bmatrix}",
+)
 def _worked_output() -> Evidence:
     claimed = ("1.359", "0.641", "0.359")
     return Evidence("O of the worked example, first row", claimed, tuple(map(_thousandths, _worked()[1][0])))
 
 
+@erratum(
+    kind="wrong",
+    source=Source("002", "9.2", 1050),
+    printed=r"\frac{\partial \mathcal{L}}{\partial V} = "
+    r"\begin{bmatrix} 0.359 & 0.500 & 0.359 \\ 0.641 & 0.500 & 0.641 \end{bmatrix}",
+    corrected=r"\frac{\partial \mathcal{L}}{\partial V} = "
+    r"\begin{bmatrix} 0.360 & 0.500 & 0.360 \\ 0.640 & 0.500 & 0.640 \end{bmatrix}",
+)
 def _worked_gradient() -> Evidence:
     g = np.array([[1, 0, 1], [0, 1, 0]])
     actual = _worked()[0].T @ g
@@ -169,86 +205,8 @@ EQUATIONS = (
         sample=_sample,
         formula=attention,
         vjp=attention_vjp,
-        steps=(
-            Step(
-                slug="formula",
-                claim="What is computed is the statement, row by row equations 20 to 22 with the scores over the root.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n_q, n_k, d_k, d_v) of (1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)",
-            ),
-            Step(
-                slug="order-of-keys",
-                claim="Keys and values have no order: moving them together changes nothing, so position must come from "
-                "elsewhere.",
-                identity=_order_of_keys,
-                scope=Scope.ENUMERATED,
-                scope_detail="3 keys, a rotation and a reflection (which generate all orders)",
-            ),
-            Step(
-                slug="repeated-keys",
-                claim="Showing every key and value twice changes nothing.",
-                identity=_repeated_key,
-            ),
-            Step(
-                slug="average-key",
-                claim="One more key whose value is the output already leaves the output as it is, however similar it "
-                "is.",
-                identity=_average_key,
-            ),
-            Step(
-                slug="grouped-heads",
-                claim=r"With G key heads for H query heads, head h is attention with key head $\lfloor h G / H "
-                r"\rfloor$.",
-                identity=_grouped_heads,
-                scope=Scope.ENUMERATED,
-                scope_detail="H = 4, G = 2",
-            ),
-            Step(
-                slug="options",
-                claim="Scale, soft cap, bias, softmax and dropout act in this order, and dropped weights are not "
-                "shared out.",
-                identity=_options,
-                scope=Scope.ENUMERATED,
-                scope_detail="one query, two keys",
-            ),
-            Step(
-                slug="worked",
-                claim="The worked example is right up to its exponentials, and in the second row, whose scores are "
-                "equal: weights 0.500, output (1.500, 0.500, 0.500).",
-                identity=_worked_steps,
-                scope=Scope.NUMERIC,
-                scope_detail="exact numbers, rounded as printed",
-            ),
-        ),
+        steps=(_formula, _order_of_keys, _repeated_keys, _average_key, _grouped_heads, _options, _worked_steps),
         costs=costs.lazily("attention", costs.ATTENTION),
-        errata=(
-            Erratum(
-                slug="worked-weights",
-                kind="wrong",
-                source=Source("002", "9.1", 1029),
-                printed=r"A = \begin{bmatrix} 0.359 & 0.641 \\ 0.500 & 0.500 \end{bmatrix}",
-                corrected=r"A = \begin{bmatrix} 0.360 & 0.640 \\ 0.500 & 0.500 \end{bmatrix}",
-                counterexample=_worked_weights,
-            ),
-            Erratum(
-                slug="worked-output",
-                kind="wrong",
-                source=Source("002", "9.1", 1036),
-                printed=r"O = \begin{bmatrix} 1.359 & 0.641 & 0.359 \\ 1.500 & 0.500 & 0.500 \end{bmatrix}",
-                corrected=r"O = \begin{bmatrix} 1.360 & 0.640 & 0.360 \\ 1.500 & 0.500 & 0.500 \end{bmatrix}",
-                counterexample=_worked_output,
-            ),
-            Erratum(
-                slug="worked-gradient",
-                kind="wrong",
-                source=Source("002", "9.2", 1050),
-                printed=r"\frac{\partial \mathcal{L}}{\partial V} = "
-                r"\begin{bmatrix} 0.359 & 0.500 & 0.359 \\ 0.641 & 0.500 & 0.641 \end{bmatrix}",
-                corrected=r"\frac{\partial \mathcal{L}}{\partial V} = "
-                r"\begin{bmatrix} 0.360 & 0.500 & 0.360 \\ 0.640 & 0.500 & 0.640 \end{bmatrix}",
-                counterexample=_worked_gradient,
-            ),
-        ),
+        errata=(_worked_weights, _worked_output, _worked_gradient),
     ),
 )

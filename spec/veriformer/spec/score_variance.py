@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import delta, dimension, index, positive, real, total
 from veriformer.spec.lazy import sp
 from veriformer.spec.staged import Staged
@@ -36,24 +36,35 @@ def _second_moment(mu: Any, nu: Any) -> Any:
     return total(total(_moment(mu, sigma, a, b) * _moment(nu, tau, a, b), a, d), b, d)
 
 
+@step()
 def _general() -> Pairs:
+    r"""$E[(\sum_a q_a k_a)^2] = \sum_{ab} E[q_a q_b] E[k_a k_b]$ by independence, with $E[q_a q_b] = \mu^2 +
+    \delta_{ab} \sigma^2$. Less the square of the mean $d_k \mu \nu$ that is $d_k (\sigma^2 \tau^2 + \sigma^2 \nu^2 +
+    \tau^2 \mu^2)$.
+    """
     (mu, nu), (sigma, tau) = real("mu nu"), positive("sigma tau")
     d = dimension("d")
     variance = _second_moment(mu, nu) - (d * mu * nu) ** 2
     yield variance, d * (sigma**2 * tau**2 + sigma**2 * nu**2 + tau**2 * mu**2)
 
 
+@step()
 def _zero_mean() -> Pairs:
+    r"""For zero means and equal deviations: $d_k \sigma^4$."""
     d, sigma = dimension("d"), positive("sigma")
     yield _second_moment(0, 0).subs(positive("tau"), sigma), d * sigma**4
 
 
+@step()
 def _scaled() -> Pairs:
+    r"""Divided by $\sqrt{d_k}$ the scores have variance $\sigma^4$, whatever $d_k$ is."""
     d, sigma = dimension("d"), positive("sigma")
     yield _second_moment(0, 0).subs(positive("tau"), sigma) / sp.sqrt(d) ** 2, sigma**4
 
 
+@step(scope=Scope.ENUMERATED, detail="d_k ≤ 2, any means and deviations")
 def _formula() -> Pairs:
+    """The formula is the variance over all outcomes of two-valued entries."""
     # Every outcome of coins q, k ∈ {μ ± σ} × {ν ± τ}, each equally likely: the definition of the variance.
     (mu, nu), (sigma, tau) = real("mu nu"), positive("sigma tau")
     for d in (1, 2):
@@ -72,27 +83,60 @@ def _variance_of_products(outcomes: Iterable[tuple[int, ...]]) -> Fraction:
     return sum(((s - mean) ** 2 for s in scores), Fraction(0)) / len(scores)
 
 
-def _nonzero_mean() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "5.2", 676),
+    printed=r"\text{If } Q, K \text{ have i.i.d. entries with variance } \sigma^2 \text{, then } "
+    r"\text{Var}(QK^T) = d_k \sigma^4",
+    corrected=r"\text{with means } \mu, \nu \text{ of } Q, K: \text{Var} = "
+    r"d_k (\sigma^4 + \sigma^2 (\mu^2 + \nu^2))",
+)
+def _variance_needs_zero_mean() -> Evidence:
     actual = _variance_of_products(product((0, 2), repeat=2))
     return Evidence("d_k = 1, entries 0 or 2 with equal chance, so σ² = 1", Fraction(1), actual)
 
 
-def _dependent() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "5.2", 676),
+    printed=r"\text{If } Q, K \text{ have i.i.d. entries}",
+    corrected=r"\text{the entries of } Q \text{ must also be independent of those of } K",
+)
+def _variance_needs_independence() -> Evidence:
     actual = _variance_of_products([(-1, -1), (1, 1)])
     return Evidence("d_k = 1, entries ±1 and K = Q, so σ² = 1", Fraction(1), actual)
 
 
-def _sigma_called_variance() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("002", "5.2", 681),
+    printed=r"\sigma \text{: This represents the variance}",
+    corrected=r"\sigma \text{ is the standard deviation; the variance is } \sigma^2",
+)
+def _sigma_is_not_the_variance() -> Evidence:
     actual = _variance_of_products(product((-2, 2), repeat=2))
     return Evidence("d_k = 1, entries ±2, whose variance is 4, taken as σ in d_k σ⁴", Fraction(4) ** 4, actual)
 
 
-def _mean_is_kept() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("004", "3.2", 355),
+    printed=r"\text{division by } \sqrt{d_k} \text{ keeps the scale near zero mean and unit variance}",
+    corrected=r"\text{it gives unit variance where } \sigma = 1 \text{ and the means are zero; "
+    r"a mean becomes } \sqrt{d_k} \mu \nu",
+)
+def _scaling_keeps_the_mean() -> Evidence:
     d_k, mu, nu = 4, 1, 1
     return Evidence("d_k = 4, entries of mean 1: mean of the scaled scores", 0, Fraction(d_k * mu * nu, 2))
 
 
-def _largest_weight() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("004", "3.2", 356),
+    printed=r"\text{Without it, early training can produce exploding attention weights}",
+    corrected=r"\text{the scores can grow without bound; a weight stays below 1, and one of them nears it}",
+)
+def _weights_do_not_explode() -> Evidence:
     s = sp.Symbol("s", positive=True)
     actual = sp.limit(sp.exp(s) / (1 + sp.exp(s)), s, sp.oo)
     return Evidence("the larger of two weights as its score grows without bound", sp.oo, actual)
@@ -121,77 +165,13 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=score_variance,
-        steps=(
-            Step(
-                slug="general",
-                claim=r"$E[(\sum_a q_a k_a)^2] = \sum_{ab} E[q_a q_b] E[k_a k_b]$ by independence, with $E[q_a q_b] "
-                r"= \mu^2 "
-                r"+ \delta_{ab} \sigma^2$. Less the square of the mean $d_k \mu \nu$ that is "
-                r"$d_k (\sigma^2 \tau^2 + \sigma^2 \nu^2 + \tau^2 \mu^2)$.",
-                identity=_general,
-            ),
-            Step(
-                slug="zero-mean",
-                claim=r"For zero means and equal deviations: $d_k \sigma^4$.",
-                identity=_zero_mean,
-            ),
-            Step(
-                slug="scaled",
-                claim=r"Divided by $\sqrt{d_k}$ the scores have variance $\sigma^4$, whatever $d_k$ is.",
-                identity=_scaled,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula is the variance over all outcomes of two-valued entries.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="d_k ≤ 2, any means and deviations",
-            ),
-        ),
+        steps=(_general, _zero_mean, _scaled, _formula),
         errata=(
-            Erratum(
-                slug="variance-needs-zero-mean",
-                kind="imprecise",
-                source=Source("002", "5.2", 676),
-                printed=r"\text{If } Q, K \text{ have i.i.d. entries with variance } \sigma^2 \text{, then } "
-                r"\text{Var}(QK^T) = d_k \sigma^4",
-                corrected=r"\text{with means } \mu, \nu \text{ of } Q, K: \text{Var} = "
-                r"d_k (\sigma^4 + \sigma^2 (\mu^2 + \nu^2))",
-                counterexample=_nonzero_mean,
-            ),
-            Erratum(
-                slug="variance-needs-independence",
-                kind="imprecise",
-                source=Source("002", "5.2", 676),
-                printed=r"\text{If } Q, K \text{ have i.i.d. entries}",
-                corrected=r"\text{the entries of } Q \text{ must also be independent of those of } K",
-                counterexample=_dependent,
-            ),
-            Erratum(
-                slug="sigma-is-not-the-variance",
-                kind="wrong",
-                source=Source("002", "5.2", 681),
-                printed=r"\sigma \text{: This represents the variance}",
-                corrected=r"\sigma \text{ is the standard deviation; the variance is } \sigma^2",
-                counterexample=_sigma_called_variance,
-            ),
-            Erratum(
-                slug="scaling-keeps-the-mean",
-                kind="imprecise",
-                source=Source("004", "3.2", 355),
-                printed=r"\text{division by } \sqrt{d_k} \text{ keeps the scale near zero mean and unit variance}",
-                corrected=r"\text{it gives unit variance where } \sigma = 1 \text{ and the means are zero; "
-                r"a mean becomes } \sqrt{d_k} \mu \nu",
-                counterexample=_mean_is_kept,
-            ),
-            Erratum(
-                slug="weights-do-not-explode",
-                kind="imprecise",
-                source=Source("004", "3.2", 356),
-                printed=r"\text{Without it, early training can produce exploding attention weights}",
-                corrected=r"\text{the scores can grow without bound; a weight stays below 1, and one of them nears it}",
-                counterexample=_largest_weight,
-            ),
+            _variance_needs_zero_mean,
+            _variance_needs_independence,
+            _sigma_is_not_the_variance,
+            _scaling_keeps_the_mean,
+            _weights_do_not_explode,
         ),
     ),
 )

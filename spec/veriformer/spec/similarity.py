@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import delta, dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -35,7 +35,11 @@ def aggregate_vjp(xp: Any, weights: Any, v: Any, g: Any) -> tuple[Any, Any]:
     return xp.matmul(g, xp.swapaxes(v, -1, -2)), xp.matmul(xp.swapaxes(weights, -1, -2), g)
 
 
-def _printed_weights() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the five printed weights")
+def _printed() -> Pairs:
+    r"""Any positive numbers that sum to one are weights, those of the scores $\log \alpha_i$: so are the five printed
+    ones, 0.05, 0.15, 0.10, 0.15 and 0.55.
+    """
     printed = [sp.Rational(p, 100) for p in (5, 15, 10, 15, 55)]
     xp = Staged()
     weights = softmax(xp, xp.asarray([sp.log(p) for p in printed])).value
@@ -63,14 +67,20 @@ def _output(shift: Any = 0) -> Any:
     return total(weight(j) * (vector("v")[j] + shift), j, dimension("n"))
 
 
+@step()
 def _distance() -> Pairs:
+    r"""$\mathbf{q} \cdot \mathbf{k} = \frac{1}{2} (\|\mathbf{q}\|^2 + \|\mathbf{k}\|^2 - \|\mathbf{q} -
+    \mathbf{k}\|^2)$: among keys of one length the most similar is the nearest.
+    """
     q, k = vector("q"), vector("k")
     squared = _dot(lambda c: q[c] - k[c], lambda c: q[c] - k[c])
     norms = _dot(lambda c: q[c], lambda c: q[c]) + _dot(lambda c: k[c], lambda c: k[c])
     yield _dot(lambda c: q[c], lambda c: k[c]), (norms - squared) / 2
 
 
-def _score_gradient() -> Pairs:
+@step()
+def _gradient() -> Pairs:
+    """The gradient of a score is the key for the query, and the query for the key."""
     q, k, (r, j, s, e) = vector("q"), vector("k"), index("r j s e")
     score = _dot(lambda c: q[r, c], lambda c: k[j, c])
     yield sp.diff(score, q[s, e]), delta(r, s) * k[j, e]
@@ -81,7 +91,9 @@ def _inner(a: Any, b: Any) -> Any:
     return sum(x * y for x, y in zip(entries(a), entries(b), strict=True))
 
 
+@step("vjp", scope=Scope.ENUMERATED, detail="2 queries, 3 keys, d = 2")
 def _scores_adjoint() -> Pairs:
+    """The vector-Jacobian products are the adjoints of the formula, which is linear in each argument."""
     xp = Staged()
     q, k, g = xp.symbols("q", 2, 2), xp.symbols("k", 3, 2), xp.symbols("g", 2, 3)
     dq, dk = similarity_vjp(xp, q, k, g)
@@ -89,37 +101,55 @@ def _scores_adjoint() -> Pairs:
     yield _inner(g, similarity(xp, q, k)), _inner(dk, k)
 
 
-def _weights_sum_to_one() -> Pairs:
+@step()
+def _sums_to_one() -> Pairs:
+    r"""$\sum_i \alpha_i = 1$, for any number of keys of any width."""
     i = index("i")
     yield total(_attention_weight(i), i, dimension("n")), 1
 
 
+@step()
 def _equal_scores() -> Pairs:
+    """Equal scores give equal weights $1 / n$."""
     c, j, n = sp.Symbol("c", real=True), index("j"), dimension("n")
     yield sp.exp(c) / total(sp.exp(c), j, n), 1 / n
 
 
+@step()
 def _moved_keys() -> Pairs:
+    r"""Adding one vector u to all keys adds $\mathbf{q} \cdot \mathbf{u}$ to all scores, and so changes no weight."""
     shift = _dot(lambda c: vector("q")[c], lambda c: vector("u")[c])
     yield weight(index("i"), shift=shift), weight(index("i"))
 
 
+@step()
 def _query_gradient() -> Pairs:
+    r"""$\partial \alpha_i / \partial \mathbf{q} = \alpha_i (\mathbf{k}_i - \sum_j \alpha_j \mathbf{k}_j)$: the query is
+    pulled to a key by how far the key is from the mean key.
+    """
     q, k, (i, j, e) = vector("q"), vector("k"), index("i j e")
     mean_key = total(_attention_weight(j) * k[j, e], j, dimension("n"))
     yield sp.diff(_attention_weight(i), q[e]), _attention_weight(i) * (k[i, e] - mean_key)
 
 
+@step()
 def _average() -> Pairs:
+    """The output is an average: adding u to every value adds u to it, since the weights sum to one."""
     yield _output(sp.Symbol("u", real=True)), _output() + sp.Symbol("u", real=True)
 
 
+@step("score-gradient")
 def _output_gradient() -> Pairs:
+    r"""$\partial \mathbf{o} / \partial s_k = \alpha_k (\mathbf{v}_k - \mathbf{o})$: raising a score moves the output
+    towards that value.
+    """
     k = index("k")
     yield sp.diff(_output(), vector("z")[k]), weight(k) * (vector("v")[k] - _output())
 
 
+@step("vjp", scope=Scope.ENUMERATED, detail="2 queries, 3 keys, d_v = 2")
 def _aggregate_adjoint() -> Pairs:
+    """The vector-Jacobian products are the adjoints of the formula, which is linear in each argument."""
     xp = Staged()
     weights, v, g = xp.symbols("a", 2, 3), xp.symbols("v", 3, 2), xp.symbols("g", 2, 2)
     d_weights, dv = aggregate_vjp(xp, weights, v, g)
@@ -127,6 +157,12 @@ def _aggregate_adjoint() -> Pairs:
     yield _inner(g, aggregate(xp, weights, v)), _inner(dv, v)
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("002", "5.1", 608),
+    printed=r"s_i = \mathbf{q}^T \mathbf{k}_i",
+    corrected=r"s_i = \mathbf{q} \mathbf{k}_i^T \text{, for vectors are rows (line 14), as in } QK^T",
+)
 def _rows_or_columns() -> Evidence:
     q, k = np.ones((1, 3)), np.ones((1, 3))
     return Evidence("q and k rows of width 3: the shape of the product", (q.T @ k).shape, (q @ k.T).shape)
@@ -146,8 +182,6 @@ def _sample_values(rng: np.random.Generator) -> dict[str, Any]:
     return {"weights": rng.dirichlet(np.ones(n), size=2), "v": rng.normal(size=(n, 3))}
 
 
-_ADJOINT = "The vector-Jacobian products are the adjoints of the formula, which is linear in each argument."
-
 EQUATIONS = (
     Equation(
         slug="similarity",
@@ -163,37 +197,9 @@ EQUATIONS = (
         sample=lambda rng: {name: x for name, x in _sample(rng).items() if name != "v"},
         formula=similarity,
         vjp=similarity_vjp,
-        steps=(
-            Step(
-                slug="distance",
-                claim=r"$\mathbf{q} \cdot \mathbf{k} = \frac{1}{2} (\|\mathbf{q}\|^2 + \|\mathbf{k}\|^2 - "
-                r"\|\mathbf{q} - \mathbf{k}\|^2)$: among keys of one length the most similar is the nearest.",
-                identity=_distance,
-            ),
-            Step(
-                slug="gradient",
-                claim="The gradient of a score is the key for the query, and the query for the key.",
-                identity=_score_gradient,
-            ),
-            Step(
-                slug="vjp",
-                claim=_ADJOINT,
-                identity=_scores_adjoint,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 queries, 3 keys, d = 2",
-            ),
-        ),
+        steps=(_distance, _gradient, _scores_adjoint),
         costs={"FLOPs": costs.score_flops},
-        errata=(
-            Erratum(
-                slug="rows-or-columns",
-                kind="contradictory",
-                source=Source("002", "5.1", 608),
-                printed=r"s_i = \mathbf{q}^T \mathbf{k}_i",
-                corrected=r"s_i = \mathbf{q} \mathbf{k}_i^T \text{, for vectors are rows (line 14), as in } QK^T",
-                counterexample=_rows_or_columns,
-            ),
-        ),
+        errata=(_rows_or_columns,),
     ),
     Equation(
         slug="attention-weights",
@@ -209,40 +215,7 @@ EQUATIONS = (
         sample=_sample_weights,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(
-            Step(
-                slug="sums-to-one",
-                claim=r"$\sum_i \alpha_i = 1$, for any number of keys of any width.",
-                identity=_weights_sum_to_one,
-            ),
-            Step(
-                slug="equal-scores",
-                claim=r"Equal scores give equal weights $1 / n$.",
-                identity=_equal_scores,
-            ),
-            Step(
-                slug="moved-keys",
-                claim=r"Adding one vector u to all keys adds $\mathbf{q} \cdot \mathbf{u}$ to all scores, and so "
-                r"changes no "
-                "weight.",
-                identity=_moved_keys,
-            ),
-            Step(
-                slug="query-gradient",
-                claim=r"$\partial \alpha_i / \partial \mathbf{q} = \alpha_i (\mathbf{k}_i - \sum_j \alpha_j "
-                r"\mathbf{k}_j)$: the "
-                "query is pulled to a key by how far the key is from the mean key.",
-                identity=_query_gradient,
-            ),
-            Step(
-                slug="printed",
-                claim=r"Any positive numbers that sum to one are weights, those of the scores $\log \alpha_i$: so are "
-                "the five printed ones, 0.05, 0.15, 0.10, 0.15 and 0.55.",
-                identity=_printed_weights,
-                scope=Scope.ENUMERATED,
-                scope_detail="the five printed weights",
-            ),
-        ),
+        steps=(_sums_to_one, _equal_scores, _moved_keys, _query_gradient, _printed),
         costs=costs.lazily("softmax"),
     ),
     Equation(
@@ -262,27 +235,7 @@ EQUATIONS = (
         sample=_sample_values,
         formula=aggregate,
         vjp=aggregate_vjp,
-        steps=(
-            Step(
-                slug="average",
-                claim=r"The output is an average: adding u to every value adds u to it, since the weights sum to one.",
-                identity=_average,
-            ),
-            Step(
-                slug="score-gradient",
-                claim=r"$\partial \mathbf{o} / \partial s_k = \alpha_k (\mathbf{v}_k - \mathbf{o})$: raising a score "
-                r"moves "
-                "the output towards that value.",
-                identity=_output_gradient,
-            ),
-            Step(
-                slug="vjp",
-                claim=_ADJOINT,
-                identity=_aggregate_adjoint,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 queries, 3 keys, d_v = 2",
-            ),
-        ),
+        steps=(_average, _output_gradient, _aggregate_adjoint),
         costs={"FLOPs": costs.value_flops},
     ),
 )

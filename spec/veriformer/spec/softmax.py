@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import delta, dimension, index, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.staged import Staged, pairs, symbols
@@ -40,26 +40,38 @@ def jacobian(i: Any, j: Any) -> Any:
     return weight(i) * (delta(i, j) - weight(j))
 
 
+@step()
 def _sums_to_one() -> Pairs:
+    r"""The weights sum to one: $\sum_i p_i = 1$, since the denominator is the sum of the numerators."""
     i = index("i")
     yield total(weight(i), i, dimension("n")), 1
 
 
+@step()
 def _shift_invariance() -> Pairs:
+    r"""Adding one number to all scores changes nothing: $p(\mathbf{z} + c) = p(\mathbf{z})$."""
     yield weight(index("i"), shift=real("c")), weight(index("i"))
 
 
+@step()
 def _between_zero_and_one() -> Pairs:
+    r"""$p_i \sum_j e^{z_j - z_i} = 1$, a sum of positive terms, of which $j = i$ is 1: so $0 < p_i \le 1$."""
     z, (i, j) = vector("z"), index("i j")
     yield weight(i) * total(sp.exp(z[j] - z[i]), j, dimension("n")), 1
 
 
+@step()
 def _ratio() -> Pairs:
+    """Only differences count, and they count exponentially: $p_i / p_j = e^{z_i - z_j}$."""
     z, (i, j) = vector("z"), index("i j")
     yield weight(i) / weight(j), sp.exp(z[i] - z[j])
 
 
+@step(scope=Scope.ENUMERATED, detail="n ≤ 4, every m")
 def _stable_form() -> Pairs:
+    r"""Hence $e^{z_i - m} / \sum_j e^{z_j - m}$ is the same for every $m$; with $m = \max z$ nothing overflows. That is
+    what the formula computes.
+    """
     for n in range(1, 5):
         xp = Staged()
         z = xp.symbols("z", n)
@@ -67,39 +79,55 @@ def _stable_form() -> Pairs:
         yield from pairs([xp.in_full(p) for p in softmax(xp, z).value], printed)
 
 
+@step()
 def _derivative() -> Pairs:
+    r"""The quotient rule on (1): $\partial p_i / \partial z_j = p_i (\delta_{ij} - p_j)$."""
     i, j = index("i j")
     yield sp.diff(weight(i), vector("z")[j]), jacobian(i, j)
 
 
+@step()
 def _rows_sum_to_zero() -> Pairs:
+    """Rows and columns of the Jacobian sum to zero: one weight grows only at the others' expense."""
     i, j = index("i j")
     n = dimension("n")
     yield total(jacobian(i, j), j, n), 0
     yield total(jacobian(i, j), i, n), 0
 
 
+@step()
 def _semidefinite() -> Pairs:
+    r"""$\mathbf{g}^T J \mathbf{g} = \frac{1}{2} \sum_{ij} p_i p_j (g_i - g_j)^2 \ge 0$: the variance of g under p."""
     i, j = index("i j")
     n, g = dimension("n"), vector("g")
     form = total(total(g[i] * jacobian(i, j) * g[j], i, n), j, n)
     yield form, total(total(weight(i) * weight(j) * (g[i] - g[j]) ** 2, i, n), j, n) / 2
 
 
+@step()
 def _pullback() -> Pairs:
+    r"""A cotangent is pulled back by $\sum_i g_i J_{ik} = p_k (g_k - \sum_j p_j g_j)$."""
     i, j, k = index("i j k")
     n, g = dimension("n"), vector("g")
     yield total(g[i] * jacobian(i, k), i, n), weight(k) * (g[k] - total(weight(j) * g[j], j, n))
 
 
+@step(scope=Scope.ENUMERATED, detail="shapes (1), (3), (4) and both axes of (2, 3)")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product that is computed is the derivative of the formula that is computed."""
     for shape, axis in (((1,), 0), ((3,), 0), ((4,), 0), ((2, 3), 0), ((2, 3), 1)):
         xp = Staged()
         z, g = xp.symbols("z", *shape), xp.symbols("g", *shape)
         yield from pairs(softmax_vjp(xp, z, g, axis), xp.gradient(softmax(xp, z, axis), g, z))
 
 
-def _matrix_indices() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("004", "3.2", 344),
+    printed=r"\frac{\partial A_{ij}}{\partial S_{mn}} = A_{ij} (\delta_{im} - A_{in})",
+    corrected=r"\frac{\partial A_{ij}}{\partial S_{mn}} = \delta_{im} A_{ij} (\delta_{jn} - A_{in})",
+)
+def _softmax_of_a_matrix() -> Evidence:
     a = symbols("s", 2, 2)
     p = [[sp.exp(a[i, j]) / (sp.exp(a[i, 0]) + sp.exp(a[i, 1])) for j in range(2)] for i in range(2)]
     zero = dict.fromkeys(a.ravel(), 0)
@@ -140,37 +168,7 @@ EQUATIONS = (
         sample=_sample,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(
-            Step(
-                slug="sums-to-one",
-                claim=r"The weights sum to one: $\sum_i p_i = 1$, since the denominator is the sum of the numerators.",
-                identity=_sums_to_one,
-            ),
-            Step(
-                slug="between-zero-and-one",
-                claim=r"$p_i \sum_j e^{z_j - z_i} = 1$, a sum of positive terms, of which $j = i$ is 1: so $0 < p_i "
-                r"\le 1$.",
-                identity=_between_zero_and_one,
-            ),
-            Step(
-                slug="shift-invariance",
-                claim=r"Adding one number to all scores changes nothing: $p(\mathbf{z} + c) = p(\mathbf{z})$.",
-                identity=_shift_invariance,
-            ),
-            Step(
-                slug="stable-form",
-                claim=r"Hence $e^{z_i - m} / \sum_j e^{z_j - m}$ is the same for every $m$; with $m = \max z$ nothing "
-                "overflows. That is what the formula computes.",
-                identity=_stable_form,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 4, every m",
-            ),
-            Step(
-                slug="ratio",
-                claim=r"Only differences count, and they count exponentially: $p_i / p_j = e^{z_i - z_j}$.",
-                identity=_ratio,
-            ),
-        ),
+        steps=(_sums_to_one, _between_zero_and_one, _shift_invariance, _stable_form, _ratio),
         costs=costs.lazily("softmax"),
     ),
     Equation(
@@ -188,46 +186,8 @@ EQUATIONS = (
         sample=_sample,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(
-            Step(
-                slug="derivative",
-                claim=r"The quotient rule on (1): $\partial p_i / \partial z_j = p_i (\delta_{ij} - p_j)$.",
-                identity=_derivative,
-            ),
-            Step(
-                slug="rows-sum-to-zero",
-                claim=r"Rows and columns of the Jacobian sum to zero: one weight grows only at the others' expense.",
-                identity=_rows_sum_to_zero,
-            ),
-            Step(
-                slug="semidefinite",
-                claim=r"$\mathbf{g}^T J \mathbf{g} = \frac{1}{2} \sum_{ij} p_i p_j (g_i - g_j)^2 \ge 0$: "
-                "the variance of g under p.",
-                identity=_semidefinite,
-            ),
-            Step(
-                slug="pullback",
-                claim=r"A cotangent is pulled back by $\sum_i g_i J_{ik} = p_k (g_k - \sum_j p_j g_j)$.",
-                identity=_pullback,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product that is computed is the derivative of the formula that is computed.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="shapes (1), (3), (4) and both axes of (2, 3)",
-            ),
-        ),
+        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _pullback, _vjp),
         costs=_JACOBIAN_COSTS,
-        errata=(
-            Erratum(
-                slug="softmax-of-a-matrix",
-                kind="wrong",
-                source=Source("004", "3.2", 344),
-                printed=r"\frac{\partial A_{ij}}{\partial S_{mn}} = A_{ij} (\delta_{im} - A_{in})",
-                corrected=r"\frac{\partial A_{ij}}{\partial S_{mn}} = \delta_{im} A_{ij} (\delta_{jn} - A_{in})",
-                counterexample=_matrix_indices,
-            ),
-        ),
+        errata=(_softmax_of_a_matrix,),
     ),
 )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.efficient.int8 import int8_round_trip
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Source, Symbol, erratum, step
 from veriformer.spec.indexed import delta, dimension, index, total, vector
 from veriformer.spec.lazy import sp
 
@@ -77,14 +77,22 @@ def _appended(xp: Any, cache: Cache, old: Any, new: Any) -> Any:
     return xp.concat([old, stored], axis=2)
 
 
+@step()
 def _rows() -> Pairs:
+    r"""A row of $K = X W^K$ depends on its own token only, $\partial K_{jc} / \partial X_{ib} = \delta_{ij} W_{bc}$: a
+    new token changes no key that is there. So is it with values.
+    """
     x, w, (i, j, b, c) = vector("X"), vector("W"), index("i j b c")
     a = sp.Dummy("a", integer=True)
     key = total(x[j, a] * w[a, c], a, dimension("d"))
     yield sp.diff(key, x[i, b]), delta(i, j) * w[b, c]
 
 
+@step()
 def _one_more_key() -> Pairs:
+    """A key that is appended adds one term to the sum over keys, for any number of them: the cache is all that
+    attention needs of the past.
+    """
     q, k, c, j, n, d = vector("q"), vector("k"), index("c"), index("j"), dimension("n"), dimension("d")
 
     def score(i: Any) -> Any:
@@ -93,7 +101,11 @@ def _one_more_key() -> Pairs:
     yield total(sp.exp(score(j)), j, n + 1), total(sp.exp(score(j)), j, n) + sp.exp(score(n + 1))
 
 
+@step()
 def _one_more_value() -> Pairs:
+    r"""Among one key more, the output moves from $\mathbf{o}$ to $\mathbf{o} + p (\mathbf{v}_{n+1} - \mathbf{o})$:
+    towards the new value, by its weight p.
+    """
     s, v, j, n = vector("s"), vector("v"), index("j"), dimension("n")
     e, ev = (total(sp.exp(s[j]) * x, j, n) for x in (1, v[j]))
     weight = sp.exp(s[n + 1]) / total(sp.exp(s[j]), j, n + 1)
@@ -101,7 +113,14 @@ def _one_more_value() -> Pairs:
     yield after, ev / e + weight * (v[n + 1] - ev / e)
 
 
-def _preallocated() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("003", "10, Stage 5: KV Cache Operations", 1106),
+    printed=r"\text{keys}[:, :, l : l + 1] = k_{\text{new}}, \quad l \gets l + 1",
+    corrected=r"\text{the same, as long as } l < n_{\max} \text{: past the end the slice is empty, and the "
+    r"key is lost without a word}",
+)
+def _silent_overflow() -> Evidence:
     # The code of lines 1101 to 1113 on keys of one feature, with room for one token.
     keys, length = np.zeros((1, 1, 1, 1)), 0
     for new in (1.0, 2.0):
@@ -145,32 +164,9 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=sample,
         formula=cache_update,
-        steps=(
-            Step(
-                slug="rows",
-                claim=r"A row of $K = X W^K$ depends on its own token only, $\partial K_{jc} / \partial X_{ib} = "
-                r"\delta_{ij} W_{bc}$: a new token changes no key that is there. So is it with values.",
-                identity=_rows,
-            ),
-            Step(
-                slug="one-more-key",
-                claim=r"A key that is appended adds one term to the sum over keys, for any number of them: the cache "
-                "is all that attention needs of the past.",
-                identity=_one_more_key,
-            ),
-        ),
+        steps=(_rows, _one_more_key),
         costs={"bytes of the cache": costs.kv_cache_bytes},
-        errata=(
-            Erratum(
-                slug="silent-overflow",
-                kind="imprecise",
-                source=Source("003", "10, Stage 5: KV Cache Operations", 1106),
-                printed=r"\text{keys}[:, :, l : l + 1] = k_{\text{new}}, \quad l \gets l + 1",
-                corrected=r"\text{the same, as long as } l < n_{\max} \text{: past the end the slice is empty, and the "
-                r"key is lost without a word}",
-                counterexample=_preallocated,
-            ),
-        ),
+        errata=(_silent_overflow,),
     ),
     Equation(
         slug="value-cache",
@@ -186,14 +182,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=sample,
         formula=cache_update,
-        steps=(
-            Step(
-                slug="one-more-value",
-                claim=r"Among one key more, the output moves from $\mathbf{o}$ to $\mathbf{o} + p (\mathbf{v}_{n+1} - "
-                r"\mathbf{o})$: towards the new value, by its weight p.",
-                identity=_one_more_value,
-            ),
-        ),
+        steps=(_one_more_value,),
         costs={"bytes of the cache": costs.kv_cache_bytes},
     ),
 )

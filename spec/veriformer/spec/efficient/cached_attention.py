@@ -11,7 +11,7 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.attention import attention, attention_vjp
 from veriformer.spec.efficient.cache import Cache, cache_update, kv_cache, sample
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.masks import causal_mask
@@ -75,7 +75,13 @@ def splits(n: int) -> Iterator[list[int]]:
             yield [b - a for a, b in pairwise([0, *cuts, n])]
 
 
+@step()
 def _hidden_token() -> Pairs:
+    """One more key moves a query's output by $b_{n+1}$ times a bounded term: a key that it does not see, $b_{n+1} = 0$,
+    might as well not be there. By induction so for any number of later tokens: row i of the full causal computation is
+    attention over the first i keys, which is what the cache holds when row i is computed. As the order of keys means
+    nothing (23), keys that a window has left behind may go too.
+    """
     # Visible keys have b = 1, hidden ones b = 0; the keys are n, and then one more.
     s, v, b, j, n = vector("s"), vector("v"), vector("b"), index("j"), dimension("n")
 
@@ -87,7 +93,12 @@ def _hidden_token() -> Pairs:
     yield over(n + 1, v[j]) / over(n + 1, 1) - before, change
 
 
+@step()
 def _same_pairs() -> Pairs:
+    r"""Computing m tokens, and then r over the cache, visits $\frac{m (m + 1)}{2} + r m + \frac{r (r + 1)}{2}$ pairs,
+    as many as computing $m + r$ at once: each pair of a query and a key it sees is visited once, however the text is
+    cut.
+    """
     # m tokens at once, and then r tokens over the cache of m, against m + r tokens at once.
     i, m, r = index("i"), costs.symbol("m"), costs.symbol("r")
     seen = costs.causal_pairs().subs({costs.symbol("n_q"): r, costs.symbol("n_k"): m + r}, simultaneous=True)
@@ -95,7 +106,9 @@ def _same_pairs() -> Pairs:
     yield total(i, i, m), total(sp.Integer(1), i, m) * (m + 1) / 2
 
 
+@step(scope=Scope.ENUMERATED, detail="every split of n ≤ 4 tokens, two heads that share their keys for n = 2")
 def _every_split() -> Pairs:
+    """Decoding through the cache, in chunks of any sizes, gives the rows of the full causal computation."""
     for n, heads in ((2, 2), (3, 1), (4, 1)):
         xp = Staged()
         q, k, v = xp.symbols("q", 1, heads, n, 1), xp.symbols("k", 1, 1, n, 1), xp.symbols("v", 1, 1, n, 1)
@@ -104,7 +117,11 @@ def _every_split() -> Pairs:
             yield from pairs([xp.in_full(e) for e in decoded(xp, q, k, v, sizes).value.ravel()], printed)
 
 
+@step(scope=Scope.ENUMERATED, detail="every split for (n, w) of (2, 1), (3, 1), (3, 2), (4, 2)")
 def _windows() -> Pairs:
+    """With a window w the cache need keep no more than its last $w - 1$ rows: the rows are still those of the full
+    computation.
+    """
     for n, window in ((2, 1), (3, 1), (3, 2), (4, 2)):
         xp = Staged()
         q, k, v = (xp.symbols(name, 1, 1, n, 1) for name in "qkv")
@@ -125,7 +142,9 @@ def _printed(q: Any, k: Any, v: Any, window: int) -> list[Any]:
     return out
 
 
+@step(scope=Scope.ENUMERATED, detail="2 new tokens over 2, without a window and with w = 2")
 def _vjp() -> Pairs:
+    """The vector-Jacobian products are the formula's derivatives in the new queries, keys and values."""
     for window in (None, 2):
         xp = Staged()
         old = [xp.symbols(f"{name}_old", 1, 1, 2, 1) for name in "kv"]
@@ -187,47 +206,7 @@ EQUATIONS = (
         sample=_sample,
         formula=cached_attention,
         vjp=cached_attention_vjp,
-        steps=(
-            Step(
-                slug="hidden-token",
-                claim=r"One more key moves a query's output by $b_{n+1}$ times a bounded term: a key that it does not "
-                r"see, $b_{n+1} = 0$, might as well not be there. By induction so for any number of later tokens: "
-                r"row i of the full causal computation is attention over the first i keys, which is what the cache "
-                r"holds when row i is computed. As the order of keys means nothing (23), keys that a window has left "
-                "behind may go too.",
-                identity=_hidden_token,
-            ),
-            Step(
-                slug="same-pairs",
-                claim=r"Computing m tokens, and then r over the cache, visits $\frac{m (m + 1)}{2} + r m + \frac{r (r "
-                r"+ 1)}{2}$ pairs, as many as computing $m + r$ at once: each pair of a query and a key it sees is "
-                "visited once, however the text is cut.",
-                identity=_same_pairs,
-            ),
-            Step(
-                slug="every-split",
-                claim="Decoding through the cache, in chunks of any sizes, gives the rows of the full causal "
-                "computation.",
-                identity=_every_split,
-                scope=Scope.ENUMERATED,
-                scope_detail="every split of n ≤ 4 tokens, two heads that share their keys for n = 2",
-            ),
-            Step(
-                slug="windows",
-                claim=r"With a window w the cache need keep no more than its last $w - 1$ rows: the rows are still "
-                "those of the full computation.",
-                identity=_windows,
-                scope=Scope.ENUMERATED,
-                scope_detail="every split for (n, w) of (2, 1), (3, 1), (3, 2), (4, 2)",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian products are the formula's derivatives in the new queries, keys and values.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 new tokens over 2, without a window and with w = 2",
-            ),
-        ),
+        steps=(_hidden_token, _same_pairs, _every_split, _windows, _vjp),
         costs={"FLOPs": decode_flops, "rows kept with a window": window_rows},
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
@@ -49,7 +49,11 @@ def _absmax(xp: Any, x: Any) -> Any:
     return xp.max(abs(x), axis=-1, keepdims=True)
 
 
+@step()
 def _half_a_step() -> Pairs:
+    r"""Steps are a/127 wide, and the nearest code is at most half of one away: the error is $a / 254 - t \, a / 127 \le
+    a / 254$, below the half and above it. At $t = 0$ it is attained.
+    """
     # 127 x / a lies t below the half after the whole number m, or t above it, 0 ≤ t ≤ 1/2.
     m, t, a = real("m"), real("t"), positive("a")
     half = sp.Rational(1, 2)
@@ -59,20 +63,32 @@ def _half_a_step() -> Pairs:
         yield error, a / 254 - t * a / LEVELS
 
 
+@step()
 def _range() -> Pairs:
+    """Nothing is clipped: a feature of magnitude $a - s$ has the code $127 - 127 s / a$ before it is rounded, and the
+    largest one is returned as it was.
+    """
     # With |x| = a − s, s ≥ 0, the code before rounding is 127 less something not negative.
     a, s = positive("a"), real("s")
     for sign in (1, -1):
         yield sign * (a - s) * LEVELS / a, sign * (LEVELS - LEVELS * s / a)
 
 
+@step()
 def _score() -> Pairs:
+    r"""The error of a score is $\mathbf{q} \cdot \mathbf{e} / \sqrt{d}$, so at most $\|\mathbf{q}\|_1 a / (254
+    \sqrt{d})$.
+    """
     q, k, e, c, d = vector("q"), vector("k"), vector("e"), index("c"), dimension("d")
     score = total(q[c] * k[c], c, d) / sp.sqrt(d)
     yield total(q[c] * (k[c] + e[c]), c, d) / sp.sqrt(d) - score, total(q[c] * e[c], c, d) / sp.sqrt(d)
 
 
+@step()
 def _weights() -> Pairs:
+    r"""Scores that move by at most ε change a weight by the factor $e^{e_i} \sum e^{s_j} / \sum e^{s_j} e^{e_j}$, which
+    lies between $e^{-2\epsilon}$ and $e^{2\epsilon}$: no weight moves far.
+    """
     # Scores that move by e_j ≤ ε: a weight times e^{e_i − Σ…}; its quotient with what it was lies within e^{±2ε}.
     s, e, i, j, n = vector("s"), vector("e"), index("i"), sp.Dummy("j", integer=True), dimension("n")
     before = sp.exp(s[i]) / total(sp.exp(s[j]), j, n)
@@ -83,7 +99,11 @@ def _weights() -> Pairs:
 _ROW = (127, 1, Fraction(1, 2), Fraction(-1287, 20), Fraction(5, 2))
 
 
+@step(scope=Scope.ENUMERATED, detail="one row and its multiples")
 def _worked() -> Pairs:
+    """The row (127, 1, 1/2, −64.35, 5/2) comes back as (127, 1, 0, −64, 2), and so does any positive multiple of it:
+    halves go to the even code, and an error of 1/2 is just a/254.
+    """
     # The row times any positive number, here b (b + c), for it must not matter.
     xp, b, c = Symbolic(), positive("b"), positive("c")
     row = xp.asarray(list(_ROW)) * (b * (b + c))
@@ -92,7 +112,11 @@ def _worked() -> Pairs:
     yield errors.value[2], sp.expand(int8_half_step(xp, row).value[0])
 
 
+@step()
 def _memory() -> Pairs:
+    """With a scale per row the cache shrinks by $w d / (d + w)$: by a little less than 2 from two bytes per number, and
+    a little less than 4 from four.
+    """
     d, w = costs.symbol("d_k"), costs.symbol("w")
     full = costs.kv_cache_bytes().subs(costs.symbol("d_v"), d)
     yield full / int8_cache_bytes(), w * d / (d + w)
@@ -100,7 +124,11 @@ def _memory() -> Pairs:
     yield (full / int8_cache_bytes()).subs(w, 4), 4 - 16 / (d + 4)
 
 
+@step(scope=Scope.ENUMERATED, detail="one model")
 def _worked_cache() -> Pairs:
+    """For GPT-2 (12 layers, 12 heads of 64, 1,024 tokens) it takes 20,054,016 bytes instead of 75,497,472 in fp32: 3.76
+    times less.
+    """
     # GPT-2: 12 layers, 12 heads of 64 features, 1,024 tokens; scales in fp32.
     sizes = {"B": 1, "G": 12, "n_k": 1024, "d_k": 64, "d_v": 64, "w": 4}
     layer, full = (costs.evaluate(cost, **sizes) for cost in (int8_cache_bytes(), costs.kv_cache_bytes()))
@@ -135,54 +163,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=int8_round_trip,
-        steps=(
-            Step(
-                slug="half-a-step",
-                claim=r"Steps are a/127 wide, and the nearest code is at most half of one away: the error is $a / 254 "
-                r"- t \, a / 127 \le a / 254$, below the half and above it. At $t = 0$ it is attained.",
-                identity=_half_a_step,
-            ),
-            Step(
-                slug="range",
-                claim=r"Nothing is clipped: a feature of magnitude $a - s$ has the code $127 - 127 s / a$ before it is "
-                "rounded, and the largest one is returned as it was.",
-                identity=_range,
-            ),
-            Step(
-                slug="score",
-                claim=r"The error of a score is $\mathbf{q} \cdot \mathbf{e} / \sqrt{d}$, so at most $\|\mathbf{q}\|_1 "
-                r"a / (254 \sqrt{d})$.",
-                identity=_score,
-            ),
-            Step(
-                slug="weights",
-                claim=r"Scores that move by at most ε change a weight by the factor $e^{e_i} \sum e^{s_j} / \sum "
-                r"e^{s_j} e^{e_j}$, which lies between $e^{-2\epsilon}$ and $e^{2\epsilon}$: no weight moves far.",
-                identity=_weights,
-            ),
-            Step(
-                slug="worked",
-                claim="The row (127, 1, 1/2, −64.35, 5/2) comes back as (127, 1, 0, −64, 2), and so does any positive "
-                "multiple of it: halves go to the even code, and an error of 1/2 is just a/254.",
-                identity=_worked,
-                scope=Scope.ENUMERATED,
-                scope_detail="one row and its multiples",
-            ),
-            Step(
-                slug="memory",
-                claim=r"With a scale per row the cache shrinks by $w d / (d + w)$: by a little less than 2 from two "
-                "bytes per number, and a little less than 4 from four.",
-                identity=_memory,
-            ),
-            Step(
-                slug="worked-cache",
-                claim="For GPT-2 (12 layers, 12 heads of 64, 1,024 tokens) it takes 20,054,016 bytes instead of "
-                "75,497,472 in fp32: 3.76 times less.",
-                identity=_worked_cache,
-                scope=Scope.ENUMERATED,
-                scope_detail="one model",
-            ),
-        ),
+        steps=(_half_a_step, _range, _score, _weights, _worked, _memory, _worked_cache),
         costs={"bytes of the cache": int8_cache_bytes, "bytes of the cache, unquantised": costs.kv_cache_bytes},
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values, highest
 from veriformer.spec.generation.costs_generation import CALIBRATION
 from veriformer.spec.indexed import dimension, index, real, total, vector
@@ -37,18 +37,28 @@ def _bins(xp: Any, confidence: Any, num_bins: int) -> NDArray[np.int64]:
     return np.asarray(below.sum(axis=-1), dtype=np.int64)
 
 
+@step()
 def _one_sum() -> Pairs:
+    r"""$\frac{b}{n} (\text{acc} - \text{conf}) = \frac{1}{n} \sum_{i=1}^b (c_i - p_i)$ for a bin of b samples: the size
+    of a bin cancels, so nothing is divided by zero in an empty one.
+    """
     hit, p, i, b, n = vector("c"), vector("p"), index("i"), dimension("b"), dimension("n")
     accuracy, confidence = total(hit[i], i, b) / b, total(p[i], i, b) / b
     yield b / n * (accuracy - confidence), total(hit[i] - p[i], i, b) / n
 
 
+@step()
 def _finer() -> Pairs:
+    r"""$(|a| + |b|)^2 - (a + b)^2 = 2 (|a| |b| - ab) \ge 0$: splitting a bin never lowers the error. It depends on the
+    number of bins, and is comparable only where that is the same.
+    """
     a, b = real("a b")
     yield sp.expand((abs(a) + abs(b)) ** 2) - (a + b) ** 2, 2 * (abs(a) * abs(b) - a * b)
 
 
+@step()
 def _one_bin() -> Pairs:
+    """With one bin it is the distance between accuracy and mean confidence."""
     hit, p, i, n = vector("c"), vector("p"), index("i"), dimension("n")
     yield n / n * total(hit[i] - p[i], i, n) / n, total(hit[i], i, n) / n - total(p[i], i, n) / n
 
@@ -74,7 +84,9 @@ def _printed(samples: tuple[tuple[int, int], ...], bins: int) -> Any:
     return out
 
 
+@step(scope=Scope.ENUMERATED, detail="1 to 7 samples, on edges too, in 1, 2 and 4 bins")
 def _formula() -> Pairs:
+    """What is computed is the statement, bins closed above, and the first at 0 as well."""
     xp = Symbolic()
     for bins in (1, 2, 4):
         for count in range(1, len(_SAMPLES) + 1):
@@ -86,6 +98,12 @@ def _formula() -> Pairs:
 _CANCELLING = ((5, 1), (5, 1), (10, 1), (10, 0))
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("000", "11.2", 391),
+    printed=r"\text{Measures how well predicted probabilities match actual outcomes}",
+    corrected=r"\text{on average within each bin, of the largest probability: 0 does not mean calibrated}",
+)
 def _errors_cancel() -> Evidence:
     one, two = (_printed(_CANCELLING, bins) for bins in (1, 2))
     return Evidence("right twice at confidence 1/2, and once of twice at 1: the error in 1 bin, and in 2", one, two)
@@ -119,42 +137,8 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=expected_calibration_error,
-        steps=(
-            Step(
-                slug="one-sum",
-                claim=r"$\frac{b}{n} (\text{acc} - \text{conf}) = \frac{1}{n} \sum_{i=1}^b (c_i - p_i)$ for a bin of b "
-                "samples: the size of a bin cancels, so nothing is divided by zero in an empty one.",
-                identity=_one_sum,
-            ),
-            Step(
-                slug="one-bin",
-                claim="With one bin it is the distance between accuracy and mean confidence.",
-                identity=_one_bin,
-            ),
-            Step(
-                slug="finer",
-                claim=r"$(|a| + |b|)^2 - (a + b)^2 = 2 (|a| |b| - ab) \ge 0$: splitting a bin never lowers the error. "
-                "It depends on the number of bins, and is comparable only where that is the same.",
-                identity=_finer,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement, bins closed above, and the first at 0 as well.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="1 to 7 samples, on edges too, in 1, 2 and 4 bins",
-            ),
-        ),
+        steps=(_one_sum, _one_bin, _finer, _formula),
         costs=CALIBRATION,
-        errata=(
-            Erratum(
-                slug="errors-cancel",
-                kind="imprecise",
-                source=Source("000", "11.2", 391),
-                printed=r"\text{Measures how well predicted probabilities match actual outcomes}",
-                corrected=r"\text{on average within each bin, of the largest probability: 0 does not mean calibrated}",
-                counterexample=_errors_cancel,
-            ),
-        ),
+        errata=(_errors_cancel,),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values
 from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.indexed import dimension, index, positive, total, vector
@@ -50,38 +50,60 @@ def _mean(s: Any) -> Any:
     return total(_weight(j, s) * vector("z")[j], j, dimension("n"))
 
 
+@step()
 def _ratio() -> Pairs:
+    r"""$p_i / p_j = e^{(z_i - z_j) / T}$, and $T \log(p_i / p_j) = z_i - z_j$ whatever T: the order of the tokens, the
+    most probable one and so the accuracy do not depend on the temperature.
+    """
     z, (i, j), t = vector("z"), index("i j"), positive("T")
     yield _weight(i, 1 / t) / _weight(j, 1 / t), sp.exp((z[i] - z[j]) / t)
     yield sp.log(_weight(i, 1 / t) / _weight(j, 1 / t)) * t, z[i] - z[j]
 
 
+@step()
 def _confidence() -> Pairs:
+    r"""$d p_i / d s = p_i (z_i - \sum_j p_j z_j)$ with $s = 1/T$: the largest logit is above the mean, so its
+    probability falls as T rises, unless all logits are equal.
+    """
     i, s = index("i"), positive("s")
     yield sp.diff(_weight(i, s), s), _weight(i, s) * (vector("z")[i] - _mean(s))
 
 
+@step()
 def _entropy() -> Pairs:
+    r"""With $H = \log \sum_j e^{s z_j} - s \sum_j p_j z_j$, $d H / d s = -s (\sum_j p_j z_j^2 - (\sum_j p_j z_j)^2)$,
+    minus s times a variance: entropy never falls as T rises. Above 1 the distribution is smoother, below 1 sharper, for
+    any n.
+    """
     z, j, n, s = vector("z"), index("j"), dimension("n"), positive("s")
     entropy = sp.log(total(sp.exp(s * z[j]), j, n)) - s * _mean(s)
     square = total(_weight(j, s) * z[j] ** 2, j, n)
     yield sp.diff(entropy, s), -s * (square - _mean(s) ** 2)
 
 
+@step()
 def _cold() -> Pairs:
+    r"""$1 / p_i = \sum_j e^{-(z_i - z_j) / T}$. For a largest score the terms of those that share it are 1, and the
+    others, with a gap, go to 0 with T: k scores that share the maximum get $1 / k$ each, and so nothing is left for the
+    rest.
+    """
     z, (i, j), t, gap = vector("z"), index("i j"), positive("T"), positive("a")
     yield 1 / _weight(i, 1 / t), total(sp.exp(-(z[i] - z[j]) / t), j, dimension("n"))
     yield computed(sp.limit(sp.exp(-gap / t), t, 0, "+")), sp.S.Zero
 
 
+@step()
 def _hot() -> Pairs:
+    """As T goes to infinity, s goes to 0, where all weights are $1 / n$: no logit counts."""
     i, s, t = index("i"), positive("s"), positive("T")
     yield _weight(i, s).subs(s, 0), 1 / dimension("n")
     a, b = positive("a b")
     yield computed(sp.limit(1 / (1 + sp.exp(-a / t) + sp.exp(-b / t)), t, sp.oo)), sp.Rational(1, 3)
 
 
+@step(scope=Scope.ENUMERATED, detail="n ≤ 3, every m, any T")
 def _formula() -> Pairs:
+    """What is computed is the statement, whatever number stands for the maximum."""
     for n in range(1, 4):
         xp = Staged()
         z, t = xp.symbols("z", n), positive("T")
@@ -89,14 +111,22 @@ def _formula() -> Pairs:
         yield from pairs([xp.in_full(p) for p in temperature_scale(xp, z, t).value], [x / sum(e) for x in e])
 
 
+@step(scope=Scope.ENUMERATED, detail="shapes (1), (3) and (2, 2), any T")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative."""
     for shape in ((1,), (3,), (2, 2)):
         xp = Staged()
         z, g, t = xp.symbols("z", *shape), xp.symbols("g", *shape), positive("T")
         yield from pairs(temperature_scale_vjp(xp, z, t, g), xp.gradient(temperature_scale(xp, z, t), g, z))
 
 
-def _tied() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("003", "12, Mathematical Formulation", 1465),
+    printed=r"\tau \to 0 : \text{Deterministic (argmax) selection}",
+    corrected=r"\tau \to 0 : \text{an even choice among all that share the maximum}",
+)
+def _ties_stay_random() -> Evidence:
     t = positive("T")
     limit = sp.limit(1 / (1 + sp.exp(0 / t)), t, 0, "+")
     return Evidence("logits (1, 1): the probability of the first as T goes to 0", sp.S.One, limit)
@@ -132,63 +162,8 @@ EQUATIONS = (
         sample=_sample,
         formula=temperature_scale,
         vjp=temperature_scale_vjp,
-        steps=(
-            Step(
-                slug="ratio",
-                claim=r"$p_i / p_j = e^{(z_i - z_j) / T}$, and $T \log(p_i / p_j) = z_i - z_j$ whatever T: the order "
-                "of the tokens, the most probable one and so the accuracy do not depend on the temperature.",
-                identity=_ratio,
-            ),
-            Step(
-                slug="confidence",
-                claim=r"$d p_i / d s = p_i (z_i - \sum_j p_j z_j)$ with $s = 1/T$: the largest logit is above the "
-                "mean, so its probability falls as T rises, unless all logits are equal.",
-                identity=_confidence,
-            ),
-            Step(
-                slug="entropy",
-                claim=r"With $H = \log \sum_j e^{s z_j} - s \sum_j p_j z_j$, $d H / d s = -s (\sum_j p_j z_j^2 - "
-                r"(\sum_j p_j z_j)^2)$, minus s times a variance: entropy never falls as T rises. Above 1 the "
-                "distribution is smoother, below 1 sharper, for any n.",
-                identity=_entropy,
-            ),
-            Step(
-                slug="cold",
-                claim=r"$1 / p_i = \sum_j e^{-(z_i - z_j) / T}$. For a largest score the terms of those that share it "
-                "are 1, and the others, with a gap, go to 0 with T: k scores that share the maximum get "
-                "$1 / k$ each, and so nothing is left for the rest.",
-                identity=_cold,
-            ),
-            Step(
-                slug="hot",
-                claim=r"As T goes to infinity, s goes to 0, where all weights are $1 / n$: no logit counts.",
-                identity=_hot,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement, whatever number stands for the maximum.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 3, every m, any T",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="shapes (1), (3) and (2, 2), any T",
-            ),
-        ),
+        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _vjp),
         costs=temperature_costs(),
-        errata=(
-            Erratum(
-                slug="ties-stay-random",
-                kind="imprecise",
-                source=Source("003", "12, Mathematical Formulation", 1465),
-                printed=r"\tau \to 0 : \text{Deterministic (argmax) selection}",
-                corrected=r"\tau \to 0 : \text{an even choice among all that share the maximum}",
-                counterexample=_tied,
-            ),
-        ),
+        errata=(_ties_stay_random,),
     ),
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.generation.choices import highest, ranks
 from veriformer.spec.generation.costs_generation import GREEDY, TOP_K
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
@@ -38,19 +38,31 @@ def logs(weights: tuple[int, ...]) -> NDArray[Any]:
     return np.array([sp.log(w) for w in weights], dtype=object)
 
 
+@step()
 def _renormalised() -> Pairs:
+    r"""A logit of $-\infty$ has weight 0, so softmax of the filtered logits is $p_i / \sum_{j} m_j p_j$ on the kept
+    set: filtering and renormalising are one, for any set and any V.
+    """
     z, kept, (i, j), n = vector("z"), vector("m"), index("i j"), dimension("n")
     filtered = kept[i] * sp.exp(z[i]) / total(kept[j] * sp.exp(z[j]), j, n)
     yield filtered, kept[i] * weight(i) / total(kept[j] * weight(j), j, n)
 
 
+@step()
 def _order() -> Pairs:
+    r"""The order of the probabilities is that of the logits, $\log(p_i / p_j) = z_i - z_j$, and stays under a
+    temperature and a shift: neither changes which k are kept.
+    """
     z, (i, j), c, t = vector("z"), index("i j"), real("c"), positive("T")
     yield t * ((z[i] / t + c) - (z[j] / t + c)), z[i] - z[j]
     yield sp.log(weight(i) / weight(j)), z[i] - z[j]
 
 
+@step()
 def _at_least_average() -> Pairs:
+    r"""$n p_i - 1 = \sum_j (p_i - p_j)$, which is not negative for the largest: greedy decoding takes a token of
+    probability $1/V$ at least, for any V.
+    """
     i, j, n = index("i"), index("j"), dimension("n")
     yield n * weight(i) - 1, total(weight(i) - weight(j), j, n)
 
@@ -59,14 +71,18 @@ def _kept(xp: Any, weights: tuple[int, ...], k: int) -> NDArray[np.bool_]:
     return np.asarray(top_k_filter(xp, xp.asarray(logs(weights)), k).value != -sp.oo, dtype=bool)
 
 
+@step(scope=Scope.ENUMERATED, detail="eight distributions of up to 4 tokens, with and without ties, every k")
 def _exactly_k() -> Pairs:
+    """Exactly k survive, also where the k-th is tied: the lower index stays."""
     xp = Symbolic()
     for weights in WEIGHTS:
         for k in range(1, len(weights) + 1):
             yield computed(int(_kept(xp, weights, k).sum())), sp.Integer(k)
 
 
+@step(scope=Scope.ENUMERATED, detail="the same, against every subset of k")
 def _most_mass() -> Pairs:
+    """No other k tokens have more probability."""
     xp = Symbolic()
     for weights in WEIGHTS:
         for k in range(1, len(weights) + 1):
@@ -74,7 +90,9 @@ def _most_mass() -> Pairs:
             yield sp.Integer(mass), sp.Max(0, *map(sum, combinations(weights, k)), evaluate=False)
 
 
+@step(scope=Scope.ENUMERATED, detail="the same")
 def _formula() -> Pairs:
+    """Softmax of what is computed is the renormalised distribution."""
     xp = Symbolic()
     for weights in WEIGHTS:
         for k in range(1, len(weights) + 1):
@@ -83,7 +101,9 @@ def _formula() -> Pairs:
             yield from ((computed(a), sp.Rational(w * int(b), mass)) for a, b, w in zip(p, kept, weights, strict=True))
 
 
-def _greedy_is_top_one() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="eight distributions of up to 4 tokens, with and without ties")
+def _top_one() -> Pairs:
+    """It is top-k with k = 1, and what it takes is the largest."""
     xp = Symbolic()
     for weights in WEIGHTS:
         z = xp.asarray(logs(weights))
@@ -115,41 +135,7 @@ EQUATIONS = (
             Assumption("there are that many", lambda a: a["k"] <= a["logits"].shape[-1]),
         ),
         sample=_sample,
-        steps=(
-            Step(
-                slug="renormalised",
-                claim=r"A logit of $-\infty$ has weight 0, so softmax of the filtered logits is $p_i / \sum_{j} m_j "
-                "p_j$ on the kept set: filtering and renormalising are one, for any set and any V.",
-                identity=_renormalised,
-            ),
-            Step(
-                slug="order",
-                claim=r"The order of the probabilities is that of the logits, $\log(p_i / p_j) = z_i - z_j$, and "
-                "stays under a temperature and a shift: neither changes which k are kept.",
-                identity=_order,
-            ),
-            Step(
-                slug="exactly-k",
-                claim="Exactly k survive, also where the k-th is tied: the lower index stays.",
-                identity=_exactly_k,
-                scope=Scope.ENUMERATED,
-                scope_detail="eight distributions of up to 4 tokens, with and without ties, every k",
-            ),
-            Step(
-                slug="most-mass",
-                claim="No other k tokens have more probability.",
-                identity=_most_mass,
-                scope=Scope.ENUMERATED,
-                scope_detail="the same, against every subset of k",
-            ),
-            Step(
-                slug="formula",
-                claim="Softmax of what is computed is the renormalised distribution.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="the same",
-            ),
-        ),
+        steps=(_renormalised, _order, _exactly_k, _most_mass, _formula),
         costs=TOP_K,
     ),
     Equation(
@@ -161,21 +147,7 @@ EQUATIONS = (
         symbols=(Symbol("p", r"(0, 1)^V", "the probabilities of the next token"),),
         assumptions=(Assumption("there is a token", lambda a: a["logits"].shape[-1] > 0),),
         sample=lambda rng: {"logits": rng.normal(size=(2, int(rng.integers(1, 7))))},
-        steps=(
-            Step(
-                slug="at-least-average",
-                claim=r"$n p_i - 1 = \sum_j (p_i - p_j)$, which is not negative for the largest: greedy decoding "
-                r"takes a token of probability $1/V$ at least, for any V.",
-                identity=_at_least_average,
-            ),
-            Step(
-                slug="top-one",
-                claim="It is top-k with k = 1, and what it takes is the largest.",
-                identity=_greedy_is_top_one,
-                scope=Scope.ENUMERATED,
-                scope_detail="eight distributions of up to 4 tokens, with and without ties",
-            ),
-        ),
+        steps=(_at_least_average, _top_one),
         costs=GREEDY,
     ),
 )

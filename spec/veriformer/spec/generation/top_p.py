@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values, ranks
 from veriformer.spec.generation.costs_generation import TOP_P
 from veriformer.spec.generation.top_k import WEIGHTS, logs
@@ -19,6 +19,8 @@ from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, fact
 from veriformer.spec.softmax import softmax, weight
+
+_SOURCE = "12, Mathematical Formulation"
 
 
 def top_p_filter(xp: Any, logits: Any, p: float) -> Any:
@@ -62,26 +64,34 @@ def _mass(weights: tuple[int, ...], chosen: Any) -> Fraction:
     return Fraction(sum(weights[i] for i in chosen), sum(weights))
 
 
+@step(scope=Scope.ENUMERATED, detail="eight distributions of up to 4 tokens, nine thresholds, met exactly by some sets")
 def _smallest() -> Pairs:
+    """No set of fewer tokens, of all subsets, has a mass of p; at p = 0 one token is kept."""
     for weights, p, kept in _cases():
         ids = range(len(weights))
         enough = [n for n in range(1, len(weights) + 1) if any(_mass(weights, s) >= p for s in combinations(ids, n))]
         yield sp.Integer(int(kept.sum())), sp.Min(*enough, 10**6, evaluate=False)
 
 
+@step(scope=Scope.ENUMERATED, detail="the same")
 def _reaches() -> Pairs:
+    """The mass of the set reaches p."""
     for weights, p, kept in _cases():
         yield fact(_mass(weights, np.flatnonzero(kept)) >= p)
 
 
+@step(scope=Scope.ENUMERATED, detail="the same")
 def _most_probable() -> Pairs:
+    """No other set of as many tokens has more mass: it is top-k, with a k that follows p."""
     for weights, _, kept in _cases():
         n = int(kept.sum())
         mass = sum(weights[i] for i in np.flatnonzero(kept))
         yield sp.Integer(mass), sp.Max(0, *map(sum, combinations(weights, n)), evaluate=False)
 
 
-def _before() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="eight distributions of up to 4 tokens")
+def _mass_before() -> Pairs:
+    """A token is judged by the mass of the tokens before it, and ties stand in the order of indices."""
     xp = Symbolic()
     for weights in WEIGHTS:
         order = sorted(range(len(weights)), key=lambda i: -weights[i])
@@ -90,7 +100,11 @@ def _before() -> Pairs:
             yield computed(found[i]), sp.Rational(_mass(weights, order[:k]))
 
 
-def _loss_is_bounded() -> Pairs:
+@step()
+def _mass_left_out() -> Pairs:
+    r"""What renormalising adds to the kept tokens is what the others had, $\sum_i (1 - m_i) p_i$: at most $1 - p$ of
+    the probability is moved, for any V. Top-k gives no such bound.
+    """
     # The distance in total variation between p and p renormalised on a set m (0 or 1) is the mass left out.
     kept, i, j, n = vector("m"), index("i"), index("j"), dimension("n")
     inside = total(kept[j] * weight(j), j, n)
@@ -98,7 +112,13 @@ def _loss_is_bounded() -> Pairs:
     yield gained, total((1 - kept[i]) * weight(i), i, n)
 
 
-def _largest_below() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("003", _SOURCE, 1506),
+    printed=r"\{i : \sum_{j \in \text{top}(p)} p_j \leq p\}",
+    corrected=r"\text{the smallest set of most probable tokens with } \sum_j p_j \geq p",
+)
+def _reaches_not_stays_below() -> Evidence:
     weights, p = (3, 2), Fraction(9, 10)
     below = sum(_mass(weights, range(n)) <= p for n in (1, 2))
     xp = Symbolic()
@@ -110,8 +130,6 @@ def _largest_below() -> Evidence:
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"logits": rng.normal(size=(2, int(rng.integers(1, 7)))), "p": float(rng.uniform(0, 1))}
 
-
-_SOURCE = "12, Mathematical Formulation"
 
 EQUATIONS = (
     Equation(
@@ -130,52 +148,8 @@ EQUATIONS = (
             Assumption("every logit is a real number", lambda a: bool(np.isfinite(a["logits"]).all())),
         ),
         sample=_sample,
-        steps=(
-            Step(
-                slug="smallest",
-                claim="No set of fewer tokens, of all subsets, has a mass of p; at p = 0 one token is kept.",
-                identity=_smallest,
-                scope=Scope.ENUMERATED,
-                scope_detail="eight distributions of up to 4 tokens, nine thresholds, met exactly by some sets",
-            ),
-            Step(
-                slug="reaches",
-                claim="The mass of the set reaches p.",
-                identity=_reaches,
-                scope=Scope.ENUMERATED,
-                scope_detail="the same",
-            ),
-            Step(
-                slug="most-probable",
-                claim="No other set of as many tokens has more mass: it is top-k, with a k that follows p.",
-                identity=_most_probable,
-                scope=Scope.ENUMERATED,
-                scope_detail="the same",
-            ),
-            Step(
-                slug="mass-before",
-                claim="A token is judged by the mass of the tokens before it, and ties stand in the order of indices.",
-                identity=_before,
-                scope=Scope.ENUMERATED,
-                scope_detail="eight distributions of up to 4 tokens",
-            ),
-            Step(
-                slug="mass-left-out",
-                claim=r"What renormalising adds to the kept tokens is what the others had, $\sum_i (1 - m_i) p_i$: at "
-                r"most $1 - p$ of the probability is moved, for any V. Top-k gives no such bound.",
-                identity=_loss_is_bounded,
-            ),
-        ),
+        steps=(_smallest, _reaches, _most_probable, _mass_before, _mass_left_out),
         costs=TOP_P,
-        errata=(
-            Erratum(
-                slug="reaches-not-stays-below",
-                kind="wrong",
-                source=Source("003", _SOURCE, 1506),
-                printed=r"\{i : \sum_{j \in \text{top}(p)} p_j \leq p\}",
-                corrected=r"\text{the smallest set of most probable tokens with } \sum_j p_j \geq p",
-                counterexample=_largest_below,
-            ),
-        ),
+        errata=(_reaches_not_stays_below,),
     ),
 )

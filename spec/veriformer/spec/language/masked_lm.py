@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.staged import Staged, pairs
@@ -28,7 +28,11 @@ def masked_lm_loss_vjp(xp: Any, logits: Any, labels: NDArray[np.int64], g: Any, 
     return cross_entropy_vjp(xp, logits, labels, g, ignore_index=ignore_index)[0]
 
 
+@step()
 def _mean() -> Pairs:
+    """The statement sums, what is computed is the mean, M times less. One more position that is masked takes its part
+    in the mean, and one that is not leaves it as it is, for any n.
+    """
     # m_i is 1 at masked positions and 0 elsewhere, l_i the loss there.
     m, loss, i, n = vector("m"), vector("l"), index("i"), dimension("n")
     count, mean = total(m[i], i, n), total(m[i] * loss[i], i, n) / total(m[i], i, n)
@@ -36,7 +40,11 @@ def _mean() -> Pairs:
     yield longer, (count * mean + m[n + 1] * loss[n + 1]) / (count + m[n + 1])
 
 
+@step()
 def _visible_gets_nothing() -> Pairs:
+    r"""With $m_s = 1$ at masked positions and 0 elsewhere, $\partial \mathcal{L} / \partial z_{sk} = m_s (p_{sk} -
+    y_{sk}) / \sum_i m_i$: logits of visible positions learn nothing, for any n and V.
+    """
     m, z, (i, j, s, k) = vector("m"), vector("z"), index("i j s k")
     y, size, n = vector("y"), dimension("V"), dimension("n")
     row = sp.log(total(sp.exp(z[i, j]), j, size)) - total(y[i, j] * z[i, j], j, size)
@@ -45,7 +53,9 @@ def _visible_gets_nothing() -> Pairs:
     yield sp.diff(loss, z[s, k]), m[s] * (p - y[s, k]) / total(m[i], i, n)
 
 
+@step(scope=Scope.ENUMERATED, detail="up to 3 positions, V = 2")
 def _formula() -> Pairs:
+    """What is computed is the mean over masked positions."""
     for labels in ((1,), (-100, 0), (1, -100, 0)):
         xp = Staged()
         z = xp.symbols("z", len(labels), 2)
@@ -54,12 +64,20 @@ def _formula() -> Pairs:
         yield xp.in_full(loss), -sum(map(sp.log, chosen)) / len(chosen)
 
 
+@step(scope=Scope.ENUMERATED, detail="3 positions, one visible, V = 3")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative."""
     xp = Staged()
     z, g, labels = xp.symbols("z", 3, 3), xp.symbols("g"), np.array([2, -100, 0])
     yield from pairs(masked_lm_loss_vjp(xp, z, labels, g), xp.gradient(masked_lm_loss(xp, z, labels), g, z))
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("003", "8, Encoder-Only", 611),
+    printed=r"P(x_i | x_{\setminus i})",
+    corrected=r"P(x_i | x_{\text{not masked}}) \text{, for the other masked tokens are hidden as well}",
+)
 def _all_but_itself() -> Evidence:
     # The first token is a fair coin, the second repeats it. Given the other each is certain; given neither, it is not.
     return Evidence("two equal tokens, a fair coin, both masked: the least loss", sp.S.Zero, 2 * sp.log(2))
@@ -90,44 +108,8 @@ EQUATIONS = (
         sample=_sample,
         formula=masked_lm_loss,
         vjp=masked_lm_loss_vjp,
-        steps=(
-            Step(
-                slug="mean",
-                claim="The statement sums, what is computed is the mean, M times less. One more position that is "
-                "masked takes its part in the mean, and one that is not leaves it as it is, for any n.",
-                identity=_mean,
-            ),
-            Step(
-                slug="visible-gets-nothing",
-                claim=r"With $m_s = 1$ at masked positions and 0 elsewhere, $\partial \mathcal{L} / \partial z_{sk} = "
-                r"m_s (p_{sk} - y_{sk}) / \sum_i m_i$: logits of visible positions learn nothing, for any n and V.",
-                identity=_visible_gets_nothing,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the mean over masked positions.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="up to 3 positions, V = 2",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="3 positions, one visible, V = 3",
-            ),
-        ),
+        steps=(_mean, _visible_gets_nothing, _formula, _vjp),
         costs=costs.lazily("cross_entropy"),
-        errata=(
-            Erratum(
-                slug="all-but-itself",
-                kind="imprecise",
-                source=Source("003", "8, Encoder-Only", 611),
-                printed=r"P(x_i | x_{\setminus i})",
-                corrected=r"P(x_i | x_{\text{not masked}}) \text{, for the other masked tokens are hidden as well}",
-                counterexample=_all_but_itself,
-            ),
-        ),
+        errata=(_all_but_itself,),
     ),
 )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, rounds_to
@@ -41,18 +41,31 @@ def _factors(n: Any) -> Any:
     return -total(sp.log(joint[t] / joint[t - 1]), t, n)
 
 
+@step()
 def _factorisation() -> Pairs:
+    r"""The definition $P(x_t | x_{<t}) = F_t / F_{t-1}$ makes the sum telescope: one token more adds $-\log F_{T+1} +
+    \log F_T$, and with $F_0 = 1$ one token gives $-\log F_1$. So (38) is $-\log$ of the probability of the whole text,
+    without any assumption on it.
+    """
     n, joint = dimension("T"), _joint()
     yield _factors(n + 1) - _factors(n), -sp.log(joint[n + 1]) + sp.log(joint[n])
     yield sp.log(joint[0]) + sp.log(joint[1] / joint[0]), sp.log(joint[1])
 
 
+@step()
 def _normalised() -> Pairs:
+    r"""The continuations of a text by one token share its probability, $\sum_v F_T P(v | x_{\le T}) = F_T$: so all
+    texts of one length together have probability one, whatever the logits.
+    """
     v, prefix = index("v"), sp.Symbol("P", positive=True)
     yield total(prefix * weight(v), v, dimension("n")), prefix
 
 
+@step()
 def _own_position_only() -> Pairs:
+    r"""$\partial \mathcal{L} / \partial z_{sk} = p_{sk} - y_{sk}$: the logits of a position learn from the token at
+    that position alone, one-hot y, any T and V.
+    """
     z, y, (t, j, k, s) = vector("z"), vector("y"), index("t j k s")
     size = dimension("V")
     row = sp.log(total(sp.exp(z[t, j]), j, size)) - total(y[t, j] * z[t, j], j, size)
@@ -60,13 +73,19 @@ def _own_position_only() -> Pairs:
     yield sp.diff(total(row, t, dimension("T")), z[s, k]), gradient
 
 
+@step()
 def _surprise() -> Pairs:
+    r"""The loss of a token, $-\log p$, is 0 at p = 1 and falls with slope $-1/p$, steepest where p is small: a token
+    that was given 1% costs $\log 90 = 4.5$ more than one that was given 90%.
+    """
     p = sp.Symbol("p", positive=True)
     yield computed(sp.diff(-sp.log(p), p) * p), -sp.S.One
     yield -sp.log(p) + sp.log(90 * p), sp.log(90)
 
 
+@step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
 def _formula() -> Pairs:
+    """What is computed is the statement."""
     for length in range(1, 4):
         xp = Staged()
         z, target = xp.symbols("z", length, 2), np.arange(length) % 2
@@ -74,13 +93,17 @@ def _formula() -> Pairs:
         yield xp.in_full(next_token_loss(xp, z, target).value[()]), -sum(map(sp.log, chosen))
 
 
+@step(scope=Scope.ENUMERATED, detail="2 texts, T = 2, V = 3")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative, text by text."""
     xp = Staged()
     z, g, target = xp.symbols("z", 2, 2, 3), xp.symbols("g", 2), np.array([[2, 0], [1, 1]])
     yield from pairs(next_token_loss_vjp(xp, z, target, g), xp.gradient(next_token_loss(xp, z, target), g, z))
 
 
+@step(scope=Scope.NUMERIC, detail="rounded to 6 decimals and to 2; what follows is the rounding of single precision")
 def _worked() -> Pairs:
+    """The printed losses and perplexities: 0.606354 with $e^{0.606354} = 1.833733$, and $e^{3.2068} = 24.70$."""
     rows = (("2", "1", "0.1", "-1", "0.5"), ("1.2", "0", "0.3", "2", "-0.2"))
     z = [[sp.Rational(x) for x in row] for row in rows]
     loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in zip(z, (0, 3), strict=True)) / 2
@@ -89,6 +112,12 @@ def _worked() -> Pairs:
     yield rounds_to(sp.exp(sp.Rational("3.2068")), "24.70")
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("004", "2.2", 142),
+    printed=r"\text{the total loss is } -\frac{1}{T} \sum_t \sum_i y_{t,i} \log p_{t,i}",
+    corrected=r"\text{that is the mean over tokens; the total of (38) is } T \text{ times as much}",
+)
 def _sum_or_mean() -> Evidence:
     loss = 2 * sp.log(2)
     return Evidence("T = 2, both tokens with probability 1/2: sum (38) against mean", loss, loss / 2)
@@ -118,65 +147,8 @@ EQUATIONS = (
         sample=_sample,
         formula=next_token_loss,
         vjp=next_token_loss_vjp,
-        steps=(
-            Step(
-                slug="factorisation",
-                claim=r"The definition $P(x_t | x_{<t}) = F_t / F_{t-1}$ makes the sum telescope: one token more adds "
-                r"$-\log F_{T+1} + \log F_T$, and with $F_0 = 1$ one token gives $-\log F_1$. So (38) is $-\log$ of "
-                "the probability of the whole text, without any assumption on it.",
-                identity=_factorisation,
-            ),
-            Step(
-                slug="normalised",
-                claim=r"The continuations of a text by one token share its probability, $\sum_v F_T P(v | x_{\le T}) = "
-                r"F_T$: so all texts of one length together have probability one, whatever the logits.",
-                identity=_normalised,
-            ),
-            Step(
-                slug="own-position-only",
-                claim=r"$\partial \mathcal{L} / \partial z_{sk} = p_{sk} - y_{sk}$: the logits of a position learn "
-                "from the token at that position alone, one-hot y, any T and V.",
-                identity=_own_position_only,
-            ),
-            Step(
-                slug="surprise",
-                claim=r"The loss of a token, $-\log p$, is 0 at p = 1 and falls with slope $-1/p$, steepest where p is "
-                r"small: a token that was given 1% costs $\log 90 = 4.5$ more than one that was given 90%.",
-                identity=_surprise,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="T ≤ 3, V = 2",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative, text by text.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 texts, T = 2, V = 3",
-            ),
-            Step(
-                slug="worked",
-                claim=r"The printed losses and perplexities: 0.606354 with $e^{0.606354} = 1.833733$, and "
-                r"$e^{3.2068} = 24.70$.",
-                identity=_worked,
-                scope=Scope.NUMERIC,
-                scope_detail="rounded to 6 decimals and to 2; what follows is the rounding of single precision",
-            ),
-        ),
+        steps=(_factorisation, _normalised, _own_position_only, _surprise, _formula, _vjp, _worked),
         costs=costs.lazily("cross_entropy"),
-        errata=(
-            Erratum(
-                slug="sum-or-mean",
-                kind="contradictory",
-                source=Source("004", "2.2", 142),
-                printed=r"\text{the total loss is } -\frac{1}{T} \sum_t \sum_i y_{t,i} \log p_{t,i}",
-                corrected=r"\text{that is the mean over tokens; the total of (38) is } T \text{ times as much}",
-                counterexample=_sum_or_mean,
-            ),
-        ),
+        errata=(_sum_or_mean,),
     ),
 )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed, fact
@@ -30,13 +30,21 @@ def perplexity_per_unit_vjp(xp: Any, logits: Any, target: NDArray[np.int64], uni
     return cross_entropy_vjp(xp, logits, target, share, reduction="sum")[0]
 
 
+@step()
 def _power() -> Pairs:
+    r"""Two models that give a text the same probability, in n tokens and in m, have $\mathrm{PPL}_m =
+    \mathrm{PPL}_n^{n/m}$: fewer tokens, higher perplexity, and no difference in quality.
+    """
     p, n, m = positive("P n m")
     by_n = sp.Symbol("q", positive=True)
     yield sp.exp(n / m * sp.log(by_n)).subs(by_n, p ** (-1 / n)), sp.exp(-sp.log(p) / m)
 
 
+@step()
 def _merged() -> Pairs:
+    r"""Merging two tokens into one of probability ab leaves the perplexity per character as it is. Per token, $\log
+    \mathrm{PPL}$ grows by $-\log P(\text{text}) / ((n + 1) (n + 2))$, for any n.
+    """
     # The last two of n + 2 tokens become one, whose probability is the product of theirs.
     x, t, n, units = vector("x"), index("t"), dimension("n"), positive("U")
     a, b = positive("a b")
@@ -48,7 +56,9 @@ def _merged() -> Pairs:
 _PIECES, _TEXT = ("hel", "lo", " wor", "ld"), "hello world"
 
 
+@step(scope=Scope.ENUMERATED, detail="the printed example, with a probability of ours")
 def _worked() -> Pairs:
+    """ "hello world" in 4 pieces and in 11 letters: with $P = 2^{-44}$ the perplexity is 2048 and 16."""
     yield fact("".join(_PIECES) == _TEXT)
     yield computed(len(_PIECES)), sp.Integer(4)
     yield computed(len(_TEXT)), sp.Integer(11)
@@ -57,7 +67,9 @@ def _worked() -> Pairs:
     yield computed((1 / text) ** sp.Rational(1, len(_TEXT))), sp.Integer(16)
 
 
+@step(scope=Scope.ENUMERATED, detail="up to 3 tokens, V = 2")
 def _formula() -> Pairs:
+    """What is computed is $P^{-1/U}$."""
     for rows, units in ((1, 1), (2, 1), (3, 2)):
         xp = Staged()
         z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
@@ -65,7 +77,9 @@ def _formula() -> Pairs:
         yield xp.in_full(perplexity_per_unit(xp, z, target, units).value[()]) ** units, 1 / sp.Mul(*chosen)
 
 
+@step(scope=Scope.ENUMERATED, detail="2 tokens, V = 2, 2 units")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the statement's derivative."""
     xp = Staged()
     z, g, target = xp.symbols("z", 2, 2), xp.symbols("g"), np.array([1, 0])
     loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in zip(z.value, target, strict=True))
@@ -73,7 +87,13 @@ def _vjp() -> Pairs:
     yield from pairs(pulled, [g.value[()] * sp.diff(sp.exp(loss / 2), e) for e in z.value.ravel()])
 
 
-def _comparable() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "11.2", 403),
+    printed=r"\text{PPL comparisons only valid with same tokenizer}",
+    corrected=r"\text{and the same text; perplexities per character compare across tokenizers}",
+)
+def _comparable_per_character() -> Evidence:
     text = sp.Rational(1, 2**44)
     by_pieces, by_letters = [((1 / text) ** sp.Rational(1, n)) ** sp.Rational(n, len(_TEXT)) for n in (4, 11)]
     point = "11 letters of probability 2^-44, in 4 tokens and in 11: do the perplexities per letter differ"
@@ -104,51 +124,8 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity_per_unit,
         vjp=perplexity_per_unit_vjp,
-        steps=(
-            Step(
-                slug="power",
-                claim=r"Two models that give a text the same probability, in n tokens and in m, have $\mathrm{PPL}_m = "
-                r"\mathrm{PPL}_n^{n/m}$: fewer tokens, higher perplexity, and no difference in quality.",
-                identity=_power,
-            ),
-            Step(
-                slug="merged",
-                claim=r"Merging two tokens into one of probability ab leaves the perplexity per character as it is. "
-                r"Per token, $\log \mathrm{PPL}$ grows by $-\log P(\text{text}) / ((n + 1) (n + 2))$, for any n.",
-                identity=_merged,
-            ),
-            Step(
-                slug="worked",
-                claim=r'"hello world" in 4 pieces and in 11 letters: with $P = 2^{-44}$ the perplexity is 2048 and 16.',
-                identity=_worked,
-                scope=Scope.ENUMERATED,
-                scope_detail="the printed example, with a probability of ours",
-            ),
-            Step(
-                slug="formula",
-                claim=r"What is computed is $P^{-1/U}$.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="up to 3 tokens, V = 2",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the statement's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 tokens, V = 2, 2 units",
-            ),
-        ),
+        steps=(_power, _merged, _worked, _formula, _vjp),
         costs=costs.lazily("perplexity"),
-        errata=(
-            Erratum(
-                slug="comparable-per-character",
-                kind="imprecise",
-                source=Source("000", "11.2", 403),
-                printed=r"\text{PPL comparisons only valid with same tokenizer}",
-                corrected=r"\text{and the same text; perplexities per character compare across tokenizers}",
-                counterexample=_comparable,
-            ),
-        ),
+        errata=(_comparable_per_character,),
     ),
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, total
 from veriformer.spec.language.costs_language import UNIGRAM
 from veriformer.spec.lazy import sp
@@ -76,19 +76,27 @@ def _score(pieces: list[str], table: dict[str, Fraction]) -> Any:
     return sp.Rational(sum((table[piece] for piece in pieces), Fraction(0)))
 
 
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 4, three tables, every cut")
 def _optimal() -> Pairs:
+    """The score found is the largest of all ways to cut the text."""
     for text, table in _cases():
         every = [_score(cut, table) for cut in _segmentations(text) if all(piece in table for piece in cut)]
         # The bound below keeps a single cut from being folded to the number it is.
         yield _score(unigram_segment(text, table), table), sp.Max(*every, -(10**6), evaluate=False)
 
 
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 4, three tables")
 def _joins() -> Pairs:
+    """The pieces join to the text."""
     for text, table in _cases():
         yield fact("".join(unigram_segment(text, table)) == text)
 
 
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 4, three tables")
 def _prefixes_are_best() -> Pairs:
+    """What stands before a cut of the best is itself the best for that prefix, since scores add: one score per prefix
+    is all that need be kept.
+    """
     for text, table in _cases():
         pieces = unigram_segment(text, table)
         for k in range(1, len(pieces)):
@@ -96,17 +104,23 @@ def _prefixes_are_best() -> Pairs:
             yield computed(_score(pieces[:k], table)), _score(prefix, table)
 
 
+@step(scope=Scope.ENUMERATED, detail="n ≤ 7, counted")
 def _ways() -> Pairs:
+    """There are $2^{n-1}$ ways to cut n letters: between neighbours there is a cut or there is none."""
     for length in range(1, 8):
         yield computed(len(list(_segmentations("a" * length)))), sp.Integer(2) ** (length - 1)
 
 
+@step()
 def _work() -> Pairs:
+    """The algorithm looks at $n (n + 1) / 2$ pieces, one for every start and end."""
     n, end = dimension("n"), index("i")
     yield total(end, end, n), n * (n + 1) / 2
 
 
+@step(scope=Scope.ENUMERATED, detail="one example")
 def _unlike_merging() -> Pairs:
+    """It finds ab, cd for "abcd" where merging bc first would leave three pieces."""
     # Merges bc, ab, cd leave a, bc, d, of three pieces.
     table = {piece: Fraction(-1) for piece in ("a", "b", "c", "d", "bc", "ab", "cd")}
     yield computed(len(unigram_segment("abcd", table))), sp.Integer(2)
@@ -134,49 +148,7 @@ EQUATIONS = (
             Assumption("no log-probability is above 0", lambda a: all(p <= 0 for p in a["log_probs"].values())),
         ),
         sample=_sample,
-        steps=(
-            Step(
-                slug="optimal",
-                claim="The score found is the largest of all ways to cut the text.",
-                identity=_optimal,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 4, three tables, every cut",
-            ),
-            Step(
-                slug="joins",
-                claim="The pieces join to the text.",
-                identity=_joins,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 4, three tables",
-            ),
-            Step(
-                slug="prefixes-are-best",
-                claim="What stands before a cut of the best is itself the best for that prefix, since scores add: "
-                "one score per prefix is all that need be kept.",
-                identity=_prefixes_are_best,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 4, three tables",
-            ),
-            Step(
-                slug="ways",
-                claim=r"There are $2^{n-1}$ ways to cut n letters: between neighbours there is a cut or there is none.",
-                identity=_ways,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 7, counted",
-            ),
-            Step(
-                slug="work",
-                claim=r"The algorithm looks at $n (n + 1) / 2$ pieces, one for every start and end.",
-                identity=_work,
-            ),
-            Step(
-                slug="unlike-merging",
-                claim='It finds ab, cd for "abcd" where merging bc first would leave three pieces.',
-                identity=_unlike_merging,
-                scope=Scope.ENUMERATED,
-                scope_detail="one example",
-            ),
-        ),
+        steps=(_optimal, _joins, _prefixes_are_best, _ways, _work, _unlike_merging),
         costs=UNIGRAM,
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import positive, real
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import gelu, gelu_slope
@@ -81,7 +81,11 @@ def _sigmoid(z: Any) -> Any:
     return 1 / (1 + sp.exp(-z))
 
 
+@step()
 def _derivatives() -> Pairs:
+    r"""$\sigma' = \sigma (1 - \sigma)$ for the sigmoid, $1 - \tanh^2$ for tanh, and for ReLU 1 above and 0 below zero:
+    each is cheap to get from what the forward pass has computed.
+    """
     z, p = real("z"), positive("p")
     yield sp.diff(_sigmoid(z), z), _sigmoid(z) * (1 - _sigmoid(z))
     yield sp.diff(sp.tanh(z), z), 1 - sp.tanh(z) ** 2
@@ -91,19 +95,29 @@ def _derivatives() -> Pairs:
         yield computed(sp.diff(sp.Max(side, 0), p)), slope * sp.diff(side, p)
 
 
+@step()
 def _sigmoid_is_tanh() -> Pairs:
+    r"""$\sigma(z) = (1 + \tanh \frac{z}{2}) / 2$, and $\sigma(z) + \sigma(-z) = 1$: the two activations are one curve
+    at different scales.
+    """
     z = real("z")
     yield _sigmoid(z), (1 + sp.tanh(z / 2).rewrite(sp.exp)) / 2
     yield _sigmoid(z) + _sigmoid(-z), 1
 
 
+@step()
 def _largest_slope() -> Pairs:
+    r"""$\frac{1}{4} - \sigma'(z) = (\sigma(z) - \frac{1}{2})^2 \ge 0$: through each sigmoid a gradient shrinks to a
+    quarter or less, which is how it vanishes in deep networks.
+    """
     z = real("z")
     s = _sigmoid(z)
     yield sp.Rational(1, 4) - sp.diff(s, z), (s - sp.Rational(1, 2)) ** 2
 
 
+@step(scope=Scope.ENUMERATED, detail="2 entries; sigmoid, tanh and gelu (for relu see the derivatives)")
 def _vjp() -> Pairs:
+    """The Jacobian is diagonal, and the vector-Jacobian product is the formula's derivative."""
     for name in ("sigmoid", "tanh", "gelu"):
         xp = Staged()
         z, g = xp.symbols("z", 2), xp.symbols("g", 2)
@@ -136,33 +150,7 @@ EQUATIONS = (
         sample=_sample,
         formula=activate,
         vjp=activate_vjp,
-        steps=(
-            Step(
-                slug="derivatives",
-                claim=r"$\sigma' = \sigma (1 - \sigma)$ for the sigmoid, $1 - \tanh^2$ for tanh, and for ReLU 1 above "
-                "and 0 below zero: each is cheap to get from what the forward pass has computed.",
-                identity=_derivatives,
-            ),
-            Step(
-                slug="sigmoid-is-tanh",
-                claim=r"$\sigma(z) = (1 + \tanh \frac{z}{2}) / 2$, and $\sigma(z) + \sigma(-z) = 1$: the two "
-                "activations are one curve at different scales.",
-                identity=_sigmoid_is_tanh,
-            ),
-            Step(
-                slug="largest-slope",
-                claim=r"$\frac{1}{4} - \sigma'(z) = (\sigma(z) - \frac{1}{2})^2 \ge 0$: through each sigmoid a "
-                "gradient shrinks to a quarter or less, which is how it vanishes in deep networks.",
-                identity=_largest_slope,
-            ),
-            Step(
-                slug="vjp",
-                claim="The Jacobian is diagonal, and the vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 entries; sigmoid, tanh and gelu (for relu see the derivatives)",
-            ),
-        ),
+        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _vjp),
         costs=elementwise(4),
     ),
 )

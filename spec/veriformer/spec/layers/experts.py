@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.layers.costs_layers import EXPERTS, experts_flops, experts_parameters
 from veriformer.spec.layers.gelu import gelu, gelu_slope
@@ -139,14 +139,20 @@ class _Case:
         return sum(p * y for p, y in zip(weights, said, strict=True)) / sum(weights)
 
 
+@step(scope=Scope.ENUMERATED, detail="3 experts of one hidden unit, two tokens, choices of one, two and three")
 def _formula() -> Pairs:
+    """The formula is the sum over the chosen experts."""
     for chosen in ([[True, False, True], [False, True, False]], [[True, True, True], [False, True, True]]):
         case = _Case(2, 3, chosen)
         y = case.output().value.ravel()
         yield from unfolded([case.xp.in_full(e) for e in y], [case.printed(i) for i in range(2)])
 
 
+@step()
 def _renormalised() -> Pairs:
+    """Softmax over all experts, divided by what the chosen ones have of it, is softmax over the chosen alone; and it
+    sums to one.
+    """
     # Chosen are the first k of k + m experts.
     (e, j), z = index("e j"), vector("z")
     k, m = dimension("k"), dimension("m")
@@ -156,7 +162,11 @@ def _renormalised() -> Pairs:
     yield total(sp.exp(z[e]) / total(sp.exp(z[j]), j, k), e, k), 1
 
 
+@step()
 def _capacity() -> Pairs:
+    r"""E experts have E times the weights of one (each with its column of the router); asking k costs k times one, and
+    $\frac{E}{8d}$ of one for the router, for $f = 4d$: capacity grows with E, the work hardly.
+    """
     n, d, f, o, e, k = (costs.symbol(name) for name in ("N", "d", "f", "o", "E", "k"))
     one = experts_parameters().subs(e, 1) - d
     yield experts_parameters(), e * (one + d)
@@ -165,14 +175,20 @@ def _capacity() -> Pairs:
     yield (experts_flops() / dense).subs({f: 4 * d, o: d}, simultaneous=True), k + e / (8 * d)
 
 
+@step(scope=Scope.ENUMERATED, detail="one feature, one hidden unit, one output")
 def _one_expert() -> Pairs:
+    """One expert alone is the feed-forward network, whatever the router says."""
     case = _Case(1, 1, [[True]])
     x, _, w1, b1, w2, b2 = (a.value.ravel()[0] for a in case.arguments)
     z = x * w1 + b1
     yield computed(case.output().value[0, 0]), z * (1 + sp.erf(z / sp.sqrt(2))) / 2 * w2 + b2
 
 
+@step(scope=Scope.ENUMERATED, detail="2 and 3 experts of one hidden unit, choices of one and two")
 def _vjp() -> Pairs:
+    """For a choice that stays, the vector-Jacobian product is the formula's derivative: experts that are not asked, and
+    their scores, have no gradient.
+    """
     for case in (_Case(2, 2, [[True, False], [True, True]]), _Case(1, 3, [[True, False, True]])):
         y = case.output()
         ours = mixture_of_experts_vjp(case.xp, *(*case.arguments, case.g), chosen=case.chosen)
@@ -212,43 +228,7 @@ EQUATIONS = (
         sample=_sample,
         formula=mixture_of_experts,
         vjp=mixture_of_experts_vjp,
-        steps=(
-            Step(
-                slug="renormalised",
-                claim="Softmax over all experts, divided by what the chosen ones have of it, is softmax over the "
-                "chosen alone; and it sums to one.",
-                identity=_renormalised,
-            ),
-            Step(
-                slug="capacity",
-                claim=r"E experts have E times the weights of one (each with its column of the router); asking k costs "
-                r"k times one, and $\frac{E}{8d}$ of one for the router, for $f = 4d$: capacity grows with E, the work "
-                "hardly.",
-                identity=_capacity,
-            ),
-            Step(
-                slug="one-expert",
-                claim="One expert alone is the feed-forward network, whatever the router says.",
-                identity=_one_expert,
-                scope=Scope.ENUMERATED,
-                scope_detail="one feature, one hidden unit, one output",
-            ),
-            Step(
-                slug="formula",
-                claim="The formula is the sum over the chosen experts.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="3 experts of one hidden unit, two tokens, choices of one, two and three",
-            ),
-            Step(
-                slug="vjp",
-                claim="For a choice that stays, the vector-Jacobian product is the formula's derivative: experts that "
-                "are not asked, and their scores, have no gradient.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 and 3 experts of one hidden unit, choices of one and two",
-            ),
-        ),
+        steps=(_renormalised, _capacity, _one_expert, _formula, _vjp),
         costs=EXPERTS,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, real, total, vector
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.linear import linear
@@ -47,17 +47,25 @@ def _error(i: Any, k: Any) -> Any:
     return prediction(i, k) - vector("Y")[i, k]
 
 
+@step()
 def _weight_gradient() -> Pairs:
+    r"""$\frac{\partial L}{\partial W} = \frac{2}{N} X^T (Y_{\text{hat}} - Y_{\text{true}})$."""
     (e, m), i, n = index("e m"), sp.Dummy("i", integer=True), dimension("N")
     yield sp.diff(loss(), vector("W")[e, m]), 2 / n * total(vector("X")[i, e] * _error(i, m), i, n)
 
 
+@step()
 def _bias_gradient() -> Pairs:
+    r"""$\frac{\partial L}{\partial b} = \frac{2}{N} \sum_i (Y_{\text{hat}}^{(i)} - Y_{\text{true}}^{(i)})$."""
     m, i, n = index("m"), sp.Dummy("i", integer=True), dimension("N")
     yield sp.diff(loss(), vector("b")[m]), 2 / n * total(_error(i, m), i, n)
 
 
+@step()
 def _decomposition() -> Pairs:
+    """The loss of one number c for all is the variance of the targets, plus the squared distance of c from their mean:
+    a model that knows nothing does best to say the mean.
+    """
     # About the mean of the targets, for the model that always says c.
     i, n, y, c = sp.Dummy("i", integer=True), dimension("N"), vector("y"), real("c")
     mean = total(y[i], i, n) / n
@@ -65,7 +73,11 @@ def _decomposition() -> Pairs:
     yield total((y[i] - c) ** 2, i, n) / n, spread + (mean - c) ** 2
 
 
+@step()
 def _convex() -> Pairs:
+    r"""Along a line in the parameters of a linear model the errors are $r + t v$, and its second difference is
+    $\frac{2}{N} \sum_i v_i^2 \ge 0$: there is no minimum but the lowest.
+    """
     # Along any line in the parameters the loss is a parabola that opens upwards.
     i, n, t = sp.Dummy("i", integer=True), dimension("N"), real("t")
     r, v = vector("r"), vector("v")
@@ -73,7 +85,9 @@ def _convex() -> Pairs:
     yield along.subs(t, t + 1) - 2 * along + along.subs(t, t - 1), 2 / n * total(v[i] ** 2, i, n)
 
 
+@step(scope=Scope.ENUMERATED, detail="shapes (3), (2, 2) and (2, 1, 2)")
 def _formula() -> Pairs:
+    """The formula divides the sum of all squares by the number of samples, not of entries."""
     for shape in ((3,), (2, 2), (2, 1, 2)):
         xp = Staged()
         p, t = xp.symbols("p", *shape), xp.symbols("t", *shape)
@@ -81,7 +95,9 @@ def _formula() -> Pairs:
         yield computed(mse_loss(xp, p, t).value[()]), sum(sum(e**2 for e in row) for row in rows) / len(rows)
 
 
+@step(scope=Scope.ENUMERATED, detail="shapes (2) and (2, 2)")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative."""
     for shape in ((2,), (2, 2)):
         xp = Staged()
         p, t, g = xp.symbols("p", *shape), xp.symbols("t", *shape), xp.symbols("g")
@@ -90,7 +106,9 @@ def _vjp() -> Pairs:
             yield from unfolded(gradient, xp.gradient(y, g, argument))
 
 
+@step(scope=Scope.ENUMERATED, detail="N = d = 2, o = 1")
 def _linear_model() -> Pairs:
+    """Through the formulas of the loss and of a layer come the gradients as printed."""
     xp = Staged()
     x, w, b, y = xp.symbols("X", 2, 2), xp.symbols("W", 2, 1), xp.symbols("b", 1), xp.symbols("Y", 2, 1)
     value = mse_loss(xp, linear(xp, x, w, b), y)
@@ -123,52 +141,7 @@ EQUATIONS = (
         sample=_sample,
         formula=mse_loss,
         vjp=mse_loss_vjp,
-        steps=(
-            Step(
-                slug="weight-gradient",
-                claim=r"$\frac{\partial L}{\partial W} = \frac{2}{N} X^T (Y_{\text{hat}} - Y_{\text{true}})$.",
-                identity=_weight_gradient,
-            ),
-            Step(
-                slug="bias-gradient",
-                claim=r"$\frac{\partial L}{\partial b} = \frac{2}{N} \sum_i (Y_{\text{hat}}^{(i)} - "
-                r"Y_{\text{true}}^{(i)})$.",
-                identity=_bias_gradient,
-            ),
-            Step(
-                slug="decomposition",
-                claim="The loss of one number c for all is the variance of the targets, plus the squared distance of "
-                "c from their mean: a model that knows nothing does best to say the mean.",
-                identity=_decomposition,
-            ),
-            Step(
-                slug="convex",
-                claim=r"Along a line in the parameters of a linear model the errors are $r + t v$, and its second "
-                r"difference is $\frac{2}{N} \sum_i v_i^2 \ge 0$: there is no minimum but the lowest.",
-                identity=_convex,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula divides the sum of all squares by the number of samples, not of entries.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="shapes (3), (2, 2) and (2, 1, 2)",
-            ),
-            Step(
-                slug="linear-model",
-                claim="Through the formulas of the loss and of a layer come the gradients as printed.",
-                identity=_linear_model,
-                scope=Scope.ENUMERATED,
-                scope_detail="N = d = 2, o = 1",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="shapes (2) and (2, 2)",
-            ),
-        ),
+        steps=(_weight_gradient, _bias_gradient, _decomposition, _convex, _formula, _linear_model, _vjp),
         costs=elementwise(3),
     ),
 )

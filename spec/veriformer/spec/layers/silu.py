@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import real
 from veriformer.spec.layers.activations import sigmoid
 from veriformer.spec.layers.costs_layers import elementwise
@@ -37,19 +37,25 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + sp.exp(-x))
 
 
+@step()
 def _derivative() -> Pairs:
+    r"""$\text{SiLU}' = \sigma (1 + x (1 - \sigma)) = \sigma(x) + x \sigma(x) \sigma(-x)$."""
     x = real("x")
     s = _sigmoid(x)
     yield sp.diff(x * s, x), s * (1 + x * (1 - s))
     yield sp.diff(x * s, x), s + x * s * _sigmoid(-x)
 
 
+@step()
 def _symmetry() -> Pairs:
+    r"""$\text{SiLU}(x) - \text{SiLU}(-x) = x$, as for GELU and ReLU."""
     x = real("x")
     yield x * _sigmoid(x) - (-x) * _sigmoid(-x), x
 
 
+@step()
 def _sharpened() -> Pairs:
+    r"""$x \sigma(\beta x)$ becomes ReLU as $\beta$ grows: SiLU is one of a family of soft switches."""
     x = sp.Symbol("x", positive=True)
     beta = sp.Symbol("beta", positive=True)
     yield computed(sp.limit(x * _sigmoid(beta * x), beta, sp.oo)), sp.Max(x, 0)
@@ -65,7 +71,11 @@ def _lowest() -> float:
     return low
 
 
+@step(scope=Scope.NUMERIC, detail="the zero of the slope by bisection")
 def _minimum() -> Pairs:
+    r"""$\text{SiLU}' = \sigma^2 (1 + (1 + x) e^{-x})$, which vanishes where $1 + x + e^x = 0$, at x = -1.2785: it is
+    not monotone, and its least value is -0.2785.
+    """
     x = real("x")
     s = _sigmoid(x)
     yield sp.diff(x * s, x), s**2 * (1 + (1 + x) * sp.exp(-x))
@@ -74,13 +84,17 @@ def _minimum() -> Pairs:
     yield rounds_to(sp.Float(-lowest / (1 + math.exp(-lowest))), "0.2785")
 
 
+@step()
 def _formula() -> Pairs:
+    """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
     yield silu(xp, xp.asarray(x)).value[()], x * sp.exp(x) / (1 + sp.exp(x))
 
 
+@step(scope=Scope.ENUMERATED, detail="2 entries")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative."""
     xp = Staged()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
     yield from pairs(silu_vjp(xp, x, g), xp.gradient(silu(xp, x), g, x))
@@ -105,39 +119,7 @@ EQUATIONS = (
         sample=_sample,
         formula=silu,
         vjp=silu_vjp,
-        steps=(
-            Step(
-                slug="derivative",
-                claim=r"$\text{SiLU}' = \sigma (1 + x (1 - \sigma)) = \sigma(x) + x \sigma(x) \sigma(-x)$.",
-                identity=_derivative,
-            ),
-            Step(
-                slug="symmetry",
-                claim=r"$\text{SiLU}(x) - \text{SiLU}(-x) = x$, as for GELU and ReLU.",
-                identity=_symmetry,
-            ),
-            Step(
-                slug="sharpened",
-                claim=r"$x \sigma(\beta x)$ becomes ReLU as $\beta$ grows: SiLU is one of a family of soft switches.",
-                identity=_sharpened,
-            ),
-            Step(
-                slug="minimum",
-                claim=r"$\text{SiLU}' = \sigma^2 (1 + (1 + x) e^{-x})$, which vanishes where $1 + x + e^x = 0$, at x = "
-                "-1.2785: it is not monotone, and its least value is -0.2785.",
-                identity=_minimum,
-                scope=Scope.NUMERIC,
-                scope_detail="the zero of the slope by bisection",
-            ),
-            Step(slug="formula", claim="The formula is the statement, for every x.", identity=_formula),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 entries",
-            ),
-        ),
+        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _vjp),
         costs=elementwise(4),
     ),
 )

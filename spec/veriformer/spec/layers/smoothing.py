@@ -8,7 +8,7 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.cross_entropy import cross_entropy
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.spelled import unfolded
@@ -34,13 +34,21 @@ def _loss(y: Any) -> Any:
     return -total(y(j) * sp.log(weight(j)), j, dimension("n"))
 
 
+@step()
 def _sums_to_one() -> Pairs:
+    r"""Smoothed targets sum to one again; the true class keeps $1 - \alpha \frac{V - 1}{V}$, since it has its part of
+    the share too.
+    """
     i, t, n = index("i"), index("t"), dimension("n")
     yield total(_smoothed(i, t), i, n), 1
     yield _smoothed(i, t).subs(i, t), 1 - positive("alpha") * (n - 1) / n
 
 
+@step()
 def _gradient() -> Pairs:
+    r"""The gradient is $p - y_{\text{smooth}}$, a mixture: $(1 - \alpha)$ times the plain gradient, and $\alpha$ times
+    the pull towards even probabilities.
+    """
     k, t, z = index("k"), index("t"), vector("z")
     smoothed = sp.diff(_loss(lambda i: _smoothed(i, t)), z[k])
     yield smoothed, weight(k) - _smoothed(k, t)
@@ -49,7 +57,11 @@ def _gradient() -> Pairs:
     yield smoothed, (1 - alpha) * hard + alpha * (weight(k) - 1 / dimension("n"))
 
 
+@step()
 def _divergence() -> Pairs:
+    r"""So is the loss: $\mathcal{L} = (1 - \alpha) \mathcal{L}_{\text{plain}} + \alpha (KL(u \| p) + \log V)$ with $u =
+    1/V$ for every class. Smoothing penalises what is far from uniform.
+    """
     t, n, alpha = index("t"), dimension("n"), positive("alpha")
     j = sp.Dummy("j", integer=True)
     # KL(u | p) = Σ u (log u − log p) with u = 1/n.
@@ -58,7 +70,12 @@ def _divergence() -> Pairs:
     yield _loss(lambda i: _smoothed(i, t)), (1 - alpha) * plain + alpha * (from_uniform + sp.log(n))
 
 
+@step()
 def _optimum() -> Pairs:
+    r"""The gradient vanishes for logits that are equal but for the target's, higher by $\log(1 + V \frac{1 -
+    \alpha}{\alpha})$: a finite gap, where plain cross entropy pulls without end. That is how it prevents
+    overconfidence.
+    """
     # All logits equal but that of the target, which is higher by the gap: e^gap = 1 + n (1 − α) / α.
     n, alpha = dimension("n"), positive("alpha")
     e = 1 + n * (1 - alpha) / alpha
@@ -66,7 +83,9 @@ def _optimum() -> Pairs:
     yield 1 / (e + n - 1), alpha / n
 
 
+@step(scope=Scope.ENUMERATED, detail="V ≤ 3, every α")
 def _formula() -> Pairs:
+    """The formula is the statement."""
     alpha, xp = real("alpha"), Symbolic()
     for classes, target in ((1, [0]), (2, [1, 0]), (3, [2, 0, 2])):
         y = smooth_labels(xp, np.array(target), classes, alpha)
@@ -74,7 +93,9 @@ def _formula() -> Pairs:
         yield from unfolded(y, [(1 - alpha) * hit + alpha / classes for hit in one_hot])
 
 
+@step(scope=Scope.ENUMERATED, detail="2 rows of V = 3, every α")
 def _in_the_loss() -> Pairs:
+    """Cross entropy with smoothing is cross entropy of the smoothed targets."""
     xp, alpha = Staged(), real("alpha")
     z, target = xp.symbols("z", 2, 3), np.array([2, 0])
     soft = cross_entropy(xp, z, smooth_labels(xp, target, 3, alpha))
@@ -111,47 +132,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=smooth_labels,
-        steps=(
-            Step(
-                slug="sums-to-one",
-                claim=r"Smoothed targets sum to one again; the true class keeps $1 - \alpha \frac{V - 1}{V}$, since it "
-                "has its part of the share too.",
-                identity=_sums_to_one,
-            ),
-            Step(
-                slug="gradient",
-                claim=r"The gradient is $p - y_{\text{smooth}}$, a mixture: $(1 - \alpha)$ times the plain gradient, "
-                r"and $\alpha$ times the pull towards even probabilities.",
-                identity=_gradient,
-            ),
-            Step(
-                slug="divergence",
-                claim=r"So is the loss: $\mathcal{L} = (1 - \alpha) \mathcal{L}_{\text{plain}} + \alpha "
-                r"(KL(u \| p) + \log V)$ with $u = 1/V$ for every class. Smoothing penalises what is far from uniform.",
-                identity=_divergence,
-            ),
-            Step(
-                slug="optimum",
-                claim=r"The gradient vanishes for logits that are equal but for the target's, higher by $\log(1 + V "
-                r"\frac{1 - \alpha}{\alpha})$: a finite gap, where plain cross entropy pulls without end. That is how "
-                "it prevents overconfidence.",
-                identity=_optimum,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="V ≤ 3, every α",
-            ),
-            Step(
-                slug="in-the-loss",
-                claim="Cross entropy with smoothing is cross entropy of the smoothed targets.",
-                identity=_in_the_loss,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 rows of V = 3, every α",
-            ),
-        ),
+        steps=(_sums_to_one, _gradient, _divergence, _optimum, _formula, _in_the_loss),
         costs=elementwise(2, arrays=1),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import delta, dimension, index, positive, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -24,7 +24,11 @@ def _sizes() -> tuple[Any, Any, Any]:
     return dimension("n"), dimension("m"), positive("v")
 
 
+@step()
 def _forward() -> Pairs:
+    r"""With independent weights of mean 0 and variance v, an output $\sum_a x_a w_a$ has mean square $v \sum_a x_a^2$:
+    features keep their mean square where $n_{\text{in}} v = 1$.
+    """
     # E[w_a w_b] = v δ_ab for independent weights of mean zero.
     (a, b), (n, _, v), x = index("a b"), _sizes(), vector("x")
     second = total(total(x[a] * x[b] * v * delta(a, b), a, n), b, n)
@@ -34,7 +38,9 @@ def _forward() -> Pairs:
     yield v * total(s, a, n), n * v * s
 
 
+@step()
 def _backward() -> Pairs:
+    r"""A gradient $\sum_c g_c w_c$ has $v \sum_c g_c^2$: gradients keep theirs where $n_{\text{out}} v = 1$."""
     (a, b), (_, m, v), g = index("a b"), _sizes(), vector("g")
     second = total(total(g[a] * g[b] * v * delta(a, b), a, m), b, m)
     yield second, v * total(g[a] ** 2, a, m)
@@ -48,14 +54,22 @@ def _variance() -> Any:
     return xavier_variance(xp, n, m).value[()]
 
 
+@step()
 def _compromise() -> Pairs:
+    r"""(49) makes the two gains average to one: $\frac{1}{2}(n_{\text{in}} v + n_{\text{out}} v) = 1$. It is the
+    harmonic mean of the two variances asked for.
+    """
     n, m, v = _sizes()
     yield (n * v + m * v).subs(v, _variance()) / 2, 1
     # Halfway between n v = 1 and m v = 1: the harmonic mean of the two variances.
     yield _variance(), 2 / (1 / (1 / n) + 1 / (1 / m))
 
 
+@step()
 def _both() -> Pairs:
+    r"""The gains sum to 2, and their product is short of 1 by $(\frac{n - m}{n + m})^2$: both are 1 where the layer is
+    square, and only there.
+    """
     n, m, _ = _sizes()
     forward, backward = n * _variance(), m * _variance()
     yield forward + backward, 2
@@ -63,21 +77,31 @@ def _both() -> Pairs:
     yield forward.subs(m, n) + n, 1 + n
 
 
+@step()
 def _relu() -> Pairs:
+    """For pre-activations that are as likely as their opposites, ReLU keeps half of the mean square: behind ReLU the
+    variance should be twice as large.
+    """
     # z and −z are equally likely: half of the mean square comes from each side, and ReLU keeps one.
     z = positive("z")
     kept = (sp.Max(z, 0) ** 2 + sp.Max(-z, 0) ** 2) / 2
     yield computed(kept), (z**2 + (-z) ** 2) / 4
 
 
+@step()
 def _depth() -> Pairs:
+    r"""Each further layer multiplies by the gain $\frac{2 n}{n + m}$ again: what is not one grows or vanishes
+    exponentially in depth.
+    """
     n, m, _ = _sizes()
     layer = dimension("L")
     gain = n * _variance()
     yield gain ** (layer + 1), gain**layer * 2 * n / (n + m)
 
 
+@step(scope=Scope.ENUMERATED, detail="n ≤ 3, any m and any input")
 def _formula() -> Pairs:
+    """The formula gives the mean square of an output over all outcomes of two-valued weights."""
     # Every outcome of weights ±√v, each equally likely, for inputs x: the definition of the variance.
     for n in (1, 2, 3):
         xp = Staged()
@@ -109,51 +133,7 @@ EQUATIONS = (
         assumptions=(Assumption("a layer has inputs and outputs", lambda a: a["n_in"] >= 1 and a["n_out"] >= 1),),
         sample=_sample,
         formula=xavier_variance,
-        steps=(
-            Step(
-                slug="forward",
-                claim=r"With independent weights of mean 0 and variance v, an output $\sum_a x_a w_a$ has mean square "
-                r"$v \sum_a x_a^2$: features keep their mean square where $n_{\text{in}} v = 1$.",
-                identity=_forward,
-            ),
-            Step(
-                slug="backward",
-                claim=r"A gradient $\sum_c g_c w_c$ has $v \sum_c g_c^2$: gradients keep theirs where $n_{\text{out}} "
-                r"v = 1$.",
-                identity=_backward,
-            ),
-            Step(
-                slug="compromise",
-                claim=r"(49) makes the two gains average to one: $\frac{1}{2}(n_{\text{in}} v + n_{\text{out}} v) = 1$."
-                " It is the harmonic mean of the two variances asked for.",
-                identity=_compromise,
-            ),
-            Step(
-                slug="both",
-                claim=r"The gains sum to 2, and their product is short of 1 by $(\frac{n - m}{n + m})^2$: both are 1 "
-                "where the layer is square, and only there.",
-                identity=_both,
-            ),
-            Step(
-                slug="depth",
-                claim=r"Each further layer multiplies by the gain $\frac{2 n}{n + m}$ again: what is not one grows or "
-                "vanishes exponentially in depth.",
-                identity=_depth,
-            ),
-            Step(
-                slug="relu",
-                claim=r"For pre-activations that are as likely as their opposites, ReLU keeps half of the mean square: "
-                "behind ReLU the variance should be twice as large.",
-                identity=_relu,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula gives the mean square of an output over all outcomes of two-valued weights.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 3, any m and any input",
-            ),
-        ),
+        steps=(_forward, _backward, _compromise, _both, _depth, _relu, _formula),
         costs={"parameters": lambda: dimension("n") * dimension("m")},
     ),
 )

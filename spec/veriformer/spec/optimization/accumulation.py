@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import delta, dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
@@ -26,7 +26,9 @@ def accumulate_gradients(xp: Any, sums: Sequence[Sequence[Any]], counts: Sequenc
     return [xp.sum(xp.stack(parts), axis=0) / tokens for parts in zip(*sums, strict=True)]
 
 
+@step(detail="squared errors of one parameter")
 def _linear() -> Pairs:
+    """Differentiation is linear: the gradient of a mean of losses is the mean of their gradients."""
     # The derivative of a sum of losses, here of squares of any number of errors x_i θ − y_i.
     n, i, theta = dimension("n"), index("i"), real("theta")
     error = vector("x")[i] * theta - vector("y")[i]
@@ -38,18 +40,28 @@ def _mean(n: Any) -> Any:
     return total(vector("g")[i], i, n) / n
 
 
+@step()
 def _one_token_more() -> Pairs:
+    """The sum of the gradients of n tokens, one more added, and divided by $n + 1$, is the mean over $n + 1$ tokens. So
+    by induction sums and counts may be gathered in parts of any sizes, in any order.
+    """
     n = dimension("n")
     yield (n * _mean(n) + vector("g")[n + 1]) / (n + 1), _mean(n + 1)
 
 
+@step(detail="two micro-batches of any sizes")
 def _weighted() -> Pairs:
+    r"""Each micro-batch's mean counts by its share $n_k / \sum_j n_j$ of the tokens."""
     (a, b), (n, m) = real("a b"), positive("n m")
     (g,) = accumulate_gradients(Symbolic(), [[n * a], [m * b]], [n, m])
     yield g.value[()], n / (n + m) * a + m / (n + m) * b
 
 
+@step(detail="two micro-batches of any sizes")
 def _mean_of_means() -> Pairs:
+    r"""The plain mean of the means of two micro-batches is off by $\frac{m - n}{2 (n + m)}$ times the difference of the
+    means: right only for equal sizes, or equal means.
+    """
     (a, b), (n, m) = real("a b"), positive("n m")
     yield (a / n + b / m) / 2 - (a + b) / (n + m), (m - n) * (a / n - b / m) / (2 * (n + m))
 
@@ -60,7 +72,9 @@ def _splits(n: int) -> Iterator[tuple[int, ...]]:
         yield from (sizes for sizes in product(range(n + 1), repeat=parts) if sum(sizes) == n)
 
 
+@step(scope=Scope.ENUMERATED, detail="1, 2 and 4 tokens in up to 3 parts")
 def _every_split() -> Pairs:
+    """The formula gives the mean over all tokens for every ragged split, empty parts included."""
     # Tokens whose gradients are e_i x, as those of a linear layer with one input x.
     xp, x = Symbolic(), real("x")
     for n in (1, 2, 4):
@@ -71,12 +85,20 @@ def _every_split() -> Pairs:
             yield accumulate_gradients(xp, sums, sizes)[0].value[()], x * sum(errors) / n
 
 
+@step()
 def _noise() -> Pairs:
+    r"""That simulates the larger batch in its noise too: the mean of n independent gradients of variance $\sigma^2$ has
+    variance $\sigma^2 / n$, in however many parts it is taken.
+    """
     n, (i, j), sigma = dimension("n"), index("i j"), positive("sigma")
     yield total(total(delta(i, j) * sigma**2, i, n), j, n) / n**2, sigma**2 / n
 
 
+@step(detail="quadratic losses, one parameter")
 def _two_steps() -> Pairs:
+    r"""Two steps of rate $\eta$, one per micro-batch, differ from one accumulated step of rate $2 \eta$ by a term of
+    order $\eta^2$ only (exactly this on quadratic losses): that is why the rate is raised with the batch.
+    """
     # Two micro-batches with losses λ θ² / 2 − b θ each: one after the other, or both in one step at twice the rate.
     theta, (b, c), eta, (lam, mu) = real("theta"), real("b c"), positive("eta"), positive("lambda mu")
     xp = Symbolic()
@@ -115,54 +137,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=accumulate_gradients,
-        steps=(
-            Step(
-                slug="linear",
-                claim="Differentiation is linear: the gradient of a mean of losses is the mean of their gradients.",
-                identity=_linear,
-                scope_detail="squared errors of one parameter",
-            ),
-            Step(
-                slug="one-token-more",
-                claim=r"The sum of the gradients of n tokens, one more added, and divided by $n + 1$, is the mean over "
-                r"$n + 1$ tokens. So by induction sums and counts may be gathered in parts of any sizes, in any order.",
-                identity=_one_token_more,
-            ),
-            Step(
-                slug="weighted",
-                claim=r"Each micro-batch's mean counts by its share $n_k / \sum_j n_j$ of the tokens.",
-                identity=_weighted,
-                scope_detail="two micro-batches of any sizes",
-            ),
-            Step(
-                slug="mean-of-means",
-                claim=r"The plain mean of the means of two micro-batches is off by $\frac{m - n}{2 (n + m)}$ times the "
-                "difference of the means: right only for equal sizes, or equal means.",
-                identity=_mean_of_means,
-                scope_detail="two micro-batches of any sizes",
-            ),
-            Step(
-                slug="every-split",
-                claim="The formula gives the mean over all tokens for every ragged split, empty parts included.",
-                identity=_every_split,
-                scope=Scope.ENUMERATED,
-                scope_detail="1, 2 and 4 tokens in up to 3 parts",
-            ),
-            Step(
-                slug="noise",
-                claim=r"That simulates the larger batch in its noise too: the mean of n independent gradients of "
-                r"variance $\sigma^2$ has variance $\sigma^2 / n$, in however many parts it is taken.",
-                identity=_noise,
-            ),
-            Step(
-                slug="two-steps",
-                claim=r"Two steps of rate $\eta$, one per micro-batch, differ from one accumulated step of rate "
-                r"$2 \eta$ by a term of order $\eta^2$ only (exactly this on quadratic losses): that is why the rate "
-                "is raised with the batch.",
-                identity=_two_steps,
-                scope_detail="quadratic losses, one parameter",
-            ),
-        ),
+        steps=(_linear, _one_token_more, _weighted, _mean_of_means, _every_split, _noise, _two_steps),
         costs=optimizer_costs("accumulation"),
     ),
 )

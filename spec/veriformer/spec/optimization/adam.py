@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, positive, real, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.averages import average, closed_form, weight_so_far
@@ -83,32 +83,48 @@ def _gradient(i: Any) -> Any:
     return vector("g")[i]
 
 
+@step("closed-form")
 def _first_moment() -> Pairs:
+    r"""$\mathbf{m}_t = (1 - \beta_1) \sum_{i=1}^t \beta_1^{t-i} \mathbf{g}_i$, by induction: the velocity of momentum
+    (5).
+    """
     t, (beta, _) = dimension("t"), _betas()
     m, m_next = (closed_form(n, beta, _gradient) for n in (t, t + 1))
     yield closed_form(1, beta, _gradient).doit(), (1 - beta) * _gradient(1)
     yield m_next, beta * m + (1 - beta) * _gradient(t + 1)
 
 
+@step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
 def _first_moment_formula() -> Pairs:
+    """What is computed step by step is the closed form."""
     g, betas = vector("g"), _betas()
     for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
         yield s.m, closed_form(t, betas[0], _gradient).doit()
 
 
+@step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
 def _second_moment_formula() -> Pairs:
+    """What is computed step by step is the closed form."""
     g, betas = vector("g"), _betas()
     for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
         yield s.v, closed_form(t, betas[1], lambda i: _gradient(i) ** 2).doit()
 
 
+@step("closed-form")
 def _second_moment() -> Pairs:
+    r"""$\mathbf{v}_t = (1 - \beta_2) \sum_{i=1}^t \beta_2^{t-i} \mathbf{g}_i^2$, entry by entry: a sum of squares,
+    never negative, and zero only while every gradient has been.
+    """
     t, (_, beta) = dimension("t"), _betas()
     v, v_next = (closed_form(n, beta, lambda i: _gradient(i) ** 2) for n in (t, t + 1))
     yield v_next, beta * v + (1 - beta) * _gradient(t + 1) ** 2
 
 
-def _expected_square() -> Pairs:
+@step(detail="gradients of two values, any two")
+def _expectation() -> Pairs:
+    r"""Its expectation is $E[g^2] = \mu^2 + \sigma^2$ times the sum of the weights, $1 - \beta_2^t$;
+    $\hat{\mathbf{v}}_t$ estimates the second moment, mean included.
+    """
     t, (_, beta) = dimension("t"), _betas()
     mu, sigma = real("mu"), positive("sigma")
     # E[g²] of a gradient with mean μ and two equally likely deviations ±σ; the weights leave the common value.
@@ -120,14 +136,22 @@ def _corrected(t: Any, beta: Any, value: Any) -> Any:
     return closed_form(t, beta, value) / closed_form(t, beta, lambda _: 1)
 
 
+@step()
 def _mean_and_spread() -> Pairs:
+    r"""Of the gradients seen, weighted by $\beta_2^{t-i}$: $\hat{v}_t$ is the square of their mean plus their variance
+    about it.
+    """
     t, (_, beta) = dimension("t"), _betas()
     mean = _corrected(t, beta, _gradient)
     spread = _corrected(t, beta, lambda i: (_gradient(i) - mean) ** 2)
     yield _corrected(t, beta, lambda i: _gradient(i) ** 2), mean**2 + spread
 
 
+@step()
 def _constant_gradient() -> Pairs:
+    r"""Under one gradient g the corrected averages are g and $g^2$ from the first step on, so that every step is $\eta
+    g / (|g| + \epsilon)$: of length $\eta$, whatever the size of g.
+    """
     t, betas, (a, eta, eps) = dimension("t"), _betas(), positive("a eta epsilon")
     for g in (a, -a):
         m_hat = _corrected(t, betas[0], lambda _, g=g: g)
@@ -137,7 +161,9 @@ def _constant_gradient() -> Pairs:
     yield before.theta - last.theta, eta * a / (a + eps)
 
 
+@step()
 def _scale_invariance() -> Pairs:
+    r"""A loss (and $\epsilon$) multiplied by $c > 0$ gives the same steps: large gradients do not make large steps."""
     t, c, eps, (beta_1, beta_2) = dimension("t"), positive("c"), positive("epsilon"), _betas()
 
     def step(c: Any, eps: Any) -> Any:
@@ -147,7 +173,11 @@ def _scale_invariance() -> Pairs:
     yield step(c, c * eps), step(1, eps)
 
 
+@step()
 def _epsilon_hat() -> Pairs:
+    r"""The form $\eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \hat\epsilon}$ is (9) with
+    $\epsilon = \hat\epsilon / \sqrt{1 - \beta_2^t}$: thirty times larger at the first step.
+    """
     # The other order of operations: η √(1 − β₂^t) / (1 − β₁^t) · m / (√v + ε̂).
     t, (beta_1, beta_2), (m, v, eps) = dimension("t"), _betas(), positive("m v epsilon")
     root = sp.sqrt(1 - beta_2**t)
@@ -155,7 +185,9 @@ def _epsilon_hat() -> Pairs:
     yield other, m / (1 - beta_1**t) / (sp.sqrt(v) / root + eps / root)
 
 
+@step(scope=Scope.ENUMERATED, detail="t ≤ 2, any gradients")
 def _formula() -> Pairs:
+    """What is computed is the statement with the closed forms of both averages."""
     g, betas, (eta, eps) = vector("g"), _betas(), positive("eta epsilon")
     theta = real("theta")
     for t, s in enumerate(run_adam([g[1], g[2]], lr=eta, betas=betas, eps=eps), 1):
@@ -165,7 +197,13 @@ def _formula() -> Pairs:
         yield s.theta, theta
 
 
-def _constant_is_not_bumpy() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "9.1", 103),
+    printed=r"\text{Tracks how much the gradients have been changing}",
+    corrected=r"\text{it tracks how large they have been: mean squared plus variance}",
+)
+def _second_moment_is_not_change() -> Evidence:
     g = sp.Integer(5)
     (*_, s) = run_adam([g] * 10, lr=0, betas=(sp.Rational(9, 10), sp.Rational(999, 1000)))
     v_hat = s.v / (1 - sp.Rational(999, 1000) ** s.t)
@@ -212,21 +250,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(
-            Step(
-                slug="closed-form",
-                claim=r"$\mathbf{m}_t = (1 - \beta_1) \sum_{i=1}^t \beta_1^{t-i} \mathbf{g}_i$, by induction: the "
-                "velocity of momentum (5).",
-                identity=_first_moment,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed step by step is the closed form.",
-                identity=_first_moment_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="t ≤ 3, any gradients",
-            ),
-        ),
+        steps=(_first_moment, _first_moment_formula),
         costs=optimizer_costs("exponential_average"),
     ),
     Equation(
@@ -239,45 +263,9 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(
-            Step(
-                slug="closed-form",
-                claim=r"$\mathbf{v}_t = (1 - \beta_2) \sum_{i=1}^t \beta_2^{t-i} \mathbf{g}_i^2$, entry by entry: a "
-                "sum of squares, never negative, and zero only while every gradient has been.",
-                identity=_second_moment,
-            ),
-            Step(
-                slug="expectation",
-                claim=r"Its expectation is $E[g^2] = \mu^2 + \sigma^2$ times the sum of the weights, $1 - \beta_2^t$; "
-                r"$\hat{\mathbf{v}}_t$ estimates the second moment, mean included.",
-                identity=_expected_square,
-                scope_detail="gradients of two values, any two",
-            ),
-            Step(
-                slug="mean-and-spread",
-                claim=r"Of the gradients seen, weighted by $\beta_2^{t-i}$: $\hat{v}_t$ is the square of their mean "
-                "plus their variance about it.",
-                identity=_mean_and_spread,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed step by step is the closed form.",
-                identity=_second_moment_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="t ≤ 3, any gradients",
-            ),
-        ),
+        steps=(_second_moment, _expectation, _mean_and_spread, _second_moment_formula),
         costs=optimizer_costs("square_average"),
-        errata=(
-            Erratum(
-                slug="second-moment-is-not-change",
-                kind="imprecise",
-                source=Source("000", "9.1", 103),
-                printed=r"\text{Tracks how much the gradients have been changing}",
-                corrected=r"\text{it tracks how large they have been: mean squared plus variance}",
-                counterexample=_constant_is_not_bumpy,
-            ),
-        ),
+        errata=(_second_moment_is_not_change,),
     ),
     Equation(
         slug="adam-step",
@@ -299,33 +287,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(
-            Step(
-                slug="constant-gradient",
-                claim=r"Under one gradient g the corrected averages are g and $g^2$ from the first step on, so that "
-                r"every step is $\eta g / (|g| + \epsilon)$: of length $\eta$, whatever the size of g.",
-                identity=_constant_gradient,
-            ),
-            Step(
-                slug="scale-invariance",
-                claim=r"A loss (and $\epsilon$) multiplied by $c > 0$ gives the same steps: large gradients do not "
-                "make large steps.",
-                identity=_scale_invariance,
-            ),
-            Step(
-                slug="epsilon-hat",
-                claim=r"The form $\eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \hat\epsilon}$ "
-                r"is (9) with $\epsilon = \hat\epsilon / \sqrt{1 - \beta_2^t}$: thirty times larger at the first step.",
-                identity=_epsilon_hat,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement with the closed forms of both averages.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="t ≤ 2, any gradients",
-            ),
-        ),
+        steps=(_constant_gradient, _scale_invariance, _epsilon_hat, _formula),
         costs=optimizer_costs("adam"),
     ),
 )

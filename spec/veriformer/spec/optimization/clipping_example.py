@@ -8,7 +8,7 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.clipping import clip_grad_norm
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -25,19 +25,27 @@ def _clipped(entries: list[int], max_norm: int) -> tuple[list[Any], Any]:
     return list(g.value), norm.value[()]
 
 
+@step(scope=Scope.NUMERIC, detail="these two numbers")
 def _factor() -> Pairs:
+    r"""The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size; at norm 5 it is 1."""
     yield computed(scaling_factor(Symbolic(), 50, max_norm=5).value[()]), sp.Rational("0.1")
     yield computed(scaling_factor(Symbolic(), 5, max_norm=5).value[()]), sp.Integer(1)
 
 
+@step()
 def _whole_vector() -> Pairs:
+    """Multiplied by 0.1, the squared norm of any gradient becomes $(5/50)^2$ of what it was: 50 becomes 5."""
     # Any gradient of norm 50, in any number of entries: what is left has norm 5.
     g, i, n = vector("g"), index("i"), dimension("n")
     square = total(g[i] ** 2, i, n)
     yield total((sp.Rational("0.1") * g[i]) ** 2, i, n), square * sp.Rational(5, 50) ** 2
 
 
+@step(scope=Scope.NUMERIC, detail="exact fractions")
 def _numbers() -> Pairs:
+    """By the formula of (11): (30, 40) becomes (3, 4); 120 mph with a limit of 65, in the direction (72, 96), become
+    (39, 52), in the same direction; and (3, 4), within the limit, stays.
+    """
     for entries, max_norm, after in (([30, 40], 5, [3, 4]), ([72, 96], 65, [39, 52]), ([3, 4], 5, [3, 4])):
         clipped, norm = _clipped(entries, max_norm)
         yield computed(norm**2), sum(sp.Integer(x) ** 2 for x in entries)
@@ -64,29 +72,6 @@ EQUATIONS = (
         assumptions=(Assumption("the norm is positive", lambda a: a["norm"] > 0),),
         sample=_sample,
         formula=scaling_factor,
-        steps=(
-            Step(
-                slug="factor",
-                claim=r"The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size; at "
-                "norm 5 it is 1.",
-                identity=_factor,
-                scope=Scope.NUMERIC,
-                scope_detail="these two numbers",
-            ),
-            Step(
-                slug="whole-vector",
-                claim=r"Multiplied by 0.1, the squared norm of any gradient becomes $(5/50)^2$ of what it was: 50 "
-                "becomes 5.",
-                identity=_whole_vector,
-            ),
-            Step(
-                slug="numbers",
-                claim="By the formula of (11): (30, 40) becomes (3, 4); 120 mph with a limit of 65, in the direction "
-                "(72, 96), become (39, 52), in the same direction; and (3, 4), within the limit, stays.",
-                identity=_numbers,
-                scope=Scope.NUMERIC,
-                scope_detail="exact fractions",
-            ),
-        ),
+        steps=(_factor, _whole_vector, _numbers),
     ),
 )

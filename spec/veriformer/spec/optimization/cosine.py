@@ -8,7 +8,7 @@ from typing import Any
 from mpmath import libmp
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import positive
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
@@ -46,25 +46,42 @@ def _squared_sine(steps: Any) -> Any:
     return positive("eta") * (sp.sin(sp.pi * steps / (2 * positive("D"))) ** 2).rewrite(sp.exp)
 
 
+@step()
 def _ends() -> Pairs:
+    r"""s steps after its start the rate is $\eta_{\max} \sin^2 \frac{\pi s}{2D}$ short of the largest, and s steps
+    before its end it is just that: it goes from $\eta_{\max}$ to 0.
+    """
     s, d, eta = positive("s D eta")
     yield eta - _printed(s).rewrite(sp.exp), _squared_sine(s)
     yield _printed(d - s).rewrite(sp.exp), _squared_sine(s)
 
 
+@step()
 def _symmetric() -> Pairs:
+    r"""Half of it is left halfway, and the second half mirrors the first: on average the rate is $\eta_{\max} / 2$, as
+    on a straight line.
+    """
     s, d, eta = positive("s D eta")
     yield _printed(d / 2 - s) - eta / 2, eta / 2 - _printed(d / 2 + s)
 
 
+@step()
 def _slope() -> Pairs:
+    r"""Its slope is $-\frac{\pi}{2D} \eta_{\max} \sin \frac{\pi s}{D} \le 0$: it only falls, gently at both ends, and
+    $\pi / 2$ times as steeply as a straight line in the middle, where $\eta'' = -(\pi / D)^2 (\eta - \eta_{\max} / 2)$
+    changes its sign.
+    """
     s, d, eta = positive("s D eta")
     rate = sp.diff(_printed(s), s)
     yield rate, -eta * sp.pi / (2 * d) * sp.sin(sp.pi * s / d)
     yield sp.diff(rate, s), -((sp.pi / d) ** 2) * (_printed(s) - eta / 2)
 
 
+@step()
 def _joint() -> Pairs:
+    r"""Warmup and decay meet at $\eta_{\max}$, but with a kink: per step the warmup gains $\eta_{\max} /
+    T_{\text{warmup}}$ up to the joint, and after it the loss per step vanishes with s.
+    """
     # s before the end of T steps of warmup, s after it.
     s, rest, eta = positive("s r eta")
     warm = eta * rest / (rest + s)
@@ -72,14 +89,23 @@ def _joint() -> Pairs:
     yield (eta - _printed(s).rewrite(sp.exp)) / s, _squared_sine(s) / s
 
 
+@step(scope=Scope.ENUMERATED, detail="5 of 5 steps of a decay over D = 4")
 def _formula() -> Pairs:
+    """The decay that is computed is the statement."""
     eta, xp = positive("eta"), Symbolic()
     for since in range(5):
         rate = eta * decay(xp, sp.pi * sp.Rational(since, 4)).value[()]
         yield rate, _printed(since).subs(positive("D"), 4)
 
 
-def _beyond_the_end() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "9.3", 179),
+    printed=r"\eta_t = \eta_{\text{max}} \cdot 0.5 \left(1 + \cos\left(\pi \cdot \frac{t - "
+    r"T_{\text{warmup}}}{T_{\text{total}} - T_{\text{warmup}}}\right)\right)",
+    corrected=r"\text{for } T_{\text{warmup}} \le t \le T_{\text{total}} \text{; before, (10); after, } 0",
+)
+def _cosine_rises_again() -> Evidence:
     printed = _printed(2 * positive("D")).subs(positive("eta"), 1)
     rate = warmup_cosine(Symbolic(), 30, max_lr=1, warmup_steps=10, total_steps=20).value[()]
     return Evidence("T_warmup = 10, T_total = 20, t = 30, in units of η_max", printed, rate)
@@ -110,51 +136,8 @@ EQUATIONS = (
         ),
         sample=sample,
         formula=warmup_cosine,
-        steps=(
-            Step(
-                slug="ends",
-                claim=r"s steps after its start the rate is $\eta_{\max} \sin^2 \frac{\pi s}{2D}$ short of the "
-                r"largest, and s steps before its end it is just that: it goes from $\eta_{\max}$ to 0.",
-                identity=_ends,
-            ),
-            Step(
-                slug="symmetric",
-                claim=r"Half of it is left halfway, and the second half mirrors the first: on average the rate is "
-                r"$\eta_{\max} / 2$, as on a straight line.",
-                identity=_symmetric,
-            ),
-            Step(
-                slug="slope",
-                claim=r"Its slope is $-\frac{\pi}{2D} \eta_{\max} \sin \frac{\pi s}{D} \le 0$: it only falls, gently "
-                r"at both ends, and $\pi / 2$ times as steeply as a straight line in the middle, where $\eta'' = -(\pi "
-                r"/ D)^2 (\eta - \eta_{\max} / 2)$ changes its sign.",
-                identity=_slope,
-            ),
-            Step(
-                slug="joint",
-                claim=r"Warmup and decay meet at $\eta_{\max}$, but with a kink: per step the warmup gains "
-                r"$\eta_{\max} / T_{\text{warmup}}$ up to the joint, and after it the loss per step vanishes with s.",
-                identity=_joint,
-            ),
-            Step(
-                slug="formula",
-                claim="The decay that is computed is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="5 of 5 steps of a decay over D = 4",
-            ),
-        ),
+        steps=(_ends, _symmetric, _slope, _joint, _formula),
         costs=schedule_costs(9),
-        errata=(
-            Erratum(
-                slug="cosine-rises-again",
-                kind="imprecise",
-                source=Source("000", "9.3", 179),
-                printed=r"\eta_t = \eta_{\text{max}} \cdot 0.5 \left(1 + \cos\left(\pi \cdot \frac{t - "
-                r"T_{\text{warmup}}}{T_{\text{total}} - T_{\text{warmup}}}\right)\right)",
-                corrected=r"\text{for } T_{\text{warmup}} \le t \le T_{\text{total}} \text{; before, (10); after, } 0",
-                counterexample=_beyond_the_end,
-            ),
-        ),
+        errata=(_cosine_rises_again,),
     ),
 )

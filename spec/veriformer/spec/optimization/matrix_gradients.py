@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import index, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.euler import over
@@ -39,7 +39,9 @@ def linear_map_vjp(xp: Any, h: Any, w: Any, g: Any) -> tuple[Any, Any]:
     return xp.matmul(g, xp.swapaxes(w, 0, 1)), xp.matmul(xp.swapaxes(h, 0, 1), g)
 
 
-def _linear_form() -> Pairs:
+@step()
+def _linear() -> Pairs:
+    r"""$\nabla (\mathbf{b} \cdot \mathbf{x}) = \mathbf{b}$."""
     b, x, k = vector("b"), vector("x"), index("k")
     yield sp.diff(over("n", lambda i: b[i] * x[i]), x[k]), b[k]
 
@@ -49,32 +51,46 @@ def _form(x: Any) -> Any:
     return over("n", lambda i: over("n", lambda j: x(i) * a[i, j] * x(j)))
 
 
+@step()
 def _quadratic() -> Pairs:
+    r"""$\nabla (\mathbf{x}^T A \mathbf{x}) = (A + A^T) \mathbf{x}$, which is $2 A \mathbf{x}$ only for a symmetric A;
+    the second derivatives are $A + A^T$.
+    """
     a, x, (k, r) = vector("A"), vector("x"), index("k r")
     gradient = over("n", lambda j: (a[k, j] + a[j, k]) * x[j])
     yield sp.diff(_form(lambda i: x[i]), x[k]), gradient
     yield sp.diff(gradient, x[r]), a[k, r] + a[r, k]
 
 
+@step()
 def _squared_norm() -> Pairs:
+    r"""$\nabla \|\mathbf{x}\|^2 = 2 \mathbf{x}$ in any dimension; for two coordinates that is the statement."""
     x, k = vector("x"), index("k")
     yield sp.diff(over("n", lambda i: x[i] ** 2), x[k]), 2 * x[k]
 
 
-def _trace_form() -> Pairs:
+@step()
+def _trace() -> Pairs:
+    r"""The same column by column: $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$."""
     a, x, (k, r) = vector("A"), vector("X"), index("k r")
     columns = over("m", lambda c: over("n", lambda i: over("n", lambda j: x[i, c] * a[i, j] * x[j, c])))
     yield sp.diff(columns, x[k, r]), over("n", lambda j: (a[k, j] + a[j, k]) * x[j, r])
 
 
+@step()
 def _second_order() -> Pairs:
+    r"""$f(\mathbf{x} + \mathbf{h}) = f(\mathbf{x}) + \nabla f \cdot \mathbf{h} + \mathbf{h}^T A \mathbf{h}$ without a
+    remainder.
+    """
     # f(x + h) is exactly its Taylor polynomial of second order.
     a, x, h = vector("A"), vector("x"), vector("h")
     slope = over("n", lambda k: over("n", lambda j: (a[k, j] + a[j, k]) * x[j]) * h[k])
     yield _form(lambda i: x[i] + h[i]), _form(lambda i: x[i]) + slope + _form(lambda i: h[i])
 
 
+@step("vjp", scope=Scope.ENUMERATED, detail="n = 2")
 def _form_vjp() -> Pairs:
+    """The vector-Jacobian product is the formula's derivative in A, b and x."""
     # In A and b at x, and in r through x = r².
     xp = Staged()
     a, b, r, g = xp.symbols("a", 2, 2), xp.symbols("b", 2), xp.symbols("r", 2), xp.symbols("g")
@@ -88,26 +104,38 @@ def _entry(h: Any, w: Any, i: Any, k: Any) -> Any:
     return over("n", lambda j: h[i, j] * w[j, k])
 
 
-def _composed() -> Pairs:
+@step()
+def _compose() -> Pairs:
+    r"""$(\mathbf{h} W_1) W_2 = \mathbf{h} (W_1 W_2)$: two maps in a row are one."""
     h, v, w, (i, k) = vector("h"), vector("V"), vector("W"), index("i k")
     one_by_one = over("m", lambda c: _entry(h, v, i, c) * w[c, k])
     yield one_by_one, over("n", lambda j: h[i, j] * over("m", lambda c: v[j, c] * w[c, k]))
 
 
+@step()
 def _rows() -> Pairs:
+    """Row i of $H W$ depends on row i of H only, and on each in the same way: a product with a block of rows does every
+    position at once.
+    """
     # Row i of H W depends on row i of H only, by the same W.
     h, w, (i, k, r, s) = vector("h"), vector("W"), index("i k r s")
     yield sp.diff(_entry(h, w, i, k), h[r, s]), sp.KroneckerDelta(i, r) * w[s, k]
 
 
+@step()
 def _adjoint() -> Pairs:
+    r"""$\langle \mathbf{h} W, \mathbf{g} \rangle = \langle \mathbf{h}, \mathbf{g} W^T \rangle$: the transpose carries
+    gradients back to where they are due.
+    """
     # ⟨h W, g⟩ = ⟨h, g Wᵀ⟩.
     h, w, g = vector("h"), vector("W"), vector("g")
     forward = over("m", lambda k: over("n", lambda j: h[j] * w[j, k]) * g[k])
     yield forward, over("n", lambda j: h[j] * over("m", lambda k: g[k] * w[j, k]))
 
 
+@step("vjp", scope=Scope.ENUMERATED, detail="2 × 2")
 def _map_vjp() -> Pairs:
+    r"""$d\mathbf{h} = \mathbf{g} W^T$ and $dW = \mathbf{h}^T \mathbf{g}$, here through two maps by the same W."""
     # Through (h W) W, both parts flow back to W.
     xp = Staged()
     h, w, g = xp.symbols("h", 2, 2), xp.symbols("w", 2, 2), xp.symbols("g", 2, 2)
@@ -119,7 +147,13 @@ def _map_vjp() -> Pairs:
     yield from pairs(outer_part + inner_part, xp.gradient(y, g, w))
 
 
-def _not_the_inverse() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.2.2", 364),
+    printed=r"\text{Transpose operations } W^T \text{ reverse transformations during backpropagation}",
+    corrected=r"W^T \text{ carries gradients backward; it undoes } W \text{ only where } W W^T = I",
+)
+def _transpose_is_not_the_inverse() -> Evidence:
     h, w = sp.Matrix([[1, 0]]), sp.Matrix([[1, 1], [0, 1]])
     return Evidence("h = (1, 0), W = ((1, 1), (0, 1)): h W Wᵀ for a reversal", tuple(h), tuple(h * w * w.T))
 
@@ -150,43 +184,7 @@ EQUATIONS = (
         sample=_sample,
         formula=quadratic_form,
         vjp=quadratic_form_vjp,
-        steps=(
-            Step(
-                slug="linear",
-                claim=r"$\nabla (\mathbf{b} \cdot \mathbf{x}) = \mathbf{b}$.",
-                identity=_linear_form,
-            ),
-            Step(
-                slug="squared-norm",
-                claim=r"$\nabla \|\mathbf{x}\|^2 = 2 \mathbf{x}$ in any dimension; for two coordinates that is the "
-                "statement.",
-                identity=_squared_norm,
-            ),
-            Step(
-                slug="quadratic",
-                claim=r"$\nabla (\mathbf{x}^T A \mathbf{x}) = (A + A^T) \mathbf{x}$, which is $2 A \mathbf{x}$ only "
-                "for a symmetric A; the second derivatives are $A + A^T$.",
-                identity=_quadratic,
-            ),
-            Step(
-                slug="trace",
-                claim=r"The same column by column: $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$.",
-                identity=_trace_form,
-            ),
-            Step(
-                slug="second-order",
-                claim=r"$f(\mathbf{x} + \mathbf{h}) = f(\mathbf{x}) + \nabla f \cdot \mathbf{h} + \mathbf{h}^T A "
-                r"\mathbf{h}$ without a remainder.",
-                identity=_second_order,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative in A, b and x.",
-                identity=_form_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="n = 2",
-            ),
-        ),
+        steps=(_linear, _squared_norm, _quadratic, _trace, _second_order, _form_vjp),
     ),
     Equation(
         slug="linear-maps",
@@ -203,42 +201,7 @@ EQUATIONS = (
         sample=_sample_rows,
         formula=linear_map,
         vjp=linear_map_vjp,
-        steps=(
-            Step(
-                slug="compose",
-                claim=r"$(\mathbf{h} W_1) W_2 = \mathbf{h} (W_1 W_2)$: two maps in a row are one.",
-                identity=_composed,
-            ),
-            Step(
-                slug="rows",
-                claim=r"Row i of $H W$ depends on row i of H only, and on each in the same way: a product with a block "
-                "of rows does every position at once.",
-                identity=_rows,
-            ),
-            Step(
-                slug="adjoint",
-                claim=r"$\langle \mathbf{h} W, \mathbf{g} \rangle = \langle \mathbf{h}, \mathbf{g} W^T \rangle$: the "
-                "transpose carries gradients back to where they are due.",
-                identity=_adjoint,
-            ),
-            Step(
-                slug="vjp",
-                claim=r"$d\mathbf{h} = \mathbf{g} W^T$ and $dW = \mathbf{h}^T \mathbf{g}$, here through two maps by "
-                "the same W.",
-                identity=_map_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 × 2",
-            ),
-        ),
-        errata=(
-            Erratum(
-                slug="transpose-is-not-the-inverse",
-                kind="imprecise",
-                source=Source("002", "2.2.2", 364),
-                printed=r"\text{Transpose operations } W^T \text{ reverse transformations during backpropagation}",
-                corrected=r"W^T \text{ carries gradients backward; it undoes } W \text{ only where } W W^T = I",
-                counterexample=_not_the_inverse,
-            ),
-        ),
+        steps=(_compose, _rows, _adjoint, _map_vjp),
+        errata=(_transpose_is_not_the_inverse,),
     ),
 )

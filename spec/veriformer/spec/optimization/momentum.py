@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.optimization.averages import average, closed_form
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
@@ -49,7 +49,11 @@ def _velocity(t: Any) -> Any:
     return closed_form(t, positive("beta"), _gradient)
 
 
+@step()
 def _closed_form() -> Pairs:
+    r"""The velocity is the exponential average of the gradients, $\mathbf{v}_t = (1 - \beta) \sum_{i=1}^t \beta^{t-i}
+    \mathbf{g}_i$: by induction from $\mathbf{v}_0 = 0$.
+    """
     t, beta = dimension("t"), positive("beta")
     yield _velocity(1).doit(), (1 - beta) * _gradient(1)
     yield _velocity(t + 1), beta * _velocity(t) + (1 - beta) * _gradient(t + 1)
@@ -64,20 +68,30 @@ def _run(gradients: Sequence[Any], beta: Any, lr: Any, first: Any = 0) -> list[M
     return [Moving(*(x.value[()] for x in s)) for s in states[1:]]
 
 
+@step("formula", scope=Scope.ENUMERATED, detail="t ≤ 4, any gradients")
 def _velocity_formula() -> Pairs:
+    """What is computed is the closed form."""
     g, beta, eta = vector("g"), positive("beta"), positive("eta")
     for t, state in enumerate(_run([g[i] for i in range(1, 5)], beta, eta), 1):
         yield state.v, _velocity(t).doit()
 
 
+@step()
 def _first_step() -> Pairs:
+    r"""From rest the first velocity is $(1 - \beta) \mathbf{g}_1$: damped. A start at $\mathbf{v}_0 = \mathbf{g}_1$
+    gives $\mathbf{g}_1$ itself, which is what libraries call an undamped first step.
+    """
     g, beta, eta = real("g"), positive("beta"), positive("eta")
     damped, undamped = _run([g], beta, eta)[0], _run([g], beta, eta, first=g)[0]
     yield damped.v, g - beta * g
     yield undamped.v, g
 
 
+@step()
 def _heavy_ball() -> Pairs:
+    r"""The other common form, $\mathbf{w}_t = \beta \mathbf{w}_{t-1} + \mathbf{g}_t$, is the same but for the learning
+    rate: $\mathbf{v}_t = (1 - \beta) \mathbf{w}_t$.
+    """
     # The other common form, w ← β w + g, from rest.
     t, beta, i = dimension("t"), positive("beta"), index("i")
     w, w_next = (total(beta ** (n - i) * _gradient(i), i, n) for n in (t, t + 1))
@@ -85,14 +99,23 @@ def _heavy_ball() -> Pairs:
     yield _velocity(t), (1 - beta) * w
 
 
+@step()
 def _two_steps() -> Pairs:
+    r"""Without the velocity: $\theta_{t+1} - \theta_t = \beta (\theta_t - \theta_{t-1}) - \eta (1 - \beta)
+    \mathbf{g}_{t+1}$. A part $\beta$ of the last step is made again; with $\beta = 0$ it is gradient descent.
+    """
     beta, eta, (a, b, v) = positive("beta"), positive("eta"), real("a b v")
     one, two = _run([a, b], beta, eta, first=v)
     yield two.theta - one.theta, beta * (one.theta - real("theta")) - eta * (1 - beta) * b
     yield (two.theta - one.theta).subs(beta, 0), -eta * b
 
 
+@step()
 def _newton() -> Pairs:
+    r"""Divided by $\eta (1 - \beta)$ that is Newton's law with friction, in steps of length $\eta$: $\frac{\eta
+    \beta}{1 - \beta} \ddot{\theta} + \dot{\theta} = -\nabla \mathcal{L}$. Momentum is a ball of mass $\eta \beta / (1 -
+    \beta)$; without it, (3).
+    """
     beta, eta, (p, q, r, g) = positive("beta"), positive("eta"), real("p q r g")
     two_step = r - q - beta * (q - p) + eta * (1 - beta) * g
     mass = eta * beta / (1 - beta)
@@ -100,7 +123,12 @@ def _newton() -> Pairs:
     yield two_step / (eta * (1 - beta)), mass * acceleration + speed + g
 
 
+@step()
 def _reach() -> Pairs:
+    r"""One gradient moves the parameter by $\eta (1 - \beta) \beta^k \mathbf{g}$ in the k-th step after it; within k
+    steps by $\eta (1 - \beta^k) \mathbf{g}$, in the end by $\eta \mathbf{g}$, just as much as gradient descent moves it
+    at once.
+    """
     # A gradient g_i moves θ by η (1 − β) g_i β^k at each later step k: differences of neighbours once more.
     k, beta, eta, g = dimension("k"), positive("beta"), positive("eta"), real("g")
     rest = eta * g * beta**k
@@ -108,7 +136,9 @@ def _reach() -> Pairs:
     yield rest.subs(k, 0) - rest, eta * g * (1 - beta**k)
 
 
+@step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
 def _step_formula() -> Pairs:
+    """What is computed is the statement with the closed form of the velocity."""
     g, beta, eta = vector("g"), positive("beta"), positive("eta")
     theta = real("theta")
     for t, state in enumerate(_run([g[i] for i in range(1, 4)], beta, eta), 1):
@@ -149,33 +179,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sgd_momentum,
-        steps=(
-            Step(
-                slug="closed-form",
-                claim=r"The velocity is the exponential average of the gradients, $\mathbf{v}_t = (1 - \beta) "
-                r"\sum_{i=1}^t \beta^{t-i} \mathbf{g}_i$: by induction from $\mathbf{v}_0 = 0$.",
-                identity=_closed_form,
-            ),
-            Step(
-                slug="first-step",
-                claim=r"From rest the first velocity is $(1 - \beta) \mathbf{g}_1$: damped. A start at $\mathbf{v}_0 "
-                r"= \mathbf{g}_1$ gives $\mathbf{g}_1$ itself, which is what libraries call an undamped first step.",
-                identity=_first_step,
-            ),
-            Step(
-                slug="heavy-ball",
-                claim=r"The other common form, $\mathbf{w}_t = \beta \mathbf{w}_{t-1} + \mathbf{g}_t$, is the same but "
-                r"for the learning rate: $\mathbf{v}_t = (1 - \beta) \mathbf{w}_t$.",
-                identity=_heavy_ball,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the closed form.",
-                identity=_velocity_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="t ≤ 4, any gradients",
-            ),
-        ),
+        steps=(_closed_form, _first_step, _heavy_ball, _velocity_formula),
         costs=optimizer_costs("sgd_momentum"),
     ),
     Equation(
@@ -188,36 +192,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sgd_momentum,
-        steps=(
-            Step(
-                slug="two-steps",
-                claim=r"Without the velocity: $\theta_{t+1} - \theta_t = \beta (\theta_t - \theta_{t-1}) - \eta (1 - "
-                r"\beta) \mathbf{g}_{t+1}$. A part $\beta$ of the last step is made again; with $\beta = 0$ it is "
-                "gradient descent.",
-                identity=_two_steps,
-            ),
-            Step(
-                slug="newton",
-                claim=r"Divided by $\eta (1 - \beta)$ that is Newton's law with friction, in steps of length $\eta$: "
-                r"$\frac{\eta \beta}{1 - \beta} \ddot{\theta} + \dot{\theta} = -\nabla \mathcal{L}$. Momentum is a "
-                r"ball of mass $\eta \beta / (1 - \beta)$; without it, (3).",
-                identity=_newton,
-            ),
-            Step(
-                slug="reach",
-                claim=r"One gradient moves the parameter by $\eta (1 - \beta) \beta^k \mathbf{g}$ in the k-th step "
-                r"after it; within k steps by $\eta (1 - \beta^k) \mathbf{g}$, in the end by $\eta \mathbf{g}$, just "
-                "as much as gradient descent moves it at once.",
-                identity=_reach,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement with the closed form of the velocity.",
-                identity=_step_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="t ≤ 3, any gradients",
-            ),
-        ),
+        steps=(_two_steps, _newton, _reach, _step_formula),
         costs=optimizer_costs("sgd_momentum"),
     ),
 )

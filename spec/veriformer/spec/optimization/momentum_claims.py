@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import positive, real
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.momentum import Moving, sgd_momentum
@@ -19,18 +19,31 @@ def _next_velocity(v: Any, g: Any) -> Any:
     return state.v.value[()]
 
 
+@step()
 def _consistent() -> Pairs:
+    r"""Under one gradient g the distance of the velocity from g shrinks by $\beta$ at each step. From rest it speeds up
+    to g and stays below it: as printed, with $(1 - \beta)$, momentum never moves faster than gradient descent with the
+    same $\eta$; without that factor it is $1 / (1 - \beta)$ times as fast.
+    """
     beta, (g, e) = positive("beta"), real("g e")
     yield _next_velocity(g + e, g), g + beta * e
 
 
+@step()
 def _changing() -> Pairs:
+    r"""Gradients $g, -g, g, \ldots$ bring the velocity to $\pm \kappa g$ with $\kappa = (1 - \beta) / (1 + \beta)$, for
+    whatever else is in it shrinks by $\beta$. For $\beta = 0.9$ steps across a valley are a nineteenth as long.
+    """
     beta, (g, e) = positive("beta"), real("g e")
     kappa = (1 - beta) / (1 + beta)
     yield _next_velocity(-kappa * g + e, g), kappa * g + beta * e
 
 
+@step()
 def _reversed() -> Pairs:
+    r"""A first gradient in the opposite direction takes $2 (1 - \beta) g$ off the velocity g: it slows down and, for
+    $\beta > 1/2$, does not turn at once.
+    """
     g = real("g")
     yield _next_velocity(g, -g), g - 2 * (1 - positive("beta")) * g
 
@@ -50,12 +63,22 @@ def _farthest(beta: Fraction) -> Fraction:
     return farthest
 
 
+@step(scope=Scope.NUMERIC, detail="one slope, 60 steps in exact fractions; a bump high or wide enough stops either")
 def _bump() -> Pairs:
+    r"""On a slope of 1 with a bump of slope 1/2 and width 1/4, gradient descent with $\eta = 0.1$ stays in front of the
+    bump, and momentum with $\beta = 0.9$ rolls over it.
+    """
     yield fact(_farthest(Fraction(0)) < Fraction(1, 4))
     yield fact(_farthest(Fraction(9, 10)) > 2)
 
 
+@step(detail="quadratic losses, one coordinate")
 def _stability() -> Pairs:
+    r"""On $\lambda \theta^2 / 2$ a step is linear, with characteristic polynomial $p(z) = z^2 - (1 + \beta - \eta (1 -
+    \beta) \lambda) z + \beta$. Its roots lie inside the unit circle exactly if $p(1) > 0$, $p(-1) > 0$ and $|p(0)| <
+    1$: for $0 < \eta \lambda < 2 \frac{1 + \beta}{1 - \beta}$, so that $\beta = 0.9$ admits a rate 19 times that of
+    gradient descent. That is where its speed comes from.
+    """
     # One step on the loss λ θ² / 2, whose gradient is λ θ, as a matrix over (v, θ).
     beta, eta, lam, z = positive("beta"), positive("eta"), positive("lambda"), real("z")
     v, theta = real("v theta")
@@ -85,45 +108,6 @@ EQUATIONS = (
             Symbol(r"\beta", "[0, 1)", "how much of the velocity is kept"),
             Symbol(r"\lambda", r"\mathbb{R}_{> 0}", r"curvature of the loss $\lambda \theta^2 / 2$"),
         ),
-        steps=(
-            Step(
-                slug="consistent",
-                claim=r"Under one gradient g the distance of the velocity from g shrinks by $\beta$ at each step. From "
-                r"rest it speeds up to g and stays below it: as printed, with $(1 - \beta)$, momentum never moves "
-                r"faster than gradient descent with the same $\eta$; without that factor it is $1 / (1 - \beta)$ "
-                "times as fast.",
-                identity=_consistent,
-            ),
-            Step(
-                slug="changing",
-                claim=r"Gradients $g, -g, g, \ldots$ bring the velocity to $\pm \kappa g$ with $\kappa = (1 - \beta) / "
-                r"(1 + \beta)$, for whatever else is in it shrinks by $\beta$. For $\beta = 0.9$ steps across a valley "
-                "are a nineteenth as long.",
-                identity=_changing,
-            ),
-            Step(
-                slug="reversed",
-                claim=r"A first gradient in the opposite direction takes $2 (1 - \beta) g$ off the velocity g: it "
-                r"slows down and, for $\beta > 1/2$, does not turn at once.",
-                identity=_reversed,
-            ),
-            Step(
-                slug="bump",
-                claim=r"On a slope of 1 with a bump of slope 1/2 and width 1/4, gradient descent with $\eta = 0.1$ "
-                r"stays in front of the bump, and momentum with $\beta = 0.9$ rolls over it.",
-                identity=_bump,
-                scope=Scope.NUMERIC,
-                scope_detail="one slope, 60 steps in exact fractions; a bump high or wide enough stops either",
-            ),
-            Step(
-                slug="stability",
-                claim=r"On $\lambda \theta^2 / 2$ a step is linear, with characteristic polynomial $p(z) = z^2 - (1 + "
-                r"\beta - \eta (1 - \beta) \lambda) z + \beta$. Its roots lie inside the unit circle exactly if $p(1) "
-                r"> 0$, $p(-1) > 0$ and $|p(0)| < 1$: for $0 < \eta \lambda < 2 \frac{1 + \beta}{1 - \beta}$, so that "
-                r"$\beta = 0.9$ admits a rate 19 times that of gradient descent. That is where its speed comes from.",
-                identity=_stability,
-                scope_detail="quadratic losses, one coordinate",
-            ),
-        ),
+        steps=(_consistent, _changing, _reversed, _bump, _stability),
     ),
 )

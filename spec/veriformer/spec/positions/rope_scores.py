@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.adjoint import inner
@@ -29,28 +29,44 @@ def _printed(offset: Any) -> Any:
     return total((a[i] * c[i] + b[i] * e[i]) * cos + (a[i] * e[i] - b[i] * c[i]) * sin, i, dimension("p"))
 
 
+@step()
 def _relative() -> Pairs:
+    r"""$\mathbf{q}_m \cdot \mathbf{k}_n = \sum_i (a_i c_i + b_i e_i) \cos((m - n)\theta_i) + (a_i e_i - b_i c_i)
+    \sin((m - n)\theta_i)$: of the positions only $m - n$ is left.
+    """
     m, n = real("m n")
     yield _score(m, n), _printed(m - n)
 
 
+@step()
 def _shift() -> Pairs:
+    """Moving the query and the key by the same t, even a fraction, changes no score. Left padding or packing moves all
+    positions of a text, and is harmless here.
+    """
     m, n, t = real("m n t")
     yield _score(m + t, n + t), _score(m, n)
 
 
+@step()
 def _one_side() -> Pairs:
+    r"""It is enough to turn one of the two: $\mathbf{q}_m \cdot \mathbf{k}_n = \mathbf{q}_{m-n} \cdot \mathbf{k}_0 =
+    \mathbf{q}_0 \cdot \mathbf{k}_{n-m}$.
+    """
     m, n = real("m n")
     yield _score(m, n), _score(m - n, 0)
     yield _score(m, n), _score(0, n - m)
 
 
+@step()
 def _same_position() -> Pairs:
+    r"""At one position the score is the plain dot product $\mathbf{q} \cdot \mathbf{k}$."""
     i, m, (a, b, c, e) = index("i"), real("m"), map(vector, "abce")
     yield _score(m, m), total(a[i] * c[i] + b[i] * e[i], i, dimension("p"))
 
 
+@step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4 in halves, every position, shift and vector")
 def _formula() -> Pairs:
+    """What the formula computes has this property in both pairings."""
     t = real("t")
     for d, pairing in ((2, "interleaved"), (4, "interleaved"), (4, "half")):
         xp, q, m = symbolic("q", d)
@@ -76,38 +92,7 @@ EQUATIONS = (
         sample=sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(
-            Step(
-                slug="relative",
-                claim=r"$\mathbf{q}_m \cdot \mathbf{k}_n = \sum_i (a_i c_i + b_i e_i) \cos((m - n)\theta_i) + (a_i e_i "
-                r"- b_i c_i) \sin((m - n)\theta_i)$: of the positions only $m - n$ is left.",
-                identity=_relative,
-            ),
-            Step(
-                slug="shift",
-                claim=r"Moving the query and the key by the same t, even a fraction, changes no score. Left padding "
-                "or packing moves all positions of a text, and is harmless here.",
-                identity=_shift,
-            ),
-            Step(
-                slug="one-side",
-                claim=r"It is enough to turn one of the two: $\mathbf{q}_m \cdot \mathbf{k}_n = \mathbf{q}_{m-n} \cdot "
-                r"\mathbf{k}_0 = \mathbf{q}_0 \cdot \mathbf{k}_{n-m}$.",
-                identity=_one_side,
-            ),
-            Step(
-                slug="same-position",
-                claim=r"At one position the score is the plain dot product $\mathbf{q} \cdot \mathbf{k}$.",
-                identity=_same_position,
-            ),
-            Step(
-                slug="formula",
-                claim="What the formula computes has this property in both pairings.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 2, 4 interleaved and 4 in halves, every position, shift and vector",
-            ),
-        ),
+        steps=(_relative, _shift, _one_side, _same_position, _formula),
         costs=position_costs("rope"),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
 from veriformer.spec.indexed import dimension, index, positive, real, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.angles import cosines_and_sines
@@ -41,7 +41,12 @@ def _sum_of(f: Any, p: Any) -> Any:
     return total(turning(f(p * w[i])), i, dimension("m"))
 
 
+@step(scope=Scope.ENUMERATED, detail="d = 2, 4, 6, positions 0 to 2, every base")
 def _turns() -> Pairs:
+    r"""A pair of features is one complex number that turns at its own speed, $PE_{2i+1} + \mathrm{i} PE_{2i} =
+    e^{\mathrm{i} \, pos \, \theta_i}$: what is computed are its imaginary part, $(e^{\mathrm{i}x} - e^{-\mathrm{i}x}) /
+    2\mathrm{i}$ with $x = pos \, \theta_i$, and its real part.
+    """
     base = positive("b")
     for d in (2, 4, 6):
         rows = sinusoidal_encoding(Symbolic(), 3, d, base=base).value
@@ -56,14 +61,23 @@ def _frequency(i: Any) -> Any:
     return sp.exp(-2 * i / dimension("d") * sp.log(positive("b")))
 
 
+@step()
 def _geometric() -> Pairs:
+    r"""$\theta_{i+1} = \theta_i \cdot 10000^{-2/d}$: from pair to pair the wavelength grows by one factor, from $2\pi$
+    to $2\pi \cdot 10000^{1 - 2/d}$ positions.
+    """
     i, d, b = index("i"), dimension("d"), positive("b")
     ratio = sp.exp(-2 / d * sp.log(b))
     yield _frequency(i + 1), _frequency(i) * ratio
     yield 2 * sp.pi / _frequency(d / 2 - 1), 2 * sp.pi * b * ratio
 
 
+@step()
 def _distinct() -> Pairs:
+    r"""The first pair alone tells all positions apart, as $\theta_0 = 1$: the squared distance is $4 \sin^2((p -
+    q)/2)$, zero only where $p - q$ is a multiple of $2\pi$, and no whole number but 0 is one. So the encoding is
+    absolute.
+    """
     p, q = real("p q")
     apart = [turning(f(p)) - turning(f(q)) for f in (sp.sin, sp.cos)]
     yield sp.expand(apart[0] ** 2 + apart[1] ** 2), 4 * turning(sp.sin((p - q) / 2)) ** 2
@@ -75,7 +89,12 @@ def _shifted(p: Any, k: Any, w: Any) -> tuple[Any, Any]:
     return s, c
 
 
+@step()
 def _linear_shift() -> Pairs:
+    r"""$(\sin (p + k)\theta, \cos (p + k)\theta) = M(k) (\sin p\theta, \cos p\theta)$ with $M(k) = \begin{pmatrix} \cos
+    k\theta & \sin k\theta \\ -\sin k\theta & \cos k\theta \end{pmatrix}$, in which p does not occur: one linear map
+    moves every position by k.
+    """
     p, k, w = real("p k w")
     s, c = _shifted(p, k, w)
     yield turning(sp.sin((p + k) * w)), s
@@ -87,37 +106,51 @@ def _matrix(k: Any) -> Any:
     return sp.Matrix([[c, s], [-s, c]])
 
 
+@step()
 def _shift_group() -> Pairs:
+    """$M(j) M(k) = M(j + k)$ and $M(k) M(k)^T = 1$: moves add up, and are rotations."""
     j, k = real("j k")
     yield from zip(_matrix(j) * _matrix(k), _matrix(j + k), strict=True)
     yield from zip(_matrix(k) * _matrix(k).T, sp.eye(2), strict=True)
 
 
+@step()
 def _dot_product() -> Pairs:
+    r"""$PE_p \cdot PE_q = \sum_i \cos((p - q) \theta_i)$, for any width and any frequencies."""
     p, q = real("p q")
     yield _inner(p, q), _sum_of(sp.cos, p - q)
 
 
+@step()
 def _offset_only() -> Pairs:
+    """So it depends on $|p - q|$ only: moving both positions changes nothing, nor does exchanging them."""
     p, q, t = real("p q t")
     yield _inner(p + t, q + t), _inner(p, q)
     yield _inner(p, q), _inner(0, q - p)
     yield _inner(p, q), _inner(0, p - q)
 
 
+@step()
 def _norm() -> Pairs:
+    r"""$\|PE_p\|^2 = d / 2$ at every position."""
     p = real("p")
     yield _inner(p, p), dimension("m")
 
 
+@step()
 def _nearest() -> Pairs:
+    r"""$\|PE_p - PE_q\|^2 = 4 \sum_i \sin^2((p - q)\theta_i / 2) \ge 0$: the largest dot product is the one with
+    itself.
+    """
     p, q = real("p q")
     i, w = index("i"), vector("w")
     squares = total(turning(sp.sin((p - q) * w[i] / 2)) ** 2, i, dimension("m"))
     yield _inner(p, p) + _inner(q, q) - 2 * _inner(p, q), 4 * squares
 
 
+@step(scope=Scope.ENUMERATED, detail="d = 2, 4, 6, positions 0 and 2, 1 and 3, every base")
 def _formula() -> Pairs:
+    """The rows that the formula computes have these dot products."""
     base = positive("b")
     for d, rows in _tables(base):
         for (p, left), (q, right) in (((0, rows[0]), (2, rows[2])), ((1, rows[1]), (3, rows[3]))):
@@ -155,30 +188,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sinusoidal_encoding,
-        steps=(
-            Step(
-                slug="turns",
-                claim=r"A pair of features is one complex number that turns at its own speed, $PE_{2i+1} + "
-                r"\mathrm{i} PE_{2i} = e^{\mathrm{i} \, pos \, \theta_i}$: what is computed are its imaginary part, "
-                r"$(e^{\mathrm{i}x} - e^{-\mathrm{i}x}) / 2\mathrm{i}$ with $x = pos \, \theta_i$, and its real part.",
-                identity=_turns,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 2, 4, 6, positions 0 to 2, every base",
-            ),
-            Step(
-                slug="geometric",
-                claim=r"$\theta_{i+1} = \theta_i \cdot 10000^{-2/d}$: from pair to pair the wavelength grows by one "
-                r"factor, from $2\pi$ to $2\pi \cdot 10000^{1 - 2/d}$ positions.",
-                identity=_geometric,
-            ),
-            Step(
-                slug="distinct",
-                claim=r"The first pair alone tells all positions apart, as $\theta_0 = 1$: the squared distance is "
-                r"$4 \sin^2((p - q)/2)$, zero only where $p - q$ is a multiple of $2\pi$, and no whole number but 0 "
-                "is one. So the encoding is absolute.",
-                identity=_distinct,
-            ),
-        ),
+        steps=(_turns, _geometric, _distinct),
         costs=position_costs("sinusoidal"),
     ),
     Equation(
@@ -191,49 +201,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sinusoidal_encoding,
-        steps=(
-            Step(
-                slug="linear-shift",
-                claim=r"$(\sin (p + k)\theta, \cos (p + k)\theta) = M(k) (\sin p\theta, \cos p\theta)$ with $M(k) = "
-                r"\begin{pmatrix} \cos k\theta & \sin k\theta \\ -\sin k\theta & \cos k\theta \end{pmatrix}$, in which "
-                "p does not occur: one linear map moves every position by k.",
-                identity=_linear_shift,
-            ),
-            Step(
-                slug="shift-group",
-                claim=r"$M(j) M(k) = M(j + k)$ and $M(k) M(k)^T = 1$: moves add up, and are rotations.",
-                identity=_shift_group,
-            ),
-            Step(
-                slug="dot-product",
-                claim=r"$PE_p \cdot PE_q = \sum_i \cos((p - q) \theta_i)$, for any width and any frequencies.",
-                identity=_dot_product,
-            ),
-            Step(
-                slug="offset-only",
-                claim=r"So it depends on $|p - q|$ only: moving both positions changes nothing, nor does exchanging "
-                "them.",
-                identity=_offset_only,
-            ),
-            Step(
-                slug="norm",
-                claim=r"$\|PE_p\|^2 = d / 2$ at every position.",
-                identity=_norm,
-            ),
-            Step(
-                slug="nearest",
-                claim=r"$\|PE_p - PE_q\|^2 = 4 \sum_i \sin^2((p - q)\theta_i / 2) \ge 0$: the largest dot product is "
-                "the one with itself.",
-                identity=_nearest,
-            ),
-            Step(
-                slug="formula",
-                claim="The rows that the formula computes have these dot products.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 2, 4, 6, positions 0 and 2, 1 and 3, every base",
-            ),
-        ),
+        steps=(_linear_shift, _shift_group, _dot_product, _offset_only, _norm, _nearest, _formula),
         costs=position_costs("sinusoidal"),
     ),
 )

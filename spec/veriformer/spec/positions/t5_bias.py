@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import positive
 from veriformer.spec.lazy import sp
 from veriformer.spec.positions.adjoint import inner
@@ -77,23 +77,37 @@ def _b(x: Any) -> Any:
     return e + many * (sp.log(x) - sp.log(e)) / sp.log(m / e)
 
 
+@step()
 def _joints() -> Pairs:
+    r"""$b(x) = e + L \log(x/e) / \log(M/e)$ goes on where the exact buckets end, $b(e) = e$, and reaches $e + L$, one
+    more than the last bucket, at $x = M$: from there on it is cut off.
+    """
     e, m, many = positive("e M L")
     yield _b(e), e
     yield _b(m), e + many
 
 
+@step()
 def _monotone() -> Pairs:
+    r"""$b(x + h) - b(x) = L \log(1 + h/x) / \log(M/e) > 0$ for $h > 0$: further is never a lower bucket, and the
+    further, the less a step counts.
+    """
     e, m, many, x, h = positive("e M L x h")
     yield _b(x + h) - _b(x), many * sp.log(1 + h / x) / sp.log(m / e)
 
 
+@step()
 def _ratios() -> Pairs:
+    r"""$b(cx) - b(x) = L \log c / \log(M/e)$: only the ratio of two distances counts."""
     e, m, many, x, c = positive("e M L x c")
     yield _b(c * x) - _b(x), many * sp.log(c) / sp.log(m / e)
 
 
+@step()
 def _edges() -> Pairs:
+    """Bucket $e + t$ begins at $x = e (M/e)^{t/L}$, that is where $x^L = M^t e^{L-t}$. In whole numbers this is exact;
+    in floating point a logarithm that should be whole may fall short of it.
+    """
     e, m, many, t = positive("e M L t")
     edge = e * (m / e) ** (t / many)
     yield _b(edge), e + t
@@ -112,7 +126,14 @@ def _counted(distance: int, buckets: int, max_distance: int) -> Any:
     return sp.Add(sp.S.Zero, *below, *ones, evaluate=False)
 
 
+@step(
+    scope=Scope.ENUMERATED,
+    detail="distances at and next to each edge, six pairs of bucket count and M, 32 and 128 included",
+)
 def _formula() -> Pairs:
+    r"""What is computed is $\lfloor b(x) \rfloor$, as the number of edges that x has reached, exact also where $b(x)$
+    is whole, non-decreasing, and constant from M on.
+    """
     for buckets, far in _SETTINGS:
         near = {x + k for x in (0, *edges(buckets, far), far, 3 * far) for k in (-1, 0, 1)}
         for x in sorted(n for n in near if n >= 0):
@@ -120,7 +141,11 @@ def _formula() -> Pairs:
             yield sp.Integer(int(found)), _counted(x, buckets, far)
 
 
+@step(scope=Scope.ENUMERATED, detail="4 buckets, 2 heads, 2 × 3 pairs in two directions and 3 × 2 in one")
 def _vjp() -> Pairs:
+    """The vector-Jacobian product is the adjoint of the lookup, which is linear in the table: a bucket collects from
+    all pairs that read it.
+    """
     for bidirectional, n_q, n_k in ((True, 2, 3), (False, 3, 2)):
         xp = Staged()
         table, g = xp.symbols("b", 4, 2), xp.symbols("g", 2, n_q, n_k)
@@ -129,7 +154,14 @@ def _vjp() -> Pairs:
         yield inner(g, bias), inner(t5_bias_vjp(xp, table, n_q, n_k, g, **options), table)
 
 
-def _signs() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "6.3", 879),
+    printed=r"\text{a learned bias based on relative distance rel}(i,j)",
+    corrected=r"\text{on relative position } j - i \text{, whose sign counts where both directions are "
+    r"visible}",
+)
+def _distance_has_no_sign() -> Evidence:
     ahead, behind = (int(t5_relative_position_bucket(r)) for r in (1, -1))
     return Evidence("a key one step ahead and one step behind, both at distance 1: same bias", True, ahead == behind)
 
@@ -167,58 +199,8 @@ EQUATIONS = (
         sample=_sample,
         formula=t5_bias,
         vjp=t5_bias_vjp,
-        steps=(
-            Step(
-                slug="joints",
-                claim=r"$b(x) = e + L \log(x/e) / \log(M/e)$ goes on where the exact buckets end, $b(e) = e$, and "
-                r"reaches $e + L$, one more than the last bucket, at $x = M$: from there on it is cut off.",
-                identity=_joints,
-            ),
-            Step(
-                slug="monotone",
-                claim=r"$b(x + h) - b(x) = L \log(1 + h/x) / \log(M/e) > 0$ for $h > 0$: further is never a lower "
-                "bucket, and the further, the less a step counts.",
-                identity=_monotone,
-            ),
-            Step(
-                slug="ratios",
-                claim=r"$b(cx) - b(x) = L \log c / \log(M/e)$: only the ratio of two distances counts.",
-                identity=_ratios,
-            ),
-            Step(
-                slug="edges",
-                claim=r"Bucket $e + t$ begins at $x = e (M/e)^{t/L}$, that is where $x^L = M^t e^{L-t}$. In whole "
-                "numbers this is exact; in floating point a logarithm that should be whole may fall short of it.",
-                identity=_edges,
-            ),
-            Step(
-                slug="formula",
-                claim=r"What is computed is $\lfloor b(x) \rfloor$, as the number of edges that x has reached, exact "
-                "also where $b(x)$ is whole, non-decreasing, and constant from M on.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="distances at and next to each edge, six pairs of bucket count and M, 32 and 128 included",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the adjoint of the lookup, which is linear in the table: a "
-                "bucket collects from all pairs that read it.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="4 buckets, 2 heads, 2 × 3 pairs in two directions and 3 × 2 in one",
-            ),
-        ),
+        steps=(_joints, _monotone, _ratios, _edges, _formula, _vjp),
         costs=position_costs("t5"),
-        errata=(
-            Erratum(
-                slug="distance-has-no-sign",
-                kind="imprecise",
-                source=Source("002", "6.3", 879),
-                printed=r"\text{a learned bias based on relative distance rel}(i,j)",
-                corrected=r"\text{on relative position } j - i \text{, whose sign counts where both directions are "
-                r"visible}",
-                counterexample=_signs,
-            ),
-        ),
+        errata=(_distance_has_no_sign,),
     ),
 )

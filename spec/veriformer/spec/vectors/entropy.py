@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.points import equals
@@ -42,13 +42,22 @@ def _positive(name: str) -> Any:
     return sp.IndexedBase(name, positive=True)
 
 
+@step()
 def _decomposition() -> Pairs:
+    """Cross entropy is the entropy of the truth and the divergence from it: only the latter depends on the prediction,
+    so minimising either is one.
+    """
     y, p, i, n = _positive("y"), _positive("p"), index("i"), dimension("n")
     cross = -total(y[i] * sp.log(p[i]), i, n)
     yield cross, -total(y[i] * sp.log(y[i]), i, n) + total(y[i] * sp.log(y[i] / p[i]), i, n)
 
 
-def _gibbs() -> Pairs:
+@step()
+def _not_negative() -> Pairs:
+    r"""$\log t \le t - 1$, as $d (\log t - t + 1) / d t = (1 - t) / t$ changes sign at 1. With $t = p_i / y_i$, $-D \le
+    \sum_i y_i (p_i / y_i - 1) = \sum_i p_i - \sum_i y_i = 0$, so the divergence is never negative, and 0 only where p =
+    y. Any n.
+    """
     # log t ≤ t − 1 with t = p / y, for log t − (t − 1) is 0 at 1, where its slope 1/t − 1 changes sign.
     y, p, i, n = _positive("y"), _positive("p"), index("i"), dimension("n")
     yield total(y[i] * (p[i] / y[i] - 1), i, n), total(p[i], i, n) - total(y[i], i, n)
@@ -56,7 +65,11 @@ def _gibbs() -> Pairs:
     yield sp.diff(sp.log(t) - (t - 1), t), (1 - t) / t
 
 
+@step()
 def _most_even() -> Pairs:
+    r"""The divergence of p from the even distribution is $\log n - H(p)$: so no entropy exceeds $\log n$, that of n
+    equal probabilities.
+    """
     i, j, n = index("i"), index("j"), dimension("n")
     z = vector("z")
     log_p = z[i] - sp.log(total(sp.exp(z[j]), j, n))
@@ -64,14 +77,18 @@ def _most_even() -> Pairs:
     yield total(weight(i) * (log_p - sp.log(1 / n)), i, n), sp.log(n) + negative_entropy
 
 
+@step()
 def _of_logits() -> Pairs:
+    r"""The entropy of softmax is $\log \sum_j e^{z_j} - \sum_i p_i z_i$."""
     z, (i, j), n = vector("z"), index("i j"), dimension("n")
     normaliser = sp.log(total(sp.exp(z[j]), j, n))
     found = -total(weight(i) * (z[i] - normaliser), i, n)
     yield found, normaliser - total(weight(i) * z[i], i, n)
 
 
+@step(scope=Scope.ENUMERATED, detail="two pairs of distributions, n = 2")
 def _vjp() -> Pairs:
+    """The vector-Jacobian products of divergence and entropy are the formulas' derivatives."""
     xp = Staged()
     y, p, g = xp.symbols("y", 2, 2, positive=True), xp.symbols("p", 2, 2, positive=True), xp.symbols("g", 2)
     divergence = kl_divergence(xp, y, p)
@@ -80,14 +97,27 @@ def _vjp() -> Pairs:
     yield from pairs(entropy_vjp(xp, p, g), xp.gradient(entropy(xp, p), g, p))
 
 
-def _not_symmetric() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("004", "4.6", 612),
+    printed=r"\text{the divergence between predicted and true token distributions}",
+    corrected=r"\text{the divergence of the prediction from the truth, which is not that of the truth from "
+    r"the prediction}",
+)
+def _between_has_a_direction() -> Evidence:
     xp = Staged()
     y, p = xp.asarray([sp.Rational(1, 2)] * 2), xp.asarray([sp.Rational(1, 4), sp.Rational(3, 4)])
     sides = [sp.expand_log(kl_divergence(xp, *pair).value[()], force=True) for pair in ((y, p), (p, y))]
     return Evidence("(1/2, 1/2) and (1/4, 3/4): the divergence one way and the other", *map(sp.simplify, sides))
 
 
-def _not_zero() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("004", "4.6", 612),
+    printed=r"\text{Measures the divergence between predicted and true token distributions}",
+    corrected=r"\text{the divergence and the entropy of the truth, which is 0 for one-hot targets only}",
+)
+def _cross_entropy_is_no_divergence() -> Evidence:
     xp = Staged()
     even = xp.asarray([sp.Rational(1, 2)] * 2)
     return Evidence(
@@ -118,58 +148,8 @@ EQUATIONS = (
         sample=_sample,
         formula=kl_divergence,
         vjp=kl_divergence_vjp,
-        steps=(
-            Step(
-                slug="decomposition",
-                claim="Cross entropy is the entropy of the truth and the divergence from it: only the latter depends "
-                "on the prediction, so minimising either is one.",
-                identity=_decomposition,
-            ),
-            Step(
-                slug="not-negative",
-                claim=r"$\log t \le t - 1$, as $d (\log t - t + 1) / d t = (1 - t) / t$ changes sign at 1. With $t = "
-                r"p_i / y_i$, $-D \le \sum_i y_i (p_i / y_i - 1) = \sum_i p_i - \sum_i y_i = 0$, so the divergence is "
-                "never negative, and 0 only where p = y. Any n.",
-                identity=_gibbs,
-            ),
-            Step(
-                slug="most-even",
-                claim=r"The divergence of p from the even distribution is $\log n - H(p)$: so no entropy exceeds "
-                r"$\log n$, that of n equal probabilities.",
-                identity=_most_even,
-            ),
-            Step(
-                slug="of-logits",
-                claim=r"The entropy of softmax is $\log \sum_j e^{z_j} - \sum_i p_i z_i$.",
-                identity=_of_logits,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian products of divergence and entropy are the formulas' derivatives.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="two pairs of distributions, n = 2",
-            ),
-        ),
+        steps=(_decomposition, _not_negative, _most_even, _of_logits, _vjp),
         costs=comparison(4),
-        errata=(
-            Erratum(
-                slug="cross-entropy-is-no-divergence",
-                kind="imprecise",
-                source=Source("004", "4.6", 612),
-                printed=r"\text{Measures the divergence between predicted and true token distributions}",
-                corrected=r"\text{the divergence and the entropy of the truth, which is 0 for one-hot targets only}",
-                counterexample=_not_zero,
-            ),
-            Erratum(
-                slug="between-has-a-direction",
-                kind="imprecise",
-                source=Source("004", "4.6", 612),
-                printed=r"\text{the divergence between predicted and true token distributions}",
-                corrected=r"\text{the divergence of the prediction from the truth, which is not that of the truth from "
-                r"the prediction}",
-                counterexample=_not_symmetric,
-            ),
-        ),
+        errata=(_cross_entropy_is_no_divergence, _between_has_a_direction),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
 from veriformer.spec.indexed import dimension, index, total, vector
 from veriformer.spec.lazy import sp
 from veriformer.spec.optimization.printed import computed
@@ -29,7 +29,11 @@ def _squared(a: Any, b: Any) -> Any:
     return total((a[c] - b[c]) ** 2, c, dimension("d"))
 
 
+@step()
 def _one_length() -> Pairs:
+    r"""$\|\mathbf{q} - \mathbf{v}\|^2 - \|\mathbf{v}\|^2 = \|\mathbf{q}\|^2 - 2 \mathbf{q} \cdot \mathbf{v}$: among
+    vectors of one length the largest inner product, the nearest vector and the largest cosine are one, for any d.
+    """
     q, v, w, r = vector("q"), vector("v"), vector("w"), sp.Symbol("r", positive=True)
     # ‖v‖ = ‖w‖ = r.
     lengths = [(_dot(q, q) + r**2 - 2 * _dot(q, x)) for x in (v, w)]
@@ -37,14 +41,21 @@ def _one_length() -> Pairs:
     yield _squared(q, v) - _dot(v, v), _dot(q, q) - 2 * _dot(q, v)
 
 
+@step()
 def _augmented() -> Pairs:
+    r"""With one more entry, $\sqrt{M^2 - \|\mathbf{v}\|^2}$ for vectors up to length M and 0 for the query, all vectors
+    have length M, and the squared distance is $\|\mathbf{q}\|^2 + M^2 - 2 \mathbf{q} \cdot \mathbf{v}$: any such search
+    is a search for the nearest.
+    """
     q, v, m = vector("q"), vector("v"), sp.Symbol("M", positive=True)
     extra = sp.sqrt(m**2 - _dot(v, v))
     yield _squared(q, v) + (0 - extra) ** 2, _dot(q, q) + m**2 - 2 * _dot(q, v)
     yield _dot(v, v) + extra**2, m**2
 
 
+@step()
 def _linear() -> Pairs:
+    """The length of the query scales all inner products alike and changes no winner."""
     q, v, c, d, t = vector("q"), vector("v"), index("c"), dimension("d"), sp.Symbol("t", positive=True)
     yield total(t * q[c] * v[c], c, d) / t, _dot(q, v)
 
@@ -60,12 +71,23 @@ def _winners() -> tuple[int, int, int]:
     return max(ids, key=lambda i: inner[i]), max(ids, key=lambda i: cosine[i]), min(ids, key=lambda i: squared[i])
 
 
+@step(scope=Scope.ENUMERATED, detail="one query, three vectors")
 def _three_orders() -> Pairs:
+    """Otherwise the three differ: for q = (2, 0), of (6, 8), (4, 0) and (2, 1) the first has the largest inner product,
+    the second the largest cosine, and the third is nearest.
+    """
     for found, expected in zip(_winners(), (0, 1, 2), strict=True):
         yield computed(found), sp.Integer(expected)
 
 
-def _a_mean() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "4.3", 594),
+    printed=r"\text{This is exactly what attention computes}",
+    corrected=r"\text{attention weighs all values by } e^{s_i} \text{; it takes the argmax only as the "
+    r"temperature goes to 0}",
+)
+def _attention_takes_a_mean() -> Evidence:
     weight = sp.E / (1 + sp.E)
     return Evidence("q = 1, keys 1 and 0, which are the values too: what comes out", sp.S.One, weight * 1 + 0)
 
@@ -92,46 +114,8 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=largest_inner_product,
-        steps=(
-            Step(
-                slug="one-length",
-                claim=r"$\|\mathbf{q} - \mathbf{v}\|^2 - \|\mathbf{v}\|^2 = \|\mathbf{q}\|^2 - 2 \mathbf{q} \cdot "
-                r"\mathbf{v}$: among vectors of one length the largest inner product, the nearest vector and the "
-                "largest cosine are one, for any d.",
-                identity=_one_length,
-            ),
-            Step(
-                slug="augmented",
-                claim=r"With one more entry, $\sqrt{M^2 - \|\mathbf{v}\|^2}$ for vectors up to length M and 0 for the "
-                r"query, all vectors have length M, and the squared distance is $\|\mathbf{q}\|^2 + M^2 - 2 "
-                r"\mathbf{q} \cdot \mathbf{v}$: any such search is a search for the nearest.",
-                identity=_augmented,
-            ),
-            Step(
-                slug="linear",
-                claim="The length of the query scales all inner products alike and changes no winner.",
-                identity=_linear,
-            ),
-            Step(
-                slug="three-orders",
-                claim="Otherwise the three differ: for q = (2, 0), of (6, 8), (4, 0) and (2, 1) the first has the "
-                "largest inner product, the second the largest cosine, and the third is nearest.",
-                identity=_three_orders,
-                scope=Scope.ENUMERATED,
-                scope_detail="one query, three vectors",
-            ),
-        ),
+        steps=(_one_length, _augmented, _linear, _three_orders),
         costs=SEARCH,
-        errata=(
-            Erratum(
-                slug="attention-takes-a-mean",
-                kind="imprecise",
-                source=Source("002", "4.3", 594),
-                printed=r"\text{This is exactly what attention computes}",
-                corrected=r"\text{attention weighs all values by } e^{s_i} \text{; it takes the argmax only as the "
-                r"temperature goes to 0}",
-                counterexample=_a_mean,
-            ),
-        ),
+        errata=(_attention_takes_a_mean,),
     ),
 )
