@@ -1,4 +1,4 @@
-"""Multi-head attention by a second route, its gradients numerically, its costs by counting, and its claims."""
+"""Multi-head attention by a second route, its gradients numerically, its costs by counting."""
 
 from itertools import product
 
@@ -7,7 +7,6 @@ import pytest
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
-from veriformer.spec.heads.claims import CLAIMS
 from veriformer.spec.heads.multi_head import concat, multi_head_attention, multi_head_attention_vjp, split
 from veriformer.spec.heads.weights import COSTS
 from veriformer.spec.registry import equations
@@ -194,8 +193,3 @@ def test_attention_outgrows_the_projections_at_twice_the_width():
     for n, sign in ((2 * d - 1, 1), (2 * d, 0), (2 * d + 1, -1)):
         both = [costs.evaluate(cost, **at, n_q=n, n_k=n) for cost in (part, whole - part)]
         assert np.sign(int(both[0] - both[1])) == sign
-
-
-def test_every_claim_has_a_verdict():
-    verdicts = {claim.verdict for claim in CLAIMS}
-    assert verdicts == {"proved", "refuted", "imprecise", "contradictory", "not checkable"}

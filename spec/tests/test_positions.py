@@ -1,4 +1,4 @@
-"""Encodings, rotations and biases of positions by a second route, at their edges, and their claims."""
+"""Encodings, rotations and biases of positions by a second route and at their edges."""
 
 from itertools import product
 
@@ -7,11 +7,8 @@ import pytest
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
-from veriformer.spec.claim import Claim
-from veriformer.spec.equation import Source
 from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
 from veriformer.spec.positions.angles import cosines_and_sines, frequencies
-from veriformer.spec.positions.claims import CLAIMS
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.learned import add_positions, add_positions_vjp
 from veriformer.spec.positions.rope import rope
@@ -275,16 +272,3 @@ def test_formula_by_two_routes(slug):
             for name, x in arguments.items()
         }
         assert same(equation.formula(EXACT, **lifted), ROUTES[slug](EXACT.context, arguments))
-
-
-def test_every_claim_has_a_verdict():
-    verdicts = [claim.verdict for claim in CLAIMS]
-    assert set(verdicts) == {"proved", "imprecise", "contradictory", "not checkable"}
-    assert verdicts.count("not checkable") == sum(bool(claim.reason) for claim in CLAIMS)
-
-
-def test_a_claim_needs_something_that_decides_it():
-    with pytest.raises(LookupError, match="nothing:at-all"):
-        _ = Claim(Source("002", "6", 1), "x", by="nothing:at-all").verdict
-    with pytest.raises(ValueError, match="either"):
-        Claim(Source("002", "6", 1), "x")

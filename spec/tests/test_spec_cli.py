@@ -47,7 +47,7 @@ def test_a_derivation_is_shown_step_by_step(call):
     assert code == 0
     places = [out.index(x) for x in ("from", "where", "if", "then", "1. proved", "2. proved", "4. proved", "errata")]
     assert places == sorted(places)
-    assert "document 002, section 5.2, line 678" in out
+    assert "document 002, section 5.2, line 678 of The Mathematics of Transformers: From First Principles" in out
     assert "their means are zero" in out
     assert "proved by enumeration for small n: d_k ≤ 2" in out
     assert "the statement gives 1, the truth is 3" in out

@@ -9,10 +9,10 @@ from rich.padding import Padding
 from rich.progress import Progress
 from rich.text import Text
 
-from veriformer.spec import inventory
 from veriformer.spec.document import Verdicts, decided, summary
-from veriformer.spec.equation import Equation, Erratum, Step, Symbol
+from veriformer.spec.equation import Equation, Erratum, Source, Step, Symbol
 from veriformer.spec.proof import Verdict, prove_all
+from veriformer.spec.sources import source_coverage
 
 Lines = Iterable[tuple[int, Text]]
 """Lines of text with their indentation."""
@@ -43,12 +43,12 @@ def listing(equations: Sequence[Equation], verdicts: Verdicts, *, in_full: bool)
     counts = ", ".join(f"{steps.count(status)} {status}" for status in dict.fromkeys(steps))
     errata = sum(len(e.errata) for e in equations)
     _print(console, 0, Text(f"{len(equations)} equations, {len(steps)} steps: {counts}; {errata} errata"))
-    _print(console, 0, Text(_inventory(equations)))
+    _print(console, 0, Text(_statements(equations)))
 
 
-def _inventory(equations: Sequence[Equation]) -> str:
+def _statements(equations: Sequence[Equation]) -> str:
     found = decided(equations)
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in inventory.counts(found).items() if n)
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in source_coverage.counts(found).items() if n)
     return f"{len(found)} statements of the documents: {counts}" if found else "no statement of the documents"
 
 
@@ -81,7 +81,7 @@ def _steps(equation: Equation, verdicts: Verdicts) -> Lines:
 
 
 def _derivation(equation: Equation, verdicts: Verdicts) -> Lines:
-    yield from _section("from", ((6, Text(f"document {source}")) for source in equation.sources))
+    yield from _section("from", ((6, _source(s)) for s in equation.sources))
     yield from _section("where", ((6, _symbol(s)) for s in equation.symbols))
     yield from _section("if", ((6, Text(a.text)) for a in equation.assumptions))
     proofs = (_proof(i, s, verdicts[equation.slug, s.slug]) for i, s in enumerate(equation.steps, 1))
@@ -93,6 +93,10 @@ def _derivation(equation: Equation, verdicts: Verdicts) -> Lines:
 def _section(title: str, lines: Lines) -> Lines:
     found = list(lines)
     return [(0, Text()), (4, Text(title, "underline")), *found] if found else []
+
+
+def _source(s: Source) -> Text:
+    return Text.assemble(f"document {s}", (f" of {source_coverage.titles()[s.document]}", "dim"))
 
 
 def _symbol(s: Symbol) -> Text:

@@ -1,4 +1,4 @@
-"""The inventory of the source documents: every place is covered, and every claim has the verdict of its entry."""
+"""The inventory of the source documents: every place is covered, and every statement has the verdict of its entry."""
 
 import json
 import re
@@ -6,13 +6,22 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from veriformer.spec import inventory
-from veriformer.spec.claim import Claim
 from veriformer.spec.cli import main
 from veriformer.spec.document import document
 from veriformer.spec.equation import Scope, Source
-from veriformer.spec.inventory import VERDICTS, Place, counts, items, places, uncovered
 from veriformer.spec.registry import equations, select
+from veriformer.spec.sources import source_coverage
+from veriformer.spec.sources.source_coverage import (
+    VERDICTS,
+    Place,
+    counts,
+    items,
+    places,
+    statements,
+    titles,
+    uncovered,
+)
+from veriformer.spec.sources.source_statement import SourceStatement
 
 DOCUMENTS = {"000", "001", "002", "003", "004"}
 DISPLAYED = {"000": 33, "001": 51, "002": 90, "003": 72, "004": 21}
@@ -32,34 +41,64 @@ def test_names_are_unique_and_say_where():
     names = [i.id for i in items()]
     assert len(set(names)) == len(names) > 900
     for item in items():
-        source = item.claim.source
+        source = item.statement.source
         assert re.fullmatch(rf"{source.document}:{source.line}\.\d+", item.id)
         assert source.document in DOCUMENTS
         assert source.line > 0
 
 
 def test_nothing_is_listed_twice():
-    said = [(i.claim.source.document, i.claim.source.line, i.claim.text, i.claim.by) for i in items()]
+    said = [
+        (i.statement.source.document, i.statement.source.line, i.statement.text, i.statement.decided_by)
+        for i in items()
+    ]
     assert len(set(said)) == len(said)
 
 
-def test_every_claim_has_the_verdict_of_its_entry():
+def test_every_statement_has_the_verdict_of_its_entry():
     entries = _entries()
     for item in items():
-        claim = item.claim
-        assert claim.text
-        assert claim.verdict == (entries[claim.by] if claim.by else "not checkable"), item.id
+        statement = item.statement
+        assert statement.text
+        assert statement.verdict == (entries[statement.decided_by] if statement.decided_by else "not checkable"), (
+            item.id
+        )
 
 
 def test_what_is_not_checkable_says_why():
-    open_ = [i.claim for i in items() if not i.claim.by]
+    open_ = [i.statement for i in items() if not i.statement.decided_by]
     assert open_
-    assert all(len(c.reason.split()) >= 3 for c in open_)
+    assert all(len(s.reason.split()) >= 3 for s in open_)
 
 
 def test_an_unknown_entry_is_no_verdict():
     with pytest.raises(LookupError, match="no step or erratum"):
-        assert Claim(Source("002", "5.1", 637), "x", by="attention:no-such-step").verdict
+        assert SourceStatement(Source("002", "5.1", 637), "x", "attention:no-such-step").verdict
+
+
+def test_a_statement_needs_what_decides_it_or_a_reason():
+    source = Source("002", "6", 1)
+    with pytest.raises(ValueError, match="expected either"):
+        SourceStatement(source, "x")
+    with pytest.raises(ValueError, match="expected either"):
+        SourceStatement(source, "x", "attention:worked", "because")
+
+
+def test_rows_of_too_few_columns_are_refused(monkeypatch):
+    monkeypatch.setattr(source_coverage, "_text", lambda name: "document\ttitle\n000")
+    with pytest.raises(ValueError, match="line 2: expected document, title between tabs, got 1 column"):
+        source_coverage._rows("source_documents.tsv")
+
+
+def test_documents_have_titles():
+    assert set(titles()) == DOCUMENTS
+    assert len(set(titles().values())) == len(DOCUMENTS)
+
+
+def test_both_versions_of_part_two_are_judged():
+    optimization = {e.slug for e in equations() if ".optimization." in e.steps[0].identity.__module__}
+    judged = [s.source.document for s in statements() if s.equation in optimization]
+    assert judged.count("001") >= judged.count("000") > 0
 
 
 def test_no_place_is_left_uncovered():
@@ -67,10 +106,10 @@ def test_no_place_is_left_uncovered():
     assert uncovered() == ()
 
 
-def test_a_place_without_a_claim_is_found(monkeypatch):
+def test_a_place_without_a_statement_is_found(monkeypatch):
     some = next(p for p in places() if p.holds(Source("002", "5.1", 637)))
-    others = tuple(c for c in inventory.inventory() if not some.holds(c.source))
-    monkeypatch.setattr(inventory, "inventory", lambda: others)
+    others = tuple(s for s in statements() if not some.holds(s.source))
+    monkeypatch.setattr(source_coverage, "statements", lambda: others)
     assert uncovered() == (some,)
 
 
@@ -91,8 +130,8 @@ def test_places_are_apart_but_for_the_rows_of_formulas():
     assert set(lines(row)) <= set(lines("displayed formula"))
 
 
-def test_a_claim_has_the_kind_of_its_place():
-    kinds = {(i.claim.source.document, i.claim.source.line): i.kind for i in items()}
+def test_a_statement_has_the_kind_of_its_place():
+    kinds = {(i.statement.source.document, i.statement.source.line): i.kind for i in items()}
     assert kinds["002", 637] == "displayed formula"
     assert kinds["002", 664] == "inline formula"
     assert kinds["004", 312] == "number"
@@ -101,12 +140,12 @@ def test_a_claim_has_the_kind_of_its_place():
 
 
 def test_every_erratum_is_in_the_inventory():
-    decided = {i.claim.by for i in items()}
+    decided = {i.statement.decided_by for i in items()}
     assert {f"{e.slug}:{x.slug}" for e in equations() for x in e.errata} <= decided
 
 
 def test_every_source_of_an_equation_is_in_the_inventory():
-    covered = {(i.claim.source.document, i.claim.source.line) for i in items()}
+    covered = {(i.statement.source.document, i.statement.source.line) for i in items()}
     covered |= {(p.document, n) for p in places() for n in range(p.first, p.last + 1)}
     assert {(s.document, s.line) for e in equations() for s in e.sources} <= covered
 
