@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from veriformer.spec import costs
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
-from veriformer.spec.blocks.block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.decoder_block import decoder_block
-from veriformer.spec.blocks.printed import parameters
+from veriformer.spec.blocks.published import parameters
+from veriformer.spec.blocks.transformer_block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import select
-from veriformer.spec.staged import entries
 
 torch.set_num_threads(1)
-XP, FP64 = Float(), Rounded(FORMATS["fp64"])
+XP, FP64 = Float(), RunningError(FORMATS["fp64"])
 # Two computations with 300 bits agree when they are rounded to fp64.
 EXACT = Exact(300)
 C = EXACT.context

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from veriformer.spec.arithmetic import Exact, Float
+from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import select
-from veriformer.spec.staged import entries
 from veriformer.spec.vectors.distances import (
     cosine_similarity,
     cosine_similarity_vjp,

@@ -11,18 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from veriformer.spec import (
-    attention,
-    clipping,
-    cross_entropy,
-    layer_norm,
-    logsumexp,
-    masks,
-    perplexity,
-    rms_norm,
-    softmax,
-)
-from veriformer.spec.arithmetic import FORMATS, Rounded
+from veriformer.spec.arithmetic import FORMATS, RunningError
+from veriformer.spec.attention import attention
+from veriformer.spec.attention import causal_mask as masks
+from veriformer.spec.layers import layer_norm, rms_norm
+from veriformer.spec.optimization import clip_grad_norm as clipping
+from veriformer.spec.scores import cross_entropy, logsumexp, perplexity, softmax
 from veriformer.verify import mutants
 from veriformer.verify.judge import Reference, ratios
 from veriformer.verify.mutants import MUTANTS
@@ -38,7 +32,7 @@ FORMULAS = {
     "attention": (attention.attention, attention.attention_vjp, ("q", "k", "v", "bias")),
 }
 XP = {
-    dtype: Rounded(FORMATS[name])
+    dtype: RunningError(FORMATS[name])
     for dtype, name in [(torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float16, "fp16")]
 }
 

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 
 from veriformer.spec.arithmetic import Exact
-from veriformer.spec.masks import causal_mask
+from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.checks.chance import ERROR_RATE, interval
 from veriformer.verify.claims import Claims
 from veriformer.verify.contract import POSITIONAL

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from veriformer.spec import registry
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Equation, Erratum, Source, Step, Symbol
-from veriformer.spec.lazy import sp
-from veriformer.spec.proof import Verdict, prove_all
+from veriformer.spec.proofs.prover import Verdict, prove_all
 from veriformer.spec.sources import source_coverage
 
 Verdicts = Mapping[tuple[str, str], Verdict]

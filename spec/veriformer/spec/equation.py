@@ -48,7 +48,7 @@ class Assumption:
     holds: Callable[[Mapping[str, Any]], bool]
 
 
-Pairs = Iterable[tuple[Any, Any]]
+Identities = Iterable[tuple[Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +60,18 @@ class Step:
 
     slug: str
     claim: str
-    identity: Callable[[], Pairs]
+    identity: Callable[[], Identities]
     scope: Scope = Scope.ALL
     scope_detail: str = ""
 
 
-def step(slug: str = "", *, scope: Scope = Scope.ALL, detail: str = "") -> Callable[[Callable[[], Pairs]], Step]:
+def step(slug: str = "", *, scope: Scope = Scope.ALL, detail: str = "") -> Callable[[Callable[[], Identities]], Step]:
     """Make a step of the function that yields its identities; the function's docstring is the claim.
 
     slug: by default the function's name in words ("mean-zero" for `_mean_zero`). detail: how far the scope reaches.
     """
 
-    def record(identity: Callable[[], Pairs]) -> Step:
+    def record(identity: Callable[[], Identities]) -> Step:
         claim = " ".join((identity.__doc__ or "").split())
         if not claim:
             raise ValueError(f"step {_name(identity)}: expected its claim as the docstring of the function, got none")

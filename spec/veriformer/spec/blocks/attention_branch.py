@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec import costs
-from veriformer.spec.blocks.block import attention_sublayer
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import jacobian, over, rate, x_hat, x_of
-from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, sample
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, step
-from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs
+from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, sample
+from veriformer.spec.blocks.transformer_block import attention_sublayer
+from veriformer.spec.equation import Equation, Identities, Scope, Source, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
 
 
 @step()
-def _same_input() -> Pairs:
+def _same_input() -> Identities:
     r"""The branch reads the same whatever the stream's scale and offset: $\hat{\mathbf{x}}(a \mathbf{x} + c; a^2
     \epsilon) = \hat{\mathbf{x}}(\mathbf{x}; \epsilon)$. However large the stream has grown over the blocks, attention
     sees rows of one size.
@@ -26,7 +26,7 @@ def _same_input() -> Pairs:
 
 
 @step()
-def _weaker_branch() -> Pairs:
+def _weaker_branch() -> Identities:
     r"""Its Jacobian is divided by that scale, $J(a \mathbf{x}; a^2 \epsilon) = J(\mathbf{x}; \epsilon) / a$: on a
     stream that has grown, a block changes the gradient less, and comes closer to the identity.
     """
@@ -35,7 +35,7 @@ def _weaker_branch() -> Pairs:
 
 
 @step()
-def _jacobian() -> Pairs:
+def _jacobian() -> Identities:
     """The Jacobian is $I + W J$: the identity, untouched by norm and branch, and a term that goes through both."""
     w, (i, k) = vector("W"), index("i k")
     after = x_of(i) + over(lambda j: w[i, j] * x_hat(j))
@@ -43,7 +43,7 @@ def _jacobian() -> Pairs:
 
 
 @step()
-def _pullback() -> Pairs:
+def _pullback() -> Identities:
     r"""So a cotangent comes back as $\mathbf{g}$ itself, plus $\mathbf{g} W$ through the norm's own vector-Jacobian
     product (19).
     """
@@ -58,7 +58,7 @@ def _pullback() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="one head; (n, d) of (1, 2), (2, 1) and (2, 2)")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """The formula is the statement."""
     for n, d in ((1, 2), (2, 1), (2, 2)):
         case = Case(n, d, 1)
@@ -66,7 +66,7 @@ def _formula() -> Pairs:
         h_1 = case.norm(1, x)
         printed = x + case.attended(h_1)
         computed = attention_sublayer(case.xp, case.x, case.params, **case.options)
-        yield from pairs(case.in_full(computed), printed)
+        yield from entrywise(case.in_full(computed), printed)
 
 
 EQUATIONS = (

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import weight_count as heads_weights
-from veriformer.spec.indexed import index, total
 from veriformer.spec.layers.costs_layers import network_flops, network_parameters
-from veriformer.spec.lazy import sp
+from veriformer.spec.proofs.indexed import index, symbolic_sum
 
 
 def feed_forward_flops() -> Any:
@@ -53,24 +53,24 @@ def usual(cost: Any) -> Any:
 
 
 @step()
-def _operations() -> Pairs:
+def _operations() -> Identities:
     """The network takes $16 n d^2$ FLOPs, and the whole block $24 n d^2 + 4 n^2 d$: in n and d of the order that is
     printed.
     """
     n, d = costs.symbol("n"), costs.symbol("d")
-    yield usual(feed_forward_flops()), total(2 * d * 4 * d, index("i"), 2 * n)
+    yield usual(feed_forward_flops()), symbolic_sum(2 * d * 4 * d, index("i"), 2 * n)
     yield usual(block_flops()), 24 * n * d**2 + 4 * n**2 * d
 
 
 @step()
-def _parameters() -> Pairs:
+def _parameters() -> Identities:
     """A block has $12 d^2 + 9 d$ parameters: $4 d^2$ in attention, $8 d^2 + 5 d$ in the network, $4 d$ in the norms."""
     d = costs.symbol("d")
-    yield usual(block_parameters()), total(sp.Integer(12), index("i"), d) * d + 13 * d - 4 * d
+    yield usual(block_parameters()), symbolic_sum(sp.Integer(12), index("i"), d) * d + 13 * d - 4 * d
 
 
 @step()
-def _crossing() -> Pairs:
+def _crossing() -> Identities:
     """Scores and values outgrow everything else from $n > 6 d$ on, and attention with its projections outgrows the
     network from $n > 2 d$ on.
     """
@@ -81,13 +81,13 @@ def _crossing() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="d = 768, without biases in the projections")
-def _gpt_2() -> Pairs:
+def _gpt_2() -> Identities:
     """At d = 768 a block has 7,084,800 parameters, and twelve of them 85,017,600."""
     d = costs.symbol("d")
     one = usual(block_parameters()).subs(d, 768)
-    yield total(sp.Integer(12 * 768 + 9), index("i"), 768), one
-    yield total(one, index("l"), 12), sp.Integer(85_017_600)
-    yield total(sp.Integer(7_084_800), index("l"), 12), sp.Integer(85_017_600)
+    yield symbolic_sum(sp.Integer(12 * 768 + 9), index("i"), 768), one
+    yield symbolic_sum(one, index("l"), 12), sp.Integer(85_017_600)
+    yield symbolic_sum(sp.Integer(7_084_800), index("l"), 12), sp.Integer(85_017_600)
 
 
 @erratum(

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import block_flops, block_parameters, usual
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
-from veriformer.spec.indexed import index, positive, total
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.indexed import index, positive, symbolic_sum
+from veriformer.spec.proofs.published import rounds_to, unevaluated
 
 GPT2 = {"V": 50257, "L": 12, "H": 12, "d": 768, "n": 1024, "c": 1024, "w": 2}
 
@@ -106,16 +106,16 @@ COSTS = {
 
 
 @step()
-def _cache_saves_nothing_once() -> Pairs:
+def _cache_saves_nothing_once() -> Identities:
     """Decoding n tokens one by one with a cache takes exactly the FLOPs of one causal pass over all of them: what the
     cache saves is repeating that pass for every token.
     """
     t, n = index("t"), costs.symbol("n")
-    yield total(step_flops().subs(n, t), t, n), causal_flops()
+    yield symbolic_sum(step_flops().subs(n, t), t, n), causal_flops()
 
 
 @step()
-def _six_n() -> Pairs:
+def _six_n() -> Identities:
     """With M weights in matrices a training step on n tokens takes $6 M n + 12 L n^2 d$: the rule of six FLOPs per
     weight and token leaves out the scores. A decoding step takes $2 M + 4 L n d$.
     """
@@ -125,7 +125,7 @@ def _six_n() -> Pairs:
 
 
 @step()
-def _slope() -> Pairs:
+def _slope() -> Identities:
     r"""On logarithmic axes the cost rises in n with slope $1 + \frac{4 L n}{24 L d + 2 V + 4 L n}$: 1 for short texts,
     2 for long ones, and $\frac{3}{2}$ at $n = 6 d + \frac{V}{2 L}$.
     """
@@ -137,7 +137,7 @@ def _slope() -> Pairs:
 
 
 @step()
-def _intensity() -> Pairs:
+def _intensity() -> Identities:
     """A decoding step does two FLOPs for each number that it reads, weights of matrices and cache alike, and $2 d (9 L
     + 2)$ fewer for norms and biases: it waits for memory, whatever the sizes.
     """
@@ -149,7 +149,7 @@ def _intensity() -> Pairs:
 
 
 @step()
-def _segments() -> Pairs:
+def _segments() -> Identities:
     r"""Checkpoints after every s-th of L blocks keep $L / s + s$ inputs, at least $2 \sqrt{L}$, reached at $s =
     \sqrt{L}$: $L / s + s - 2 \sqrt{L} = (\sqrt{L} - s)^2 / s$.
     """
@@ -158,13 +158,13 @@ def _segments() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="the sizes that the document names, two bytes per element")
-def _gpt_2() -> Pairs:
+def _gpt_2() -> Identities:
     """GPT-2 reads 1,024 tokens with 292 GFLOPs, and writes the next with 0.285; its cache then holds 37.7 MB in two
     bytes per number. The scores, which six per weight leaves out, are 13 percent.
     """
-    yield computed(costs.evaluate(forward_flops(), **GPT2)), 291648307200
-    yield computed(costs.evaluate(step_flops(), **GPT2)), 284812800
-    yield computed(costs.evaluate(cache_bytes(), **GPT2)), 37748736
+    yield unevaluated(costs.evaluate(forward_flops(), **GPT2)), 291648307200
+    yield unevaluated(costs.evaluate(step_flops(), **GPT2)), 284812800
+    yield unevaluated(costs.evaluate(cache_bytes(), **GPT2)), 37748736
     share = 12 * GPT2["L"] * GPT2["n"] ** 2 * GPT2["d"] / costs.evaluate(training_flops(), **GPT2)
     yield share, sp.Rational(24576, 185425)
     yield rounds_to(share, "0.13")

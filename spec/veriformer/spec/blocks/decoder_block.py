@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veriformer.spec import costs
-from veriformer.spec.blocks.block import Params, attention_sublayer, feed_forward_sublayer
 from veriformer.spec.blocks.costs_block import block_flops, block_parameters
 from veriformer.spec.blocks.layer_jacobian import over
-from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, block_sample, normalised, parameters
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, Symbol, step
-from veriformer.spec.heads.printed import Raw, multi_head
+from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, block_sample, normalised, parameters
+from veriformer.spec.blocks.transformer_block import Params, attention_sublayer, feed_forward_sublayer
+from veriformer.spec.equation import Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.heads.published import Raw, multi_head
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import weight_count
-from veriformer.spec.indexed import delta, index, vector
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, index, vector
 
 
 def decoder_block(
@@ -65,16 +65,16 @@ class _Decoder(Case):
 
 
 @step(scope=Scope.ENUMERATED, detail="one token, two tokens of context, width 1")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """What is computed are the three sublayers in the printed order; the context is not normalised again."""
     # A network of its own features would multiply the size of every expression that the norm before it has.
     case = _Decoder(1)
     y = decoder_block(case.xp, case.x, case.context, case.params, case.cross, activation="relu", **case.options)
-    yield from pairs(case.in_full(y), case.printed())
+    yield from entrywise(case.in_full(y), case.printed())
 
 
 @step()
-def _context_path() -> Pairs:
+def _context_path() -> Identities:
     """The context reaches the result as $K + FK$, with K through cross-attention and F through the network: it has no
     residual path, so an encoder learns only through attention to it.
     """
@@ -83,7 +83,7 @@ def _context_path() -> Pairs:
 
 
 @step()
-def _stream_path() -> Pairs:
+def _stream_path() -> Identities:
     """Two sublayers with Jacobians A and C in their branches give $I + A + C + CA$: the identity stays, and by
     induction through the third and any further one.
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec import costs
-from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import over
-from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, block_sample
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, step
-from veriformer.spec.indexed import delta, index, real, vector
-from veriformer.spec.staged import pairs
+from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, block_sample
+from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
+from veriformer.spec.equation import Equation, Identities, Scope, Source, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, index, real, vector
 
 
 def _block(case: Case, **params: Any) -> Any:
@@ -19,7 +19,7 @@ def _block(case: Case, **params: Any) -> Any:
 
 
 @step(scope=Scope.ENUMERATED, detail="2 tokens of 2 features")
-def _by_tokens() -> Pairs:
+def _by_tokens() -> Identities:
     """Norm and network work token by token: what they make of one token does not change with another. Only attention
     carries anything between tokens.
     """
@@ -27,11 +27,11 @@ def _by_tokens() -> Pairs:
     case = Case(2, 2, 1).without("w_o")
     for row, alone in zip(_block(case).value[0], case.x.value[0], strict=True):
         token = alone[None]
-        yield from pairs(row, token + case.thought(case.norm(2, token)))
+        yield from entrywise(row, token + case.thought(case.norm(2, token)))
 
 
 @step()
-def _two_branches() -> Pairs:
+def _two_branches() -> Identities:
     """With $A$ and $B$ for the two branches and their norms, the block's Jacobian is $(I + B)(I + A) = I + A + B + BA$:
     past both, through one, or through both.
     """
@@ -41,17 +41,17 @@ def _two_branches() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="ReLU as activation; (n, d, inner width) of (1, 2, 2) and (2, 1, 1)")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """The formula's second half is the statement; its first half is equation 33."""
     # The first half adds nothing here; it is proved at equation 33.
     for n, d, inner in ((1, 2, 2), (2, 1, 1)):
         case = Case(n, d, inner).without("w_o")
         h_2 = case.x.value[0]
-        yield from pairs(_block(case), h_2 + case.thought(case.norm(2, h_2)))
+        yield from entrywise(_block(case), h_2 + case.thought(case.norm(2, h_2)))
 
 
 @step(scope=Scope.ENUMERATED, detail="the network's branch, one token of 2 features")
-def _skipped_branch() -> Pairs:
+def _skipped_branch() -> Identities:
     r"""A branch is linear in its last weights: scaled by t, they add t times as much. So a branch whose last weights
     are zero is skipped, and a block whose $W^O$, $W_2$ and $\mathbf{b}_2$ are zero is the identity.
     """
@@ -59,7 +59,7 @@ def _skipped_branch() -> Pairs:
     case, t = Case(1, 2, 1).without("w_o"), real("t")
     h_2 = case.x.value[0]
     weak = _block(case, w2=case.params["w2"] * t, b2=case.params["b2"] * t)
-    yield from pairs(weak, h_2 + t * case.thought(case.norm(2, h_2)))
+    yield from entrywise(weak, h_2 + t * case.thought(case.norm(2, h_2)))
 
 
 EQUATIONS = (

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.blocks.block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import jacobian, over, x_hat, x_of
-from veriformer.spec.blocks.printed import ASSUMPTIONS, Case, block_sample
-from veriformer.spec.equation import Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import delta, dimension, index, positive, vector
-from veriformer.spec.layer_norm import layer_norm_vjp
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs
+from veriformer.spec.blocks.published import ASSUMPTIONS, Case, block_sample
+from veriformer.spec.blocks.transformer_block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.layers.layer_norm import layer_norm_vjp
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, vector
 
 
 def _summed(i: Any) -> Any:
@@ -23,7 +23,7 @@ def _summed(i: Any) -> Any:
 
 
 @step()
-def _jacobian() -> Pairs:
+def _jacobian() -> Identities:
     """The block's Jacobian is $J (I + W) = J + J W$: every path goes through the norm, the one past the branch too."""
     u, w, (i, k) = vector("u"), vector("W"), index("i k")
 
@@ -37,7 +37,7 @@ def _jacobian() -> Pairs:
 
 
 @step()
-def _no_constant() -> Pairs:
+def _no_constant() -> Identities:
     r"""$\mathbf{1}^T J = 0$: what the loss wants of all features alike is lost in every block, whatever the branch
     does.
     """
@@ -47,7 +47,7 @@ def _no_constant() -> Pairs:
 
 
 @step()
-def _no_length() -> Pairs:
+def _no_length() -> Identities:
     r"""$J \mathbf{x} = \hat{\mathbf{x}} \epsilon / (\sigma^2 + \epsilon)$: neither does the stream's length pass, up to
     ε. On the $d - 2$ directions that are left J is $1 / \sqrt{\sigma^2 + \epsilon}$ times the identity (19).
     """
@@ -58,7 +58,7 @@ def _no_length() -> Pairs:
 
 
 @step()
-def _shrinking_path() -> Pairs:
+def _shrinking_path() -> Identities:
     r"""After a norm the stream has variance 1; an independent branch of variance $\tau^2$ makes it $1 + \tau^2$, so the
     norm divides the path past the branch by $\sqrt{1 + \tau^2}$. After k blocks its square is $(1 + \tau^2)^{-k}$,
     where before the norms it is 1: at $\tau = 1$ it halves with every block.
@@ -72,18 +72,18 @@ def _shrinking_path() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="one head, ReLU; (n, d) of (1, 2) and (2, 1), the second half of (1, 2)")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """The formula with its norms after the sums is the statement, half by half."""
     for n, d in ((1, 2), (2, 1)):
         case = Case(n, d, 1)
         x = case.x.value[0]
         first = attention_sublayer(case.xp, case.x, case.params, norm="post", **case.options)
-        yield from pairs(case.in_full(first), case.norm(1, x + case.attended(x)))
+        yield from entrywise(case.in_full(first), case.norm(1, x + case.attended(x)))
     # With a weight of zero the first norm gives its bias, whatever it reads: what the second half does to any Y.
     case = Case(1, 2, 1).without("norm1_weight")
     y = case.params["norm1_bias"].value[None]
     second = transformer_block(case.xp, case.x, case.params, norm="post", activation="relu", **case.options)
-    yield from pairs(second, case.norm(2, y + case.thought(y)))
+    yield from entrywise(second, case.norm(2, y + case.thought(y)))
 
 
 @erratum(

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import block_flops, usual
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import projection_flops
-from veriformer.spec.indexed import index, total
-from veriformer.spec.lazy import sp
+from veriformer.spec.proofs.indexed import index, symbolic_sum
 
 _STAGE = "10, Stage 5: KV Cache Operations"
 
@@ -53,17 +53,17 @@ def _one_token(cost: Any) -> Any:
 
 
 @step()
-def _steps() -> Pairs:
+def _steps() -> Identities:
     """A step takes $8 t d^2 + 4 t^2 d$ FLOPs for attention and its projections without a cache, and $8 d^2 + 4 t d$
     with one: quadratic in t, and linear.
     """
     t, d = costs.symbol("t"), costs.symbol("d")
-    yield without_cache(), total(8 * d**2 + 4 * t * d, index("i"), t)
-    yield with_cache(), total(8 * d, index("i"), d) + 4 * t * d
+    yield without_cache(), symbolic_sum(8 * d**2 + 4 * t * d, index("i"), t)
+    yield with_cache(), symbolic_sum(8 * d, index("i"), d) + 4 * t * d
 
 
 @step()
-def _speedup() -> Pairs:
+def _speedup() -> Identities:
     """That is t times fewer, exactly, and so it is for the whole block with its network."""
     t = costs.symbol("t")
     yield without_cache() / with_cache(), t
@@ -71,7 +71,7 @@ def _speedup() -> Pairs:
 
 
 @step()
-def _generation() -> Pairs:
+def _generation() -> Identities:
     r"""Over n tokens a cache leaves $8 n d^2 + 2 n (n + 1) d$ of $4 n (n + 1) d^2 + \frac{2}{3} n (n + 1)(2n + 1) d$,
     by induction on n.
     """
@@ -84,42 +84,42 @@ def _generation() -> Pairs:
 
 
 @step()
-def _size() -> Pairs:
+def _size() -> Identities:
     """The cache holds $2 L G t d_k$ numbers, $2 t d$ per layer if every head has its keys, and $2 L G d_k$ more with
     every token.
     """
     layers, heads, t, d_k = (costs.symbol(name) for name in ("L", "H", "t", "d_k"))
     grouped = cache_numbers()
-    yield total(2 * heads * t * d_k, index("l"), layers), grouped.subs(costs.symbol("G"), heads)
+    yield symbolic_sum(2 * heads * t * d_k, index("l"), layers), grouped.subs(costs.symbol("G"), heads)
     yield grouped.subs(t, t + 1) - grouped, 2 * layers * costs.symbol("G") * d_k
     one_layer = grouped.subs({layers: 1, costs.symbol("G"): heads, d_k: costs.symbol("d") / heads}, simultaneous=True)
-    yield total(2 * costs.symbol("d"), index("i"), t), one_layer
+    yield symbolic_sum(2 * costs.symbol("d"), index("i"), t), one_layer
 
 
 @step(scope=Scope.ENUMERATED, detail="one model")
-def _worked() -> Pairs:
+def _worked() -> Identities:
     """For GPT-2 (12 layers, 12 heads of 64, 1,024 tokens) that is 18,874,368 numbers, 36 MiB at two bytes each; four
     key heads would leave 6,291,456 of them, and one 1,572,864.
     """
     # GPT-2: 12 layers, 12 heads of 64 features, 1,024 tokens.
     sizes = {"L": 12, "G": 12, "t": 1024, "d_k": 64}
     numbers = costs.evaluate(cache_numbers(), **sizes)
-    yield total(sp.Integer(1_572_864), index("l"), 12), numbers
-    yield total(2 * numbers, index("i"), 1), sp.Integer(36 * 2**20)
+    yield symbolic_sum(sp.Integer(1_572_864), index("l"), 12), numbers
+    yield symbolic_sum(2 * numbers, index("i"), 1), sp.Integer(36 * 2**20)
     for groups in (1, 4):
         shared = costs.evaluate(cache_numbers(), **(sizes | {"G": groups}))
-        yield total(sp.Integer(1_572_864), index("g"), groups), shared
+        yield symbolic_sum(sp.Integer(1_572_864), index("g"), groups), shared
 
 
 @step()
-def _intensity() -> Pairs:
+def _intensity() -> Identities:
     """A step does $2 H / (G w)$ FLOPs for each byte of the cache that it reads, whatever t is: one, at two bytes per
     number with a key head for each head. Sharing keys raises it, and so do fewer bytes.
     """
     # FLOPs per byte of the cache that a step reads: w bytes per number, H queries for G keys.
     b, heads, groups, w, d = (costs.symbol(name) for name in ("B", "H", "G", "w", "d_k"))
     read = costs.kv_cache_bytes().subs({b: 1, costs.symbol("d_v"): d})
-    yield total(4 * heads * d, index("j"), costs.symbol("n_k")), 2 * heads / (groups * w) * read
+    yield symbolic_sum(4 * heads * d, index("j"), costs.symbol("n_k")), 2 * heads / (groups * w) * read
 
 
 @erratum(

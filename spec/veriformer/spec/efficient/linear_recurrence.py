@@ -9,6 +9,7 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float, Symbolic
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.efficient.linear_attention import (
     State,
     elu_plus_one,
@@ -17,17 +18,17 @@ from veriformer.spec.efficient.linear_attention import (
     linear_attention_vjp,
     linear_step,
 )
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, positive, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # In the proofs for all sizes: f_c are the features of a query, g_jc those of key j; c over d, j over n.
 
 
 def _over(letter: str, term: Callable[[Any], Any], size: Any = None) -> Any:
     i = sp.Dummy(letter, integer=True)
-    return total(term(i), i, dimension({"c": "d", "j": "n"}[letter]) if size is None else size)
+    return symbolic_sum(term(i), i, dimension({"c": "d", "j": "n"}[letter]) if size is None else size)
 
 
 def _similarity(j: Any) -> Any:
@@ -35,7 +36,7 @@ def _similarity(j: Any) -> Any:
 
 
 @step()
-def _associative() -> Pairs:
+def _associative() -> Identities:
     r"""$(\phi(Q) \phi(K)^T) V = \phi(Q) (\phi(K)^T V)$, and the same with ones for the values: the sum over keys can be
     done first, once for all queries.
     """
@@ -46,7 +47,7 @@ def _associative() -> Pairs:
 
 
 @step()
-def _weights() -> Pairs:
+def _weights() -> Identities:
     r"""The weights $\phi(q) \cdot \phi(k_j) / \sum_i \phi(q) \cdot \phi(k_i)$ sum to one, and they are positive where
     features are. A single feature of the query is a factor of all, and cancels.
     """
@@ -59,7 +60,7 @@ def _weights() -> Pairs:
 
 
 @step()
-def _recurrence() -> Pairs:
+def _recurrence() -> Identities:
     r"""One more key adds $\phi(k)^T v$ to S and $\phi(k)$ to z, for any number of keys: the causal form is a recurrence
     whose state does not grow.
     """
@@ -71,7 +72,7 @@ def _recurrence() -> Pairs:
 
 
 @step()
-def _features() -> Pairs:
+def _features() -> Identities:
     """elu + 1 is $x + 1$ above zero and $e^x$ below, positive on both sides, with the slopes 1 and $e^x$, which meet at
     zero.
     """
@@ -90,7 +91,7 @@ def _cases() -> Any:
     """Queries and keys of either sign, on both sides of the corner of φ."""
     for n_q, n_k, causal in ((1, 2, False), (2, 2, True), (2, 1, True)):
         for of_q, of_k in ((0, 1), (1, 0)):
-            xp = Staged()
+            xp = TowerArithmetic()
             q = xp.symbols("q", 1, 1, n_q, 1, **_SIGNS[of_q])
             k = xp.symbols("k", 1, 1, n_k, 1, **_SIGNS[of_k])
             yield xp, q, k, xp.symbols("v", 1, 1, n_k, 1), causal
@@ -104,7 +105,7 @@ def _phi(x: Any) -> Any:
     scope=Scope.ENUMERATED,
     detail="(n_q, n_k) of (1, 2), and causal (2, 2) and (2, 1); queries above and keys below zero, and the other way",
 )
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """The formula, which keeps the weights so that keys can be hidden, is the statement; a query that sees no key gets
     zero.
     """
@@ -122,10 +123,10 @@ def _formula() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 3, d = 1")
-def _steps() -> Pairs:
+def _steps() -> Identities:
     """Token by token through the state it is the causal formula."""
     for n in (1, 2, 3):
-        xp = Staged()
+        xp = TowerArithmetic()
         q, k, v = (
             xp.symbols("q", 1, 1, n, 1, positive=True),
             *(xp.symbols(name, 1, 1, n, 1, positive=True) for name in "kv"),
@@ -141,14 +142,14 @@ def _steps() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="the cases of the formula")
-def _vjp() -> Pairs:
+def _vjp() -> Identities:
     """The vector-Jacobian products are the formula's derivatives in queries, keys and values."""
     for xp, q, k, v, causal in _cases():
         o = linear_attention(xp, q, k, v, is_causal=causal)
         g = xp.symbols("g", *o.shape)
         for argument, gradient in zip((q, k, v), linear_attention_vjp(xp, q, k, v, g, is_causal=causal), strict=True):
             full = [[xp.in_full(e) for e in side] for side in (gradient.value.ravel(), xp.gradient(o, g, argument))]
-            yield from pairs(*full)
+            yield from entrywise(*full)
 
 
 def linear_flops() -> Any:
@@ -170,7 +171,7 @@ def _square(cost: Any) -> Any:
 
 
 @step()
-def _operations() -> Pairs:
+def _operations() -> Identities:
     r"""It takes $4 n d^2 + 2 n d$ FLOPs against $4 n^2 d$: fewer as soon as $n > d + \frac{1}{2}$, that is for $d <
     n$.
     """

@@ -7,27 +7,27 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.heads.multi_head import concat, multi_head_attention, multi_head_attention_vjp, split
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.multi_head_attention import concat, multi_head_attention, multi_head_attention_vjp, split
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, SYMBOLS, over, sample
 from veriformer.spec.heads.weights import COSTS
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 
 
 @step()
-def _one_more_column() -> Pairs:
+def _one_more_column() -> Identities:
     r"""One more column $o_{D+1}$ adds $o_{D+1} W^O_{D+1}$ to the product. By induction the product of columns side by
     side is the sum of the products of any groups of them: $\text{Concat}(\text{head}_1, \ldots) W^O = \sum_i
     \text{head}_i W^O_i$ with the rows of $W^O$ that belong to head i.
     """
     o, w, c, a, n = vector("o"), vector("Wo"), index("c"), index("a"), dimension("D")
-    yield total(o[c] * w[c, a], c, n + 1), total(o[c] * w[c, a], c, n) + o[n + 1] * w[n + 1, a]
+    yield symbolic_sum(o[c] * w[c, a], c, n + 1), symbolic_sum(o[c] * w[c, a], c, n) + o[n + 1] * w[n + 1, a]
 
 
 @step()
-def _sum_of_heads() -> Pairs:
+def _sum_of_heads() -> Identities:
     r"""Hence the output is $\sum_j \mathbf{x}_j \sum_h p_{hj} W^V_h W^O_h$: a head adds, from each token j, its
     features through one matrix $W^V_h W^O_h$, weighted by $p_{hj}$. Heads add up and do not read each other.
     """
@@ -45,18 +45,18 @@ def _sum_of_heads() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="two heads on 2 tokens; two of d_v = 2 and three on a context of 2")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """The formula, one product for all heads, is the statement with weights of each head's own."""
     for case in (Case(2, 2), Case(2, 2, n=1, d=2, d_v=2, context=2), Case(3, 3, n=1, context=2)):
         o = multi_head_attention(case.xp, case.x, *case.weights, **case.options)
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
 @step(
     scope=Scope.ENUMERATED,
     detail="two heads on 2 tokens; with shared keys and causal; one token on a context of 2; d = 1",
 )
-def _vjp() -> Pairs:
+def _vjp() -> Identities:
     """The vector-Jacobian products are the formula's derivatives in the tokens, the context and all four weights; a
     token that is its own context gets the sum of both.
     """
@@ -73,7 +73,7 @@ def _vjp() -> Pairs:
         gradients = multi_head_attention_vjp(xp, *[case.x, *case.weights, g], **options)
         for argument, gradient in zip((case.x, *case.weights, case.context), gradients, strict=True):
             if argument is not None:
-                yield from pairs(gradient, xp.gradient(y, g, argument))
+                yield from entrywise(gradient, xp.gradient(y, g, argument))
 
 
 # One text of two tokens, two heads of width 1: their outputs are (1, 2) and (3, 4), token by token.

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.weights import COSTS
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs, symbols
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import symbols
 
 # In the proofs for all sizes: a, b run over d features of the model, c over the e = d_k features of a head.
 
@@ -22,11 +23,11 @@ from veriformer.spec.staged import pairs, symbols
 def over(letter: str, term: Any) -> Any:
     """Σ over an index of the letter's range, for a term that is a function of it."""
     i = sp.Dummy(letter, integer=True)
-    return total(term(i), i, dimension({"a": "d", "b": "d", "c": "e", "j": "n", "h": "H"}[letter]))
+    return symbolic_sum(term(i), i, dimension({"a": "d", "b": "d", "c": "e", "j": "n", "h": "H"}[letter]))
 
 
 @step()
-def _bilinear() -> Pairs:
+def _bilinear() -> Identities:
     r"""A score is $\mathbf{x}_i (W^Q W^{K\,T}) \mathbf{x}_j^T$: queries and keys are two halves of one bilinear form on
     the features of the model, and only their product counts.
     """
@@ -39,7 +40,7 @@ def _bilinear() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="d_k = 2, 3, the minor of d_k + 1 features")
-def _rank() -> Pairs:
+def _rank() -> Identities:
     """Its rank is at most $d_k$, as every minor of $d_k + 1$ rows and columns vanishes: a head compares tokens in $d_k$
     directions, and is blind to all others.
     """
@@ -55,12 +56,12 @@ def _term(form: Any, order: tuple[int, ...]) -> Any:
 
 
 @step(scope=Scope.ENUMERATED, detail="(n, d, d_k, d_v) of (2, 2, 2, 1) and (3, 1, 1, 2)")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """With one head the formula is the statement, times the output projection."""
     for sizes in ({"d": 2, "d_k": 2}, {"n": 3, "d_v": 2}):
         case = Case(1, 1, **sizes)
         o = multi_head_attention(case.xp, case.x, *case.weights, **case.options)
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
 @erratum(

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.language.costs_language import BYTE_PAIRS
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, fact
+from veriformer.spec.proofs.published import holds, unevaluated
 
 Pair = tuple[bytes, bytes]
 
@@ -67,22 +67,22 @@ _MERGES = ((), ((b"a", b"b"),), ((b"a", b"a"), (b"aa", b"b")), ((b"b", b"a"), (b
 
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, four lists of merges; three texts beyond ASCII")
-def _lossless() -> Pairs:
+def _lossless() -> Identities:
     """The pieces join to the text, whatever the merges: joining neighbours keeps the bytes, and every byte is a piece
     of its own, so nothing is unknown.
     """
     for text, merges in product(_texts(5), _MERGES):
         yield _number(b"".join(bpe_encode(text, merges))), sp.Integer(int.from_bytes(text.encode()))
     for text in ("naïve", "中文", "🙂é"):
-        yield fact(b"".join(bpe_encode(text, bpe_train([text], 2))).decode() == text)
+        yield holds(b"".join(bpe_encode(text, bpe_train([text], 2))).decode() == text)
 
 
 def _number(text: bytes) -> Any:
-    return computed(sp.Integer(int.from_bytes(text)))
+    return unevaluated(sp.Integer(int.from_bytes(text)))
 
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, every pair in them")
-def _shorter() -> Pairs:
+def _shorter() -> Identities:
     """A merge takes away one token for every pair it joins, and leaves none of that pair: in a run of equal letters
     half of the overlapping pairs vanish unjoined.
     """
@@ -90,12 +90,12 @@ def _shorter() -> Pairs:
         pieces = _bytes(text)
         for pair in pair_counts([pieces]):
             after = merged(pieces, pair)
-            yield computed(len(pieces)), sp.Integer(len(after) + after.count(b"".join(pair)))
-            yield computed(pair_counts([after])[pair]), sp.S.Zero
+            yield unevaluated(len(pieces)), sp.Integer(len(after) + after.count(b"".join(pair)))
+            yield unevaluated(pair_counts([after])[pair]), sp.S.Zero
 
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, two merges")
-def _most_frequent() -> Pairs:
+def _most_frequent() -> Identities:
     """Each merge that is learned is a most frequent pair of the text as merged so far."""
     for text in _texts(5):
         merges = bpe_train([text], 2)
@@ -105,41 +105,41 @@ def _most_frequent() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 6, three merges")
-def _training_is_encoding() -> Pairs:
+def _training_is_encoding() -> Identities:
     """Encoding the text that was trained on gives the pieces that training ended with."""
     for text in _texts(6):
         merges, pieces = bpe_train([text], 3), _bytes(text)
         for pair in merges:
             pieces = merged(pieces, pair)
-        yield fact(bpe_encode(text, merges) == pieces)
+        yield holds(bpe_encode(text, merges) == pieces)
 
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, four lists of merges")
-def _fully_encoded() -> Pairs:
+def _fully_encoded() -> Identities:
     """No learned pair stands next to each other in the result."""
     for text, merges in product(_texts(5), _MERGES):
         left = pair_counts([bpe_encode(text, merges)])
-        yield computed(sum(left[pair] for pair in set(merges))), sp.S.Zero
+        yield unevaluated(sum(left[pair] for pair in set(merges))), sp.S.Zero
 
 
 @step(scope=Scope.ENUMERATED, detail="one example")
-def _not_shortest() -> Pairs:
+def _not_shortest() -> Identities:
     """It is greedy: with merges bc, ab, cd the text "abcd" becomes a, bc, d, though ab, cd is shorter and in the
     vocabulary.
     """
     merges = [(b"b", b"c"), (b"a", b"b"), (b"c", b"d")]
     shortest = [b"ab", b"cd"]
-    yield fact({b"".join(pair) for pair in merges} >= set(shortest) and b"".join(shortest) == b"abcd")
-    yield computed(len(bpe_encode("abcd", merges))), sp.Integer(len(shortest) + 1)
+    yield holds({b"".join(pair) for pair in merges} >= set(shortest) and b"".join(shortest) == b"abcd")
+    yield unevaluated(len(bpe_encode("abcd", merges))), sp.Integer(len(shortest) + 1)
 
 
 @step(
     scope=Scope.ENUMERATED,
     detail="one number; that there are 50,000 merges is known of the model, not of the documents",
 )
-def _vocabulary() -> Pairs:
+def _vocabulary() -> Identities:
     """256 bytes, 50,000 merges and one special token make the 50,257 tokens that are printed."""
-    yield computed(sp.Integer(len(bytes(range(256))) + 50000 + 1)), sp.Integer(50257)
+    yield unevaluated(sp.Integer(len(bytes(range(256))) + 50000 + 1)), sp.Integer(50257)
 
 
 @erratum(

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import real
-from veriformer.spec.layers.constants import pi
+from veriformer.spec.arithmetic.constants import pi
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import real
+from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 _CUBIC = Fraction(44715, 1000000)
 
@@ -61,34 +62,34 @@ def _inner(x: Any) -> Any:
 
 
 @step()
-def _erf_form() -> Pairs:
+def _erf_form() -> Identities:
     r"""$\Phi(x) = \int_{-\infty}^x \varphi(t) \, dt = \frac{1}{2}(1 + \text{erf}(x / \sqrt{2}))$."""
     x, t = real("x t")
-    yield computed(sp.integrate(_normal(t), (t, -sp.oo, x)).rewrite(sp.erf)), _cumulative(x)
+    yield unevaluated(sp.integrate(_normal(t), (t, -sp.oo, x)).rewrite(sp.erf)), _cumulative(x)
 
 
 @step()
-def _between() -> Pairs:
+def _between() -> Identities:
     r"""$\Phi$ rises, as $\Phi' = \varphi > 0$, from 0 over $\Phi(0) = \frac{1}{2}$: GELU is a share of its input
     between none and all of it, and far below zero nothing is left.
     """
     x = real("x")
     yield sp.diff(_cumulative(x), x), _normal(x)
-    yield computed(sp.limit(_cumulative(x), x, -sp.oo)), 0
-    yield computed(sp.limit(_cumulative(x), x, sp.oo)), 1
-    yield computed(_cumulative(sp.S.Zero)), sp.Rational(1, 2)
-    yield computed(sp.limit(x * _cumulative(x), x, -sp.oo)), 0
+    yield unevaluated(sp.limit(_cumulative(x), x, -sp.oo)), 0
+    yield unevaluated(sp.limit(_cumulative(x), x, sp.oo)), 1
+    yield unevaluated(_cumulative(sp.S.Zero)), sp.Rational(1, 2)
+    yield unevaluated(sp.limit(x * _cumulative(x), x, -sp.oo)), 0
 
 
 @step()
-def _derivative() -> Pairs:
+def _derivative() -> Identities:
     r"""$\text{GELU}'(x) = \Phi(x) + x \varphi(x)$."""
     x = real("x")
-    yield computed(sp.diff(x * _cumulative(x), x)), _cumulative(x) + x * _normal(x)
+    yield unevaluated(sp.diff(x * _cumulative(x), x)), _cumulative(x) + x * _normal(x)
 
 
 @step()
-def _curvature() -> Pairs:
+def _curvature() -> Identities:
     r"""$\text{GELU}''(x) = (2 - x^2) \varphi(x)$, defined everywhere, where ReLU has a corner: its slope bends one way
     up to $|x| = \sqrt{2}$, and is largest there.
     """
@@ -97,14 +98,14 @@ def _curvature() -> Pairs:
 
 
 @step()
-def _symmetry() -> Pairs:
+def _symmetry() -> Identities:
     r"""$\text{GELU}(x) - \text{GELU}(-x) = x$, as for ReLU: what a negative number keeps, its opposite loses."""
     x = real("x")
     yield x * _cumulative(x) - (-x) * _cumulative(-x), x
 
 
 @step()
-def _expectation() -> Pairs:
+def _expectation() -> Identities:
     """It is the mean of a switch that passes x where a normal variable is below x, and else 0: what dropout of inputs
     by their value would give on average.
     """
@@ -112,7 +113,7 @@ def _expectation() -> Pairs:
     x, t = real("x t")
     passed = sp.integrate(x * _normal(t), (t, -sp.oo, x)) + sp.integrate(0 * _normal(t), (t, x, sp.oo))
     xp = Symbolic()
-    yield computed(passed.rewrite(sp.erf)), gelu(xp, xp.asarray(x)).value[()]
+    yield unevaluated(passed.rewrite(sp.erf)), gelu(xp, xp.asarray(x)).value[()]
 
 
 def _lowest() -> tuple[float, float]:
@@ -126,7 +127,7 @@ def _lowest() -> tuple[float, float]:
 
 
 @step(scope=Scope.NUMERIC, detail="the zero of the slope by bisection")
-def _minimum() -> Pairs:
+def _minimum() -> Identities:
     """It is not monotone: below zero it falls to -0.1700 at x = -0.7518 and rises to 0 from there."""
     x, y = _lowest()
     yield rounds_to(sp.Float(-x), "0.7518")
@@ -134,51 +135,51 @@ def _minimum() -> Pairs:
 
 
 @step()
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
-    yield computed(gelu(xp, xp.asarray(x)).value[()]), x * _cumulative(x)
+    yield unevaluated(gelu(xp, xp.asarray(x)).value[()]), x * _cumulative(x)
 
 
-def _vjp(approximate: str) -> Pairs:
-    xp = Staged()
+def _vjp(approximate: str) -> Identities:
+    xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
     y = gelu(xp, x, approximate=approximate)
     ours = gelu_vjp(xp, x, g, approximate=approximate)
-    yield from pairs([xp.in_full(e) for e in ours.value], xp.gradient(y, g, x))
+    yield from entrywise([xp.in_full(e) for e in ours.value], xp.gradient(y, g, x))
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="2 entries")
-def _exact_vjp() -> Pairs:
+def _exact_vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
     yield from _vjp("none")
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="2 entries")
-def _tanh_vjp() -> Pairs:
+def _tanh_vjp() -> Identities:
     """The vector-Jacobian product is the derivative of this form, not of GELU."""
     yield from _vjp("tanh")
 
 
 @step("formula")
-def _tanh_formula() -> Pairs:
+def _tanh_formula() -> Identities:
     """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
     y = gelu(xp, xp.asarray(x), approximate="tanh").value[()]
-    yield computed(y), sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
+    yield unevaluated(y), sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
 
 
 @step()
-def _as_sigmoid() -> Pairs:
+def _as_sigmoid() -> Identities:
     r"""$(1 + \tanh u) / 2 = 1 / (1 + e^{-2u})$: this form is x times a sigmoid, a SiLU of bent input."""
     u = real("u")
     yield (1 + sp.tanh(u).rewrite(sp.exp)) / 2, 1 / (1 + sp.exp(-2 * u))
 
 
 @step()
-def _series() -> Pairs:
+def _series() -> Identities:
     r"""With c for 0.044715, the two gates agree at 0 in value and slope, and in their third derivatives for $c =
     \frac{4 - \pi}{6 \pi} \approx 0.0455$: the printed c is close to that of the Taylor series, but gives up a little
     there.
@@ -192,11 +193,11 @@ def _series() -> Pairs:
 
 
 @step()
-def _even() -> Pairs:
+def _even() -> Identities:
     """What it misses is the same for x and -x."""
     x = real("x")
     miss = x * _cumulative(x) - x / 2 * (1 + sp.tanh(_inner(x)).rewrite(sp.exp))
-    yield computed(miss.subs(x, -x)), miss
+    yield unevaluated(miss.subs(x, -x)), miss
 
 
 def _miss(x: float, cubic: float) -> float:
@@ -205,7 +206,7 @@ def _miss(x: float, cubic: float) -> float:
 
 
 @step(scope=Scope.NUMERIC, detail="every 1/1024 of 0 ≤ x < 8; beyond both are x or 0 to 14 digits")
-def _largest_error() -> Pairs:
+def _largest_error() -> Identities:
     """It is nowhere further from GELU than 0.000473, which it reaches at |x| = 2.70; with the c of the Taylor series it
     would be 0.000746.
     """

@@ -5,16 +5,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from veriformer.spec.equation import Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import delta, dimension, index, real, total, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import NETWORK, elementwise
 from veriformer.spec.layers.feed_forward import SHAPES, Case, sample
 from veriformer.spec.layers.mlp import SYMBOLS, mlp, mlp_vjp
-from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
-from veriformer.spec.layers.spelled import unfolded
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.staged import Staged, entries
+from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 
 # In the proofs for all sizes: samples i of N, inputs a of d, hidden units c of f, outputs k of o.
 
@@ -22,11 +22,11 @@ from veriformer.spec.staged import Staged, entries
 def over(letter: str, term: Any) -> Any:
     """Σ over an index of the letter's range, for a term that is a function of it."""
     i = sp.Dummy(letter, integer=True)
-    return total(term(i), i, dimension({"i": "N", "a": "d", "c": "f", "k": "o"}[letter]))
+    return symbolic_sum(term(i), i, dimension({"i": "N", "a": "d", "c": "f", "k": "o"}[letter]))
 
 
 @step()
-def _identity_output() -> Pairs:
+def _identity_output() -> Identities:
     r"""The output is $\hat{\mathbf{y}} = \mathbf{z}^{(2)}$, whose Jacobian is the identity: the gradient passes
     unchanged.
     """
@@ -35,7 +35,7 @@ def _identity_output() -> Pairs:
 
 
 @step()
-def _squared_error() -> Pairs:
+def _squared_error() -> Identities:
     r"""For the mean squared error it is $\frac{2}{N} (\hat{\mathbf{y}} - \mathbf{y})$."""
     (i, k), n = index("i k"), dimension("N")
     z, y = vector("z"), vector("Y")
@@ -44,7 +44,7 @@ def _squared_error() -> Pairs:
 
 
 @step("entries")
-def _output_layer() -> Pairs:
+def _output_layer() -> Identities:
     r"""With $g = \partial \mathcal{L} / \partial \mathbf{z}^{(2)}$: $\partial \mathcal{L} / \partial W_{ck} = \sum_i
     h_{ic} g_{ik}$ and $\partial \mathcal{L} / \partial b_k = \sum_i g_{ik}$, for any number of samples and any sizes.
     """
@@ -56,7 +56,7 @@ def _output_layer() -> Pairs:
 
 
 @step()
-def _to_hidden() -> Pairs:
+def _to_hidden() -> Identities:
     r"""To the hidden layer the gradient goes through the same weights, transposed: $\partial \mathcal{L} / \partial
     h_{ic} = \sum_k g_{ik} W^{(2)}_{ck}$.
     """
@@ -67,17 +67,17 @@ def _to_hidden() -> Pairs:
 
 
 @step()
-def _rank_one() -> Pairs:
+def _rank_one() -> Identities:
     """One sample gives an outer product: every minor $(h_a g_c)(h_b g_e) - (h_a g_e)(h_b g_c)$ is zero. The gradient of
     N samples has rank N at most.
     """
     (a, b, c, e), h, g = index("a b c e"), vector("h"), vector("g")
     minor = sp.Matrix(2, 2, [h[a] * g[c], h[a] * g[e], h[b] * g[c], h[b] * g[e]])
-    yield computed(minor.det()), 0
+    yield unevaluated(minor.det()), 0
 
 
 @step("entries")
-def _first_layer() -> Pairs:
+def _first_layer() -> Identities:
     r"""A small change of $\mathbf{z}^{(1)}$ moves $\mathbf{h}^{(1)}$ by $\sigma'$ times it, so that $\delta_1 = (g
     W^{(2)T}) \odot \sigma'(\mathbf{z}^{(1)})$, and for the weights before it $\mathbf{x}^T \delta_1$, for the biases
     $\sum_i \delta_{1,i}$, in any sizes.
@@ -98,25 +98,25 @@ def _first_layer() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1) with tanh, (2, 1, 2, 2) with sigmoid")
-def _vjp() -> Pairs:
+def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative, for the input and all weights."""
     yield from Case(2, 2, 2, 1).vjp_pairs(activation="tanh")
     yield from Case(2, 1, 2, 2).vjp_pairs(activation="sigmoid")
 
 
 @step(scope=Scope.ENUMERATED, detail="one sample, two hidden units, one above and one below zero, by any amount")
-def _relu() -> Pairs:
+def _relu() -> Identities:
     """With ReLU a unit that is off has no gradient, and a unit that is on passes it unchanged."""
     # Two hidden units with given signs, the second one off: z = (pr, -pq).
     p, q, r = sp.symbols("p q r", positive=True)
     for which in range(2):
-        xp = Staged()
+        xp = TowerArithmetic()
         weights = [xp.asarray([[r, -q]]), xp.asarray([0, 0]), xp.symbols("U", 2, 1), xp.symbols("c", 1)]
         x, g = xp.asarray([[p]]), xp.symbols("g", 1, 1)
         y = mlp(xp, x, *weights)
         ours = mlp_vjp(xp, x, *(*weights, g))
         argument, gradient = ((x, ours[0]), (weights[2], ours[3]))[which]
-        yield from unfolded(gradient, xp.gradient(y, g, argument))
+        yield from unevaluated_pairs(gradient, xp.gradient(y, g, argument))
     yield ours[1].value[0, 0], g.value[0, 0] * weights[2].value[0, 0] * p
 
 
@@ -131,7 +131,7 @@ def _printed_gradients(case: Case, y: Any) -> list[Any]:
 
 
 @step(scope=Scope.ENUMERATED, detail="N = 2, one input, two hidden units with tanh, one output")
-def _twice_as_printed() -> Pairs:
+def _twice_as_printed() -> Identities:
     r"""For $L = \frac{1}{N} \sum_i \|\cdot\|^2$ each gradient is twice what is printed, and is what (16) to (18)
     give.
     """
@@ -143,12 +143,12 @@ def _twice_as_printed() -> Pairs:
     ours = mlp_vjp(xp, case.x, *(*case.weights, g), activation="tanh")[1:]
     for w, gradient, printed in zip(case.weights, ours, _printed_gradients(case, y), strict=True):
         true = xp.gradient(loss, xp.asarray(1), w)
-        yield from unfolded(gradient, true)
-        yield from unfolded([2 * e for e in entries(printed)], true)
+        yield from unevaluated_pairs(gradient, true)
+        yield from unevaluated_pairs([2 * e for e in entries(printed)], true)
 
 
 @step()
-def _halved_loss() -> Pairs:
+def _halved_loss() -> Identities:
     r"""What is printed belongs to $L / 2$, or to $L$ with half the rate: $\alpha \frac{g}{2} = \frac{\alpha}{2} g$. The
     descent takes the same path, at another pace.
     """

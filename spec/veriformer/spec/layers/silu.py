@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
-from veriformer.spec.indexed import real
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.activations import sigmoid
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import real
+from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def silu(xp: Any, x: Any) -> Any:
@@ -38,7 +39,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 @step()
-def _derivative() -> Pairs:
+def _derivative() -> Identities:
     r"""$\text{SiLU}' = \sigma (1 + x (1 - \sigma)) = \sigma(x) + x \sigma(x) \sigma(-x)$."""
     x = real("x")
     s = _sigmoid(x)
@@ -47,19 +48,19 @@ def _derivative() -> Pairs:
 
 
 @step()
-def _symmetry() -> Pairs:
+def _symmetry() -> Identities:
     r"""$\text{SiLU}(x) - \text{SiLU}(-x) = x$, as for GELU and ReLU."""
     x = real("x")
     yield x * _sigmoid(x) - (-x) * _sigmoid(-x), x
 
 
 @step()
-def _sharpened() -> Pairs:
+def _sharpened() -> Identities:
     r"""$x \sigma(\beta x)$ becomes ReLU as $\beta$ grows: SiLU is one of a family of soft switches."""
     x = sp.Symbol("x", positive=True)
     beta = sp.Symbol("beta", positive=True)
-    yield computed(sp.limit(x * _sigmoid(beta * x), beta, sp.oo)), sp.Max(x, 0)
-    yield computed(sp.limit(-x * _sigmoid(-beta * x), beta, sp.oo)), sp.Max(-x, 0)
+    yield unevaluated(sp.limit(x * _sigmoid(beta * x), beta, sp.oo)), sp.Max(x, 0)
+    yield unevaluated(sp.limit(-x * _sigmoid(-beta * x), beta, sp.oo)), sp.Max(-x, 0)
 
 
 def _lowest() -> float:
@@ -72,7 +73,7 @@ def _lowest() -> float:
 
 
 @step(scope=Scope.NUMERIC, detail="the zero of the slope by bisection")
-def _minimum() -> Pairs:
+def _minimum() -> Identities:
     r"""$\text{SiLU}' = \sigma^2 (1 + (1 + x) e^{-x})$, which vanishes where $1 + x + e^x = 0$, at x = -1.2785: it is
     not monotone, and its least value is -0.2785.
     """
@@ -85,7 +86,7 @@ def _minimum() -> Pairs:
 
 
 @step()
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
@@ -93,11 +94,11 @@ def _formula() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="2 entries")
-def _vjp() -> Pairs:
+def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
-    xp = Staged()
+    xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-    yield from pairs(silu_vjp(xp, x, g), xp.gradient(silu(xp, x), g, x))
+    yield from entrywise(silu_vjp(xp, x, g), xp.gradient(silu(xp, x), g, x))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

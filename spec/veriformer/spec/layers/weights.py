@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import weight_count
-from veriformer.spec.indexed import index, total
 from veriformer.spec.layers.costs_layers import network_flops, network_parameters
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
+from veriformer.spec.proofs.indexed import index, symbolic_sum
+from veriformer.spec.proofs.published import rounds_to, unevaluated
 
 # Vocabulary, positions, layers and width of document 003, line 237.
 GPT2 = {"V": 50257, "n": 1024, "L": 12, "d": 768}
@@ -53,16 +53,16 @@ def _model() -> Any:
 
 
 @step()
-def _expansion() -> Pairs:
+def _expansion() -> Identities:
     """4 d hidden units read d numbers each, $4 d^2$ weights, and write d: $8 d^2$, and with biases $8 d^2 + 5 d$."""
     d, c = costs.symbol("d"), index("c")
-    yield total(d, c, 4 * d), 4 * d**2
-    yield 2 * total(d, c, 4 * d), 8 * d**2
+    yield symbolic_sum(d, c, 4 * d), 4 * d**2
+    yield 2 * symbolic_sum(d, c, 4 * d), 8 * d**2
     yield _network(d), 8 * d**2 + 5 * d
 
 
 @step()
-def _share() -> Pairs:
+def _share() -> Identities:
     r"""Of the $4 d^2 + 8 d^2$ weights of a block that are $\frac{2}{3}$; with biases and norms, of $12 d^2 + 13 d$, a
     little less.
     """
@@ -73,15 +73,15 @@ def _share() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="the one width that the document names")
-def _example() -> Pairs:
+def _example() -> Identities:
     """For d = 768: 4,718,592 weights, or 4,722,432 with biases, both 4.7 million."""
-    yield computed(sp.Integer(2) * 768 * 3072), 4718592
+    yield unevaluated(sp.Integer(2) * 768 * 3072), 4718592
     yield rounds_to(sp.Rational(2 * 768 * 3072, 10**6), "4.7")
     yield rounds_to(sp.Rational(2 * 768 * 3072 + 3072 + 768, 10**6), "4.7")
 
 
 @step()
-def _work() -> Pairs:
+def _work() -> Identities:
     """For n tokens it takes $16 n d^2$ FLOPs, linear in n and quadratic in d; attention and its projections take $4 n d
     (2 d - n)$ less. Beyond n = 2d attention takes more.
     """
@@ -93,28 +93,28 @@ def _work() -> Pairs:
 
 
 @step()
-def _parts() -> Pairs:
+def _parts() -> Identities:
     """The tables of tokens and of positions, the blocks, and the last norm; the output layer is the table of tokens
     again and adds nothing. The number of heads plays no part.
     """
     v, n, layers, d = (costs.symbol(name) for name in ("V", "n", "L", "d"))
     layer = index("l")
-    yield v * d + n * d + total(_block(), layer, layers) + 2 * d, d * (v + n + 2) + layers * (12 * d**2 + 13 * d)
+    yield v * d + n * d + symbolic_sum(_block(), layer, layers) + 2 * d, d * (v + n + 2) + layers * (12 * d**2 + 13 * d)
 
 
 @step(scope=Scope.ENUMERATED, detail="the one model that the document specifies")
-def _gpt2() -> Pairs:
+def _gpt2() -> Identities:
     """With the sizes of the document these are 124,439,808: the model that is called 124M."""
     count = costs.evaluate(_model(), **GPT2)
-    yield computed(count), 124439808
+    yield unevaluated(count), 124439808
     yield rounds_to(count / 10**6, "124")
 
 
 @step(scope=Scope.ENUMERATED, detail="the one model that the document specifies")
-def _gpt2_share() -> Pairs:
+def _gpt2_share() -> Identities:
     """56,669,184 of them, 45.5 percent, are in feed-forward networks, and 31.6 percent in the tables."""
     networks = GPT2["L"] * _network(costs.symbol("d")).subs(costs.symbol("d"), GPT2["d"])
-    yield computed(networks), 56669184
+    yield unevaluated(networks), 56669184
     yield rounds_to(networks / sp.Integer(124439808), "0.455")
     tables = (GPT2["V"] + GPT2["n"]) * GPT2["d"]
     yield rounds_to(sp.Rational(tables, 124439808), "0.316")

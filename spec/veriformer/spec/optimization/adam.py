@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, positive, real, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.averages import average, closed_form, weight_so_far
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.updates import each, zeros
+from veriformer.spec.proofs.indexed import dimension, positive, real, vector
 
 
 class Moments(NamedTuple):
@@ -84,7 +84,7 @@ def _gradient(i: Any) -> Any:
 
 
 @step("closed-form")
-def _first_moment() -> Pairs:
+def _first_moment() -> Identities:
     r"""$\mathbf{m}_t = (1 - \beta_1) \sum_{i=1}^t \beta_1^{t-i} \mathbf{g}_i$, by induction: the velocity of momentum
     (5).
     """
@@ -95,7 +95,7 @@ def _first_moment() -> Pairs:
 
 
 @step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
-def _first_moment_formula() -> Pairs:
+def _first_moment_formula() -> Identities:
     """What is computed step by step is the closed form."""
     g, betas = vector("g"), _betas()
     for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
@@ -103,7 +103,7 @@ def _first_moment_formula() -> Pairs:
 
 
 @step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
-def _second_moment_formula() -> Pairs:
+def _second_moment_formula() -> Identities:
     """What is computed step by step is the closed form."""
     g, betas = vector("g"), _betas()
     for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
@@ -111,7 +111,7 @@ def _second_moment_formula() -> Pairs:
 
 
 @step("closed-form")
-def _second_moment() -> Pairs:
+def _second_moment() -> Identities:
     r"""$\mathbf{v}_t = (1 - \beta_2) \sum_{i=1}^t \beta_2^{t-i} \mathbf{g}_i^2$, entry by entry: a sum of squares,
     never negative, and zero only while every gradient has been.
     """
@@ -121,7 +121,7 @@ def _second_moment() -> Pairs:
 
 
 @step(detail="gradients of two values, any two")
-def _expectation() -> Pairs:
+def _expectation() -> Identities:
     r"""Its expectation is $E[g^2] = \mu^2 + \sigma^2$ times the sum of the weights, $1 - \beta_2^t$;
     $\hat{\mathbf{v}}_t$ estimates the second moment, mean included.
     """
@@ -137,7 +137,7 @@ def _corrected(t: Any, beta: Any, value: Any) -> Any:
 
 
 @step()
-def _mean_and_spread() -> Pairs:
+def _mean_and_spread() -> Identities:
     r"""Of the gradients seen, weighted by $\beta_2^{t-i}$: $\hat{v}_t$ is the square of their mean plus their variance
     about it.
     """
@@ -148,7 +148,7 @@ def _mean_and_spread() -> Pairs:
 
 
 @step()
-def _constant_gradient() -> Pairs:
+def _constant_gradient() -> Identities:
     r"""Under one gradient g the corrected averages are g and $g^2$ from the first step on, so that every step is $\eta
     g / (|g| + \epsilon)$: of length $\eta$, whatever the size of g.
     """
@@ -162,7 +162,7 @@ def _constant_gradient() -> Pairs:
 
 
 @step()
-def _scale_invariance() -> Pairs:
+def _scale_invariance() -> Identities:
     r"""A loss (and $\epsilon$) multiplied by $c > 0$ gives the same steps: large gradients do not make large steps."""
     t, c, eps, (beta_1, beta_2) = dimension("t"), positive("c"), positive("epsilon"), _betas()
 
@@ -174,7 +174,7 @@ def _scale_invariance() -> Pairs:
 
 
 @step()
-def _epsilon_hat() -> Pairs:
+def _epsilon_hat() -> Identities:
     r"""The form $\eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt{v} + \hat\epsilon}$ is (9) with
     $\epsilon = \hat\epsilon / \sqrt{1 - \beta_2^t}$: thirty times larger at the first step.
     """
@@ -186,7 +186,7 @@ def _epsilon_hat() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="t ≤ 2, any gradients")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """What is computed is the statement with the closed forms of both averages."""
     g, betas, (eta, eps) = vector("g"), _betas(), positive("eta epsilon")
     theta = real("theta")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.adam import run_adam
 from veriformer.spec.optimization.averages import closed_form, weight_so_far
-from veriformer.spec.optimization.printed import rounds_to
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import rounds_to
 
 
 def adam_step_bound(xp: Any, t: int, *, lr: Any, betas: tuple[Any, Any] = (0.9, 0.999)) -> Any:
@@ -43,18 +43,18 @@ def _weights(i: Any) -> tuple[Any, Any]:
 
 
 @step()
-def _cauchy_schwarz() -> Pairs:
+def _cauchy_schwarz() -> Identities:
     r"""How far can a step go? $(\sum_i a_i g_i)^2 \le \sum_i \frac{a_i^2}{b_i} \cdot \sum_i b_i g_i^2$: the difference
     is half a sum of squares. The left side is $m_t^2$, the last factor $v_t$.
     """
     a, b, g, (i, j), t = vector("a"), vector("b"), vector("g"), index("i j"), dimension("t")
-    product = total(a[i] ** 2 / b[i], i, t) * total(b[i] * g[i] ** 2, i, t)
-    gap = total(total(b[i] * b[j] * (a[i] / b[i] * g[j] - a[j] / b[j] * g[i]) ** 2, i, t), j, t) / 2
-    yield product - total(a[i] * g[i], i, t) ** 2, gap
+    product = symbolic_sum(a[i] ** 2 / b[i], i, t) * symbolic_sum(b[i] * g[i] ** 2, i, t)
+    gap = symbolic_sum(symbolic_sum(b[i] * b[j] * (a[i] / b[i] * g[j] - a[j] / b[j] * g[i]) ** 2, i, t), j, t) / 2
+    yield product - symbolic_sum(a[i] * g[i], i, t) ** 2, gap
 
 
 @step()
-def _ratio_of_weights() -> Pairs:
+def _ratio_of_weights() -> Identities:
     r"""$\frac{a_i^2}{b_i} = \frac{(1 - \beta_1)^2}{1 - \beta_2} \left(\frac{\beta_1^2}{\beta_2}\right)^{t-i}$: the
     bound, before the two bias corrections.
     """
@@ -64,7 +64,7 @@ def _ratio_of_weights() -> Pairs:
 
 
 @step()
-def _geometric() -> Pairs:
+def _geometric() -> Identities:
     r"""With $r = \beta_1^2 / \beta_2 < 1$ the sum telescopes to $(1 - r^t) / (1 - r)$, below $1 / (1 - r)$: however
     large the gradients, no step is longer than a constant times $\eta$.
     """
@@ -73,7 +73,7 @@ def _geometric() -> Pairs:
 
 
 @step()
-def _attained() -> Pairs:
+def _attained() -> Identities:
     r"""Gradients that grow as $g_i = (\beta_1 / \beta_2)^{t-i}$ attain it: both averages become the same geometric
     sum.
     """
@@ -85,7 +85,7 @@ def _attained() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="t = 2, any β")
-def _attained_by_the_formula() -> Pairs:
+def _attained_by_the_formula() -> Identities:
     """Adam's second step after two such gradients has exactly that length."""
     eta, betas = positive("eta"), _betas()
     gradients = [betas[0] / betas[1], sp.S.One]
@@ -94,7 +94,7 @@ def _attained_by_the_formula() -> Pairs:
 
 
 @step(scope=Scope.NUMERIC, detail="exact roots, rounded as printed")
-def _defaults() -> Pairs:
+def _defaults() -> Identities:
     r"""For $\beta = (0.9, 0.999)$: at most $\eta$ at the first step, $1.04 \eta$ at the tenth, and in the limit $7.27
     \eta$; $(1 - \beta_1) / \sqrt{1 - \beta_2}$ alone, which the first step would have without bias correction, is 3.16.
     """
@@ -113,7 +113,7 @@ def _corrected(beta: Any, value: Any) -> Any:
 
 
 @step()
-def _bumpy_road() -> Pairs:
+def _bumpy_road() -> Identities:
     r"""With one $\beta$ for both averages $\hat{m}^2 / \hat{v} = 1 / (1 + s^2 / \hat{m}^2)$, where $s^2$ is the
     weighted variance of the gradients: no step is longer than $\eta$, and the bumpier the road, compared with its
     slope, the smaller the step. With two, it is so in expectation: $E[\hat{m}]^2 / E[\hat{v}] = 1 / (1 + \sigma^2 /

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 
 def average(xp: Any, mean: Any, value: Any, beta: Any) -> Any:
@@ -41,7 +41,7 @@ def corrected_average(xp: Any, values: Any, beta: Any) -> Any:
 def closed_form(t: Any, beta: Any, value: Any) -> Any:
     """(1 − β) Σ_{i=1}^t β^{t−i} value(i), the expression that proofs for every t start from."""
     i = sp.Dummy("i", integer=True)
-    return (1 - beta) * total(beta ** (t - i) * value(i), i, t)
+    return (1 - beta) * symbolic_sum(beta ** (t - i) * value(i), i, t)
 
 
 def _gradient(i: Any) -> Any:
@@ -49,7 +49,7 @@ def _gradient(i: Any) -> Any:
 
 
 @step()
-def _closed_form() -> Pairs:
+def _closed_form() -> Identities:
     r"""By induction $\mathbf{m}_t = (1 - \beta) \sum_{i=1}^t \beta^{t-i} \mathbf{g}_i$: it holds at $t = 1$, and one
     more step multiplies every weight by $\beta$ and adds $(1 - \beta) \mathbf{g}_{t+1}$.
     """
@@ -60,7 +60,7 @@ def _closed_form() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="t ≤ 4, any values")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """What is computed step by step is the closed form, divided by the sum of its weights."""
     beta, g = real("beta"), vector("g")
     for t in range(1, 5):
@@ -76,7 +76,7 @@ def _gap(t: Any) -> Any:
 
 
 @step()
-def _weights_sum() -> Pairs:
+def _weights_sum() -> Identities:
     r"""Each weight is $(1 - \beta) \beta^{t-i} = \beta^{t-i} - \beta^{t-i+1}$, so their sum telescopes to $1 - \beta^t$
     (by induction: the gap between the two is zero at $t = 1$ and is multiplied by $\beta$ at each step). It starts at
     $1 - \beta$, grows, and approaches 1. The missing $\beta^t$ is what $\mathbf{m}_0 = 0$ still weighs.
@@ -88,7 +88,7 @@ def _weights_sum() -> Pairs:
 
 
 @step()
-def _bias() -> Pairs:
+def _bias() -> Identities:
     r"""Values of one expectation $\mu$ give $E[\mathbf{m}_t] = \mu \cdot (1 - \beta) \sum_i \beta^{t-i} = (1 - \beta^t)
     \mu$. Divided by $1 - \beta^t$ the average is unbiased.
     """
@@ -97,7 +97,7 @@ def _bias() -> Pairs:
 
 
 @step()
-def _drift() -> Pairs:
+def _drift() -> Identities:
     r"""Where the expectation drifts, what is left after the division is the weighted mean of $\mu_i - \mu_t$: small as
     long as $\mu$ moves little within the memory.
     """
@@ -108,7 +108,7 @@ def _drift() -> Pairs:
 
 
 @step()
-def _noise() -> Pairs:
+def _noise() -> Identities:
     r"""Independent values of variance $\sigma^2$: the squared weights telescope too, to $\text{Var}(\mathbf{m}_t) =
     \sigma^2 \frac{1 - \beta}{1 + \beta} (1 - \beta^{2t})$. That is how an average smooths noise; for $\beta = 0.9$ the
     variance falls to a nineteenth.
@@ -120,7 +120,7 @@ def _noise() -> Pairs:
 
 
 @step()
-def _samples() -> Pairs:
+def _samples() -> Identities:
     r"""Its noise is that of a plain mean of $\frac{(1 + \beta)(1 - \beta^t)}{(1 - \beta)(1 + \beta^t)}$ values: of a
     single one at $t = 1$, and of $\frac{1 + \beta}{1 - \beta}$ in the end.
     """
@@ -132,7 +132,7 @@ def _samples() -> Pairs:
 
 
 @step()
-def _memory() -> Pairs:
+def _memory() -> Identities:
     r"""In the steady state the mean age of a value is $\sum_k (1 - \beta) k \beta^k = \beta / (1 - \beta)$ steps: 9 for
     0.9, 99 for 0.99, 999 for 0.999.
     """

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import positive, real
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.averages import average
+from veriformer.spec.proofs.indexed import positive, real
 
 
 def warming_average(xp: Any, values: Any, betas: Sequence[Any]) -> Any:
@@ -28,7 +28,7 @@ def warming_average(xp: Any, values: Any, betas: Sequence[Any]) -> Any:
 
 
 @step()
-def _weights_sum() -> Pairs:
+def _weights_sum() -> Identities:
     r"""Whatever the β: one more value turns what is missing from the weights' sum, $1 - S$, into $\beta (1 - S)$. So,
     from $S = 0$ and by induction, $1 - S_t = \beta_1 \beta_2 \cdots \beta_t$.
     """
@@ -41,7 +41,7 @@ def _weights_sum() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="t ≤ 4, any β")
-def _unbiased() -> Pairs:
+def _unbiased() -> Identities:
     r"""Hence dividing by $1 - \prod_i \beta_i$ corrects the bias."""
     xp, mu, betas = Symbolic(), real("mu"), sp.symbols("beta_1:5", positive=True)
     for t in range(1, 5):
@@ -49,7 +49,7 @@ def _unbiased() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="t = 2, any β")
-def _plain_correction() -> Pairs:
+def _plain_correction() -> Identities:
     r"""Dividing by $1 - \beta_t^t$, as for a constant β, does not: while β grows it gives a mean too large, at $t = 2$
     by $\beta_2 (\beta_2 - \beta_1) / (1 - \beta_2^2)$.
     """
@@ -61,7 +61,7 @@ def _plain_correction() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="t = 2 and 3, any two β")
-def _first_gradient() -> Pairs:
+def _first_gradient() -> Identities:
     r"""The first gradient, the wildest, weighs $\beta^{t-1} / (1 + \beta + \cdots + \beta^{t-1})$ in
     $\hat{\mathbf{v}}_t$: less for a smaller β. A start at 0.99 forgets it ten times as fast as 0.999.
     """

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, positive, real, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.euler import over
-from veriformer.spec.optimization.gradient_flow import gradient_descent, hessian, quadratic, slope
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.optimization.gradient_flow import hessian, quadratic, slope
+from veriformer.spec.proofs.indexed import dimension, positive, real, vector
 
 
 @step()
-def _steepest() -> Pairs:
+def _steepest() -> Identities:
     r"""For a unit direction u, $\mathbf{g} \cdot \mathbf{u} = -\|\mathbf{g}\| + \frac{\|\mathbf{g}\|}{2} \|\mathbf{u} +
     \mathbf{g} / \|\mathbf{g}\|\|^2$. The loss falls fastest where the last term is zero: along $-\mathbf{g}$.
     """
@@ -27,7 +28,7 @@ def _steepest() -> Pairs:
 
 
 @step()
-def _loss_after_a_step() -> Pairs:
+def _loss_after_a_step() -> Identities:
     r"""$\mathcal{L}(\theta - \eta \mathbf{g}) = \mathcal{L}(\theta) - \eta \|\mathbf{g}\|^2 + \frac{\eta^2}{2}
     \mathbf{g}^T H \mathbf{g}$, exactly for a quadratic loss, and with H taken somewhere on the way for any other. With
     no curvature above M the loss falls by at least $\eta (1 - \eta M / 2) \|\mathbf{g}\|^2$: downhill for every $\eta <
@@ -41,7 +42,7 @@ def _loss_after_a_step() -> Pairs:
 
 
 @step()
-def _closed_form() -> Pairs:
+def _closed_form() -> Identities:
     r"""On $\lambda \theta^2 / 2$, with $x = \eta \lambda$, every step multiplies by $1 - x$: by induction $\theta_k =
     (1 - x)^k \theta_0$.
     """
@@ -50,7 +51,7 @@ def _closed_form() -> Pairs:
 
 
 @step()
-def _stable() -> Pairs:
+def _stable() -> Identities:
     r"""$1 - (1 - x)^2 = x (2 - x)$: the factor is below 1 in size exactly for $0 < \eta \lambda < 2$. Just right
     converges; larger diverges.
     """
@@ -59,7 +60,7 @@ def _stable() -> Pairs:
 
 
 @step()
-def _overshoot() -> Pairs:
+def _overshoot() -> Identities:
     r"""$\theta_k \theta_{k+1} = -(x - 1) \theta_k^2$: for $x > 1$ each step overshoots the minimum and changes sign.
     Too large a rate oscillates, and from 2 on without end.
     """
@@ -68,7 +69,7 @@ def _overshoot() -> Pairs:
 
 
 @step()
-def _slow() -> Pairs:
+def _slow() -> Identities:
     r"""$(1 - x)^k \ge 1 - k x$ for $0 \le x \le 1$ (by induction; the step leaves $k x^2 \ge 0$ over): after k steps at
     least $1 - k \eta \lambda$ of the way remains. Too small a rate is slow.
     """
@@ -78,7 +79,7 @@ def _slow() -> Pairs:
 
 
 @step()
-def _best_rate() -> Pairs:
+def _best_rate() -> Identities:
     r"""Between curvatures $\mu$ and M the rate $2 / (\mu + M)$ shrinks both ends alike, by $(\kappa - 1) / (\kappa +
     1)$ with $\kappa = M / \mu$: one rate for all parameters pays for unequal curvatures.
     """

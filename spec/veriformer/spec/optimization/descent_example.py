@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, positive, real
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.gradient_flow import gradient_descent
-from veriformer.spec.optimization.printed import rounds_to
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.proofs.indexed import dimension, positive, real
+from veriformer.spec.proofs.published import rounds_to
 
 
 def descend_parabola(xp: Any, x: Any, *, lr: Any, steps: int) -> Any:
@@ -28,7 +28,7 @@ def _position(k: int) -> Any:
 
 
 @step()
-def _derivative() -> Pairs:
+def _derivative() -> Identities:
     r"""The slope of the chord is $\frac{(x + h)^2 - x^2}{h} = 2x + h$; as $h \to 0$, $\frac{df}{dx} = 2x$."""
     x, h = real("x h")
     quotient = ((x + h) ** 2 - x**2) / h
@@ -37,7 +37,7 @@ def _derivative() -> Pairs:
 
 
 @step()
-def _closed_form() -> Pairs:
+def _closed_form() -> Identities:
     r"""Every step multiplies by $1 - 2\alpha$: by induction $x_k = (1 - 2\alpha)^k x_0$, here $3 \cdot 0.8^k$."""
     k, alpha, x = dimension("k"), positive("alpha"), real("x_0")
     xp = Symbolic()
@@ -47,7 +47,7 @@ def _closed_form() -> Pairs:
 
 
 @step()
-def _smaller_steps() -> Pairs:
+def _smaller_steps() -> Identities:
     """The k-th step has length $0.8^k x_0 / 5$: each is smaller than the one before, and the sum of all reaches the
     minimum.
     """
@@ -57,7 +57,7 @@ def _smaller_steps() -> Pairs:
 
 
 @step(scope=Scope.NUMERIC, detail="exact fractions, rounded as printed")
-def _printed() -> Pairs:
+def _printed() -> Identities:
     """The printed x, f, slope and next x of iterations 0, 1 and 2 are right to their digits."""
     table = (("3.0", "9.0", "6.0", "2.4"), ("2.4", "5.76", "4.8", "1.92"), ("1.92", "3.69", "3.84", "1.54"))
     for k, (x, f, slope, after) in enumerate(table):

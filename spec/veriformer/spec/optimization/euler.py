@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from veriformer.spec.equation import Pairs, step
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Identities, step
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 
 def over(letter: str, term: Callable[[Any], Any]) -> Any:
     """Σ_{j=1}^n of a term that is a function of its index; `letter` is the length's."""
     j = sp.Dummy("j", integer=True)
-    return total(term(j), j, dimension(letter))
+    return symbolic_sum(term(j), j, dimension(letter))
 
 
 def _bend(i: Any) -> Any:
@@ -27,7 +27,7 @@ def _moved(i: Any) -> Any:
 
 
 @step()
-def _second_order() -> Pairs:
+def _second_order() -> Identities:
     r"""Along $\mathbf{x}(\eta) = \mathbf{x}_0 + \eta F + \frac{\eta^2}{2} J F$ the velocity and the field, linearised,
     differ by $\frac{\eta^2}{2} J J F$ only: up to $O(\eta^3)$ this is the flow.
     """
@@ -37,7 +37,7 @@ def _second_order() -> Pairs:
 
 
 @step(detail="one coordinate")
-def _curved_field() -> Pairs:
+def _curved_field() -> Identities:
     r"""The curvature of the field changes nothing in that, since its part of the difference is of order $\eta^2$ too
     (here in one coordinate). So an Euler step $\mathbf{x}_0 + \eta F$ misses $\frac{\eta^2}{2} J F + O(\eta^3)$: its
     local error is of second order.

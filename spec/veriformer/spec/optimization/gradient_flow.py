@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
-from veriformer.spec.indexed import dimension, index, positive, real, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.euler import LOCAL_ERROR, over
-from veriformer.spec.optimization.updates import each
-
-
-def gradient_descent(xp: Any, params: Sequence[Any], grads: Sequence[Any], *, lr: Any) -> list[Any]:
-    """θ ← θ − η g for each parameter: a step of Euler's method for (3). A gradient of None leaves it alone."""
-    return each(xp, lambda theta, g: xp.asarray(theta) - g * lr, params, grads)
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector
 
 
 def quadratic(theta: Any) -> Any:
@@ -43,7 +37,7 @@ def _theta(i: Any) -> Any:
 
 
 @step(detail="quadratic losses")
-def _descends() -> Pairs:
+def _descends() -> Identities:
     r"""Along the flow the loss falls as fast as its gradient is steep: $\frac{d\mathcal{L}}{dt} = \nabla \mathcal{L}
     \cdot \frac{d\theta}{dt} = -\|\nabla \mathcal{L}\|^2$ (here for every quadratic loss in any number of parameters;
     what a smooth loss is to second order).
@@ -56,7 +50,7 @@ def _descends() -> Pairs:
 
 
 @step(detail="quadratic losses")
-def _acceleration() -> Pairs:
+def _acceleration() -> Identities:
     r"""For $F = -\nabla \mathcal{L}$ the Jacobian is $-H$ and $J F = H \nabla \mathcal{L}$. So a step $\theta - \eta
     \nabla \mathcal{L}$ misses $\frac{\eta^2}{2} H \nabla \mathcal{L} + O(\eta^3)$ of the flow: little where $\eta
     \lambda \ll 1$ for the curvature $\lambda$ along the gradient.
@@ -68,7 +62,7 @@ def _acceleration() -> Pairs:
 
 
 @step(detail="quadratic losses, one coordinate")
-def _exactly() -> Pairs:
+def _exactly() -> Identities:
     r"""On $\lambda \theta^2 / 2$ with $x = \eta \lambda$ the flow multiplies by $e^{-x}$, the step by $1 - x$, and
     $e^{-x} - (1 - x) = x^2 \int_0^1 (1 - s) e^{-xs} ds$, between 0 and $x^2 / 2$.
     """
@@ -80,7 +74,7 @@ def _exactly() -> Pairs:
 
 
 @step()
-def _many_steps() -> Pairs:
+def _many_steps() -> Identities:
     r"""$p^k - q^k = (p - q) \sum_{j<k} p^j q^{k-1-j}$ telescopes. With $p = e^{-x}$, $q = 1 - x$ and $0 \le x \le 1$
     the error of k steps is at most $k x^2 / 2 = \frac{\eta}{2} \lambda^2 t$: over a fixed time t it is of first order
     in $\eta$, and vanishes with it.
@@ -92,7 +86,7 @@ def _many_steps() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="one loss of degree 4 in two parameters of 1 and 2 entries")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     r"""What is computed, over several parameters at once, is the step $\theta - \eta \nabla \mathcal{L}$."""
     xp, eta = Symbolic(), positive("eta")
     theta, b = sp.symbols("theta_1:4", real=True), sp.symbols("b_1:4", real=True)

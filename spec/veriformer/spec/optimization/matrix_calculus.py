@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
-from veriformer.spec.indexed import index, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.euler import over
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import index, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def vec(xp: Any, x: Any) -> Any:
@@ -59,7 +60,7 @@ def _product(i: Any, r: Any) -> Any:
 
 
 @step("entries")
-def _trace() -> Pairs:
+def _trace() -> Identities:
     r"""$\text{tr}(AB) = \sum_i \sum_j a_{ij} b_{ji}$: each entry of B meets the entry of $A^T$ in the same place, and
     $\text{tr}(AB) = \text{tr}(BA)$.
     """
@@ -71,7 +72,7 @@ def _trace() -> Pairs:
 
 
 @step("entries")
-def _kronecker() -> Pairs:
+def _kronecker() -> Identities:
     r"""Row $(r, i)$ of $B^T \otimes A$ holds $b_{kr} a_{ij}$ where $\text{vec}(X)$ holds $x_{jk}$, and $\sum_k \sum_j
     b_{kr} a_{ij} x_{jk} = (AXB)_{ir}$.
     """
@@ -81,7 +82,7 @@ def _kronecker() -> Pairs:
 
 
 @step()
-def _sandwich() -> Pairs:
+def _sandwich() -> Identities:
     r"""For $Y = AXB$ the derivative of $y_{ir}$ by $x_{jk}$ is $a_{ij} b_{kr}$, and with $G = \partial f / \partial Y$
     the sum is a product of matrices again: $\partial f / \partial X = A^T G B^T$.
     """
@@ -93,7 +94,7 @@ def _sandwich() -> Pairs:
 
 
 @step("entries", scope=Scope.ENUMERATED, detail="one function, 2 × 2")
-def _entries_of_y() -> Pairs:
+def _entries_of_y() -> Identities:
     r"""The sum is over the entries of Y: $\frac{\partial f}{\partial x_{jk}} = \sum_{il} \frac{\partial f}{\partial
     y_{il}} \frac{\partial y_{il}}{\partial x_{jk}}$. Here for $Y = X X$ and $f = y_{11}^2 y_{22} + e^{y_{12} y_{21}}$.
     """
@@ -114,46 +115,46 @@ def _matrices(*shapes: tuple[int, int]) -> list[Any]:
 
 
 @step("formula", scope=Scope.ENUMERATED, detail="three shapes up to 3 × 3")
-def _traces() -> Pairs:
+def _traces() -> Identities:
     """The formula is the trace of the product."""
     # tr(A (X B)) by the formula, against SymPy's trace of the product.
     for shapes in (((1, 2), (2, 2), (2, 1)), ((2, 3), (3, 1), (1, 2)), ((3, 2), (2, 2), (2, 3))):
         a, x, b = _matrices(*shapes)
-        xp = Staged()
+        xp = TowerArithmetic()
         yield trace_of_product(xp, *(xp.asarray(m.tolist()) for m in (a, x * b))).value[()], (a * x * b).trace()
 
 
 @step("formula", scope=Scope.ENUMERATED, detail="three triples of shapes up to 3")
-def _products() -> Pairs:
+def _products() -> Identities:
     """Both sides agree with the product, and with SymPy's own Kronecker product."""
     for shapes in (((1, 2), (2, 2), (2, 1)), ((2, 3), (3, 1), (1, 2)), ((2, 1), (1, 2), (2, 3))):
         matrices = _matrices(*shapes)
-        xp = Staged()
+        xp = TowerArithmetic()
         lifted = [xp.asarray(m.tolist()) for m in matrices]
         a, x, b = matrices
-        yield from pairs(vec_of_product(xp, *lifted), list((a * x * b).vec()))
-        yield from pairs(vec(xp, sandwich(xp, *lifted)), list(sp.kronecker_product(b.T, a) * x.vec()))
+        yield from entrywise(vec_of_product(xp, *lifted), list((a * x * b).vec()))
+        yield from entrywise(vec(xp, sandwich(xp, *lifted)), list(sp.kronecker_product(b.T, a) * x.vec()))
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="2 × 2")
-def _trace_vjp() -> Pairs:
+def _trace_vjp() -> Identities:
     r"""$\partial\, \text{tr}(AB) / \partial A = B^T$ and $\partial\, \text{tr}(AB) / \partial B = A^T$: for $A = X$ and
     $B = X + c$ together they are the derivative by X.
     """
-    xp = Staged()
+    xp = TowerArithmetic()
     x, g, c = xp.symbols("x", 2, 2), xp.symbols("g"), xp.symbols("c")
     da, db = trace_of_product_vjp(xp, x, x + c, g)
-    yield from pairs(da + db, xp.gradient(trace_of_product(xp, x, x + c), g, x))
+    yield from entrywise(da + db, xp.gradient(trace_of_product(xp, x, x + c), g, x))
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="A 2 × 3, X 3 × 2, B 2 × 1")
-def _sandwich_vjp() -> Pairs:
+def _sandwich_vjp() -> Identities:
     r"""Likewise $\partial f / \partial A = G (XB)^T$ and $\partial f / \partial B = (AX)^T G$."""
-    xp = Staged()
+    xp = TowerArithmetic()
     a, x, b, g = (xp.symbols(n, *s) for n, s in (("a", (2, 3)), ("x", (3, 2)), ("b", (2, 1)), ("g", (2, 1))))
     y = sandwich(xp, a, x, b)
     for argument, gradient in zip((a, x, b), sandwich_vjp(xp, a, x, b, g), strict=True):
-        yield from pairs(gradient, xp.gradient(y, g, argument))
+        yield from entrywise(gradient, xp.gradient(y, g, argument))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

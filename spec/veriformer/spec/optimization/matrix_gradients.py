@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import index, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.euler import over
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import index, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def quadratic_form(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -40,7 +41,7 @@ def linear_map_vjp(xp: Any, h: Any, w: Any, g: Any) -> tuple[Any, Any]:
 
 
 @step()
-def _linear() -> Pairs:
+def _linear() -> Identities:
     r"""$\nabla (\mathbf{b} \cdot \mathbf{x}) = \mathbf{b}$."""
     b, x, k = vector("b"), vector("x"), index("k")
     yield sp.diff(over("n", lambda i: b[i] * x[i]), x[k]), b[k]
@@ -52,7 +53,7 @@ def _form(x: Any) -> Any:
 
 
 @step()
-def _quadratic() -> Pairs:
+def _quadratic() -> Identities:
     r"""$\nabla (\mathbf{x}^T A \mathbf{x}) = (A + A^T) \mathbf{x}$, which is $2 A \mathbf{x}$ only for a symmetric A;
     the second derivatives are $A + A^T$.
     """
@@ -63,14 +64,14 @@ def _quadratic() -> Pairs:
 
 
 @step()
-def _squared_norm() -> Pairs:
+def _squared_norm() -> Identities:
     r"""$\nabla \|\mathbf{x}\|^2 = 2 \mathbf{x}$ in any dimension; for two coordinates that is the statement."""
     x, k = vector("x"), index("k")
     yield sp.diff(over("n", lambda i: x[i] ** 2), x[k]), 2 * x[k]
 
 
 @step()
-def _trace() -> Pairs:
+def _trace() -> Identities:
     r"""The same column by column: $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$."""
     a, x, (k, r) = vector("A"), vector("X"), index("k r")
     columns = over("m", lambda c: over("n", lambda i: over("n", lambda j: x[i, c] * a[i, j] * x[j, c])))
@@ -78,7 +79,7 @@ def _trace() -> Pairs:
 
 
 @step()
-def _second_order() -> Pairs:
+def _second_order() -> Identities:
     r"""$f(\mathbf{x} + \mathbf{h}) = f(\mathbf{x}) + \nabla f \cdot \mathbf{h} + \mathbf{h}^T A \mathbf{h}$ without a
     remainder.
     """
@@ -89,15 +90,15 @@ def _second_order() -> Pairs:
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="n = 2")
-def _form_vjp() -> Pairs:
+def _form_vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative in A, b and x."""
     # In A and b at x, and in r through x = r².
-    xp = Staged()
+    xp = TowerArithmetic()
     a, b, r, g = xp.symbols("a", 2, 2), xp.symbols("b", 2), xp.symbols("r", 2), xp.symbols("g")
     y = quadratic_form(xp, a, b, r * r)
     da, db, dx = quadratic_form_vjp(xp, a, b, r * r, g)
     for argument, gradient in ((a, da), (b, db), (r, dx * r * 2)):
-        yield from pairs(gradient, xp.gradient(y, g, argument))
+        yield from entrywise(gradient, xp.gradient(y, g, argument))
 
 
 def _entry(h: Any, w: Any, i: Any, k: Any) -> Any:
@@ -105,7 +106,7 @@ def _entry(h: Any, w: Any, i: Any, k: Any) -> Any:
 
 
 @step()
-def _compose() -> Pairs:
+def _compose() -> Identities:
     r"""$(\mathbf{h} W_1) W_2 = \mathbf{h} (W_1 W_2)$: two maps in a row are one."""
     h, v, w, (i, k) = vector("h"), vector("V"), vector("W"), index("i k")
     one_by_one = over("m", lambda c: _entry(h, v, i, c) * w[c, k])
@@ -113,7 +114,7 @@ def _compose() -> Pairs:
 
 
 @step()
-def _rows() -> Pairs:
+def _rows() -> Identities:
     """Row i of $H W$ depends on row i of H only, and on each in the same way: a product with a block of rows does every
     position at once.
     """
@@ -123,7 +124,7 @@ def _rows() -> Pairs:
 
 
 @step()
-def _adjoint() -> Pairs:
+def _adjoint() -> Identities:
     r"""$\langle \mathbf{h} W, \mathbf{g} \rangle = \langle \mathbf{h}, \mathbf{g} W^T \rangle$: the transpose carries
     gradients back to where they are due.
     """
@@ -134,17 +135,17 @@ def _adjoint() -> Pairs:
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="2 × 2")
-def _map_vjp() -> Pairs:
+def _map_vjp() -> Identities:
     r"""$d\mathbf{h} = \mathbf{g} W^T$ and $dW = \mathbf{h}^T \mathbf{g}$, here through two maps by the same W."""
     # Through (h W) W, both parts flow back to W.
-    xp = Staged()
+    xp = TowerArithmetic()
     h, w, g = xp.symbols("h", 2, 2), xp.symbols("w", 2, 2), xp.symbols("g", 2, 2)
     inner = linear_map(xp, h, w)
     d_inner, outer_part = linear_map_vjp(xp, inner, w, g)
     dh, inner_part = linear_map_vjp(xp, h, w, d_inner)
     y = linear_map(xp, inner, w)
-    yield from pairs(dh, xp.gradient(y, g, h))
-    yield from pairs(outer_part + inner_part, xp.gradient(y, g, w))
+    yield from entrywise(dh, xp.gradient(y, g, h))
+    yield from entrywise(outer_part + inner_part, xp.gradient(y, g, w))
 
 
 @erratum(

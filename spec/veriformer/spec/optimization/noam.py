@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
-from veriformer.spec.indexed import positive
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
+from veriformer.spec.proofs.indexed import positive
 
 
 def noam(xp: Any, step: int, *, d_model: int, warmup_steps: int) -> Any:
@@ -32,7 +32,7 @@ def _peak(b: Any) -> Any:
 
 
 @step()
-def _rises() -> Pairs:
+def _rises() -> Identities:
     r"""For $t < T$ the second argument is the smaller: with the peak $p = (d T)^{-1/2}$ the rate is $p \, t / T$, a
     linear warmup.
     """
@@ -42,7 +42,7 @@ def _rises() -> Pairs:
 
 
 @step()
-def _falls() -> Pairs:
+def _falls() -> Identities:
     r"""For $t > T$ it is the first: $p \sqrt{T / t}$, decay by the inverse square root."""
     b, slack = positive("b s")
     a = b + slack
@@ -50,7 +50,7 @@ def _falls() -> Pairs:
 
 
 @step()
-def _combined() -> Pairs:
+def _combined() -> Identities:
     r"""So $\eta_t = p \cdot \min(t / T, 1) \cdot \min(\sqrt{T / t}, 1)$: warmup (10) to the largest rate p, times the
     decay. A warmup or a width four times as large halves p.
     """
@@ -61,7 +61,7 @@ def _combined() -> Pairs:
 
 
 @step()
-def _joint() -> Pairs:
+def _joint() -> Identities:
     r"""The two meet at p: before T the rate is short of p by $p / T$ per step, and after it by $\frac{p}{\sqrt{t}
     (\sqrt{t} + \sqrt{T})}$ per step after it. That is a kink: up with slope $p / T$, down with half of it.
     """
@@ -73,7 +73,7 @@ def _joint() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="T = 1, 2 and 4, t ≤ 5, any width")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """What is computed is the statement."""
     d, xp = positive("d"), Symbolic()
     for warm in (1, 2, 4):

@@ -7,26 +7,18 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
+from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.euler import LOCAL_ERROR, over
-from veriformer.spec.staged import Staged, pairs
-
-
-def residual(xp: Any, x: Any, fx: Any, *, scale: Any = 1.0) -> Any:
-    """x + scale · F(x), given F(x) as `fx` of the same shape: an Euler step of (4) of length `scale`."""
-    return xp.asarray(x) + (fx if scale == 1 else fx * scale)
-
-
-def residual_vjp(xp: Any, x: Any, fx: Any, g: Any, *, scale: Any = 1.0) -> tuple[Any, Any]:
-    """dx = g, untouched, and d(fx) = scale · g."""
-    return g, g if scale == 1 else g * scale
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 @step(detail="linear F, one coordinate")
-def _shorter_steps() -> Pairs:
+def _shorter_steps() -> Identities:
     r"""Two blocks at half the scale differ from one by $\frac{a^2}{4} h$, half of the leading error $\frac{a^2}{2} h$:
     more and weaker blocks come closer to the flow.
     """
@@ -40,7 +32,7 @@ def _shorter_steps() -> Pairs:
 
 
 @step(detail="linear F, one coordinate")
-def _unit_step() -> Pairs:
+def _unit_step() -> Identities:
     r"""A residual block is such a step of length 1. On $F = a h$ it misses $e^a - (1 + a) = a^2 \int_0^1 (1 - s) e^{as}
     ds$ of the flow: it approximates it only where F changes little within a block.
     """
@@ -52,14 +44,14 @@ def _unit_step() -> Pairs:
 
 
 @step()
-def _jacobian() -> Pairs:
+def _jacobian() -> Identities:
     """The Jacobian of a block is $I + J$: the gradient passes unchanged beside F."""
     h, w, (i, k) = vector("h"), vector("J"), index("i k")
     yield sp.diff(h[i] + over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + w[i, k]
 
 
 @step()
-def _one_block_more() -> Pairs:
+def _one_block_more() -> Identities:
     """A block after others with Jacobian P gives $(I + J) P = P + J P$: whatever gradient there was stays as a term,
     for any number of blocks.
     """
@@ -69,7 +61,7 @@ def _one_block_more() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="L = 3, n = 2")
-def _paths() -> Pairs:
+def _paths() -> Identities:
     """Multiplied out, L blocks are $2^L$ paths, from I, which passes all of them by, to the product of all J, which is
     all that a stack without skip connections has.
     """
@@ -81,7 +73,7 @@ def _paths() -> Pairs:
 
 
 @step()
-def _depth() -> Pairs:
+def _depth() -> Identities:
     r"""L blocks that each stretch by a factor of at most $1 + a$ stretch by at most $(1 + a)^L$, which grows without
     bound for a fixed a; with $a = c / L$ it stays below $e^c$, for $1 + a \le e^a$.
     """
@@ -91,14 +83,14 @@ def _depth() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="shape (2, 2), with and without a scale")
-def _vjp() -> Pairs:
+def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative: here both parts of it, through a block."""
     # Through a block with F(x) = x², both gradients flow back to x.
-    xp = Staged()
+    xp = TowerArithmetic()
     x, g = xp.symbols("x", 2, 2), xp.symbols("g", 2, 2)
     for scale in (1, real("alpha")):
         dx, dfx = residual_vjp(xp, x, x * x, g, scale=scale)
-        yield from pairs(dx + dfx * x * 2, xp.gradient(residual(xp, x, x * x, scale=scale), g, x))
+        yield from entrywise(dx + dfx * x * 2, xp.gradient(residual(xp, x, x * x, scale=scale), g, x))
 
 
 @erratum(

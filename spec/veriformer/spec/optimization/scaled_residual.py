@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Source, Symbol, erratum, step
-from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
+from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.euler import over
-from veriformer.spec.optimization.residual_flow import residual, residual_vjp, sample
+from veriformer.spec.optimization.residual_flow import sample
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
 
 
 @step()
-def _jacobian() -> Pairs:
+def _jacobian() -> Identities:
     r"""The Jacobian of a block is $I + \alpha J$: the smaller the scale, the closer to the identity."""
     h, w, alpha, (i, k) = vector("h"), vector("J"), positive("alpha"), index("i k")
     yield sp.diff(h[i] + alpha * over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + alpha * w[i, k]
@@ -28,7 +29,7 @@ def _outcomes(alpha: Any, spread: Any) -> Any:
 
 
 @step(detail="streams and branches of two values, any two")
-def _variance() -> Pairs:
+def _variance() -> Identities:
     r"""A branch of variance $\tau^2$ that is independent of the stream adds $\alpha^2 \tau^2$: after k layers the
     variance is $\sigma^2 + k \alpha^2 \tau^2$, by induction. With $\alpha = 1 / \sqrt{L}$ it is bounded at any depth L.
     """
@@ -40,7 +41,7 @@ def _variance() -> Pairs:
 
 
 @step(detail="streams and branches of two values, any two")
-def _growing_branch() -> Pairs:
+def _growing_branch() -> Identities:
     r"""A branch as large as the stream multiplies the variance by $1 + \alpha^2$: by $(1 + \alpha^2)^k \le e^{\alpha^2
     k}$ after k layers, which $\alpha = 1 / \sqrt{L}$ keeps below e, and any fixed α does not keep at all.
     """
@@ -50,7 +51,7 @@ def _growing_branch() -> Pairs:
 
 
 @step()
-def _aligned_branch() -> Pairs:
+def _aligned_branch() -> Identities:
     r"""A branch along the stream, $F(\mathbf{h}) = \mathbf{h}$, multiplies by $(1 + \alpha)^k$: here only $\alpha
     \approx 1 / L$ will do.
     """

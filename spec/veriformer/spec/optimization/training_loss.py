@@ -9,10 +9,10 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import fact, rounds_to
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import holds, rounds_to
 
 _PRINTED = ("0.4878", "0.3715", "0.2676", "0.1982", "0.1702")
 
@@ -23,28 +23,28 @@ def epoch_loss(xp: Any, losses: Any) -> Any:
 
 
 @step()
-def _mean_of_means() -> Pairs:
+def _mean_of_means() -> Identities:
     """With batches of one size the mean over everything is the mean of the batch means."""
     (i, k), (n, batches), loss = index("i k"), (dimension("n"), dimension("K")), vector("l")
-    mean = total(total(loss[k, i], i, n) / n, k, batches) / batches
-    yield mean, total(total(loss[k, i], i, n), k, batches) / (n * batches)
+    mean = symbolic_sum(symbolic_sum(loss[k, i], i, n) / n, k, batches) / batches
+    yield mean, symbolic_sum(symbolic_sum(loss[k, i], i, n), k, batches) / (n * batches)
 
 
 @step()
-def _divided_by_sequences() -> Pairs:
+def _divided_by_sequences() -> Identities:
     """The sum of the K batch means divided by the number $K n$ of sequences, as the loop does, is the mean loss divided
     by n once more.
     """
     (i, k), (n, batches), loss = index("i k"), (dimension("n"), dimension("K")), vector("l")
-    printed = total(total(loss[k, i], i, n) / n, k, batches) / (n * batches)
-    yield printed, total(total(loss[k, i], i, n), k, batches) / (n * batches) / n
+    printed = symbolic_sum(symbolic_sum(loss[k, i], i, n) / n, k, batches) / (n * batches)
+    yield printed, symbolic_sum(symbolic_sum(loss[k, i], i, n), k, batches) / (n * batches) / n
 
 
 @step(scope=Scope.NUMERIC, detail="the printed digits")
-def _printed() -> Pairs:
+def _printed() -> Identities:
     """The five printed losses do fall, as the text says; the mean losses are 16 times as large, from 7.80 to 2.72."""
     values = [sp.Rational(text) for text in _PRINTED]
-    yield fact(all(after < before for before, after in pairwise(values)))
+    yield holds(all(after < before for before, after in pairwise(values)))
     yield rounds_to(16 * values[0], "7.80")
     yield rounds_to(16 * values[-1], "2.72")
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, positive, total
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum
 
 
 def warmup(xp: Any, step: int, *, max_lr: Any, warmup_steps: int) -> Any:
@@ -24,7 +24,7 @@ def _printed(t: Any, warmup_steps: Any) -> Any:
 
 
 @step()
-def _rises() -> Pairs:
+def _rises() -> Identities:
     r"""For $t < T$ the rate is $\eta_{\max} t / T$: a straight line from 0."""
     # t < T, the slack between them written out.
     t, slack, eta = positive("t s eta")
@@ -32,14 +32,14 @@ def _rises() -> Pairs:
 
 
 @step()
-def _stays() -> Pairs:
+def _stays() -> Identities:
     r"""From $t = T$ on it is $\eta_{\max}$."""
     warmup_steps, slack, eta = positive("T s eta")
     yield _printed(warmup_steps + slack, warmup_steps), eta
 
 
 @step()
-def _joint() -> Pairs:
+def _joint() -> Identities:
     r"""The two meet: s steps before T the rate is $\eta_{\max} s / T$ short of the largest, which vanishes with s."""
     # s before T the rate is still η s / T short: nothing, as s goes to 0.
     short, rest, eta = positive("s r eta")
@@ -48,16 +48,16 @@ def _joint() -> Pairs:
 
 
 @step()
-def _half_the_way() -> Pairs:
+def _half_the_way() -> Identities:
     r"""The rates of steps 1 to T sum to $\eta_{\max} (T + 1) / 2$: warmup goes about half as far as the full rate
     would.
     """
     t, k, eta = dimension("T"), index("k"), positive("eta")
-    yield total(eta * k / t, k, t), eta * (t + 1) / 2
+    yield symbolic_sum(eta * k / t, k, t), eta * (t + 1) / 2
 
 
 @step(scope=Scope.ENUMERATED, detail="T ≤ 3, t ≤ 4, any rate")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """What is computed is the statement."""
     eta, xp = positive("eta"), Symbolic()
     for warmup_steps in range(1, 4):

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, positive, real, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.adam import ASSUMPTIONS, Moments, adam, adam_step, moments, run_adam, sample_states
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.optimization.adam import ASSUMPTIONS, Moments, adam, run_adam, sample_states
+from veriformer.spec.optimization.adamw import adamw
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.euler import over
-from veriformer.spec.optimization.gradient_flow import gradient_descent
-from veriformer.spec.optimization.updates import each
-
-
-def adamw(
-    xp: Any,
-    states: Sequence[Moments],
-    grads: Sequence[Any],
-    *,
-    lr: Any,
-    betas: tuple[Any, Any] = (0.9, 0.999),
-    eps: Any = 1e-8,
-    weight_decay: Any = 0.01,
-) -> list[Moments]:
-    """θ ← (1 − η λ) θ − η m̂ / (√v̂ + ε) for each parameter: the decay λ passes by the averages.
-
-    States are Adam's, and start with `adam_start`. A gradient of None leaves its parameter's state alone: it does not
-    decay either.
-    """
-
-    def update(s: Moments, g: Any) -> Moments:
-        theta = xp.asarray(s.theta)
-        kept = theta if weight_decay == 0 else theta * (1 - xp.asarray(lr) * weight_decay)
-        s = moments(xp, s, g, betas)
-        return s._replace(theta=kept - adam_step(xp, s, lr=lr, betas=betas, eps=eps))
-
-    return each(xp, update, states, grads)
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.proofs.indexed import dimension, positive, real, vector
 
 
 def _options() -> dict[str, Any]:
@@ -49,7 +23,7 @@ def _options() -> dict[str, Any]:
 
 
 @step()
-def _penalty() -> Pairs:
+def _penalty() -> Identities:
     r"""L2 regularisation adds $\frac{\lambda}{2} \|\theta\|^2$ to the loss, and so $\lambda \theta$ to the gradient,
     before any average is taken.
     """
@@ -58,7 +32,7 @@ def _penalty() -> Pairs:
 
 
 @step()
-def _same_for_descent() -> Pairs:
+def _same_for_descent() -> Identities:
     r"""For gradient descent that is decay: $\theta - \eta (\mathbf{g} + \lambda \theta) = (1 - \eta \lambda) \theta -
     \eta \mathbf{g}$.
     """
@@ -77,7 +51,7 @@ def _first_step(step: Any, gradient: Any, **options: Any) -> Any:
 
 
 @step(detail="the first step, where all that pulls has one sign")
-def _decay_of_l2() -> Pairs:
+def _decay_of_l2() -> Identities:
     r"""Not so for Adam. Its first step $\eta \frac{c g + \lambda \theta}{|c g + \lambda \theta| + \epsilon}$ changes
     with $\lambda$ by $\eta \frac{\theta \epsilon}{(|c g + \lambda \theta| + \epsilon)^2}$: the larger the gradient, the
     less a parameter decays. With $\epsilon = 0$ and all of one sign it is $\eta$ whatever $\lambda$ is, where AdamW
@@ -91,7 +65,7 @@ def _decay_of_l2() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="two steps, any gradients")
-def _decay_of_adamw() -> Pairs:
+def _decay_of_adamw() -> Identities:
     r"""Decay takes $\eta \lambda \theta$ off at each step, regardless of the gradients and of their size, and no
     average knows of it; without it AdamW is Adam.
     """
@@ -107,7 +81,7 @@ def _decay_of_adamw() -> Pairs:
 
 
 @step()
-def _geometric() -> Pairs:
+def _geometric() -> Identities:
     r"""Where its gradients are zero a parameter shrinks as $(1 - \eta \lambda)^k \theta_0$: by half in about $0.7 /
     (\eta \lambda)$ steps. The rate of decay is $\eta \lambda$, and follows the schedule of $\eta$.
     """
@@ -116,7 +90,7 @@ def _geometric() -> Pairs:
 
 
 @step()
-def _as_printed() -> Pairs:
+def _as_printed() -> Identities:
     r"""$\theta - u - \eta \lambda \theta = (1 - \eta \lambda) \theta - u$: the two formulas that the documents print to
     show the difference are one.
     """

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.costs import symbol
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Symbol, step
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.positions.costs_positions import position_costs
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 
 def alibi_slopes(xp: Any, num_heads: int) -> Any:
@@ -47,7 +47,7 @@ def _slope(h: Any, heads: Any) -> Any:
 
 
 @step()
-def _geometric() -> Pairs:
+def _geometric() -> Identities:
     """The slopes are a geometric sequence whose first term is its ratio: $m_{h+1} = m_h m_1$; whatever H is, the last
     is $m_H = 2^{-8}$.
     """
@@ -57,7 +57,7 @@ def _geometric() -> Pairs:
 
 
 @step()
-def _between() -> Pairs:
+def _between() -> Identities:
     """For H heads between two powers of two, P and 2P, the further slopes are $m'_{2h+1}$ of 2P heads: $m'^2_{2h+1} =
     m_h m_{h+1}$, so each is the geometric mean of two neighbours, and no slope comes twice.
     """
@@ -79,14 +79,14 @@ def _paper(heads: int) -> list[Fraction]:
 
 
 @step(scope=Scope.ENUMERATED, detail="H ≤ 9 and H = 12, 16")
-def _slopes() -> Pairs:
+def _slopes() -> Identities:
     """What is computed are the slopes of the paper's recursion."""
     for heads in (*range(1, 10), 12, 16):
         yield from zip(alibi_slopes(Symbolic(), heads).value, map(_power, _paper(heads)), strict=True)
 
 
 @step(scope=Scope.ENUMERATED, detail="(H, n_q, n_k) of (1, 3, 3), (2, 1, 4), (3, 4, 2)")
-def _bias() -> Pairs:
+def _bias() -> Identities:
     """The bias is linear in the distance, which is counted from the last query and the last key: one new query over
     cached keys gets the last row of the square.
     """
@@ -99,11 +99,11 @@ def _bias() -> Pairs:
 
 def _weight(j: Any, bias: Any) -> Any:
     k, s = sp.Dummy("k", integer=True), vector("s")
-    return sp.exp(s[j] + bias(j)) / total(sp.exp(s[k] + bias(k)), k, dimension("n"))
+    return sp.exp(s[j] + bias(j)) / symbolic_sum(sp.exp(s[k] + bias(k)), k, dimension("n"))
 
 
 @step()
-def _row_shift() -> Pairs:
+def _row_shift() -> Identities:
     """Over the keys up to its position p, a query has the same weights from $-m(p - j)$ as from $m j$, since $-m p$ is
     one number for the whole row: for causal attention a row of the bias may be moved, and need not know p.
     """
@@ -112,7 +112,7 @@ def _row_shift() -> Pairs:
 
 
 @step()
-def _decay() -> Pairs:
+def _decay() -> Identities:
     """Among keys that are as similar, each step further back multiplies the weight by $e^{-m}$: a linear bias is
     exponential forgetting.
     """

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Float
-from veriformer.spec.attention import attention
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.attention.attention import attention
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, sample
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 
 
 @step()
-def _two_keys() -> Pairs:
+def _two_keys() -> Identities:
     """Exchanging two keys and their values among $n + 2$ changes no output, since a sum has no order; exchanges make up
     every permutation.
     """
@@ -27,19 +27,19 @@ def _two_keys() -> Pairs:
 
     def summed(value: Any) -> Any:
         first, second = (sp.exp(s[n + k]) * value(n + k) for k in (1, 2))
-        return second + first + total(sp.exp(s[j]) * value(j), j, n)
+        return second + first + symbolic_sum(sp.exp(s[j]) * value(j), j, n)
 
-    output = total(sp.exp(s[j]) * v[j], j, n + 2) / total(sp.exp(s[j]), j, n + 2)
+    output = symbolic_sum(sp.exp(s[j]) * v[j], j, n + 2) / symbolic_sum(sp.exp(s[j]), j, n + 2)
     yield output, summed(lambda k: v[k]) / summed(lambda k: 1)
 
 
 @step(scope=Scope.ENUMERATED, detail="3 tokens, a rotation and an exchange (which generate all orders)")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     """Every query has its own row: if the tokens change places, so do their outputs, and nothing else happens."""
     for order in ([1, 2, 0], [1, 0, 2]):
         case = Case(1, 1, n=3)
         o = multi_head_attention(case.xp, case.x[:, order], *case.weights, **case.options)
-        yield from pairs(case.in_full(o), case.as_printed()[order])
+        yield from entrywise(case.in_full(o), case.as_printed()[order])
 
 
 _CAT, _MAT = 0.0, 1.0

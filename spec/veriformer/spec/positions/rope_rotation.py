@@ -8,10 +8,8 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float, Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.costs_positions import (
     position_costs,
@@ -19,8 +17,10 @@ from veriformer.spec.positions.costs_positions import (
     rotation_operations_by_matrix,
 )
 from veriformer.spec.positions.rope import rope, rope_vjp
-from veriformer.spec.positions.turning import turned, turning
-from veriformer.spec.staged import entries
+from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
+from veriformer.spec.proofs.identities import inner_product
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import entries
 
 
 def places(d: int, pairing: str) -> list[tuple[int, int]]:
@@ -35,7 +35,7 @@ def symbolic(name: str, d: int) -> tuple[Symbolic, Any, Any]:
 
 
 @step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4, 6 in halves, every base, position and vector")
-def _complex() -> Pairs:
+def _complex() -> Identities:
     r"""Read a pair as a complex number: $a' + \mathrm{i} b' = (a + \mathrm{i} b) e^{\mathrm{i} m \theta}$, and so its
     conjugate. This is the statement, and what the formula computes without any matrix.
     """
@@ -45,39 +45,45 @@ def _complex() -> Pairs:
         y = rope(xp, x, m, base=base, pairing=pairing).value[0]
         for i, (a, b) in enumerate(places(d, pairing)):
             turn = sp.exp(sp.I * m[0] * base ** sp.Rational(-2 * i, d))
-            yield sp.expand(turning(y[a]) + sp.I * turning(y[b])), (x.value[0, a] + sp.I * x.value[0, b]) * turn
-            yield sp.expand(turning(y[a]) - sp.I * turning(y[b])), (x.value[0, a] - sp.I * x.value[0, b]) / turn
+            yield (
+                sp.expand(as_exponentials(y[a]) + sp.I * as_exponentials(y[b])),
+                (x.value[0, a] + sp.I * x.value[0, b]) * turn,
+            )
+            yield (
+                sp.expand(as_exponentials(y[a]) - sp.I * as_exponentials(y[b])),
+                (x.value[0, a] - sp.I * x.value[0, b]) / turn,
+            )
 
 
 @step()
-def _group_law() -> Pairs:
+def _group_law() -> Identities:
     """Turns add up: $R_m R_n = R_{m+n}$, whatever the frequency, also for fractions and negative numbers."""
     m, n, w, a, b = real("m n w a b")
-    twice = turned(*turned(a, b, n * w), m * w)
-    once = turned(a, b, (m + n) * w)
+    twice = rotated(*rotated(a, b, n * w), m * w)
+    once = rotated(a, b, (m + n) * w)
     yield from zip(map(sp.expand, twice), once, strict=True)
 
 
 @step()
-def _inverse() -> Pairs:
+def _inverse() -> Identities:
     """Hence $R_m^{-1} = R_{-m}$, and that is the transpose: the rotation is orthogonal."""
     m, w, a, b = real("m w a b")
-    yield from zip(map(sp.expand, turned(*turned(a, b, m * w), -m * w)), (a, b), strict=True)
-    c, s = turning(sp.cos(m * w)), turning(sp.sin(m * w))
+    yield from zip(map(sp.expand, rotated(*rotated(a, b, m * w), -m * w)), (a, b), strict=True)
+    c, s = as_exponentials(sp.cos(m * w)), as_exponentials(sp.sin(m * w))
     transposed = (a * c + b * s, b * c - a * s)
-    yield from zip(map(sp.expand, turned(a, b, -m * w)), transposed, strict=True)
+    yield from zip(map(sp.expand, rotated(a, b, -m * w)), transposed, strict=True)
 
 
 @step()
-def _norm() -> Pairs:
+def _norm() -> Identities:
     r"""$\|R_m \mathbf{x}\| = \|\mathbf{x}\|$ for any number of pairs at any frequencies: length is kept."""
     i, m, (x, y, w) = index("i"), real("m"), map(vector, "xyw")
-    a, b = turned(x[i], y[i], m * w[i])
-    yield total(a * a + b * b, i, dimension("p")), total(x[i] ** 2 + y[i] ** 2, i, dimension("p"))
+    a, b = rotated(x[i], y[i], m * w[i])
+    yield symbolic_sum(a * a + b * b, i, dimension("p")), symbolic_sum(x[i] ** 2 + y[i] ** 2, i, dimension("p"))
 
 
 @step(scope=Scope.ENUMERATED, detail="d ≤ 8, every position and vector")
-def _pairings() -> Pairs:
+def _pairings() -> Identities:
     """The two pairings are one permutation apart: with the even features first and the odd ones after them, halves are
     turned as neighbours were. Queries and keys that agree on the order have the same scores, so either is right, but
     weights trained with one are wrong with the other.
@@ -87,29 +93,31 @@ def _pairings() -> Pairs:
         order = [*range(0, d, 2), *range(1, d, 2)]
         half = rope(xp, x[:, order], m, pairing="half").value[0]
         moved = rope(xp, x, m, pairing="interleaved").value[0][order]
-        yield from zip(map(turning, half), (sp.expand(turning(y)) for y in moved), strict=True)
+        yield from zip(map(as_exponentials, half), (sp.expand(as_exponentials(y)) for y in moved), strict=True)
 
 
 @step()
-def _elementwise() -> Pairs:
+def _elementwise() -> Identities:
     """Six operations for each of $d/2$ pairs are $3d$ per row, against $d(2d - 1)$ for a matrix of that size: $(2d -
     1)/3$ times fewer.
     """
     i, n, d = index("i"), costs.symbol("N"), costs.symbol("d")
-    yield total(4 * n + 2 * n, i, d / 2), rotation_operations()
+    yield symbolic_sum(4 * n + 2 * n, i, d / 2), rotation_operations()
     yield rotation_operations_by_matrix() / rotation_operations(), (2 * d - 1) / 3
 
 
 @step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4 in halves, every position and vector")
-def _vjp() -> Pairs:
+def _vjp() -> Identities:
     """The vector-Jacobian product is the adjoint of the formula, which is linear in x: the rotation back, by $-m$."""
     for d, pairing in ((2, "interleaved"), (4, "interleaved"), (4, "half")):
         xp, x, m = symbolic("x", d)
         g = xp.asarray([sp.symbols(f"g_1:{d + 1}", real=True)])
         y, dx = rope(xp, x, m, pairing=pairing), rope_vjp(xp, x, m, g, pairing=pairing)
-        yield inner(g, y), inner(dx, x)
+        yield inner_product(g, y), inner_product(dx, x)
         back = rope(xp, g, -m, pairing=pairing)
-        yield from zip(map(turning, entries(dx)), (sp.expand(turning(e)) for e in entries(back)), strict=True)
+        yield from zip(
+            map(as_exponentials, entries(dx)), (sp.expand(as_exponentials(e)) for e in entries(back)), strict=True
+        )
 
 
 @erratum(

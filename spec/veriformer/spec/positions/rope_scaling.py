@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Exact, Symbolic
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS
-from veriformer.spec.positions.turning import turning
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.complex_exponentials import as_exponentials
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 # In the proofs for all widths: d features, and e = d − 2, so that the last pair, the slowest, is pair e / 2.
 
@@ -31,31 +31,31 @@ def _ntk(i: Any) -> Any:
 
 
 @step()
-def _base() -> Pairs:
+def _base() -> Identities:
     r"""$\alpha^{-2i/d} \cdot 10000^{-2i/d} = (10000 \alpha)^{-2i/d}$: base scaling is another base."""
     i, d, b, alpha = index("i"), dimension("d"), positive("b"), positive("alpha")
     yield sp.exp(-2 * i / d * sp.log(alpha)) * _theta(i), sp.exp(-2 * i / d * sp.log(alpha * b))
 
 
 @step()
-def _base_at_the_end() -> Pairs:
+def _base_at_the_end() -> Identities:
     r"""It divides the lowest frequency, that of the last pair, by $\alpha^{(d-2)/d}$: not quite by $\alpha$."""
     d, e, log_alpha = dimension("d"), dimension("e"), sp.log(positive("alpha"))
     yield _theta(e / 2, log_alpha), _theta(e / 2) / sp.exp(e / d * log_alpha)
 
 
 @step()
-def _linear() -> Pairs:
+def _linear() -> Identities:
     """Linear scaling divides all frequencies, or all positions, by s: the offset $s m - s n$ looks as $m - n$ did in
     training. Neighbours come s times closer, also for the fastest pair.
     """
     i, (m, n), s, w = index("i"), real("m n"), positive("s"), vector("w")
-    stretched = total(turning(sp.cos((s * m - s * n) * w[i] / s)), i, dimension("p"))
-    yield stretched, total(turning(sp.cos((m - n) * w[i])), i, dimension("p"))
+    stretched = symbolic_sum(as_exponentials(sp.cos((s * m - s * n) * w[i] / s)), i, dimension("p"))
+    yield stretched, symbolic_sum(as_exponentials(sp.cos((m - n) * w[i])), i, dimension("p"))
 
 
 @step()
-def _ntk_by_pair() -> Pairs:
+def _ntk_by_pair() -> Identities:
     r"""NTK scaling is base scaling with $\alpha = s^{d/(d-2)}$, which divides $\theta_i$ by $s^{2i/(d-2)}$: by one
     factor $s^{2/(d-2)}$ more from pair to pair.
     """
@@ -65,7 +65,7 @@ def _ntk_by_pair() -> Pairs:
 
 
 @step()
-def _ntk_at_the_ends() -> Pairs:
+def _ntk_at_the_ends() -> Identities:
     r"""So the lowest frequency is scaled exactly as by linear scaling, $\theta'_i = \theta_i / s$ at $i = (d-2)/2$,
     while the highest is unchanged, $\theta'_0 = \theta_0$: far positions are interpolated, near ones are told apart as
     before.
@@ -75,7 +75,7 @@ def _ntk_at_the_ends() -> Pairs:
 
 
 @step()
-def _only_this_exponent() -> Pairs:
+def _only_this_exponent() -> Identities:
     r"""This is what fixes the exponent: with $\alpha = e^x$ the lowest frequency is that of linear scaling times
     $e^{-\frac{d-2}{d}(x - \frac{d}{d-2} \log s)}$, which is 1 only for $\alpha = s^{d/(d-2)}$.
     """
@@ -84,17 +84,17 @@ def _only_this_exponent() -> Pairs:
 
 
 @step(scope=Scope.ENUMERATED, detail="d = 2, 4, 6, every base and factor")
-def _formula() -> Pairs:
+def _formula() -> Identities:
     r"""The frequencies that are computed are those of the base $10000 \, s^{d/(d-2)}$, or all of them divided by s."""
     log_b, log_s = real("B S")
     b, s = sp.exp(log_b), sp.exp(log_s)
     for d in (2, 4, 6):
         exponents = [sp.Rational(-2 * i, d) for i in range(d // 2)]
         linear = frequencies(Symbolic(), d, base=b, scaling=("linear", s)).value
-        yield from pairs(linear, [sp.exp(x * log_b - log_s) for x in exponents])
+        yield from entrywise(linear, [sp.exp(x * log_b - log_s) for x in exponents])
         ntk = frequencies(Symbolic(), d, base=b, scaling=("ntk", s)).value
         stretch = sp.exp(sp.Rational(d, max(d - 2, 1)) * log_s)
-        yield from pairs(ntk, [b**x * stretch**x for x in exponents])
+        yield from entrywise(ntk, [b**x * stretch**x for x in exponents])
 
 
 @erratum(

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Evidence, Pairs, Scope, Source, Symbol, erratum, step
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.similarity import similarity
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.attention.similarity import similarity
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
 from veriformer.spec.vectors.costs_vectors import SEARCH
 
 
@@ -21,16 +21,16 @@ def largest_inner_product(xp: Any, q: Any, v: Any) -> Any:
 
 def _dot(a: Any, b: Any) -> Any:
     c = sp.Dummy("c", integer=True)
-    return total(a[c] * b[c], c, dimension("d"))
+    return symbolic_sum(a[c] * b[c], c, dimension("d"))
 
 
 def _squared(a: Any, b: Any) -> Any:
     c = sp.Dummy("c", integer=True)
-    return total((a[c] - b[c]) ** 2, c, dimension("d"))
+    return symbolic_sum((a[c] - b[c]) ** 2, c, dimension("d"))
 
 
 @step()
-def _one_length() -> Pairs:
+def _one_length() -> Identities:
     r"""$\|\mathbf{q} - \mathbf{v}\|^2 - \|\mathbf{v}\|^2 = \|\mathbf{q}\|^2 - 2 \mathbf{q} \cdot \mathbf{v}$: among
     vectors of one length the largest inner product, the nearest vector and the largest cosine are one, for any d.
     """
@@ -42,7 +42,7 @@ def _one_length() -> Pairs:
 
 
 @step()
-def _augmented() -> Pairs:
+def _augmented() -> Identities:
     r"""With one more entry, $\sqrt{M^2 - \|\mathbf{v}\|^2}$ for vectors up to length M and 0 for the query, all vectors
     have length M, and the squared distance is $\|\mathbf{q}\|^2 + M^2 - 2 \mathbf{q} \cdot \mathbf{v}$: any such search
     is a search for the nearest.
@@ -54,10 +54,10 @@ def _augmented() -> Pairs:
 
 
 @step()
-def _linear() -> Pairs:
+def _linear() -> Identities:
     """The length of the query scales all inner products alike and changes no winner."""
     q, v, c, d, t = vector("q"), vector("v"), index("c"), dimension("d"), sp.Symbol("t", positive=True)
-    yield total(t * q[c] * v[c], c, d) / t, _dot(q, v)
+    yield symbolic_sum(t * q[c] * v[c], c, d) / t, _dot(q, v)
 
 
 _QUERY, _VECTORS = (2, 0), ((6, 8), (4, 0), (2, 1))
@@ -72,12 +72,12 @@ def _winners() -> tuple[int, int, int]:
 
 
 @step(scope=Scope.ENUMERATED, detail="one query, three vectors")
-def _three_orders() -> Pairs:
+def _three_orders() -> Identities:
     """Otherwise the three differ: for q = (2, 0), of (6, 8), (4, 0) and (2, 1) the first has the largest inner product,
     the second the largest cosine, and the third is nearest.
     """
     for found, expected in zip(_winners(), (0, 1, 2), strict=True):
-        yield computed(found), sp.Integer(expected)
+        yield unevaluated(found), sp.Integer(expected)
 
 
 @erratum(

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.masks import causal_mask
+from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.attention_options import draw_grouped, draw_several
 from veriformer.verify.checks.equation import draw_cotangent

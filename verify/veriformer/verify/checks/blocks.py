@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
+from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.layers.experts import route
+from veriformer.spec.layers.mixture_of_experts import route
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check, settles_ties

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.generation.choices import ranks
-from veriformer.spec.softmax import softmax
+from veriformer.spec.scores.softmax import softmax
 from veriformer.verify.checks.agreement import agrees, has_form
 from veriformer.verify.checks.family import check, settles_ties
 from veriformer.verify.operation import over_float64

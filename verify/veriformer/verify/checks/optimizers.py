@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Rounded
+from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.family import check, over
 from veriformer.verify.checks.laws import between, constant, equal
@@ -20,7 +20,7 @@ from veriformer.verify.operations.optimizers import ADAM, ADAMW, GRADIENT_DESCEN
 from veriformer.verify.strategies import choice, sizes, values
 from veriformer.verify.trial import Arguments, Trial, array
 
-Law = Callable[[Rounded, Mapping[str, Any], int], Any]
+Law = Callable[[RunningError, Mapping[str, Any], int], Any]
 """From the arithmetic, the lifted arguments and a parameter to what that parameter is in the end."""
 
 
@@ -48,7 +48,7 @@ def _closed_form(trial: Trial) -> None:
     if trial.claims.convention("sgd.first_velocity") == "gradient":
         spent[0] /= 1 - beta
 
-    def law(xp: Rounded, a: Mapping[str, Any], i: int) -> Any:
+    def law(xp: RunningError, a: Mapping[str, Any], i: int) -> Any:
         weights = spent.reshape(-1, *[1] * (a["grads"][i].ndim - 1))
         return a["params"][i] - xp.sum(a["grads"][i] * xp.asarray(weights), axis=0) * a["lr"]
 
@@ -76,7 +76,7 @@ def _constant_gradient(operation: Operation) -> Callable[[Trial], None]:
         a |= trial.option("eps", None, 0.0, 1e-3, 0.5)
         beta = a.get("betas", (0.9, 0.999))[1]
 
-        def law(xp: Rounded, lifted: Mapping[str, Any], i: int) -> Any:
+        def law(xp: RunningError, lifted: Mapping[str, Any], i: int) -> Any:
             theta, g = lifted["params"][i], lifted["grads"][i][0]
             for t in range(len(a["grads"][0])):
                 theta = theta - _step(xp, g, a.get("eps", 1e-8), beta ** (t + 1), lifted["eps_place"]) * a["lr"]
@@ -87,7 +87,7 @@ def _constant_gradient(operation: Operation) -> Callable[[Trial], None]:
     return body
 
 
-def _step(xp: Rounded, g: Any, eps: float, unseen: float, place: str) -> Any:
+def _step(xp: RunningError, g: Any, eps: float, unseen: float, place: str) -> Any:
     """One step in units of the learning rate: g / (|g| + ε), or with ε where it is claimed to be."""
     if place == "inside":
         return g / xp.sqrt(g * g + eps)
@@ -116,7 +116,7 @@ def _thousands(operation: Operation, trial: Trial) -> None:
     trial.judge(picked(observed, -1), Reference(*xp.judgeable(end)), "the end of thousands of equal steps")
 
 
-def _equal_steps(xp: Rounded, g: float, T: int, place: str) -> Any:
+def _equal_steps(xp: RunningError, g: float, T: int, place: str) -> Any:
     """Steps 1 to T under one gradient in units of the learning rate, with what a run may lose in them.
 
     What an average adds up has one sign, so that roundings are relative errors of it: four a step at most, in either
@@ -130,7 +130,7 @@ def _equal_steps(xp: Rounded, g: float, T: int, place: str) -> Any:
     return m / seen[0] / denominator(xp, v / seen[1], seen[1], 1e-8, place)
 
 
-def _relative(xp: Rounded, value: Any, roundings: Any, lost: float = 0.0) -> Any:
+def _relative(xp: RunningError, value: Any, roundings: Any, lost: float = 0.0) -> Any:
     """Numbers after so many roundings, and after another relative error."""
     x = xp.asarray(value)
     gamma = roundings * xp.machine.u / (1 - roundings * xp.machine.u)
@@ -213,7 +213,7 @@ def _decay(trial: Trial) -> None:
     a |= {"grads": [torch.zeros_like(g) for g in a["grads"]], "weight_decay": trial.draw(choice(0.5, 0.01, 2.0))}
     a["params"] = [trial.tensor(rng.standard_normal(p.shape) + 2.0) for p in a["params"]]
 
-    def law(xp: Rounded, lifted: Mapping[str, Any], i: int) -> Any:
+    def law(xp: RunningError, lifted: Mapping[str, Any], i: int) -> Any:
         theta = lifted["params"][i]
         for _ in range(len(a["grads"][0])):
             theta = theta * (1 - xp.asarray(a["lr"]) * a["weight_decay"])

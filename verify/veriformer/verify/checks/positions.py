@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.positions.t5_bias import edges
+from veriformer.spec.positions.t5_relative_position_bucket import edges
 from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import equal, taken

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.attention import attention, attention_vjp
+from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.verify.operation import Index, Operation
 from veriformer.verify.operations.attention_draws import draw_attention, draw_options, draw_shape, draw_tensors
 from veriformer.verify.operations.attention_refusals import bad_attention

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.arithmetic.rounded import Rounded, RoundedArray
-from veriformer.spec.attention import attention_vjp
-from veriformer.spec.efficient import cache as spec
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.spec.arithmetic.running_error import RunningError, RunningErrorArray
+from veriformer.spec.attention.attention import attention_vjp
+from veriformer.spec.efficient import kv_cache as spec
 from veriformer.spec.efficient.cached_attention import cached_attention
 from veriformer.spec.efficient.int8 import LEVELS, int8_half_step
-from veriformer.spec.points import equals
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import KINDS, choice, maybe, sizes, values, widths
@@ -147,13 +147,13 @@ def in_doubt(xp: Any, x: Any) -> Any:
 
     The quotient that is rounded to a code, the step, and their product are computed in the dtype at worst.
     """
-    if not isinstance(xp, Rounded):
+    if not isinstance(xp, RunningError):
         return x
     x = xp.asarray(x)
     absmax = xp.max(abs(x), axis=-1, keepdims=True)
-    there_and_back = x * LEVELS / xp.where(equals(absmax, 0), 1, absmax) * (absmax / LEVELS)
+    there_and_back = x * LEVELS / xp.where(exactly_equal(absmax, 0), 1, absmax) * (absmax / LEVELS)
     half = int8_half_step(xp, x)
-    return RoundedArray(xp, x.value, there_and_back.error + half.magnitude + half.error, x.magnitude)
+    return RunningErrorArray(xp, x.value, there_and_back.error + half.magnitude + half.error, x.magnitude)
 
 
 def filled(xp: Any, a: Mapping[str, Any], stored: Any = lambda xp, x: x) -> spec.Cache:

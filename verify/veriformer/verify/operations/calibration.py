@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.generation.calibration import expected_calibration_error
 from veriformer.spec.generation.choices import exact_values, highest
+from veriformer.spec.generation.expected_calibration_error import expected_calibration_error
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.losses import classes, ids
 from veriformer.verify.strategies import choice, leading_shapes, seeds, sizes

@@ -10,11 +10,12 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Rounded
+from veriformer.spec.arithmetic import RunningError
 from veriformer.spec.generation.choices import exact_values, ranks
-from veriformer.spec.generation.top_k import greedy, top_k_filter
-from veriformer.spec.generation.top_p import mass_before, top_p_filter
-from veriformer.spec.softmax import softmax
+from veriformer.spec.generation.greedy import greedy
+from veriformer.spec.generation.top_k_filter import top_k_filter
+from veriformer.spec.generation.top_p_filter import mass_before, top_p_filter
+from veriformer.spec.scores.softmax import softmax
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial
@@ -27,12 +28,12 @@ def _top_k(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 def _top_p(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     """What is kept; nothing is said of a token before which the mass meets p within rounding."""
     filtered = top_p_filter(xp, a["logits"], a["p"])
-    if isinstance(xp, Rounded) and a["p"] < 1:
+    if isinstance(xp, RunningError) and a["p"] < 1:
         filtered.error = np.where(undecided(xp, a["logits"], a["p"]), np.inf, filtered.error)
     return [filtered]
 
 
-def undecided(xp: Rounded, logits: Any, p: float) -> np.ndarray:
+def undecided(xp: RunningError, logits: Any, p: float) -> np.ndarray:
     """Tokens before which the mass is nearer to p than rounding tells apart, in whichever way it is summed."""
     given, before = xp.asarray(p), mass_before(xp, logits)
     gap = np.abs((exact_values(before) - exact_values(given)).astype(np.float64))
@@ -40,7 +41,7 @@ def undecided(xp: Rounded, logits: Any, p: float) -> np.ndarray:
     return np.asarray((gap <= slack + given.error + (1 - given).error) & (ranks(logits) > 0))
 
 
-def _other_sums(xp: Rounded, logits: Any, before: Any) -> list[Any]:
+def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
     """The mass before each token as the mass up to it less its own, and as 1 less that of itself and what follows."""
     q, rank = softmax(xp, logits), ranks(logits)
     later = rank[..., None, :] >= rank[..., :, None]

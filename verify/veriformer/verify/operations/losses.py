@@ -9,8 +9,8 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.perplexity import perplexity, perplexity_vjp
+from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.operation import Index, Operation, Refusal, Vjp
 from veriformer.verify.operations import loss_forms
 from veriformer.verify.operations.changes import nudged

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from veriformer.spec.language.masked_lm import masked_lm_loss, masked_lm_loss_vjp
+from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations import loss_forms
 from veriformer.verify.operations.losses import bad_targets, changed_targets, draw_perplexity, long_rows, ordinary_rows

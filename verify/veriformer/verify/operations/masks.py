@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.masks import causal_mask
+from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.strategies import choice, maybe, sizes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
+from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values, widths
 from veriformer.verify.trial import Arguments, Trial

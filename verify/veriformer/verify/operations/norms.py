@@ -9,9 +9,9 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
-from veriformer.spec.points import sum_to_shape
-from veriformer.spec.rms_norm import rms_norm, rms_norm_vjp
+from veriformer.spec.arithmetic.exact_inputs import unbroadcast
+from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
+from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values
@@ -64,9 +64,9 @@ def layer_norm_one_pass_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, 
     d_mean = -(xp.sum(h * r, axis=-1, keepdims=True) + mean * d_variance * 2)
     found = {"x": h * r + x * (d_variance * 2 / d) + d_mean / d}
     if a.get("weight") is not None:
-        found["weight"] = sum_to_shape(xp, g * (centred * r), a["weight"].shape)
+        found["weight"] = unbroadcast(xp, g * (centred * r), a["weight"].shape)
     if a.get("bias") is not None:
-        found["bias"] = sum_to_shape(xp, g, a["bias"].shape)
+        found["bias"] = unbroadcast(xp, g, a["bias"].shape)
     return found
 
 
@@ -86,7 +86,7 @@ def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, A
     d_square = xp.sum(h * x, axis=-1, keepdims=True) * (r * r * r) / -2
     found = {"x": h * r + x * (d_square * 2 / d)}
     if a.get("weight") is not None:
-        found["weight"] = sum_to_shape(xp, g * (x * r), a["weight"].shape)
+        found["weight"] = unbroadcast(xp, g * (x * r), a["weight"].shape)
     return found
 
 

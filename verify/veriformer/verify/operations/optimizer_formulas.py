@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from veriformer.spec.optimization import adam as adam_formulas
-from veriformer.spec.optimization import gradient_flow, momentum, weight_decay
+from veriformer.spec.optimization import adamw as weight_decay
+from veriformer.spec.optimization import gradient_descent as gradient_flow
+from veriformer.spec.optimization import sgd_momentum as momentum
 from veriformer.spec.optimization.averages import average, weight_so_far
 
 Average = Callable[[Any, Any, Any, float], Any]

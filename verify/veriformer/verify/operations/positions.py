@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes, distances
-from veriformer.spec.positions.sinusoidal import sinusoidal_encoding
-from veriformer.spec.positions.t5_bias import edges, t5_relative_position_bucket
+from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
+from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 from veriformer.verify.trial import Arguments, Trial

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.optimization.residual_flow import residual, residual_vjp
+from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.verify.operation import Operation, Refusal
 from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import choice, long_shapes, shapes, sizes, values

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.optimization.cosine import warmup_cosine
 from veriformer.spec.optimization.noam import noam
 from veriformer.spec.optimization.warmup import warmup
+from veriformer.spec.optimization.warmup_cosine import warmup_cosine
 from veriformer.verify.claims import Claims
 from veriformer.verify.operation import Formula, Operation, Refusal
 from veriformer.verify.strategies import choice, values

@@ -8,9 +8,9 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 
-from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
-from veriformer.spec.points import equals
-from veriformer.spec.softmax import softmax, softmax_vjp
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
+from veriformer.spec.scores.softmax import softmax, softmax_vjp
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.changes import nudged
 from veriformer.verify.strategies import axis_of, choice, long_shapes, shapes, sizes, values, widths
@@ -48,7 +48,7 @@ def _softmax_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]
 
 def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
     """dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
-    highest = equals(z - xp.max(z, axis=axis, keepdims=True), 0)
+    highest = exactly_equal(z - xp.max(z, axis=axis, keepdims=True), 0)
     return xp.where(highest, dz + (dm - xp.sum(dz, axis=axis, keepdims=True)), dz)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 
-from veriformer.spec.layers.smoothing import smooth_labels
+from veriformer.spec.layers.smooth_labels import smooth_labels
 from veriformer.verify.operation import Index, Operation, Refusal
 from veriformer.verify.operations.losses import classes, ids
 from veriformer.verify.strategies import choice, leading_shapes, long_shapes, seeds, sizes

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 
-from veriformer.spec.generation.temperature import temperature_scale, temperature_scale_vjp
+from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
 from veriformer.verify.operation import Formula, Index, Operation, Refusal, Vjp
 from veriformer.verify.operations.changes import nudged
 from veriformer.verify.operations.scores import SOFTMAX, long_scores
