@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from veriformer.verify.catalogue import checks
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Status, validate

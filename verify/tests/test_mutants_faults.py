@@ -12,13 +12,12 @@ import pytest
 import torch
 
 from veriformer.spec.arithmetic import FORMATS, RunningError
-from veriformer.spec.attention import attention
-from veriformer.spec.attention import causal_mask as masks
+from veriformer.spec.attention import attention, causal_mask
 from veriformer.spec.layers import layer_norm, rms_norm
-from veriformer.spec.optimization import clip_grad_norm as clipping
+from veriformer.spec.optimization import clip_grad_norm
 from veriformer.spec.scores import cross_entropy, logsumexp, perplexity, softmax
 from veriformer.verify import mutants
-from veriformer.verify.judge import Reference, ratios
+from veriformer.verify.judging.judge import Reference, ratios
 from veriformer.verify.mutants import MUTANTS
 
 FORMULAS = {
@@ -28,7 +27,7 @@ FORMULAS = {
     "perplexity": (perplexity.perplexity, perplexity.perplexity_vjp, ("logits", "target")),
     "layer_norm": (layer_norm.layer_norm, layer_norm.layer_norm_vjp, ("x", "weight", "bias")),
     "rms_norm": (rms_norm.rms_norm, rms_norm.rms_norm_vjp, ("x", "weight")),
-    "clip_grad_norm": (clipping.clip_grad_norm, None, ("grads", "max_norm")),
+    "clip_grad_norm": (clip_grad_norm.clip_grad_norm, None, ("grads", "max_norm")),
     "attention": (attention.attention, attention.attention_vjp, ("q", "k", "v", "bias")),
 }
 XP = {
@@ -60,7 +59,7 @@ def worst(implementation, case):
         for k, x in case.arguments.items()
     }
     if case.operation == "causal_mask":
-        exact = masks.causal_mask(**case.arguments)
+        exact = causal_mask.causal_mask(**case.arguments)
         return math.inf if (implementation.causal_mask(**leaves).numpy() != exact).any() else 0.0
     got = getattr(implementation, case.operation)(**leaves)
     return max(

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from veriformer.spec.requirement import Kind, Requirement
-from veriformer.verify import row as row_module
-from veriformer.verify.binding import Check
-from veriformer.verify.judge import Reference
-from veriformer.verify.loading import load
-from veriformer.verify.profiles import PROFILES
+from veriformer.verify.engine import row as row_module
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import PATIENCE, Row, run_row
+from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
-from veriformer.verify.row import PATIENCE, Row, run_row
 from veriformer.verify.strategies import seeds, sizes
-from veriformer.verify.trial import Trial
+from veriformer.verify.targets.loading import load
 
 PLANNED = PROFILES["quick"].examples
 SHARP, BLUNT = Reference(np.array(1.0), np.array(0.5)), Reference(np.array(1.0), np.array(2.0))

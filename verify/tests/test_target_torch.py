@@ -5,9 +5,9 @@ import torch
 
 from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.attention.attention import attention
-from veriformer.verify.contract import POSITIONAL
-from veriformer.verify.judge import Reference, ratios
-from veriformer.verify.loading import load
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.judging.judge import Reference, ratios
+from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.torch_functional import TARGET
 
 XP = RunningError(FORMATS["fp64"], oracle=Float())

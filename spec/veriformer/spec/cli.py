@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import click
 
 from veriformer.spec.registry import UnknownEquationError, select
+from veriformer.spec.requirement import Weight
 
 _INTERRUPTED = 130
 
@@ -97,6 +99,35 @@ def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, n
         x.counterexample().refutes for e in equations for x in e.errata
     )
     return 0 if sound else 1
+
+
+@main.command()
+@click.argument("selections", metavar="[SELECT]...", nargs=-1)
+@click.option("--weight", type=click.Choice([weight.value for weight in Weight]), help="Only those of this weight.")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON instead.")
+def requirements(selections: tuple[str, ...], weight: str | None, as_json: bool) -> None:
+    """What is demanded of an implementation, and the bugs that demanding it catches.
+
+    SELECT is a requirement (attention.causality), an operation (softmax), an equation number (24a, 20-23) or a glob
+    (*.gradient). Without any, all requirements are listed, a line each; with some, each is told in full: its statement
+    over the real numbers, what is judged in floating point, what is at stake (its weight), what it rests on, and the
+    public bugs that were of this kind.
+    """
+    from veriformer.spec.requirements import REQUIREMENTS
+    from veriformer.spec.requirements.listing import listing
+    from veriformer.spec.requirements.selection import UnknownSelectionError, matching
+
+    try:
+        chosen = {r.slug for word in selections for r in matching(word, REQUIREMENTS)}
+    except UnknownSelectionError as error:
+        raise click.UsageError(str(error)) from error
+    found = [
+        r for r in REQUIREMENTS if (not selections or r.slug in chosen) and (weight is None or r.weight.value == weight)
+    ]
+    if as_json:
+        click.echo(json.dumps([asdict(r) for r in found], indent=1, ensure_ascii=False))
+    else:
+        listing(found, in_full=bool(selections))
 
 
 def _write(file: Path, text: str) -> None:

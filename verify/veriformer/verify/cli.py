@@ -20,15 +20,17 @@ from typing import Any, NoReturn
 import click
 from rich.console import Console
 
-from veriformer.verify import dtypes, results, waivers
-from veriformer.verify.catalogue import UnknownSelectionError
+from veriformer.verify import results
+from veriformer.verify.catalogue.selection import UnknownSelectionError
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine import waivers
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import probe
+from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import run
-from veriformer.verify.loading import TargetError
-from veriformer.verify.profiles import PROFILES
-from veriformer.verify.progress import Live, console, summarise
+from veriformer.verify.results.terminal import Live, console, summarise
+from veriformer.verify.targets.loading import TargetError
 
 INTERRUPTED = 130
 
@@ -200,8 +202,8 @@ def mutants(select: tuple[str, ...], json_file: Path | None, jobs: int, seed: st
     2 nothing matches SELECT; 3 the suite itself made an error.
     """
     # These build every mutant, which verify needs none of.
-    from veriformer.verify.engine.killing import EVERYONE, generic, kill_matrix
     from veriformer.verify.mutants import matrix as matrices
+    from veriformer.verify.mutants.killing import EVERYONE, generic, kill_matrix
     from veriformer.verify.mutants.shown import LiveMatrix, show
 
     members = generic() if any(word.startswith("generic") for word in select) else EVERYONE

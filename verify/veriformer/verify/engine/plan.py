@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from veriformer.verify import dtypes
-from veriformer.verify.catalogue import select
-from veriformer.verify.profiles import PROFILES, Profile
-from veriformer.verify.row import Row, plan
+from veriformer.verify.catalogue.selection import select
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine.profiles import PROFILES, Profile
+from veriformer.verify.engine.row import Row, plan
 
 
 @dataclass(frozen=True, kw_only=True)

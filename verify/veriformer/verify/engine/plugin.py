@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from veriformer.verify import isolation
+from veriformer.verify.engine import isolation
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.loading import load
+from veriformer.verify.engine.row import Row, run_row
+from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.results import VIOLATIONS, Result, Status
-from veriformer.verify.row import Row, run_row
-from veriformer.verify.suggestion import suggested
-from veriformer.verify.target import Target
+from veriformer.verify.targets.loading import load
+from veriformer.verify.targets.target import Target
 
 _LOST_WORKER = "???"  # what pytest-xdist puts in a report's ``when`` where the worker is gone
 

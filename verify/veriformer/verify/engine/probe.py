@@ -12,9 +12,9 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from veriformer.verify import environment
-from veriformer.verify.loading import TargetError, load
-from veriformer.verify.target import Target
+from veriformer.verify.engine import environment
+from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.target import Target
 
 LOADING_S = 120.0
 

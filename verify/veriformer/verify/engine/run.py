@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from veriformer.verify import dtypes
+from veriformer.verify.contract import dtypes
 from veriformer.verify.engine import plugin, probe, suite
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.loading import wrap
-from veriformer.verify.profiles import PROFILES
+from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.results import Result, Results
+from veriformer.verify.targets.loading import wrap
 
 
 def _silent(result: Result) -> None:

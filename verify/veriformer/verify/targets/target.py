@@ -1,0 +1,65 @@
+"""The object under test, with what it promises and what its signatures leave out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.targets.claims import Claims
+from veriformer.verify.targets.model_kinds import kind_of
+
+
+@dataclass(frozen=True)
+class Target:
+    """An implementation under test, with what is known about it.
+
+    spec: the word it was asked for by, or a description where it was handed over as an object.
+    loader: Python lines that bind the name ``target`` to it, for scripts that reproduce a violation.
+    """
+
+    spec: str
+    implementation: object
+    claims: Claims
+    version: str | None
+    loader: str
+    _lacking: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def operation(self, name: str) -> Callable[..., Any] | None:
+        """The operation of that name, or None where the implementation lacks it."""
+        if isinstance(self.implementation, nn.Module):  # its other attributes are its own affair
+            return self.implementation if name == kind_of(self.implementation) else None
+        found = getattr(self.implementation, name, None)
+        return found if callable(found) else None
+
+    def lacks(self, operation: str) -> frozenset[str]:
+        """The optional arguments of an operation that the implementation's signature leaves out, or its claims."""
+        if operation not in self._lacking:
+            names = OPTIONAL.get(operation, {}).keys()
+            if operation == "cached_attention":  # it is asked for together with the cache that it works on
+                missing = _missing(self.operation(operation), names - OPTIONAL["kv_cache"].keys())
+                missing |= self.lacks("kv_cache")
+            else:
+                missing = _missing(self.operation(operation), names)
+            claimed = {name for name in names if f"{operation}.{name}" in self.claims.not_provided}
+            self._lacking[operation] = missing | claimed
+        return self._lacking[operation]
+
+    def differentiates(self, operation: str) -> bool:
+        """Whether gradients of an operation are promised, as they are unless claimed otherwise."""
+        return f"{operation}.gradient" not in self.claims.not_provided
+
+
+def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:
+    try:
+        parameters = inspect.signature(function).parameters if function is not None else {}
+    except (ValueError, TypeError):  # a built-in without one
+        return frozenset()
+    if not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return frozenset()
+    offered = parameters.keys() - ({"window"} if "is_causal" not in parameters and "is_causal" in names else set())
+    return frozenset(names) - offered  # a window is refused without causality
