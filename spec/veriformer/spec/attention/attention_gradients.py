@@ -12,7 +12,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # In the proofs for all sizes: r runs over n queries, j over m keys, a over d features, c over e value features.
@@ -20,8 +20,7 @@ from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 def _over(letter: str, term: Any) -> Any:
     """Σ over an index of the letter's range, for a term that is a function of it."""
-    i = sp.Dummy(letter, integer=True)
-    return symbolic_sum(term(i), i, dimension({"r": "n", "j": "m", "a": "d", "c": "e"}[letter]))
+    return sum_over({"r": "n", "j": "m", "a": "d", "c": "e"}[letter], term, letter)
 
 
 def _p(r: Any, j: Any) -> Any:

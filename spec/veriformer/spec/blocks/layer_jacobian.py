@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.proofs.indexed import delta, dimension, positive, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, positive, sum_over, vector
 
 Vector = Callable[[Any], Any]
 
 
 def over(term: Vector) -> Any:
     """Σ over all d features."""
-    j = sp.Dummy("j", integer=True)
-    return symbolic_sum(term(j), j, dimension("d"))
+    return sum_over("d", term)
 
 
 def x_of(i: Any) -> Any:

@@ -20,15 +20,14 @@ from veriformer.spec.efficient.linear_attention import (
 )
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, sum_over, vector
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # In the proofs for all sizes: f_c are the features of a query, g_jc those of key j; c over d, j over n.
 
 
 def _over(letter: str, term: Callable[[Any], Any], size: Any = None) -> Any:
-    i = sp.Dummy(letter, integer=True)
-    return symbolic_sum(term(i), i, dimension({"c": "d", "j": "n"}[letter]) if size is None else size)
+    return sum_over({"c": "d", "j": "n"}[letter] if size is None else size, term, letter)
 
 
 def _similarity(j: Any) -> Any:

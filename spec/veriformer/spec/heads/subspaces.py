@@ -14,7 +14,7 @@ from veriformer.spec.heads.multi_head_attention import multi_head_attention, mul
 from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.weights import COSTS
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import index, sum_over, vector
 from veriformer.spec.proofs.tower_arithmetic import symbols
 
 # In the proofs for all sizes: a, b run over d features of the model, c over the e = d_k features of a head.
@@ -22,8 +22,7 @@ from veriformer.spec.proofs.tower_arithmetic import symbols
 
 def over(letter: str, term: Any) -> Any:
     """Σ over an index of the letter's range, for a term that is a function of it."""
-    i = sp.Dummy(letter, integer=True)
-    return symbolic_sum(term(i), i, dimension({"a": "d", "b": "d", "c": "e", "j": "n", "h": "H"}[letter]))
+    return sum_over({"a": "d", "b": "d", "c": "e", "j": "n", "h": "H"}[letter], term, letter)
 
 
 @step()

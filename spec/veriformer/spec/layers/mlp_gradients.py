@@ -12,7 +12,7 @@ from veriformer.spec.layers.feed_forward import SHAPES, Case, sample
 from veriformer.spec.layers.mlp import SYMBOLS, mlp, mlp_vjp
 from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
 from veriformer.spec.proofs.identities import unevaluated_pairs
-from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, real, sum_over, vector
 from veriformer.spec.proofs.published import unevaluated
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 
@@ -21,8 +21,7 @@ from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 
 def over(letter: str, term: Any) -> Any:
     """Σ over an index of the letter's range, for a term that is a function of it."""
-    i = sp.Dummy(letter, integer=True)
-    return symbolic_sum(term(i), i, dimension({"i": "N", "a": "d", "c": "f", "k": "o"}[letter]))
+    return sum_over({"i": "N", "a": "d", "c": "f", "k": "o"}[letter], term, letter)
 
 
 @step()

@@ -9,10 +9,9 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.optimization.euler import over
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.optimization.gradient_flow import hessian, quadratic, slope
-from veriformer.spec.proofs.indexed import dimension, positive, real, vector
+from veriformer.spec.proofs.indexed import dimension, positive, real, sum_over, vector
 
 
 @step()
@@ -22,9 +21,9 @@ def _steepest() -> Identities:
     """
     # For a unit direction u: the rate of change g · u against its least value −‖g‖.
     g, u, size = vector("g"), vector("u"), positive("G")
-    squares = over("n", lambda i: g[i] ** 2) / size**2 + over("n", lambda i: u[i] ** 2)
-    gap = size / 2 * over("n", lambda i: (u[i] + g[i] / size) ** 2)
-    yield over("n", lambda i: g[i] * u[i]) + size / 2 * squares, gap
+    squares = sum_over("n", lambda i: g[i] ** 2) / size**2 + sum_over("n", lambda i: u[i] ** 2)
+    gap = size / 2 * sum_over("n", lambda i: (u[i] + g[i] / size) ** 2)
+    yield sum_over("n", lambda i: g[i] * u[i]) + size / 2 * squares, gap
 
 
 @step()
@@ -37,8 +36,8 @@ def _loss_after_a_step() -> Identities:
     # For a step along any g; along the gradient the first term is −η ‖g‖².
     eta, theta, g = positive("eta"), vector("theta"), vector("g")
     change = quadratic(lambda i: theta[i] - eta * g[i]) - quadratic(lambda i: theta[i])
-    curvature = over("n", lambda i: over("n", lambda j: g[i] * hessian(i, j) * g[j]))
-    yield change, -eta * over("n", lambda i: g[i] * slope(i)) + eta**2 / 2 * curvature
+    curvature = sum_over("n", lambda i: sum_over("n", lambda j: g[i] * hessian(i, j) * g[j]))
+    yield change, -eta * sum_over("n", lambda i: g[i] * slope(i)) + eta**2 / 2 * curvature
 
 
 @step()

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Identities, step
-from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
-
-
-def over(letter: str, term: Callable[[Any], Any]) -> Any:
-    """Σ_{j=1}^n of a term that is a function of its index; `letter` is the length's."""
-    j = sp.Dummy("j", integer=True)
-    return symbolic_sum(term(j), j, dimension(letter))
+from veriformer.spec.proofs.indexed import index, positive, real, sum_over, vector
 
 
 def _bend(i: Any) -> Any:
     """(J F)_i: how the field turns along itself."""
-    return over("n", lambda j: vector("J")[i, j] * vector("F")[j])
+    return sum_over("n", lambda j: vector("J")[i, j] * vector("F")[j])
 
 
 def _moved(i: Any) -> Any:
@@ -32,8 +25,8 @@ def _second_order() -> Identities:
     differ by $\frac{\eta^2}{2} J J F$ only: up to $O(\eta^3)$ this is the flow.
     """
     jacobian, i, eta = vector("J"), index("i"), positive("eta")
-    field = vector("F")[i] + over("n", lambda j: jacobian[i, j] * _moved(j))
-    yield sp.diff(_moved(i), eta) - field, -(eta**2) / 2 * over("n", lambda j: jacobian[i, j] * _bend(j))
+    field = vector("F")[i] + sum_over("n", lambda j: jacobian[i, j] * _moved(j))
+    yield sp.diff(_moved(i), eta) - field, -(eta**2) / 2 * sum_over("n", lambda j: jacobian[i, j] * _bend(j))
 
 
 @step(detail="one coordinate")

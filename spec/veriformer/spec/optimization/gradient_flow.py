@@ -10,16 +10,16 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.optimization.euler import LOCAL_ERROR, over
+from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.optimization.gradient_descent import gradient_descent
-from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, vector
 
 
 def quadratic(theta: Any) -> Any:
     """½ θᵀ H θ − b · θ in any number n of coordinates, with the symmetric H = (A + Aᵀ) / 2."""
     a, b = vector("A"), vector("b")
-    square = over("n", lambda i: over("n", lambda j: a[i, j] * theta(i) * theta(j)))
-    return square / 2 - over("n", lambda i: b[i] * theta(i))
+    square = sum_over("n", lambda i: sum_over("n", lambda j: a[i, j] * theta(i) * theta(j)))
+    return square / 2 - sum_over("n", lambda i: b[i] * theta(i))
 
 
 def hessian(i: Any, j: Any) -> Any:
@@ -29,7 +29,7 @@ def hessian(i: Any, j: Any) -> Any:
 
 def slope(i: Any) -> Any:
     """The i-th entry of its gradient H θ − b."""
-    return over("n", lambda j: hessian(i, j) * vector("theta")[j]) - vector("b")[i]
+    return sum_over("n", lambda j: hessian(i, j) * vector("theta")[j]) - vector("b")[i]
 
 
 def _theta(i: Any) -> Any:
@@ -46,7 +46,7 @@ def _descends() -> Identities:
     i = index("i")
     loss = quadratic(_theta)
     yield sp.diff(loss, _theta(i)), slope(i)
-    yield over("n", lambda k: sp.diff(loss, _theta(k)) * -slope(k)), -over("n", lambda k: slope(k) ** 2)
+    yield sum_over("n", lambda k: sp.diff(loss, _theta(k)) * -slope(k)), -sum_over("n", lambda k: slope(k) ** 2)
 
 
 @step(detail="quadratic losses")
@@ -57,8 +57,8 @@ def _acceleration() -> Identities:
     """
     i, k = index("i k")
     yield sp.diff(-slope(i), _theta(k)), -hessian(i, k)
-    turned = over("n", lambda j: sp.diff(-slope(i), _theta(j)) * -slope(j))
-    yield turned, over("n", lambda j: hessian(i, j) * slope(j))
+    turned = sum_over("n", lambda j: sp.diff(-slope(i), _theta(j)) * -slope(j))
+    yield turned, sum_over("n", lambda j: hessian(i, j) * slope(j))
 
 
 @step(detail="quadratic losses, one coordinate")

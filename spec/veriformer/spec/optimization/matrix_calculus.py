@@ -8,9 +8,8 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.optimization.euler import over
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, vector
+from veriformer.spec.proofs.indexed import index, sum_over, vector
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -56,7 +55,7 @@ def sandwich_vjp(xp: Any, a: Any, x: Any, b: Any, g: Any) -> tuple[Any, Any, Any
 def _product(i: Any, r: Any) -> Any:
     """(A X B)_ir with A [m, n], X [n, p], B [p, q]."""
     a, x, b = vector("A"), vector("X"), vector("B")
-    return over("n", lambda j: over("p", lambda k: a[i, j] * x[j, k] * b[k, r]))
+    return sum_over("n", lambda j: sum_over("p", lambda k: a[i, j] * x[j, k] * b[k, r]))
 
 
 @step("entries")
@@ -66,9 +65,9 @@ def _trace() -> Identities:
     """
     # Entry (k, l) of Aᵀ meets entry (k, l) of B: column by column, as vec reads them.
     a, b = vector("A"), vector("B")
-    trace = over("m", lambda i: over("n", lambda j: a[i, j] * b[j, i]))
-    yield trace, over("m", lambda l: over("n", lambda k: a[l, k] * b[k, l]))
-    yield trace, over("n", lambda k: over("m", lambda l: b[k, l] * a[l, k]))
+    trace = sum_over("m", lambda i: sum_over("n", lambda j: a[i, j] * b[j, i]))
+    yield trace, sum_over("m", lambda l: sum_over("n", lambda k: a[l, k] * b[k, l]))
+    yield trace, sum_over("n", lambda k: sum_over("m", lambda l: b[k, l] * a[l, k]))
 
 
 @step("entries")
@@ -78,7 +77,7 @@ def _kronecker() -> Identities:
     """
     # Row (r, i) of Bᵀ ⊗ A holds b_kr a_ij in column (k, j), where vec(X) holds x_jk.
     a, x, b, (i, r) = vector("A"), vector("X"), vector("B"), index("i r")
-    yield _product(i, r), over("p", lambda k: over("n", lambda j: b[k, r] * a[i, j] * x[j, k]))
+    yield _product(i, r), sum_over("p", lambda k: sum_over("n", lambda j: b[k, r] * a[i, j] * x[j, k]))
 
 
 @step()
@@ -88,9 +87,9 @@ def _sandwich() -> Identities:
     """
     g, a, b, x = (vector(name) for name in "GABX")
     i, j, k, r = index("i j k r")
-    loss = over("m", lambda m: over("q", lambda q: g[m, q] * _product(m, q)))
+    loss = sum_over("m", lambda m: sum_over("q", lambda q: g[m, q] * _product(m, q)))
     yield sp.diff(_product(i, r), x[j, k]), a[i, j] * b[k, r]
-    yield sp.diff(loss, x[j, k]), over("m", lambda m: over("q", lambda q: a[m, j] * g[m, q] * b[k, q]))
+    yield sp.diff(loss, x[j, k]), sum_over("m", lambda m: sum_over("q", lambda q: a[m, j] * g[m, q] * b[k, q]))
 
 
 @step("entries", scope=Scope.ENUMERATED, detail="one function, 2 × 2")

@@ -8,9 +8,8 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.optimization.euler import over
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, vector
+from veriformer.spec.proofs.indexed import index, sum_over, vector
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -44,12 +43,12 @@ def linear_map_vjp(xp: Any, h: Any, w: Any, g: Any) -> tuple[Any, Any]:
 def _linear() -> Identities:
     r"""$\nabla (\mathbf{b} \cdot \mathbf{x}) = \mathbf{b}$."""
     b, x, k = vector("b"), vector("x"), index("k")
-    yield sp.diff(over("n", lambda i: b[i] * x[i]), x[k]), b[k]
+    yield sp.diff(sum_over("n", lambda i: b[i] * x[i]), x[k]), b[k]
 
 
 def _form(x: Any) -> Any:
     a = vector("A")
-    return over("n", lambda i: over("n", lambda j: x(i) * a[i, j] * x(j)))
+    return sum_over("n", lambda i: sum_over("n", lambda j: x(i) * a[i, j] * x(j)))
 
 
 @step()
@@ -58,7 +57,7 @@ def _quadratic() -> Identities:
     the second derivatives are $A + A^T$.
     """
     a, x, (k, r) = vector("A"), vector("x"), index("k r")
-    gradient = over("n", lambda j: (a[k, j] + a[j, k]) * x[j])
+    gradient = sum_over("n", lambda j: (a[k, j] + a[j, k]) * x[j])
     yield sp.diff(_form(lambda i: x[i]), x[k]), gradient
     yield sp.diff(gradient, x[r]), a[k, r] + a[r, k]
 
@@ -67,15 +66,15 @@ def _quadratic() -> Identities:
 def _squared_norm() -> Identities:
     r"""$\nabla \|\mathbf{x}\|^2 = 2 \mathbf{x}$ in any dimension; for two coordinates that is the statement."""
     x, k = vector("x"), index("k")
-    yield sp.diff(over("n", lambda i: x[i] ** 2), x[k]), 2 * x[k]
+    yield sp.diff(sum_over("n", lambda i: x[i] ** 2), x[k]), 2 * x[k]
 
 
 @step()
 def _trace() -> Identities:
     r"""The same column by column: $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$."""
     a, x, (k, r) = vector("A"), vector("X"), index("k r")
-    columns = over("m", lambda c: over("n", lambda i: over("n", lambda j: x[i, c] * a[i, j] * x[j, c])))
-    yield sp.diff(columns, x[k, r]), over("n", lambda j: (a[k, j] + a[j, k]) * x[j, r])
+    columns = sum_over("m", lambda c: sum_over("n", lambda i: sum_over("n", lambda j: x[i, c] * a[i, j] * x[j, c])))
+    yield sp.diff(columns, x[k, r]), sum_over("n", lambda j: (a[k, j] + a[j, k]) * x[j, r])
 
 
 @step()
@@ -85,7 +84,7 @@ def _second_order() -> Identities:
     """
     # f(x + h) is exactly its Taylor polynomial of second order.
     a, x, h = vector("A"), vector("x"), vector("h")
-    slope = over("n", lambda k: over("n", lambda j: (a[k, j] + a[j, k]) * x[j]) * h[k])
+    slope = sum_over("n", lambda k: sum_over("n", lambda j: (a[k, j] + a[j, k]) * x[j]) * h[k])
     yield _form(lambda i: x[i] + h[i]), _form(lambda i: x[i]) + slope + _form(lambda i: h[i])
 
 
@@ -102,15 +101,15 @@ def _form_vjp() -> Identities:
 
 
 def _entry(h: Any, w: Any, i: Any, k: Any) -> Any:
-    return over("n", lambda j: h[i, j] * w[j, k])
+    return sum_over("n", lambda j: h[i, j] * w[j, k])
 
 
 @step()
 def _compose() -> Identities:
     r"""$(\mathbf{h} W_1) W_2 = \mathbf{h} (W_1 W_2)$: two maps in a row are one."""
     h, v, w, (i, k) = vector("h"), vector("V"), vector("W"), index("i k")
-    one_by_one = over("m", lambda c: _entry(h, v, i, c) * w[c, k])
-    yield one_by_one, over("n", lambda j: h[i, j] * over("m", lambda c: v[j, c] * w[c, k]))
+    one_by_one = sum_over("m", lambda c: _entry(h, v, i, c) * w[c, k])
+    yield one_by_one, sum_over("n", lambda j: h[i, j] * sum_over("m", lambda c: v[j, c] * w[c, k]))
 
 
 @step()
@@ -130,8 +129,8 @@ def _adjoint() -> Identities:
     """
     # ⟨h W, g⟩ = ⟨h, g Wᵀ⟩.
     h, w, g = vector("h"), vector("W"), vector("g")
-    forward = over("m", lambda k: over("n", lambda j: h[j] * w[j, k]) * g[k])
-    yield forward, over("n", lambda j: h[j] * over("m", lambda k: g[k] * w[j, k]))
+    forward = sum_over("m", lambda k: sum_over("n", lambda j: h[j] * w[j, k]) * g[k])
+    yield forward, sum_over("n", lambda j: h[j] * sum_over("m", lambda k: g[k] * w[j, k]))
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="2 × 2")

@@ -11,9 +11,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.residual import residual, residual_vjp
-from veriformer.spec.optimization.euler import LOCAL_ERROR, over
+from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -47,7 +47,7 @@ def _unit_step() -> Identities:
 def _jacobian() -> Identities:
     """The Jacobian of a block is $I + J$: the gradient passes unchanged beside F."""
     h, w, (i, k) = vector("h"), vector("J"), index("i k")
-    yield sp.diff(h[i] + over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + w[i, k]
+    yield sp.diff(h[i] + sum_over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + w[i, k]
 
 
 @step()
@@ -56,8 +56,8 @@ def _one_block_more() -> Identities:
     for any number of blocks.
     """
     j_, p, (i, k) = vector("J"), vector("P"), index("i k")
-    block = over("n", lambda j: (delta(i, j) + j_[i, j]) * p[j, k])
-    yield block, p[i, k] + over("n", lambda j: j_[i, j] * p[j, k])
+    block = sum_over("n", lambda j: (delta(i, j) + j_[i, j]) * p[j, k])
+    yield block, p[i, k] + sum_over("n", lambda j: j_[i, j] * p[j, k])
 
 
 @step(scope=Scope.ENUMERATED, detail="L = 3, n = 2")

@@ -9,16 +9,15 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.residual import residual, residual_vjp
-from veriformer.spec.optimization.euler import over
 from veriformer.spec.optimization.residual_flow import sample
-from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
 
 
 @step()
 def _jacobian() -> Identities:
     r"""The Jacobian of a block is $I + \alpha J$: the smaller the scale, the closer to the identity."""
     h, w, alpha, (i, k) = vector("h"), vector("J"), positive("alpha"), index("i k")
-    yield sp.diff(h[i] + alpha * over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + alpha * w[i, k]
+    yield sp.diff(h[i] + alpha * sum_over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + alpha * w[i, k]
 
 
 def _outcomes(alpha: Any, spread: Any) -> Any:

@@ -12,9 +12,8 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.optimization.adam import ASSUMPTIONS, Moments, adam, run_adam, sample_states
 from veriformer.spec.optimization.adamw import adamw
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.optimization.euler import over
 from veriformer.spec.optimization.gradient_descent import gradient_descent
-from veriformer.spec.proofs.indexed import dimension, positive, real, vector
+from veriformer.spec.proofs.indexed import dimension, positive, real, sum_over, vector
 
 
 def _options() -> dict[str, Any]:
@@ -28,7 +27,7 @@ def _penalty() -> Identities:
     before any average is taken.
     """
     theta, decay, i = vector("theta"), positive("lambda"), sp.Symbol("i", integer=True)
-    yield sp.diff(decay / 2 * over("n", lambda k: theta[k] ** 2), theta[i]), decay * theta[i]
+    yield sp.diff(decay / 2 * sum_over("n", lambda k: theta[k] ** 2), theta[i]), decay * theta[i]
 
 
 @step()

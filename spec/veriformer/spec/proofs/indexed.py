@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
@@ -35,6 +36,12 @@ def positive(names: str) -> Any:
 def symbolic_sum(term: Any, i: Any, n: Any) -> Any:
     """Σ_{i=1}^n term."""
     return sp.Sum(term, (i, 1, n))
+
+
+def sum_over(size: Any, term: Callable[[Any], Any], letter: str = "j") -> Any:
+    """Σ over an index from 1 to `size`, a length or its name, of a term that is a function of the index."""
+    i = sp.Dummy(letter, integer=True)
+    return symbolic_sum(term(i), i, dimension(size) if isinstance(size, str) else size)
 
 
 def delta(i: Any, j: Any) -> Any:
