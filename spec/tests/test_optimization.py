@@ -21,6 +21,7 @@ from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.descent_example import descend_parabola
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.optimization.gradient_norms import normalised_energy, normalised_energy_vjp
+from veriformer.spec.optimization.linear_maps import linear_map, linear_map_vjp
 from veriformer.spec.optimization.matrix_calculus import (
     kronecker,
     sandwich,
@@ -30,12 +31,7 @@ from veriformer.spec.optimization.matrix_calculus import (
     vec,
     vec_of_product,
 )
-from veriformer.spec.optimization.matrix_gradients import (
-    linear_map,
-    linear_map_vjp,
-    quadratic_form,
-    quadratic_form_vjp,
-)
+from veriformer.spec.optimization.matrix_gradients import quadratic_form, quadratic_form_vjp
 from veriformer.spec.optimization.noam import noam
 from veriformer.spec.optimization.sgd_momentum import MomentumState, sgd_momentum, sgd_momentum_start
 from veriformer.spec.optimization.warmup import warmup

@@ -13,7 +13,7 @@ from veriformer.spec.equation import Equation
 # Each of these modules holds a tuple EQUATIONS.
 _MODULES = (
     "scores.softmax",
-    "scores.cross_entropy",
+    "scores.cross_entropy_derivation",
     "optimization.clip_grad_norm",
     "scores.logsumexp",
     "layers.layer_norm",
@@ -46,7 +46,7 @@ _MODULES = (
     "optimization.averages",
     "optimization.sgd_momentum",
     "optimization.momentum_effects",
-    "optimization.adam",
+    "optimization.adam_derivation",
     "optimization.adam_step_size",
     "optimization.weight_decay",
     "optimization.beta2_warmup",
@@ -60,6 +60,7 @@ _MODULES = (
     "optimization.gradient_norms",
     "optimization.matrix_calculus",
     "optimization.matrix_gradients",
+    "optimization.linear_maps",
     "language.next_token_loss",
     "language.token_embedding",
     "language.lm_head",
@@ -84,6 +85,7 @@ _MODULES = (
     "layers.mlp",
     "layers.mlp_gradients",
     "layers.feed_forward",
+    "layers.feed_forward_dropout",
     "layers.swiglu",
     "layers.mixture_of_experts",
     "layers.dropout",

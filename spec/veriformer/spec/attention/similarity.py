@@ -138,8 +138,8 @@ def _average() -> Identities:
     yield _output(sp.Symbol("u", real=True)), _output() + sp.Symbol("u", real=True)
 
 
-@step("score-gradient")
-def _output_gradient() -> Identities:
+@step()
+def _score_gradient() -> Identities:
     r"""$\partial \mathbf{o} / \partial s_k = \alpha_k (\mathbf{v}_k - \mathbf{o})$: raising a score moves the output
     towards that value.
     """
@@ -235,7 +235,7 @@ EQUATIONS = (
         sample=_sample_values,
         formula=aggregate,
         vjp=aggregate_vjp,
-        steps=(_average, _output_gradient, _aggregate_adjoint),
+        steps=(_average, _score_gradient, _aggregate_adjoint),
         costs={"FLOPs": costs.value_flops},
     ),
 )

@@ -202,13 +202,12 @@ def _not_softmax() -> Evidence:
 
 
 @erratum(
-    "positive-features",
     kind="imprecise",
     source=Source("000", "10.5", 370),
     printed=r"\frac{\phi(Q)(\phi(K)^T V)}{\phi(Q)(\phi(K)^T \mathbf{1})} \text{ for feature map } \phi",
     corrected=r"\text{for a feature map with } \phi(\mathbf{q}) \cdot \phi(\mathbf{k}) > 0",
 )
-def _no_denominator() -> Evidence:
+def _positive_features() -> Evidence:
     query, keys = sp.Integer(1), (sp.Integer(1), sp.Integer(-1))
     return Evidence("φ(x) = x, q = 1, keys 1 and −1: the denominator", "not 0", query * sum(keys))
 
@@ -250,6 +249,6 @@ EQUATIONS = (
             "bytes of the state": state_bytes,
             "FLOPs of softmax attention": costs.attention_flops,
         },
-        errata=(_not_softmax, _no_denominator),
+        errata=(_not_softmax, _positive_features),
     ),
 )

@@ -9,7 +9,8 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.optimization.adam import ASSUMPTIONS, Moments, adam, run_adam, sample_states
+from veriformer.spec.optimization.adam import Moments, adam, run_adam
+from veriformer.spec.optimization.adam_derivation import ASSUMPTIONS, sample_states
 from veriformer.spec.optimization.adamw import adamw
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.gradient_descent import gradient_descent
