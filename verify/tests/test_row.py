@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify.engine import row as row_module
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.row import PATIENCE, Row, run_row
@@ -20,6 +20,14 @@ from veriformer.verify.results import Status
 from veriformer.verify.strategies import seeds, sizes
 from veriformer.verify.targets.loading import load
 
+LAW = Requirement(
+    slug="softmax.test",
+    operation="softmax",
+    statement="a law",
+    float_form="the same",
+    kind=Kind.LAW,
+    weight=Weight.WRONG,
+)
 PLANNED = PROFILES["quick"].examples
 SHARP, BLUNT = Reference(np.array(1.0), np.array(0.5)), Reference(np.array(1.0), np.array(2.0))
 
@@ -32,10 +40,7 @@ def ran(blunt: int) -> tuple[Status, int, float | None]:
         trial.draw(seeds())
         trial.effective.append((SHARP if next(turns) >= blunt else BLUNT).effective)
 
-    requirement = Requirement(
-        slug="softmax.test", operation="softmax", statement="a law", float_form="the same", kind=Kind.LAW
-    )
-    result = run_row(Row(Check(requirement=requirement, body=body), "fp64"), load("torch"), PROFILES["quick"], "0", {})
+    result = run_row(Row(Check(requirement=LAW, body=body), "fp64"), load("torch"), PROFILES["quick"], "0", {})
     return result.status, result.examples, result.vacuous_share
 
 
@@ -62,10 +67,7 @@ def drawn(seed: str) -> list[int]:
         found.extend(trial.draw(strategy) for strategy in (sizes(0, 9999), seeds()))
         trial.effective.append(True)
 
-    requirement = Requirement(
-        slug="softmax.test", operation="softmax", statement="a law", float_form="the same", kind=Kind.LAW
-    )
-    row = Row(Check(requirement=requirement, body=body, effort=20), "fp64")
+    row = Row(Check(requirement=LAW, body=body, effort=20), "fp64")
     run_row(row, load("torch"), PROFILES["quick"], seed, {})
     return found
 

@@ -40,8 +40,8 @@ def report(
       summary.md    Markdown for the summary of a CI job
       badge.svg     a badge for a README
 
-    Exit status: 0 nothing violated, 1 at least one violation, 2 a file cannot be read or written,
-    3 the verdict of a run is invalid.
+    Exit status: 0 every run holds, 1 one is violated, 2 a file cannot be read or written,
+    3 one has no verdict.
     """
     try:
         findings = _findings(results, benchmarks, mutants, specification)

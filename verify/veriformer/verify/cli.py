@@ -109,6 +109,7 @@ def _seed(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write results.json here.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML here.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the conformance report here.")
+@click.option("--strict", is_flag=True, help="Advice counts as a violation, and so does a domain that is narrower.")
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -127,6 +128,7 @@ def verify(
     json_file: Path | None,
     junit: Path | None,
     html: Path | None,
+    strict: bool,
     resume: Path | None,
 ) -> None:
     """Hold an implementation against the published mathematics.
@@ -146,10 +148,20 @@ def verify(
       veriformer verify torch --json out/torch.json --html out/torch.html
 
     \b
-    Exit status: 0 nothing violated, 1 at least one violation, 2 unusable arguments or target,
-    3 the verdict is invalid, 130 interrupted (what was finished is saved; go on with --resume).
+    Exit status: 0 it holds (advice aside, unless --strict), 1 it is violated, 2 unusable arguments or target,
+    3 no verdict: the run is invalid, or nothing was provided or exercised,
+    130 interrupted (what was finished is saved; go on with --resume).
     """
-    plan = Plan(target=target, profile=profile, only=only, dtypes=dtype, device=device, seed=seed, timeout_s=timeout)
+    plan = Plan(
+        target=target,
+        profile=profile,
+        only=only,
+        dtypes=dtype,
+        device=device,
+        seed=seed,
+        timeout_s=timeout,
+        strict=strict,
+    )
     try:
         rows = plan.rows()
         waived = waivers.of_run(target, waiver_file, rows)

@@ -19,9 +19,9 @@ class Plan:
 
     target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into
         every row's seed.
-    timeout_s: seconds a row may take, None for the profile's own. stored: by key of a row, the script of a
-        counterexample that is known, to be run first. finished: keys of the rows that an earlier, interrupted run has
-        already done.
+    timeout_s: seconds a row may take, None for the profile's own. strict: whether advice is a violation.
+    stored: by key of a row, the script of a counterexample that is known, to be run first. finished: keys of the rows
+        that an earlier, interrupted run has already done.
     """
 
     target: str
@@ -31,6 +31,7 @@ class Plan:
     device: str = "cpu"
     seed: str = "slug"
     timeout_s: float | None = None
+    strict: bool = False
     stored: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()
 

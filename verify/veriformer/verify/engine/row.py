@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import time
 import traceback
@@ -19,7 +20,9 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 from veriformer.verify.engine import isolation
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.replay import reproduces
+from veriformer.verify.judging import global_state
 from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import Tally, Violation
 from veriformer.verify.judging.trial import NoGradient, Trial
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
@@ -69,6 +72,7 @@ class Row:
             status=status,
             bug_class=requirement.bug_class or None,
             kind=requirement.kind.value,
+            weight=requirement.weight.value,
             **fields,  # type: ignore[arg-type]
         )
 
@@ -97,12 +101,16 @@ def run_row(
     if settled is not None:
         return settled
     started = time.perf_counter()
-    search = _Search(row, target, profile)
+    search, tell = _Search(row, target, profile), target.changed(row.check.operation)
     try:
-        with isolation.time_limit(profile.timeout_s, may_kill=may_kill):
+        with (
+            isolation.time_limit(profile.timeout_s, may_kill=may_kill),
+            global_state.guarded(global_state.OF_ROWS, tell),
+            global_state.environment(tell),
+        ):
             found = None if stored is None else reproduces(stored)
             result = search.run(seed) if found is None else _known(row, found, str(stored))
-    except isolation.RowTimeout:
+    except RowTimeout:
         result = row.result(
             Status.TIMEOUT,
             examples=search.tally.examples,
@@ -122,12 +130,18 @@ def _settled_by_claims(row: Row, target: Target) -> Result | None:
     if operation in claims.not_provided:
         return row.result(Status.NOT_PROVIDED, message=claims.not_provided[operation])
     if target.operation(operation) is None:
-        return row.result(Status.NOT_PROVIDED, message=f"the implementation has no callable {operation!r}")
+        return row.result(Status.NOT_PROVIDED, message=_absent(operation, target))
     if not claims.promises(operation, row.dtype):
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no {row.dtype} for {operation}")
     if claims.devices and row.device not in claims.devices:
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no results on {row.device}")
     return None
+
+
+def _absent(operation: str, target: Target) -> str:
+    message = f"the implementation has no callable {operation!r}"
+    near = difflib.get_close_matches(operation, target.names())
+    return f"{message}; did you mean {operation} where it says {near[0]}?" if near else message
 
 
 def _settled_by_prerequisites(row: Row, finished: Mapping[str, Status]) -> Result | None:
@@ -158,12 +172,12 @@ class _Search:
     lacking: list[frozenset[str]] = field(default_factory=list)
 
     def run(self, seed: str) -> Result:
-        applies = self.row.check.applies
-        reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
-        if reason:
-            return self.row.result(Status.NOT_APPLICABLE, message=reason)
-        torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
         try:
+            applies = self.row.check.applies
+            reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
+            if reason:
+                return self.row.result(Status.NOT_APPLICABLE, message=reason)
+            torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
             for turn in range(PATIENCE):
                 if turn and self._exercised():
                     break
@@ -176,6 +190,10 @@ class _Search:
             return self.row.result(Status.NOT_PROVIDED, message=self._what_is_lacking())
         except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
             return self._failed(error)
+        except Interrupted:
+            raise
+        except (SystemExit, KeyboardInterrupt) as error:  # where a model is built or looked at
+            return self._result(Status.FAIL, f"raised {type(error).__name__}: {error}")
         except Exception:
             return self._broken()
         return self._held()

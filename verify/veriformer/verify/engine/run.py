@@ -51,8 +51,8 @@ def run(
             "--dist=loadgroup",
             f"--max-worker-restart={len(plan.pending()) + jobs}",
             f"--veriformer-plan={shared}",
-            f"--veriformer-journal={journal.path}",
-            *([f"--junit-xml={junit}", "-ojunit_suite_name=veriformer"] if junit else []),
+            f"--veriformer-journal={journal.path.absolute()}",
+            *([f"--junit-xml={junit.absolute()}", "-ojunit_suite_name=veriformer"] if junit else []),
         ]
         side = plugin.Controller(plan, journal, tell)
         if plan.pending():
@@ -68,12 +68,15 @@ def check(
     dtype: Sequence[str] = dtypes.NAMES,
     device: str = "cpu",
     seed: str = "slug",
+    strict: bool = False,
 ) -> Results:
     """Hold an implementation (any object or module that carries operations of the contract) against the specification.
 
     only: requirements, operations, equation numbers or globs; empty for everything. profile: ``quick``, ``default`` or
     ``thorough``. dtype: names such as ``fp32``. seed: text; equal seeds give equal runs.
-    Returns Results, with ``.violations``, ``.exit_status``, ``.to_pandas()``.
+    strict: whether requirements of lesser weight (unhelpful refusals, results that could be more precise), which are
+    advice, count as violations.
+    Returns Results, with ``.verdict``, ``.violations``, ``.advice``, ``.exit_status``, ``.to_pandas()``.
 
     Rows run in this very process: a row that hangs is stopped, but an implementation that ends the process ends
     yours. The command
@@ -83,7 +86,9 @@ def check(
         raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
     target = wrap(implementation)
     names = tuple(dtypes.canonical(name) for name in dtype)
-    plan = Plan(target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed)
+    plan = Plan(
+        target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed, strict=strict
+    )
     started, clock = datetime.now(UTC), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
@@ -136,5 +141,7 @@ def _results(plan: Plan, described: probe.Described, journal: Journal, started: 
         started=started.isoformat(timespec="seconds"),
         duration_s=round(time.perf_counter() - clock, 3),
         planned=len(rows),
+        strict=plan.strict,
+        global_state=journal.changes(),
         results=[finished[row.key] for row in rows if row.key in finished],
     )

@@ -5,10 +5,12 @@ Everything that a trial does to the target is recorded, so that a violation can 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
 import textwrap
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +24,8 @@ import torch
 from veriformer.spec.arithmetic import Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.judging import global_state
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.scripts.script import Recorded, Seed, naming, within_bound
 from veriformer.verify.scripts.uses import USES
@@ -238,14 +242,19 @@ class Trial:
         positional = [arguments[key] for key in self.positional if key in arguments]
         options = {key: value for key, value in arguments.items() if key not in self.positional}
         default = dtypes.default(self.dtype if operation in dtypes.DEFAULTED else None)
-        with warnings.catch_warnings(), default:
+        with warnings.catch_warnings(), default, self._guarded(operation):
             warnings.simplefilter("ignore")
             try:
                 if operation in USES:
                     return USES[operation](self.target.implementation, *positional, **options)
                 return function(*positional, **options)
-            except Exception as error:
+            except (Interrupted, RowTimeout):
+                raise
+            except BaseException as error:  # leaving, or interrupting, is not the target's to say
                 raise Violation(f"raised {type(error).__name__}: {error}") from error
+
+    def _guarded(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return global_state.guarded(global_state.OF_CALLS, self.target.changed(operation))
 
     def _gradients(
         self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None, again: bool = False
@@ -259,10 +268,15 @@ class Trial:
         found, failure = None, None
         for kept in (True, False) if again else (False,):
             try:
-                found = torch.autograd.grad(
-                    value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
-                )
-            except Exception as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
+                with self._guarded(self.operation):
+                    found = torch.autograd.grad(
+                        value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
+                    )
+            except (Interrupted, RowTimeout):
+                raise
+            except (
+                BaseException
+            ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
             raise Violation(f"the backward pass raised {type(failure).__name__}: {failure}") from failure
@@ -310,10 +324,11 @@ class Trial:
             raise Violation(message, lines=[f"raise SystemExit(0 if ({expression}) else {message!r})"])
 
     def refuses(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
-        """Raise Violation unless the target refuses the call with ValueError or TypeError.
+        """Raise Violation unless the target refuses the call, with any exception.
 
-        With ``names``, its message must hold one of them, as a word. A call that was refused leaves no record: nothing
-        that is found later rests on it. What the target does not take, it cannot refuse.
+        With ``names``, it must be ValueError or TypeError, and its message hold one of them, as a word. A call that was
+        refused leaves no record: nothing that is found later rests on it. What the target does not take, it cannot
+        refuse.
         """
         if not self.takes(arguments):
             return
@@ -325,13 +340,23 @@ class Trial:
             self._raw(self.operation, copies)
         except Violation as raised:
             error = raised.__cause__
-            if not isinstance(error, ValueError | TypeError):
-                raise Violation(f"{what}: expected ValueError or TypeError, but it {raised}") from error
+            if isinstance(error, AssertionError | AttributeError) and _in_use(error):
+                raise Violation(f"{what}: accepted, and could not be used: {error}") from error
+            expected = (ValueError, TypeError) if names else (Exception,)
+            if not isinstance(error, expected):
+                kinds = " or ".join(kind.__name__ for kind in expected)
+                raise Violation(f"{what}: expected {kinds}, but it {raised}") from error
             if names and not re.search(naming(names), str(error)):
                 raise Violation(f"{what}: the refusal does not name {' or '.join(names)}: {error}") from error
             self.calls.pop()
             return
         raise Violation(f"{what}: accepted")
+
+
+def _in_use(error: BaseException) -> bool:
+    """Whether an error came from what uses the target, which met something unusable, not from the target itself."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_filename in {inspect.getfile(use) for use in USES.values()}
 
 
 @functools.cache

@@ -13,11 +13,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from veriformer.verify.results import VIOLATIONS, Result, Results, Status
+from veriformer.verify.results import VIOLATIONS, Result, Results, Status, Verdict
 
 COLOURS = {
     Status.PASS: "green",
     Status.FAIL: "bold red",
+    Status.ADVICE: "yellow",
     Status.DEVIATION: "cyan",
     Status.KNOWN_FAIL: "yellow",
     Status.UNEXPECTED_PASS: "bold red",
@@ -83,15 +84,28 @@ class Live:
 def summarise(results: Results, out: Console) -> None:
     """The verdict, per operation, with every violation and what to do about it."""
     absent, provided = _provided(results)
-    out.print(_table(provided))
-    _not_judged(absent, provided, out)
+    if provided:
+        out.print(_table(provided))
+        _not_judged(absent, provided, out)
+    _meant(results, out)
     for result in results.violations:
         _explain(result, out)
     for result in results.results:
         if result.status is Status.HARNESS_ERROR:
             out.print(f"[bold magenta]HARNESS ERROR[/] {escape(result.key)}\n{escape(str(result.message))}")
     _suggest(results, out)
+    _advise(results, out)
+    for operation, changed in results.global_state.items():
+        out.print(f"[bold red]CHANGES GLOBAL STATE[/] {escape(operation)}: {escape(', '.join(changed))}")
     out.print(verdict(results))
+
+
+def _advise(results: Results, out: Console) -> None:
+    """One line of the lesser requirements that are not met."""
+    names = dict.fromkeys(result.requirement for result in results.advice)
+    if names:
+        rows = f"{len(results.advice)} row{'s' * (len(results.advice) > 1)}"
+        out.print(f"\n[yellow]advice[/] ({rows}; --strict makes it a violation): {', '.join(names)}")
 
 
 def _suggest(results: Results, out: Console) -> None:
@@ -111,10 +125,12 @@ def verdict(results: Results) -> str:
         head = f"[bold magenta]INVALID[/] {name}: {len(results.results)} of {results.planned} planned rows ran"
     elif not results.valid:
         head = f"[bold magenta]INVALID[/] {name}: the suite itself made an error"
-    elif results.violations:
+    elif results.verdict is Verdict.VIOLATED:
         head = f"[bold red]VIOLATED[/] {name}: {len(results.violations)} of {results.planned} rows"
+    elif results.verdict is Verdict.INCONCLUSIVE:
+        head = f"[bold yellow]INCONCLUSIVE[/] {name}: {'; '.join(results.gaps)}"
     else:
-        head = f"[bold green]NOTHING VIOLATED[/] {name}: {results.planned} rows"
+        head = f"[bold green]HOLDS[/] {name}: {results.planned} rows"
     return f"{head} ({counts}; profile {results.profile}, seed {results.seed}, {results.duration_s:.1f} s)"
 
 
@@ -132,6 +148,12 @@ def _not_judged(absent: Sequence[str], provided: Sequence[Result], out: Console)
         out.print(f"not judged: {message} ({count} row{'s' * (count > 1)})", style="dim", markup=False)
     if absent:
         out.print(f"not provided: {', '.join(absent)}", style="dim", markup=False)
+
+
+def _meant(results: Results, out: Console) -> None:
+    """Names of the target's own that come close to those of the contract."""
+    for message in dict.fromkeys(str(row.message) for row in results.results if "did you mean" in str(row.message)):
+        out.print(f"[yellow]not found[/] {escape(message)}")
 
 
 def _table(rows: Sequence[Result]) -> Table:

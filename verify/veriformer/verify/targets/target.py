@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.model_kinds import kind_of
 
@@ -20,6 +20,7 @@ class Target:
 
     spec: the word it was asked for by, or a description where it was handed over as an object.
     loader: Python lines that bind the name ``target`` to it, for scripts that reproduce a violation.
+    changes: by operation, or ``loading``, what of the process's state was found changed by it, and put back.
     """
 
     spec: str
@@ -27,6 +28,7 @@ class Target:
     claims: Claims
     version: str | None
     loader: str
+    changes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
     _lacking: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def operation(self, name: str) -> Callable[..., Any] | None:
@@ -35,6 +37,21 @@ class Target:
             return self.implementation if name == kind_of(self.implementation) else None
         found = getattr(self.implementation, name, None)
         return found if callable(found) else None
+
+    def changed(self, operation: str) -> Callable[[str], None]:
+        """What notes that a call of this operation has changed something."""
+
+        def note(what: str) -> None:
+            known = self.changes.setdefault(operation, [])
+            if what not in known:
+                known.append(what)
+
+        return note
+
+    def names(self) -> list[str]:
+        """The public callables of the implementation, but for those that the contract knows."""
+        own = getattr(self.implementation, "__dict__", {})
+        return [name for name, x in own.items() if callable(x) and name[:1] != "_" and name not in POSITIONAL]
 
     def lacks(self, operation: str) -> frozenset[str]:
         """The optional arguments of an operation that the implementation's signature leaves out, or its claims."""

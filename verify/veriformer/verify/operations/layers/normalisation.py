@@ -94,7 +94,7 @@ def bad_rows(trial: Trial, parameters: tuple[str, ...]) -> Iterator[Refusal]:
     yield Refusal("a negative eps", {"x": x, "eps": -1e-3}, ("eps",))
     yield Refusal("a bool for a number", {"x": x, "eps": True}, ("eps",))
     for name in parameters:
-        yield Refusal(f"a {name} too long", {"x": x, name: trial.tensor(np.ones(d + 1))}, (name,))
-        yield Refusal(f"a {name} of one for all", {"x": x, name: trial.tensor(np.ones(1))}, (name,))
-        yield Refusal(f"a {name} per row", {"x": x, name: trial.tensor(np.ones((n, d)))}, (name,))
+        yield Refusal(f"a {name} too long", {"x": x, name: trial.tensor(np.ones(d + 1))}, (name, "x"))
+        yield Refusal(f"a {name} of one for all", {"x": x, name: trial.tensor(np.ones(1))}, (name, "x"))
+        yield Refusal(f"a {name} per row", {"x": x, name: trial.tensor(np.ones((n, d)))}, (name, "x"))
         yield Refusal(f"a {name} of another dtype", {"x": x, name: torch.ones(d, dtype=other)}, (name, "x"))

@@ -84,7 +84,6 @@ def _bad_caches(trial: Trial) -> Iterator[Refusal]:
         ("an order of another batch", torch.tensor([0, 1, 0])),
         ("an order of rank 2", torch.tensor([[0, 1]])),
         ("an order of floats", torch.tensor([0.0, 1.0])),
-        ("an order of int32", torch.tensor([0, 1], dtype=torch.int32)),
         ("an order beyond the batch", torch.tensor([0, 2])),
         ("a negative order", torch.tensor([-1, 0])),
     ):

@@ -201,7 +201,7 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("a context of one batch element", {**good, "context": made(1, n, d)}, ("context", "x"))
     yield Refusal("a context of another width", {**good, "context": made(b, n, d + 1)}, ("context", "w_k", "w_v"))
     for what, mask in _bad_masks(b, n):
-        yield Refusal(what, {**good, "attention_mask": mask}, ("attention_mask",))
+        yield Refusal(what, {**good, "attention_mask": mask}, ("attention_mask", "x", "context"))
 
 
 def _bad_masks(b: int, n: int) -> Iterator[tuple[str, Any]]:
