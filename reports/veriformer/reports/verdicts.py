@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import LOOKS, SHOWN, Look
+from veriformer.verify.presentation.verdict import headline, scope
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.results import Verdict as Outcome
 
@@ -43,6 +44,16 @@ class Verdict:
     sentence: str
     caveat: str
     counts: tuple[tuple[Look, int], ...]
+
+    @property
+    def headline(self) -> str:
+        """The run in one sentence, as the terminal tells it."""
+        return headline(self.run.results)
+
+    @property
+    def scope(self) -> str:
+        """For what it holds."""
+        return scope(self.run.results)
 
     @property
     def sign(self) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
-import io
+import importlib
 import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -29,7 +27,8 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import probe
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import run
-from veriformer.verify.results.terminal import Live, console, summarise
+from veriformer.verify.presentation.terminal import show as show_findings
+from veriformer.verify.results.terminal import Live, console, show_rows
 from veriformer.verify.targets.loading import TargetError
 
 INTERRUPTED = 130
@@ -110,6 +109,7 @@ def _seed(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML here.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the conformance report here.")
 @click.option("--strict", is_flag=True, help="Advice counts as a violation, and so does a domain that is narrower.")
+@click.option("--rows", "every_row", is_flag=True, help="Show every row as well, and each violated one at once.")
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -129,6 +129,7 @@ def verify(
     junit: Path | None,
     html: Path | None,
     strict: bool,
+    every_row: bool,
     resume: Path | None,
 ) -> None:
     """Hold an implementation against the published mathematics.
@@ -174,11 +175,13 @@ def verify(
         console().print(f"[yellow]warning[/] {warning}")
     waive = partial(waivers.apply, waivers=waived, today=date.today())
     done = len(journal.results())
-    with Live(len(rows) - done, target) as live:
+    with Live(len(rows) - done, target, rows=every_row) as live:
         found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=lambda r: live.tell(waive(r)))
     found.results = [waive(result) for result in found.results]
     _save(found, journal, json_file, html, keep=interrupted)
-    summarise(found, console())
+    if every_row:
+        show_rows(found, console())
+    show_findings(found, console(), saved=next((str(file) for file in (html, json_file) if file), None))
     if interrupted:
         console().print(
             f"interrupted: {len(found.results)} of {found.planned} rows are saved; go on with --resume {journal.path}"
@@ -271,19 +274,8 @@ def _save(found: results.Results, journal: Journal, json_file: Path | None, html
 
 
 def _report(found: results.Results, html: Path) -> None:
-    # The reports room rests on this one, so it is reached as any command is: by its entry point.
-    command: Callable[..., Any] = next(
-        iter(importlib.metadata.entry_points(group="veriformer.commands", name="report"))
-    ).load()
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "results.json"
-        results.write(found, source)
-        said = io.StringIO()
-        try:
-            with contextlib.redirect_stderr(said):
-                partial(command, standalone_mode=False)([str(source), "--output", folder])
-        except SystemExit:
-            refuse(said.getvalue().removeprefix("veriformer: ").strip())
-        html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text((Path(folder) / "index.html").read_text(encoding="utf-8"), encoding="utf-8")
+    # The reports room rests on this one, so it is asked for by name, and only where a page is wanted.
+    page: str = importlib.import_module("veriformer.reports.page").render_run(found)
+    html.parent.mkdir(parents=True, exist_ok=True)
+    html.write_text(page, encoding="utf-8")
     click.echo(f"wrote {html}", err=True)

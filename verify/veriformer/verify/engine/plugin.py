@@ -24,6 +24,7 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.judging import global_state
+from veriformer.verify.presentation.clean import clean
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
@@ -193,6 +194,7 @@ def died(row: Row, seconds: float, timeout_s: float) -> Result:
 def settle(result: Result) -> None:
     """Tell pytest what became of a row, in its own terms."""
     if result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR:
-        pytest.fail(f"{result.key} {result.status}: {result.message}", pytrace=False)
+        part = f" (finding {result.finding})" if result.finding else ""
+        pytest.fail(f"{result.key} {result.status}{part}: {clean(result.message)}", pytrace=False)
     if result.status not in (Status.PASS, Status.DEVIATION, Status.KNOWN_FAIL):
         pytest.skip(f"{result.status}: {result.message}")

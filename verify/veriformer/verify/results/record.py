@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.error import raise_for
 from veriformer.verify.results.status import VIOLATIONS, Status
 from veriformer.verify.results.upgrade import VERSION_1, from_version_1
 from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps
@@ -159,6 +160,10 @@ class Results:
         grave = any(self.strict or not finding.weight.advice for finding in self.findings)
         narrower = self.strict and any(domain.refused for domain in self.domain.values())
         return bool(self.violations or self.global_state) or grave or narrower
+
+    def raise_for_findings(self) -> None:
+        """Return where the run holds; else raise FindingsError with the findings as the terminal shows them."""
+        raise_for(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole of ``results.json``."""
