@@ -21,7 +21,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Float, Format, Rounded
+from veriformer.spec.arithmetic import Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.judging import global_state
@@ -369,13 +369,13 @@ def _source(function: Callable[..., torch.Tensor]) -> str:
     return textwrap.dedent(inspect.getsource(function))
 
 
-_ROUNDED: dict[str, Rounded] = {}
+_ROUNDED: dict[str, RunningError] = {}
 
 
-def rounded(dtype: str) -> Rounded:
+def rounded(dtype: str) -> RunningError:
     """The rounded arithmetic of a dtype by its record name, made once."""
     if dtype not in _ROUNDED:
-        _ROUNDED[dtype] = Rounded(dtypes.format_of(dtypes.TORCH[dtype]))
+        _ROUNDED[dtype] = RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
     return _ROUNDED[dtype]
 
 
