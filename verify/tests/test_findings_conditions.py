@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,6 +87,21 @@ def test_two_causes_are_told_apart() -> None:
     found = causes(drawn(120, broken), broken)
     assert {cause.condition.names for cause in found} == {("grouped heads",), ("a scale of 0",)}
     assert all(cause.confirmed for cause in found)
+
+
+def test_what_raises_under_a_narrower_condition_is_a_cause_of_its_own() -> None:
+    broken = {frozenset({"several heads", "a softcap"}): RAISED, frozenset({"several heads"}): VALUE}
+    found = {cause.condition.names: cause.signature for cause in causes(drawn(300, broken), broken)}
+    assert found.pop(("several heads",)) == VALUE
+    assert list(found.values()) == [RAISED]
+
+
+def test_what_raises_or_is_wrong_under_one_condition_is_one_cause() -> None:
+    broken = {frozenset({"several heads"}): VALUE}
+    examples = drawn(200, broken)
+    turned = [replace(one, signature=RAISED) if one.failed and i % 2 else one for i, one in enumerate(examples)]
+    (found,) = causes(turned, broken)
+    assert found.condition.names == ("several heads",)
 
 
 def test_a_cause_that_lay_hidden_under_another_is_found_by_experiment() -> None:
