@@ -118,6 +118,7 @@ class Results:
     duration_s: float
     planned: int
     results: list[Result] = field(default_factory=list)
+    domain: dict[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> dict[str, int]:
@@ -157,6 +158,7 @@ class Results:
             "planned": self.planned,
             "run": len(self.results),
             "summary": self.summary,
+            "domain": self.domain,
             "results": [result.to_dict() for result in self.results],
         }
 
@@ -166,7 +168,7 @@ class Results:
         validate(document)
         names = ("suite", "implementation", "environment", "profile", "seed", "started", "duration_s", "planned")
         rows = [Result.from_dict(row) for row in document["results"]]
-        return cls(**{name: document[name] for name in names}, results=rows)
+        return cls(**{name: document[name] for name in names}, results=rows, domain=document.get("domain", {}))
 
     def to_pandas(self) -> pd.DataFrame:
         """One line per row, the counterexample left out."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from unittest import mock
 
-import hypothesis
 import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
-from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from veriformer.verify import isolation
 from veriformer.verify.binding import Check
+from veriformer.verify.examples import BURST, number, prepared, without_constants
 from veriformer.verify.judge import Tally, Violation
 from veriformer.verify.profiles import Profile
 from veriformer.verify.replay import reproduces
@@ -25,9 +22,6 @@ from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.script import describe, script
 from veriformer.verify.target import Target
 from veriformer.verify.trial import NoGradient, Trial
-
-BURST = 10
-"""Examples per run of Hypothesis. After ten it begins to vary what it has drawn, and one draw then decides for many."""
 
 VACUOUS_SHARE = 0.5
 """A row in which more than this share of the examples could not tell right from wrong was not exercised."""
@@ -93,7 +87,9 @@ def run_row(
     finished: statuses of rows already run, by key, to see whether a prerequisite failed. stored: the script of a known
     counterexample, run before anything is searched for.
     """
-    settled = _settled_by_claims(row, target) or _settled_by_prerequisites(row, finished)
+    settled = (
+        _settled_by_claims(row, target) or _settled_by_domain(row, target) or _settled_by_prerequisites(row, finished)
+    )
     if settled is not None:
         return settled
     started = time.perf_counter()
@@ -130,6 +126,13 @@ def _settled_by_claims(row: Row, target: Target) -> Result | None:
     return None
 
 
+def _settled_by_domain(row: Row, target: Target) -> Result | None:
+    refused = target.refusals(row.check.operation).messages
+    if row.dtype not in refused:
+        return None
+    return row.result(Status.NOT_PROVIDED, message=f"not provided: {row.dtype} ({refused[row.dtype]})")
+
+
 def _settled_by_prerequisites(row: Row, finished: Mapping[str, Status]) -> Result | None:
     for slug in row.check.requirement.prerequisites:
         if finished.get(f"{slug}[{row.dtype}-{row.device}]") in BLOCKING:
@@ -162,7 +165,7 @@ class _Search:
         reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
         if reason:
             return self.row.result(Status.NOT_APPLICABLE, message=reason)
-        torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
+        torch.manual_seed(number(f"{seed}|{self.row.key}|global"))
         try:
             for turn in range(PATIENCE):
                 if turn and self._exercised():
@@ -183,8 +186,10 @@ class _Search:
     def _draw(self, seed: str, done: int) -> None:
         for first in range(0, self._planned, BURST):
             try:
-                with _without_constants():
-                    self._property(f"{seed}|{self.row.key}|{done + first}", min(BURST, self._planned - first))()
+                with without_constants():
+                    planned = min(BURST, self._planned - first)
+                    key, shrink = f"{seed}|{self.row.key}|{done + first}", bool(self.profile.shrinks)
+                    prepared(self._example, key, planned, shrink=shrink)()
             except Unsatisfiable:
                 if not self.lacking:
                     raise
@@ -197,23 +202,6 @@ class _Search:
         """Whether examples enough could tell right from wrong: half of those run, or of those planned if fewer."""
         effective = self.tally.examples - self.tally.vacuous
         return effective >= (1 - VACUOUS_SHARE) * min(self._planned, self.tally.examples)
-
-    def _property(self, seed: str, examples: int) -> Callable[[], None]:
-        settings = hypothesis.settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            derandomize=False,
-            print_blob=False,
-            report_multiple_bugs=False,
-            verbosity=hypothesis.Verbosity.quiet,
-            suppress_health_check=list(hypothesis.HealthCheck),
-            phases=[hypothesis.Phase.generate] + ([hypothesis.Phase.shrink] if self.profile.shrinks else []),
-        )
-        found: Callable[[], None] = settings(hypothesis.given(st.data())(self._example))
-        # The key of an example database, which there is none of; left alone, Hypothesis parses our source for one.
-        vars(found)["_hypothesis_internal_database_key"] = b""
-        return hypothesis.seed(_number(seed))(found)
 
     def _example(self, data: st.DataObject) -> None:
         check = self.row.check
@@ -248,16 +236,19 @@ class _Search:
             raise _NothingToAsk
 
     def _what_is_lacking(self) -> str:
-        """What every example lacked, or if there is no such thing any of them, with the reasons that are claimed."""
+        """What every example lacked, or if there is no such thing any of them, with the reasons that are known."""
         operation, reasons = self.row.check.operation, self.target.claims.not_provided
+        refused = self.target.refusals(operation).messages
         names = sorted(frozenset.intersection(*self.lacking) or frozenset.union(*self.lacking))
+        found = [f"not provided: {name} ({refused[name]})" for name in names if name in refused]
         claimed = [
             f"{operation}.{name}: {reasons[f'{operation}.{name}']}"
             for name in names
             if f"{operation}.{name}" in reasons
         ]
-        silent = ", ".join(name for name in names if f"{operation}.{name}" not in reasons)
-        return "; ".join([*claimed, *([f"the implementation's {operation} takes no {silent}"] if silent else [])])
+        silent = ", ".join(name for name in names if f"{operation}.{name}" not in reasons and name not in refused)
+        said = [f"the implementation's {operation} takes no {silent}"] if silent else []
+        return "; ".join([*claimed, *found, *said])
 
     def _held(self) -> Result:
         convention = self.row.check.convention
@@ -292,28 +283,6 @@ class _Search:
             message=message,
             counterexample=example,
         )
-
-
-@contextlib.contextmanager
-def _without_constants() -> Iterator[None]:
-    """Let Hypothesis draw from its distributions alone.
-
-    Of itself it takes one draw in twenty from the constants of whatever code is loaded, so that no seed could repeat a
-    run elsewhere, and has no setting for that; versions that do not have the method have not the habit either.
-    """
-    if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
-        yield
-        return
-    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", new=_no_constant):
-        yield
-
-
-def _no_constant(*_: object, **__: object) -> None:
-    return None
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def _size(trial: Trial) -> int:

@@ -23,6 +23,7 @@ from veriformer.spec.arithmetic import Float, Format, Rounded
 from veriformer.verify import dtypes
 from veriformer.verify.claims import Claims
 from veriformer.verify.contract import OPTIONAL
+from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.script import Recorded, Seed, naming, within_bound
 from veriformer.verify.strategies import option
@@ -164,6 +165,7 @@ class Trial:
         """
         operation = operation or self.operation
         arguments, wrt = self._taken(operation, arguments), self._asked(operation, wrt)
+        self._needs_gradients(operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, operation)
         copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
         value = self._raw(record.operation, copies)
@@ -188,6 +190,7 @@ class Trial:
         """
         arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
         wrt = self._asked(self.operation, wrt)
+        self._needs_gradients(self.operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, self.operation, again=again)
         value = self._raw(record.operation, copies)
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
@@ -200,8 +203,13 @@ class Trial:
         if "num_kv_heads" in silent:
             silent["num_kv_heads"].append(arguments.get("num_heads"))
         needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
+        needed |= self.target.refusals(operation).of(arguments, self.dtype_name)
         self.lacking |= needed
         return not needed
+
+    def supports(self, feature: str) -> bool:
+        """Whether calls with this feature are worth drawing: they are unless the target refuses them all."""
+        return feature not in self.target.refusals(self.operation).messages
 
     def _taken(self, operation: str, arguments: Arguments) -> Arguments:
         """The arguments that the target takes; gives the example up where that would be another call."""
@@ -213,8 +221,16 @@ class Trial:
         """The arguments whose gradients can be asked for: none where the target claims to have none."""
         if not wrt or self.target.differentiates(operation):
             return wrt
-        self.lacking.add("gradient")
+        refused = GRADIENTS in self.target.refusals(operation).messages
+        self.lacking.add(GRADIENTS if refused else "gradient")
         return ()
+
+    def _needs_gradients(self, operation: str, arguments: Arguments, wrt: Sequence[str]) -> None:
+        """Give the example up where the target has no gradients of such a call, though of others."""
+        if wrt:
+            refused = self.target.refusals(operation).of(arguments, self.dtype_name, gradients=True)
+            self.lacking |= refused
+            self.assume(not refused)
 
     def _record(
         self,

@@ -121,7 +121,7 @@ class Worker(_Collects):
     @cached_property
     def target(self) -> Target:
         """The implementation under test, loaded at the first row."""
-        return load(self.plan.target)
+        return self.plan.within(load(self.plan.target))
 
     def caller(self, row: Row) -> Callable[[pytest.Item], None]:
         """Run the row, leave its result for the report, and tell pytest whether it failed."""

@@ -83,12 +83,13 @@ def check(
         raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
     target = wrap(implementation)
     names = tuple(dtypes.canonical(name) for name in dtype)
-    plan = Plan(target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed)
     started, clock = datetime.now(UTC), time.perf_counter()
+    plan = Plan(target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed)
+    plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names))
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
-        side = plugin.Local(plan, journal, _silent, target)
+        side = plugin.Local(plan, journal, _silent, plan.within(target))
         if plan.pending():
             run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
         if side.interrupted:
@@ -136,5 +137,6 @@ def _results(plan: Plan, described: probe.Described, journal: Journal, started: 
         started=started.isoformat(timespec="seconds"),
         duration_s=round(time.perf_counter() - clock, 3),
         planned=len(rows),
+        domain=dict(plan.domains),
         results=[finished[row.key] for row in rows if row.key in finished],
     )

@@ -1,0 +1,178 @@
+"""Finding out what a target supports of one operation: plain calls and drawn ones, and what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import hypothesis.strategies as st
+from hypothesis.errors import HypothesisException
+
+from veriformer.verify import isolation, training_runs, uses
+from veriformer.verify.contract import POSITIONAL
+from veriformer.verify.domain.features import GRADIENTS, features, present
+from veriformer.verify.domain.inference import LEAST_CALLS, Probed, refused, unexplained
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.examples import BURST, prepared, without_constants
+from veriformer.verify.judge import Violation
+from veriformer.verify.operation import Operation
+from veriformer.verify.target import Target
+from veriformer.verify.trial import Arguments, Trial
+
+PLAIN = 4
+"""Plain calls in each dtype."""
+
+DRAWN = 30
+"""Drawn calls at first: nothing refused among so many, and nothing more is asked."""
+
+MORE = 150
+"""Drawn calls more where some of those were refused."""
+
+SECONDS = 15.0
+"""The time that one operation may take, whatever its calls do."""
+
+_BASES = ("fp32", "fp16", "bf16", "fp64")
+NO_GRAPH = "the result carries no graph"
+
+
+@dataclass
+class Probe:
+    """The calls made of one operation."""
+
+    target: Target
+    operation: Operation
+    device: str = "cpu"
+    dtypes: tuple[str, ...] = _BASES
+    may_kill: bool = False
+    calls: list[Probed] = field(default_factory=list)
+    gradients: list[Probed] = field(default_factory=list)
+    samples: list[tuple[Trial, Arguments]] = field(default_factory=list)
+
+    def run(self) -> Domain:
+        """Make the calls and conclude. A call that takes too long ends the probing, with what is known by then."""
+        base = None
+        try:
+            with isolation.time_limit(SECONDS, may_kill=self.may_kill):
+                base = self._base()
+                if base is not None:
+                    self._draw(base)
+        except isolation.RowTimeout:
+            pass
+        return Domain() if base is None else self._concluded(base)
+
+    @property
+    def names(self) -> list[str]:
+        """The features that may be refused, in the order in which they are named."""
+        return [one.name for one in features(self.operation.name) if one.optional]
+
+    def _base(self) -> str | None:
+        """The dtype in which most is asked: the first in which a plain call is answered."""
+        dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
+        for dtype in dtypes:
+            self._make(dtype, "ordinary", PLAIN)
+        answered = {dtype for dtype in dtypes if any(dtype in c.features and c.error is None for c in self.calls)}
+        return next((dtype for dtype in dtypes if dtype in answered), None)
+
+    def _draw(self, base: str) -> None:
+        self._make(base, "draw", DRAWN)
+        if self.operation.changes is not None:
+            self._make(base, "changes", 1)
+        for dtype in self.dtypes:
+            if dtype != base and dtype in self.operation.dtypes:
+                self._make(dtype, "draw", BURST // 2)
+        if unexplained(self.calls, self._dtypes()):
+            self._make(base, "draw", MORE, first=DRAWN)
+
+    def _make(self, dtype: str, what: str, count: int, first: int = 0) -> None:
+        """Make so many calls of a kind: ``ordinary``, ``draw`` or ``changes`` of the record."""
+
+        def body(data: st.DataObject) -> None:
+            self._example(dtype, what, data)
+
+        for start in range(first, first + count, BURST):
+            key = f"probe|{self.operation.name}|{dtype}|{what}|{start}"
+            with without_constants(), contextlib.suppress(HypothesisException):
+                prepared(body, key, min(BURST, first + count - start))()
+
+    def _example(self, dtype: str, what: str, data: st.DataObject) -> None:
+        positional = POSITIONAL.get(self.operation.name, ())
+        trial = Trial(self.target, self.operation.name, positional, dtype, self.device, data)
+        drawn = getattr(self.operation, what)(trial)
+        for arguments in [drawn[0], *drawn[1].values()] if what == "changes" else [drawn]:
+            self._call(trial, arguments)
+
+    def _call(self, trial: Trial, arguments: Arguments) -> None:
+        names = present(self.operation.name, arguments, dtype=trial.dtype_name)
+        error = _answer(trial, arguments)
+        self.calls.append(Probed(names, error))
+        if error is None:
+            self.samples.append((trial, arguments))
+            if self.operation.vjps and len(self.calls) % 3 == 0:
+                wrt = self.operation.differentiable(arguments)
+                self.gradients.append(Probed(names | {GRADIENTS}, _answer(trial, arguments, wrt)))
+
+    def _dtypes(self) -> dict[str, str]:
+        """The dtypes of which no call was answered."""
+        found = {}
+        for dtype in self.dtypes:
+            calls = [call for call in self.calls if dtype in call.features]
+            if len(calls) >= LEAST_CALLS and all(call.error for call in calls):
+                found[dtype] = str(calls[0].error)
+        return found
+
+    def _concluded(self, base: str) -> Domain:
+        found = self._dtypes()
+        calls = [call for call in self.calls if not call.features & found.keys()]
+        if self.gradients and all(call.error for call in self.gradients):
+            found[GRADIENTS] = str(self.gradients[0].error)
+        else:  # one that has a graph for some calls and none for others is wrong, and not narrower
+            calls += [call for call in self.gradients if call.error != NO_GRAPH]
+        found |= refused(calls, [*self.names, GRADIENTS, *self.dtypes])
+        answered = frozenset().union(*(call.features for call in calls if call.error is None))
+        known = [*(one.name for one in features(self.operation.name)), GRADIENTS, *self.dtypes]
+        return Domain(provided=tuple(name for name in known if name in answered), refused=found)
+
+
+def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> str | None:
+    """What a call is refused with; None where it is answered, however wrongly."""
+    try:
+        trial.call(arguments, wrt=wrt)
+    except Violation as violation:
+        error = violation.__cause__
+        if error is None:
+            return NO_GRAPH if "carries no gradient" in str(violation) else None
+        return None if _of_ours(error) else _described(error)
+    return None
+
+
+def _of_ours(error: BaseException) -> bool:
+    """Whether it was not the target that raised but who drives it, and found the answer wrong."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = {uses.__file__, training_runs.__file__}
+    return isinstance(error, AssertionError) and bool(frames) and frames[-1].filename in ours
+
+
+def _described(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    said = lines[0][:160] if lines else ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def probe_operation(
+    target: Target,
+    operation: Operation,
+    *,
+    device: str = "cpu",
+    dtypes: Sequence[str] = _BASES,
+    may_kill: bool = False,
+) -> Domain:
+    """What the target supports of an operation; nothing where it lacks it or answers no plain call.
+
+    may_kill: this process may be ended where a call does not come back.
+    """
+    promised = tuple(name for name in dtypes if target.claims.promises(operation.name, name))
+    if target.operation(operation.name) is None or operation.name in target.claims.not_provided:
+        return Domain()
+    return Probe(target, operation, device, promised, may_kill).run()
