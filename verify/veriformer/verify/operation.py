@@ -91,8 +91,8 @@ class Operation:
     sharp: bool = True
 
     def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
-        """The arguments as the formulas take them."""
-        return trial.lift(arguments, xp) | self.reading(trial.claims)
+        """The arguments as the formulas take them, with the constants that stand for what the call leaves out."""
+        return dict(trial.constants) | trial.lift(arguments, xp) | self.reading(trial.claims)
 
     def differentiable(self, arguments: Arguments) -> tuple[str, ...]:
         """The arguments of this call that have a gradient."""

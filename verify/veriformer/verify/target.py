@@ -58,6 +58,17 @@ class Target:
             self._lacking[operation] = missing | claimed
         return self._lacking[operation]
 
+    def hides(self, operation: str) -> frozenset[str]:
+        """The optional arguments whose default cannot be the contract's: left out, or with another in the signature."""
+        missing = self.lacks(operation)
+        try:
+            parameters = inspect.signature(self.operation(operation) or self.lacks).parameters
+        except (ValueError, TypeError):  # a built-in without one
+            return missing
+        usual = OPTIONAL.get(operation, {})
+        shown = {name: p.default for name, p in parameters.items() if name in usual and p.default is not p.empty}
+        return missing | {name for name, default in shown.items() if not _same(default, usual[name])}
+
     def differentiates(self, operation: str) -> bool:
         """Whether gradients of an operation are promised, as they are unless claimed otherwise or found lacking."""
         claimed = f"{operation}.gradient" in self.claims.not_provided
@@ -79,6 +90,10 @@ class Target:
             kept = {label: message for label, message in refused.items() if label not in provided}
             self._refusals[operation] = Refusals(operation, kept)
         return self._refusals[operation]
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
 
 
 def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:

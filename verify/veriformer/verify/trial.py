@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import torch
+from hypothesis.errors import UnsatisfiedAssumption
 
 from veriformer.spec.arithmetic import Float, Format, Rounded
 from veriformer.verify import dtypes
@@ -92,9 +92,11 @@ def _not_a_tensor(expression: str) -> list[str]:
 class Trial:
     """One example. A check's body gets one and raises Violation through it, or returns.
 
-    Attributes: ``dtype`` (PyTorch), ``format`` (the spec's), ``xp`` (the rounded arithmetic of that format),
-    ``plain`` (the formula's own arithmetic in that format, for accuracy), ``claims`` and ``device`` of the target under
-    test; ``lacking``, the options and gradients that this example would have asked for, had the target had them.
+    Attributes: ``dtype`` (PyTorch) and ``row_dtype`` (its name); ``dtype_name`` and ``format`` (the spec's) by which
+    results are judged; ``xp`` (the rounded arithmetic of that format), ``plain`` (the formula's own arithmetic in that
+    format, for accuracy); ``constants``, what the target was found to compute with where its signature hides it;
+    ``claims`` and ``device`` of the target under test; ``lacking``, the options and gradients that this example would
+    have asked for, had the target had them.
     """
 
     def __init__(
@@ -103,17 +105,24 @@ class Trial:
         self.target = target
         self.operation = operation
         self.positional = tuple(positional)
-        self.dtype_name = dtype
+        self.row_dtype = dtype
         self.dtype = dtypes.TORCH[dtype]
-        self.format: Format = dtypes.format_of(self.dtype)
         self.device = device
-        self.xp = rounded(dtype)
-        self.plain = Float(self.format)
+        known = target.domain(operation)
+        self.constants: Mapping[str, Any] = known.constants
+        self.judge_by(known.precision.get(dtype, dtype))
         self.calls: list[Recorded] = []
         self.tally = Tally()
         self.effective: list[bool] = []
         self.lacking: set[str] = set()
         self._data = data
+
+    def judge_by(self, dtype: str) -> None:
+        """Grant the errors and the range of this format: that of the row, or a coarser one that results come from."""
+        self.dtype_name = dtype
+        self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
+        self.xp = rounded(dtype)
+        self.plain = Float(self.format)
 
     @property
     def claims(self) -> Claims:
@@ -128,7 +137,8 @@ class Trial:
 
     def assume(self, condition: bool) -> None:
         """Give this example up without a verdict unless the condition holds."""
-        hypothesis.assume(condition)
+        if not condition:
+            raise UnsatisfiedAssumption
 
     def tensor(self, values: Any) -> torch.Tensor:
         """Numbers rounded to the dtype of this row, on its device."""
@@ -203,7 +213,7 @@ class Trial:
         if "num_kv_heads" in silent:
             silent["num_kv_heads"].append(arguments.get("num_heads"))
         needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
-        needed |= self.target.refusals(operation).of(arguments, self.dtype_name)
+        needed |= self.target.refusals(operation).of(arguments, self.row_dtype)
         self.lacking |= needed
         return not needed
 
@@ -228,7 +238,7 @@ class Trial:
     def _needs_gradients(self, operation: str, arguments: Arguments, wrt: Sequence[str]) -> None:
         """Give the example up where the target has no gradients of such a call, though of others."""
         if wrt:
-            refused = self.target.refusals(operation).of(arguments, self.dtype_name, gradients=True)
+            refused = self.target.refusals(operation).of(arguments, self.row_dtype, gradients=True)
             self.lacking |= refused
             self.assume(not refused)
 

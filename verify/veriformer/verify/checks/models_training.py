@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify import dtypes
 from veriformer.verify.checks.family import check
 from veriformer.verify.models import applies, noise
 from veriformer.verify.models.agreement import EFFORT, Answer, Examination, examined
@@ -124,9 +123,9 @@ def _half_loss(e: Examination) -> None:
     e.live(**asked)
     ids = e.tokens()
     given = {"ids": ids, "labels": e.labels(ids), **asked}
-    coarse = torch.finfo(dtypes.TORCH[e.trial.dtype_name]).eps
+    coarse = torch.finfo(e.trial.dtype).eps
     wide = e.answer("losses", runs=HALF_RUNS, coarse=coarse, **given)
-    outcome = e.ask("losses", dtype=dtypes.TORCH[e.trial.dtype_name], **given)
+    outcome = e.ask("losses", dtype=e.trial.dtype, **given)
     half = Answer(outcome, e.finite(outcome), lambda: wide.squares)
     bound = noise.factor(HALF_RUNS, len(half.cells)) * np.sqrt(2 * wide.squares)
     e.within(half, wide, bound, f"loss in {e.trial.dtype_name}")

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis.errors import HypothesisException
 
 from veriformer.verify import isolation, training_runs, uses
 from veriformer.verify.contract import POSITIONAL
+from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, scaled
 from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import LEAST_CALLS, Probed, refused, unexplained
+from veriformer.verify.domain.precision import COARSER, computed_in
 from veriformer.verify.domain.record import Domain
+from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import BURST, prepared, without_constants
 from veriformer.verify.judge import Violation
 from veriformer.verify.operation import Operation
 from veriformer.verify.target import Target
-from veriformer.verify.trial import Arguments, Trial
+from veriformer.verify.trial import Arguments, Outcome, Trial
 
 PLAIN = 4
 """Plain calls in each dtype."""
@@ -48,7 +53,9 @@ class Probe:
     may_kill: bool = False
     calls: list[Probed] = field(default_factory=list)
     gradients: list[Probed] = field(default_factory=list)
-    samples: list[tuple[Trial, Arguments]] = field(default_factory=list)
+    constants: dict[str, Any] = field(default_factory=dict)
+    precision: dict[str, str] = field(default_factory=dict)
+    plain: dict[str, list[Sample]] = field(default_factory=dict)
 
     def run(self) -> Domain:
         """Make the calls and conclude. A call that takes too long ends the probing, with what is known by then."""
@@ -58,9 +65,10 @@ class Probe:
                 base = self._base()
                 if base is not None:
                     self._draw(base)
+                    self._measure()
         except isolation.RowTimeout:
             pass
-        return Domain() if base is None else self._concluded(base)
+        return Domain() if base is None else self._concluded()
 
     @property
     def names(self) -> list[str]:
@@ -101,17 +109,47 @@ class Probe:
         trial = Trial(self.target, self.operation.name, positional, dtype, self.device, data)
         drawn = getattr(self.operation, what)(trial)
         for arguments in [drawn[0], *drawn[1].values()] if what == "changes" else [drawn]:
-            self._call(trial, arguments)
+            self._call(trial, arguments, what)
 
-    def _call(self, trial: Trial, arguments: Arguments) -> None:
-        names = present(self.operation.name, arguments, dtype=trial.dtype_name)
-        error = _answer(trial, arguments)
+    def _call(self, trial: Trial, arguments: Arguments, what: str) -> None:
+        names = present(self.operation.name, arguments, dtype=trial.row_dtype)
+        outcome, error = _answer(trial, arguments)
         self.calls.append(Probed(names, error))
-        if error is None:
-            self.samples.append((trial, arguments))
-            if self.operation.vjps and len(self.calls) % 3 == 0:
-                wrt = self.operation.differentiable(arguments)
-                self.gradients.append(Probed(names | {GRADIENTS}, _answer(trial, arguments, wrt)))
+        if outcome is not None and what == "ordinary":
+            self.plain.setdefault(trial.row_dtype, []).append(Sample(trial, arguments, outcome))
+        if outcome is not None and self.operation.vjps and len(self.calls) % 3 == 0:
+            wrt = self.operation.differentiable(arguments)
+            self.gradients.append(Probed(names | {GRADIENTS}, _answer(trial, arguments, wrt)[1]))
+
+    def _measure(self) -> None:
+        """Estimate what the signature hides, in the finest dtype that shows it, and then the formats computed in."""
+        if not self.operation.formulas:
+            return
+        self._estimate()
+        for dtype, samples in self.plain.items():
+            found = computed_in(samples, self.operation, dtype, self.constants)
+            if found != dtype:
+                self.precision[dtype] = found
+
+    def _estimate(self) -> None:
+        names = hidden(self.target, self.operation.name)
+        for dtype in ("fp64", "fp32", "fp16", "bf16") if names else ():
+            samples = self._scaled(self.plain.get(dtype, []))
+            for judged_by in (dtype, *COARSER.get(dtype, ())[:1]):
+                found = estimated(self.operation, names, samples, judged_by) if samples else None
+                if found is not None:
+                    self.constants = found
+                    return
+
+    def _scaled(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The same calls, and where an epsilon would not show otherwise, those with smaller numbers."""
+        found = list(samples)
+        if self.operation.name in SMALL:
+            for sample, scale in itertools.product(samples[:2], SCALES[1:]):
+                arguments = scaled(self.operation.name, sample.arguments, scale)
+                outcome, _ = _answer(sample.trial, arguments)  # its options are those of a call that was answered
+                found += [] if outcome is None else [Sample(sample.trial, arguments, outcome)]
+        return found
 
     def _dtypes(self) -> dict[str, str]:
         """The dtypes of which no call was answered."""
@@ -122,7 +160,7 @@ class Probe:
                 found[dtype] = str(calls[0].error)
         return found
 
-    def _concluded(self, base: str) -> Domain:
+    def _concluded(self) -> Domain:
         found = self._dtypes()
         calls = [call for call in self.calls if not call.features & found.keys()]
         if self.gradients and all(call.error for call in self.gradients):
@@ -132,19 +170,19 @@ class Probe:
         found |= refused(calls, [*self.names, GRADIENTS, *self.dtypes])
         answered = frozenset().union(*(call.features for call in calls if call.error is None))
         known = [*(one.name for one in features(self.operation.name)), GRADIENTS, *self.dtypes]
-        return Domain(provided=tuple(name for name in known if name in answered), refused=found)
+        provided = tuple(name for name in known if name in answered)
+        return Domain(provided=provided, refused=found, constants=self.constants, precision=self.precision)
 
 
-def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> str | None:
-    """What a call is refused with; None where it is answered, however wrongly."""
+def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tuple[Outcome | None, str | None]:
+    """What came of a call, and what it was refused with; no refusal where it was answered, however wrongly."""
     try:
-        trial.call(arguments, wrt=wrt)
+        return trial.call(arguments, wrt=wrt), None
     except Violation as violation:
         error = violation.__cause__
         if error is None:
-            return NO_GRAPH if "carries no gradient" in str(violation) else None
-        return None if _of_ours(error) else _described(error)
-    return None
+            return None, NO_GRAPH if "carries no gradient" in str(violation) else None
+        return None, None if _of_ours(error) else _described(error)
 
 
 def _of_ours(error: BaseException) -> bool:
