@@ -209,7 +209,8 @@ class Trial:
         """Whether the target takes every argument of this call that says more than leaving it out would."""
         operation = operation or self.operation
         given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
-        silent = {name: [OPTIONAL[operation][name]] for name in given}
+        known = self.target.domain(operation).constants
+        silent = {name: [known.get(name, OPTIONAL[operation][name])] for name in given}
         if "num_kv_heads" in silent:
             silent["num_kv_heads"].append(arguments.get("num_heads"))
         needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,8 +36,11 @@ DRAWN = 30
 MORE = 150
 """Drawn calls more where some of those were refused."""
 
-SECONDS = 15.0
+SECONDS = 60.0
 """The time that one operation may take, whatever its calls do."""
+
+BUSY_S = 6.0
+"""Processor time after which nothing more is drawn for one operation."""
 
 _BASES = ("fp32", "fp16", "bf16", "fp64")
 NO_GRAPH = "the result carries no graph"
@@ -51,6 +55,7 @@ class Probe:
     device: str = "cpu"
     dtypes: tuple[str, ...] = _BASES
     may_kill: bool = False
+    began: float = field(default_factory=time.process_time)
     calls: list[Probed] = field(default_factory=list)
     gradients: list[Probed] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -100,6 +105,8 @@ class Probe:
             self._example(dtype, what, data)
 
         for start in range(first, first + count, BURST):
+            if time.process_time() - self.began > BUSY_S:
+                return
             key = f"probe|{self.operation.name}|{dtype}|{what}|{start}"
             with without_constants(), contextlib.suppress(HypothesisException):
                 prepared(body, key, min(BURST, first + count - start))()

@@ -73,7 +73,7 @@ class Plan:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Plan:
         """The plan of a JSON object."""
-        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})  # type: ignore[arg-type]
 
     def differences(self, other: Plan) -> list[str]:
         """Where two plans differ, in words."""
