@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Float, Rounded
+from veriformer.spec.arithmetic import Rounded
 from veriformer.verify import dtypes
 from veriformer.verify.claims import Claims
 from veriformer.verify.judge import Reference
-from veriformer.verify.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.trial import Arguments, Observation, Outcome, Trial, over_float64
 
 Formula = Callable[[Any, Mapping[str, Any]], Sequence[Any]]
 """From the arithmetic and the lifted arguments to the values of every part of the result."""
@@ -149,9 +148,3 @@ def _wider(found: Reference, xp: Rounded, x: Any) -> Reference:
     value, bound = xp.judgeable(x)
     broken = np.isnan(value) | np.isnan(bound)
     return Reference(found.exact, np.where(broken, np.inf, np.fmax(found.bound, bound)))
-
-
-@cache
-def over_float64(dtype: str) -> Rounded:
-    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
-    return Rounded(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())

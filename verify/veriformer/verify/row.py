@@ -240,13 +240,17 @@ class _Search:
         operation, reasons = self.row.check.operation, self.target.claims.not_provided
         refused = self.target.refusals(operation).messages
         names = sorted(frozenset.intersection(*self.lacking) or frozenset.union(*self.lacking))
+        rules = {str(rule) for rule in self.target.refusals(operation).rules}
         found = [f"not provided: {name} ({refused[name]})" for name in names if name in refused]
+        found += [f"not provided: sizes other than {name}" for name in names if name in rules]
         claimed = [
             f"{operation}.{name}: {reasons[f'{operation}.{name}']}"
             for name in names
             if f"{operation}.{name}" in reasons
         ]
-        silent = ", ".join(name for name in names if f"{operation}.{name}" not in reasons and name not in refused)
+        silent = ", ".join(
+            name for name in names if f"{operation}.{name}" not in reasons and name not in {*refused, *rules}
+        )
         said = [f"the implementation's {operation} takes no {silent}"] if silent else []
         return "; ".join([*claimed, *found, *said])
 

@@ -14,6 +14,7 @@ from veriformer.verify.contract import OPTIONAL
 from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.refusals import Refusals
+from veriformer.verify.domain.rules import read
 from veriformer.verify.models.kinds import kind_of
 
 _UNKNOWN = Domain()
@@ -88,7 +89,8 @@ class Target:
             provided = self.claims.provides.get(operation, ())
             refused = {} if self.strict else self.domain(operation).refused
             kept = {label: message for label, message in refused.items() if label not in provided}
-            self._refusals[operation] = Refusals(operation, kept)
+            rules = () if self.strict else tuple(map(read, self.domain(operation).rules))
+            self._refusals[operation] = Refusals(operation, kept, rules)
         return self._refusals[operation]
 
 

@@ -121,7 +121,8 @@ class Trial:
         """Grant the errors and the range of this format: that of the row, or a coarser one that results come from."""
         self.dtype_name = dtype
         self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
-        self.xp = rounded(dtype)
+        large = bool(self.target.refusals(self.operation).rules)
+        self.xp = over_float64(dtype) if large else rounded(dtype)  # digits by the hundred would take for ever
         self.plain = Float(self.format)
 
     @property
@@ -217,6 +218,10 @@ class Trial:
         needed |= self.target.refusals(operation).of(arguments, self.row_dtype)
         self.lacking |= needed
         return not needed
+
+    def fitted(self, axis: str, size: int) -> int:
+        """This size of an axis, or another that the target takes where it takes only some."""
+        return self.target.refusals(self.operation).fitted(axis, size)
 
     def supports(self, feature: str) -> bool:
         """Whether calls with this feature are worth drawing: they are unless the target refuses them all."""
@@ -374,6 +379,12 @@ def rounded(dtype: str) -> Rounded:
     if dtype not in _ROUNDED:
         _ROUNDED[dtype] = Rounded(dtypes.format_of(dtypes.TORCH[dtype]))
     return _ROUNDED[dtype]
+
+
+@functools.cache
+def over_float64(dtype: str) -> Rounded:
+    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
+    return Rounded(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
 
 
 def array(tensor: torch.Tensor) -> Floats:

@@ -14,7 +14,6 @@ from veriformer.verify.checks.equation import draw_cotangent, judge_with_gradien
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.purity import called_purely
 from veriformer.verify.judge import Reference
-from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import ATTENTION
 from veriformer.verify.operations.attention_draws import (
     Shape,
@@ -27,7 +26,7 @@ from veriformer.verify.operations.attention_draws import (
     every_row_sees,
 )
 from veriformer.verify.strategies import axes_of_scores, choice, sizes
-from veriformer.verify.trial import Arguments, Trial, array
+from veriformer.verify.trial import Arguments, Trial, array, over_float64
 
 _KINDS = ("integers", "gaussian", "one-signed", "peaked", "duplicates", "offset")
 

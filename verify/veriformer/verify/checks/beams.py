@@ -13,13 +13,12 @@ from veriformer.verify.checks.family import check
 from veriformer.verify.checks.forms_of_call import number
 from veriformer.verify.checks.laws import equal, finite
 from veriformer.verify.judge import Reference
-from veriformer.verify.operation import over_float64
 from veriformer.verify.operations.beams import Text, draw_search, every_text, exhaustive_width, scores
 from veriformer.verify.operations.losses import ids
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, seeds
 from veriformer.verify.tables import Table
-from veriformer.verify.trial import Arguments, Observation, Outcome, Trial, fresh
+from veriformer.verify.trial import Arguments, Observation, Outcome, Trial, fresh, over_float64
 
 _DTYPES = ("fp64", "fp32")
 

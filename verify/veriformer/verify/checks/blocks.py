@@ -16,11 +16,10 @@ from veriformer.verify.checks.laws import constant, difference, equal, finite
 from veriformer.verify.checks.pairs import differ_only_where, exact, moves_along, only
 from veriformer.verify.checks.purity import called_purely
 from veriformer.verify.judge import Reference
-from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import TRANSFORMER_BLOCK as BLOCK
 from veriformer.verify.operations.blocks import SMOOTH, draw_block
 from veriformer.verify.strategies import choice, sizes, values
-from veriformer.verify.trial import Arguments, Observation, Trial
+from veriformer.verify.trial import Arguments, Observation, Trial, over_float64
 
 
 def _silent(a: Arguments, *names: str) -> dict[str, Any]:

@@ -12,12 +12,11 @@ from veriformer.verify.checks.agreement import agrees
 from veriformer.verify.checks.equation import judge_with_gradients
 from veriformer.verify.checks.family import check, settles_ties
 from veriformer.verify.checks.laws import equal
-from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import FEED_FORWARD, MIXTURE_OF_EXPERTS
 from veriformer.verify.operations.experts import TENSORS, experts, halves, mixture, separated
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, sizes, values
-from veriformer.verify.trial import Arguments, Trial, array
+from veriformer.verify.trial import Arguments, Trial, array, over_float64
 
 _WEIGHTS = ("w1", "b1", "w2", "b2")
 

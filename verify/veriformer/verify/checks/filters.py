@@ -13,7 +13,6 @@ from veriformer.spec.generation.choices import ranks
 from veriformer.spec.softmax import softmax
 from veriformer.verify.checks.agreement import agrees, has_form
 from veriformer.verify.checks.family import check, settles_ties
-from veriformer.verify.operation import over_float64
 from veriformer.verify.operations.filters import (
     GREEDY,
     TOP_K_FILTER,
@@ -25,7 +24,7 @@ from veriformer.verify.operations.filters import (
 )
 from veriformer.verify.script import literal
 from veriformer.verify.strategies import choice, seeds, sizes, widths
-from veriformer.verify.trial import Arguments, Observation, Trial
+from veriformer.verify.trial import Arguments, Observation, Trial, over_float64
 
 Options = Callable[[Trial, torch.Tensor], dict[str, Any]]
 

@@ -14,11 +14,11 @@ from veriformer.verify.checks.family import check, over
 from veriformer.verify.checks.laws import between, constant, equal
 from veriformer.verify.checks.training import long_run, of_steps, options_of, picked
 from veriformer.verify.judge import Floats, Reference
-from veriformer.verify.operation import Operation, over_float64
+from veriformer.verify.operation import Operation
 from veriformer.verify.operations.optimizer_formulas import denominator
 from veriformer.verify.operations.optimizers import ADAM, ADAMW, GRADIENT_DESCENT, SGD_MOMENTUM, moderate
 from veriformer.verify.strategies import choice, sizes, values
-from veriformer.verify.trial import Arguments, Trial, array
+from veriformer.verify.trial import Arguments, Trial, array, over_float64
 
 Law = Callable[[Rounded, Mapping[str, Any], int], Any]
 """From the arithmetic, the lifted arguments and a parameter to what that parameter is in the end."""

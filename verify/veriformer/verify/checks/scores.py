@@ -12,11 +12,10 @@ from veriformer.verify.checks.equation import draw_cotangent
 from veriformer.verify.checks.family import check
 from veriformer.verify.checks.laws import alive, between, constant, equal, total
 from veriformer.verify.judge import Reference
-from veriformer.verify.operation import over_float64
 from veriformer.verify.operations import LOGSUMEXP, SOFTMAX
 from veriformer.verify.operations.scores import axis_in, draw_scores
 from veriformer.verify.strategies import choice, sizes, values, widths
-from veriformer.verify.trial import Observation, Trial
+from veriformer.verify.trial import Observation, Trial, over_float64
 
 
 def _summed(x: Observation, axis: int) -> Observation:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis.errors import HypothesisException
+from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify import isolation, training_runs, uses
 from veriformer.verify.contract import POSITIONAL
 from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, scaled
 from veriformer.verify.domain.features import GRADIENTS, features, present
-from veriformer.verify.domain.inference import LEAST_CALLS, Probed, refused, unexplained
+from veriformer.verify.domain.inference import Probed, refused, unexplained
+from veriformer.verify.domain.ladder import climbed
 from veriformer.verify.domain.precision import COARSER, computed_in
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.sample import Sample
@@ -33,13 +34,16 @@ PLAIN = 4
 DRAWN = 30
 """Drawn calls at first: nothing refused among so many, and nothing more is asked."""
 
-MORE = 150
+MORE = 100
 """Drawn calls more where some of those were refused."""
+
+TURNS = 2
+"""How often more are drawn, without what has been found to be refused by then."""
 
 SECONDS = 60.0
 """The time that one operation may take, whatever its calls do."""
 
-BUSY_S = 6.0
+BUSY_S = 12.0
 """Processor time after which nothing more is drawn for one operation."""
 
 _BASES = ("fp32", "fp16", "bf16", "fp64")
@@ -58,6 +62,7 @@ class Probe:
     began: float = field(default_factory=time.process_time)
     calls: list[Probed] = field(default_factory=list)
     gradients: list[Probed] = field(default_factory=list)
+    rules: tuple[str, ...] = ()
     constants: dict[str, Any] = field(default_factory=dict)
     precision: dict[str, str] = field(default_factory=dict)
     plain: dict[str, list[Sample]] = field(default_factory=dict)
@@ -67,7 +72,7 @@ class Probe:
         base = None
         try:
             with isolation.time_limit(SECONDS, may_kill=self.may_kill):
-                base = self._base()
+                base = self._base() or self._base_by_sizes()
                 if base is not None:
                     self._draw(base)
                     self._measure()
@@ -88,15 +93,43 @@ class Probe:
         answered = {dtype for dtype in dtypes if any(dtype in c.features and c.error is None for c in self.calls)}
         return next((dtype for dtype in dtypes if dtype in answered), None)
 
+    def _base_by_sizes(self) -> str | None:
+        """The same for a target that takes only some sizes, once the rule is known that says which."""
+        for dtype in self.dtypes:
+            trial = self._trial(dtype)
+            rules = climbed(self.operation.name, trial, lambda t, a: _answer(t, a)[0] is not None)
+            if rules:
+                self.rules = tuple(map(str, rules))
+                self.target = self.target.within({self.operation.name: Domain(rules=self.rules)})
+                self.calls, self.plain = [], {}
+                return self._base()
+        return None
+
+    def _trial(self, dtype: str, data: st.DataObject | None = None) -> Trial:
+        positional = POSITIONAL.get(self.operation.name, ())
+        return Trial(self.target, self.operation.name, positional, dtype, self.device, data)
+
     def _draw(self, base: str) -> None:
         self._make(base, "draw", DRAWN)
         if self.operation.changes is not None:
             self._make(base, "changes", 1)
+        self._draw_elsewhere(base, 0)
+        found: dict[str, str] = {}
+        for turn in range(1, TURNS + 1):
+            if not unexplained(self.calls, found):
+                return
+            self._make(base, "draw", MORE, first=turn * MORE)
+            found = self._refused()
+            # Without what is known to be refused, what else is comes to light; a dtype may yet be found to do.
+            known = {label: message for label, message in found.items() if label not in self.dtypes}
+            self.target = self.target.within({self.operation.name: Domain(refused=known, rules=self.rules)})
+            self._make(base, "draw", DRAWN, first=(turn + TURNS) * MORE)
+            self._draw_elsewhere(base, turn)
+
+    def _draw_elsewhere(self, base: str, turn: int) -> None:
         for dtype in self.dtypes:
             if dtype != base and dtype in self.operation.dtypes:
-                self._make(dtype, "draw", BURST // 2)
-        if unexplained(self.calls, self._dtypes()):
-            self._make(base, "draw", MORE, first=DRAWN)
+                self._make(dtype, "draw", BURST // 2, first=turn * BURST)
 
     def _make(self, dtype: str, what: str, count: int, first: int = 0) -> None:
         """Make so many calls of a kind: ``ordinary``, ``draw`` or ``changes`` of the record."""
@@ -112,11 +145,14 @@ class Probe:
                 prepared(body, key, min(BURST, first + count - start))()
 
     def _example(self, dtype: str, what: str, data: st.DataObject) -> None:
-        positional = POSITIONAL.get(self.operation.name, ())
-        trial = Trial(self.target, self.operation.name, positional, dtype, self.device, data)
+        trial = self._trial(dtype, data)
         drawn = getattr(self.operation, what)(trial)
-        for arguments in [drawn[0], *drawn[1].values()] if what == "changes" else [drawn]:
-            self._call(trial, arguments, what)
+        if what != "changes":
+            return self._call(trial, drawn, what)
+        for arguments in [drawn[0], *drawn[1].values()]:
+            with contextlib.suppress(UnsatisfiedAssumption):  # one of an argument that the target has not
+                self._call(trial, arguments, what)
+        return None
 
     def _call(self, trial: Trial, arguments: Arguments, what: str) -> None:
         names = present(self.operation.name, arguments, dtype=trial.row_dtype)
@@ -158,27 +194,28 @@ class Probe:
                 found += [] if outcome is None else [Sample(sample.trial, arguments, outcome)]
         return found
 
-    def _dtypes(self) -> dict[str, str]:
-        """The dtypes of which no call was answered."""
-        found = {}
-        for dtype in self.dtypes:
-            calls = [call for call in self.calls if dtype in call.features]
-            if len(calls) >= LEAST_CALLS and all(call.error for call in calls):
-                found[dtype] = str(calls[0].error)
-        return found
+    def _refused(self) -> dict[str, str]:
+        """What explains the refusals of calls without gradients."""
+        return refused(self.calls, [*self.dtypes, *self.names])
 
     def _concluded(self) -> Domain:
-        found = self._dtypes()
-        calls = [call for call in self.calls if not call.features & found.keys()]
+        found = self._refused()
+        calls = list(self.calls)
         if self.gradients and all(call.error for call in self.gradients):
             found[GRADIENTS] = str(self.gradients[0].error)
         else:  # one that has a graph for some calls and none for others is wrong, and not narrower
             calls += [call for call in self.gradients if call.error != NO_GRAPH]
-        found |= refused(calls, [*self.names, GRADIENTS, *self.dtypes])
+            found = refused(calls, [*self.dtypes, GRADIENTS, *self.names])
         answered = frozenset().union(*(call.features for call in calls if call.error is None))
         known = [*(one.name for one in features(self.operation.name)), GRADIENTS, *self.dtypes]
         provided = tuple(name for name in known if name in answered)
-        return Domain(provided=provided, refused=found, constants=self.constants, precision=self.precision)
+        return Domain(
+            provided=provided,
+            refused=found,
+            rules=self.rules,
+            constants=self.constants,
+            precision=self.precision,
+        )
 
 
 def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tuple[Outcome | None, str | None]:

@@ -99,7 +99,7 @@ def _leading(trial: Trial, d: int) -> tuple[int, ...]:
 
 
 def _draw(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
-    d = trial.draw(choice(*_WIDTHS))
+    d = trial.fitted("d", trial.draw(choice(*_WIDTHS)))
     lead = _leading(trial, d)
     x = trial.draw(values()).array(*lead, d)
     arguments: dict[str, Any] = {"x": trial.tensor(x)}
@@ -145,7 +145,7 @@ def _slice(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments,
 
 
 def _changes(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
-    n, d = trial.draw(sizes(1, 4)), trial.draw(sizes(3))
+    n, d = trial.draw(sizes(1, 4)), trial.fitted("d", trial.draw(sizes(3)))
     kind = trial.draw(values(("gaussian", "one-signed", "offset")))
     x = trial.tensor(kind.array(n, d))
     a: Arguments = {"x": x, **{name: trial.tensor(1.0 + np.arange(d) / d) for name in parameters}}
@@ -167,7 +167,7 @@ def _long(trial: Trial, parameters: tuple[str, ...]) -> Arguments:
 
 
 def _ordinary(trial: Trial) -> Arguments:
-    lead, d = trial.draw(leading_shapes()), trial.draw(sizes(2))
+    lead, d = trial.draw(leading_shapes()), trial.fitted("d", trial.draw(sizes(2)))
     return {"x": trial.tensor(trial.draw(values(("gaussian",))).array(*lead, d))}
 
 
