@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.loading import load
+from veriformer.verify.targets.loading import load
 
 GOOD = load("impl:reference").implementation
 Operation = Callable[..., Any]

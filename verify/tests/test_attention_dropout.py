@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from veriformer.verify.checks.attention_dropout import _underflowed
-from veriformer.verify.loading import load
-from veriformer.verify.trial import Trial, array
+from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.operations.attention.attention.dropout import _underflowed
+from veriformer.verify.targets.loading import load
 
 
 @pytest.mark.parametrize(("score", "unsure"), [(-1.0, False), (-12.0, False), (-18.0, True)])

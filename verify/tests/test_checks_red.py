@@ -24,13 +24,13 @@ from tests import (
 )
 from tests.red import GOOD, Fault, Operation, changed, given, gradient_of, instead, mixed, more, shifted
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.binding import Check
-from veriformer.verify.checks import ALL
-from veriformer.verify.loading import wrap
-from veriformer.verify.models.subject import OPERATIONS as MODELS
-from veriformer.verify.profiles import Profile
+from veriformer.verify.catalogue.checks import ALL
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import Row, run_row
+from veriformer.verify.judging.check import Check
 from veriformer.verify.results import Result, Status
-from veriformer.verify.row import Row, run_row
+from veriformer.verify.targets.loading import wrap
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 PROFILE = Profile(name="red", examples=20, shrinks=0, timeout_s=60)
 

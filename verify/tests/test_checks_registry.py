@@ -7,9 +7,9 @@ import pytest
 from veriformer.spec.registry import equations
 from veriformer.spec.requirement import Kind, Requirement
 from veriformer.spec.requirements import REQUIREMENTS, requirement
-from veriformer.verify.checks import ALL
-from veriformer.verify.contract import POSITIONAL
-from veriformer.verify.operations import OPERATIONS
+from veriformer.verify.catalogue.checks import ALL
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.operations.registry import OPERATIONS
 
 
 def test_every_requirement_has_a_check_and_every_check_a_requirement() -> None:

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from veriformer.verify.claims import Claims, ClaimsWarning, read_claims
-from veriformer.verify.progress import console
+from veriformer.verify.results.terminal import console
+from veriformer.verify.targets.claims import Claims, ClaimsWarning, read_claims
 
 
 def quiet(raw: object) -> Claims:

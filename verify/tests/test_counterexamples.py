@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify import load
-from veriformer.verify.catalogue import select
-from veriformer.verify.profiles import PROFILES
+from veriformer.verify.catalogue.selection import select
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import plan, run_row
 from veriformer.verify.results import Result, Status
-from veriformer.verify.row import plan, run_row
 
 FEW = replace(PROFILES["quick"], examples=12, shrinks=25)
 HOSTILE = str(Path(__file__).parent / "hostile.py")

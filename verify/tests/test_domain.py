@@ -11,14 +11,15 @@ import pytest
 from tests import adapters
 from veriformer import impl
 from veriformer.verify import check
-from veriformer.verify.claims import ClaimsWarning, read_claims
 from veriformer.verify.domain.inference import Probed, refused
 from veriformer.verify.domain.probe import NO_GRAPH, probe_operation
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.probe import probe
-from veriformer.verify.loading import wrap
-from veriformer.verify.operations import OPERATIONS
-from veriformer.verify.results import Results, Status
+from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.results.record import Results
+from veriformer.verify.results.status import Status
+from veriformer.verify.targets.claims import ClaimsWarning, read_claims
+from veriformer.verify.targets.loading import wrap
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 

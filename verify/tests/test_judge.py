@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veriformer.verify.judge import HarnessError, Reference, Tally, Violation, judge, ratios
+from veriformer.verify.judging.judge import HarnessError, Reference, Tally, Violation, judge, ratios
 
 NAN, INF = float("nan"), float("inf")
 

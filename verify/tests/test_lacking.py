@@ -16,11 +16,11 @@ import torch
 
 from veriformer import impl
 from veriformer.verify import check, load
-from veriformer.verify.catalogue import checks
-from veriformer.verify.claims import ClaimsWarning, read_claims
-from veriformer.verify.contract import OPTIONAL, POSITIONAL
-from veriformer.verify.loading import wrap
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.results import Results, Status
+from veriformer.verify.targets.claims import ClaimsWarning, read_claims
+from veriformer.verify.targets.loading import wrap
 
 SETTLED = {Status.PASS, Status.NOT_PROVIDED, Status.NOT_APPLICABLE, Status.DEVIATION}
 FAMILIES = ("contract", "equation", "gradient", "layout", "batch", "sensitivity", "numpy_numbers", "refusal", "range")

@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-from veriformer.verify.claims import Claims
-from veriformer.verify.models import calls, noise
-from veriformer.verify.models.subject import Subject
 from veriformer.verify.mutants.base.model import Decoder, Shape
-from veriformer.verify.target import Target
+from veriformer.verify.operations.models import noise
+from veriformer.verify.operations.models.subject import Subject
+from veriformer.verify.scripts import model_calls as calls
+from veriformer.verify.targets.claims import Claims
+from veriformer.verify.targets.target import Target
 
 FACTOR = noise.factor(noise.RUNS, 1)
 

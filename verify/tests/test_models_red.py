@@ -13,14 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import wrap
-from veriformer.verify.models.subject import OPERATIONS
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.mutants.base.model import Decoder, EncoderDecoder, Memory, Scene, Shape
 from veriformer.verify.mutants.faults.models import KERNELS
-from veriformer.verify.profiles import Profile
 from veriformer.verify.results import Status
-from veriformer.verify.row import Row, run_row
+from veriformer.verify.targets.loading import wrap
+from veriformer.verify.targets.model_kinds import OPERATIONS
 
 PROFILE = Profile(name="red", examples=20, shrinks=0, timeout_s=60)
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import wrap
-from veriformer.verify.models.subject import subject
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.mutants.base.model import Decoder, Shape
-from veriformer.verify.profiles import Profile
+from veriformer.verify.operations.models.subject import subject
 from veriformer.verify.results import Result, Status
-from veriformer.verify.row import Row, run_row
-from veriformer.verify.target import Target
+from veriformer.verify.targets.loading import wrap
+from veriformer.verify.targets.target import Target
 
 PROFILE = Profile(name="right", examples=12, shrinks=0, timeout_s=60)
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from veriformer.verify import mutants
-from veriformer.verify.contract import POSITIONAL
-from veriformer.verify.models.subject import OPERATIONS as MODELS
+from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import KERNELS
 from veriformer.verify.mutants.records import known_bugs
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 EVERYTHING = {*POSITIONAL, *MODELS}
 

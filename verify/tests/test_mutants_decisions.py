@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from veriformer.verify import mutants
-from veriformer.verify.loading import load
+from veriformer.verify.targets.loading import load
 
 
 def search(penalty: float, rows: dict[tuple[int, ...], list[float]]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ import torch
 from rich.console import Console
 
 import veriformer.impl
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import wrap
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import matrix as matrices
 from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.generic import generic_mutants, named, survivors
@@ -20,6 +19,7 @@ from veriformer.verify.mutants.generic.reach import implementation, modules, res
 from veriformer.verify.mutants.generic.sites import edited, sites
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, cells, kill_matrix, validate
 from veriformer.verify.mutants.shown import show
+from veriformer.verify.targets.loading import wrap
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 
 from tests.test_mutants_faults import ALONE, CASES, DROPOUT
 from veriformer.verify import load
-from veriformer.verify.catalogue import checks
-from veriformer.verify.models.subject import OPERATIONS as MODELS
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import MUTANTS
 from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 MINE = [mutant for mutant in MUTANTS if mutant.identifier not in {*CASES, *DROPOUT, *ALONE}]
 """Those that the other tests of mutants have not tried on triggers of their own. Whole models: test_models_red.py."""

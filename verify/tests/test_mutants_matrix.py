@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from veriformer.verify.catalogue import checks
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.cli import mutants
-from veriformer.verify.engine import killing
-from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
+from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, killing
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells, family, kill_matrix, validate
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import load
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import MUTANTS
 from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix
 from veriformer.verify.mutants.shown import sentence
 from veriformer.verify.mutants.smallest import with_smallest
+from veriformer.verify.targets.loading import load
 
 
 @pytest.fixture(scope="module")

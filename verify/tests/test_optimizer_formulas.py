@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from veriformer.verify.operations.optimizer_formulas import sgd_momentum
-from veriformer.verify.trial import rounded
+from veriformer.verify.judging.trial import rounded
+from veriformer.verify.operations.optimization.optimizer_formulas import sgd_momentum
 
 
 def test_a_velocity_that_starts_at_the_first_gradient_may_round_on_its_way():

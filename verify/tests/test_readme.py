@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from veriformer.verify.catalogue import checks
+from veriformer.verify.catalogue.selection import checks
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from veriformer.verify.script import Recorded, Seed, describe, literal, script
+from veriformer.verify.scripts.script import Recorded, Seed, describe, literal, script
 
 SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
 BASE = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4) / 7
@@ -71,6 +71,15 @@ def test_a_script_of_a_refusal(body: str, status: object) -> None:
     with pytest.raises(SystemExit) as end:
         exec(compile(script("title", loader, [call], []), "script", "exec"), {})
     assert end.value.code == status or str(status) in str(end.value.code)
+
+
+@pytest.mark.parametrize(("body", "status"), [("raise RuntimeError", 0), ("return z", "bad input was accepted")])
+def test_a_script_of_bad_input_that_any_exception_refuses(body: str, status: object) -> None:
+    call = Recorded("r0", "f", ("z",), {"z": BASE, "dim": 9}, refusal=())
+    text = script("title", f"class target:\n    def f(z, dim):\n        {body}", [call], [])
+    with pytest.raises(SystemExit) as end:
+        exec(compile(text, "script", "exec"), {})
+    assert end.value.code == status
 
 
 def test_arguments_become_plain_data() -> None:

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from tests.red import GOOD
 from tests.red_rare import Twice
-from veriformer.verify.checks import ALL
-from veriformer.verify.loading import wrap
-from veriformer.verify.profiles import PROFILES
+from veriformer.verify.catalogue.checks import ALL
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Result, Status
-from veriformer.verify.row import Row, run_row
-from veriformer.verify.script import Recorded, script
+from veriformer.verify.scripts.script import Recorded, script
+from veriformer.verify.targets.loading import wrap
 
 
 class Once(torch.autograd.Function):

@@ -15,14 +15,15 @@ import torch
 from hypothesis import given
 
 from veriformer.spec.arithmetic import Exact
-from veriformer.spec.masks import causal_mask
-from veriformer.verify.checks.chance import ERROR_RATE, interval
-from veriformer.verify.claims import Claims
-from veriformer.verify.contract import POSITIONAL
-from veriformer.verify.loading import load
-from veriformer.verify.operation import Operation
-from veriformer.verify.operations import ATTENTION, OPERATIONS
-from veriformer.verify.operations.attention_draws import draw_options, draw_shape, every_row_sees
+from veriformer.spec.attention.causal_mask import causal_mask
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.laws.chance import ERROR_RATE, interval
+from veriformer.verify.operations.attention.attention.draws import draw_options, draw_shape, every_row_sees
+from veriformer.verify.operations.attention.attention.record import ATTENTION
+from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.scripts.uses import USES
 from veriformer.verify.strategies import (
     KINDS,
     Layout,
@@ -36,8 +37,8 @@ from veriformer.verify.strategies import (
     values,
     widths,
 )
-from veriformer.verify.trial import Trial
-from veriformer.verify.uses import USES
+from veriformer.verify.targets.claims import Claims
+from veriformer.verify.targets.loading import load
 
 few = hypothesis.settings(max_examples=20, deadline=None, derandomize=True, database=None)
 TARGET = load("impl:reference")

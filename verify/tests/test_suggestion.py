@@ -9,12 +9,12 @@ import torch
 
 from veriformer import impl
 from veriformer.verify import check, load
-from veriformer.verify.catalogue import select
-from veriformer.verify.loading import wrap
-from veriformer.verify.profiles import PROFILES
+from veriformer.verify.catalogue.selection import select
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import plan, run_row
+from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.results import Result
-from veriformer.verify.row import plan, run_row
-from veriformer.verify.suggestion import suggested
+from veriformer.verify.targets.loading import wrap
 
 
 def top_left(n_q: int, n_k: int, *, window: int | None = None) -> torch.Tensor:

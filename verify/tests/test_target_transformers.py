@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from veriformer.verify import targets
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import TargetError, load
-from veriformer.verify.models.subject import OPERATIONS
-from veriformer.verify.profiles import Profile
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Status
-from veriformer.verify.row import Row, run_row
+from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.model_kinds import OPERATIONS
 from veriformer.verify.targets.transformers_models import ARCHITECTURES
 
 pytest.importorskip("transformers")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from veriformer.verify.catalogue import checks
-from veriformer.verify.contract import POSITIONAL
-from veriformer.verify.loading import load
-from veriformer.verify.profiles import Profile
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Status
-from veriformer.verify.row import Row, run_row
+from veriformer.verify.targets.loading import load
 
 pytest.importorskip("transformers")
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from veriformer.verify import load, waivers
-from veriformer.verify.catalogue import checks, select
-from veriformer.verify.profiles import PROFILES
-from veriformer.verify.replay import reproduces
+from veriformer.verify import load
+from veriformer.verify.catalogue.selection import checks, select
+from veriformer.verify.engine import waivers
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.replay import reproduces
+from veriformer.verify.engine.row import plan, run_row
 from veriformer.verify.results import Result, Status
-from veriformer.verify.row import plan, run_row
 
 TODAY = date(2026, 11, 20)
 TABLE = """

@@ -1,9 +1,10 @@
-"""The door of the command line, and the command of this room: ``veriformer spec``."""
+"""The command line: the group that finds the commands of all packages, and ``veriformer spec``."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 import click
 
 from veriformer.spec.registry import UnknownEquationError, select
+from veriformer.spec.requirement import Weight
 
 _INTERRUPTED = 130
 
 
-class Rooms(click.Group):
-    """A group of the commands that the installed rooms register as entry points, each loaded when it is called."""
+class PluginGroup(click.Group):
+    """A group of the commands that installed packages register as entry points, each loaded when it is called."""
 
     def _entries(self) -> dict[str, EntryPoint]:
         return {e.name: e for e in entry_points(group="veriformer.commands")}
@@ -26,7 +28,7 @@ class Rooms(click.Group):
         return sorted({*super().list_commands(ctx), *self._entries()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Load a command. A room that is registered but cannot be imported says so, and costs no other room."""
+        """Load a command. A package that is registered but cannot be imported says so, and costs no other."""
         entry = self._entries().get(name)
         if name in self.commands or entry is None:
             return super().get_command(ctx, name)
@@ -64,7 +66,7 @@ def _absent(name: str, error: ImportError) -> Any:
     return refuse
 
 
-@click.group(cls=Rooms, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Does this code compute the published Transformer mathematics, at the published cost?"""
 
@@ -80,23 +82,52 @@ def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, n
     SELECT is a number (24a; 24 for 24a and 24b), a range (20-23), a slug or a glob (*attention*). Without any, all
     equations are listed; with some, each derivation is shown step by step. The exit status is 1 if a step fails.
     """
-    from veriformer.spec import show
+    from veriformer.spec import terminal
     from veriformer.spec.document import document
 
     try:
         equations = select(*selections)
     except UnknownEquationError as error:
         raise click.UsageError(str(error)) from error
-    verdicts = show.with_progress(equations, jobs=jobs, cached=not no_cache)
+    verdicts = terminal.with_progress(equations, jobs=jobs, cached=not no_cache)
     if json_file is not None:
         text = json.dumps(document(equations, verdicts), indent=1, ensure_ascii=False)
         click.echo(text) if json_file == "-" else _write(Path(json_file), text)
     if json_file != "-":
-        show.listing(equations, verdicts, in_full=bool(selections))
+        terminal.listing(equations, verdicts, in_full=bool(selections))
     sound = all(v.holds for v in verdicts.values()) and all(
         x.counterexample().refutes for e in equations for x in e.errata
     )
     return 0 if sound else 1
+
+
+@main.command()
+@click.argument("selections", metavar="[SELECT]...", nargs=-1)
+@click.option("--weight", type=click.Choice([weight.value for weight in Weight]), help="Only those of this weight.")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON instead.")
+def requirements(selections: tuple[str, ...], weight: str | None, as_json: bool) -> None:
+    """What is demanded of an implementation, and the bugs that demanding it catches.
+
+    SELECT is a requirement (attention.causality), an operation (softmax), an equation number (24a, 20-23) or a glob
+    (*.gradient). Without any, all requirements are listed, a line each; with some, each is told in full: its statement
+    over the real numbers, what is judged in floating point, what is at stake (its weight), what it rests on, and the
+    public bugs that were of this kind.
+    """
+    from veriformer.spec.requirements import REQUIREMENTS
+    from veriformer.spec.requirements.listing import listing
+    from veriformer.spec.requirements.selection import UnknownSelectionError, matching
+
+    try:
+        chosen = {r.slug for word in selections for r in matching(word, REQUIREMENTS)}
+    except UnknownSelectionError as error:
+        raise click.UsageError(str(error)) from error
+    found = [
+        r for r in REQUIREMENTS if (not selections or r.slug in chosen) and (weight is None or r.weight.value == weight)
+    ]
+    if as_json:
+        click.echo(json.dumps([asdict(r) for r in found], indent=1, ensure_ascii=False))
+    else:
+        listing(found, in_full=bool(selections))
 
 
 def _write(file: Path, text: str) -> None:

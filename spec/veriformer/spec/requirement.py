@@ -42,6 +42,7 @@ class Requirement:
     statement: the law over the real numbers (words, with LaTeX between dollar signs).
     float_form: the same law as it holds for floating-point numbers, which is what is judged.
     kind: the kind of evidence.
+    weight: what is at stake where it is not met.
     equations: numbers of the source documents' equations it rests on, as strings (``"24a"``).
     prerequisites: slugs that must hold first; where one fails, this one is blocked, not failed.
     bug_class: the class of bug a violation is.
@@ -53,6 +54,7 @@ class Requirement:
     statement: str
     float_form: str
     kind: Kind
+    weight: Weight
     equations: tuple[str, ...] = ()
     prerequisites: tuple[str, ...] = ()
     bug_class: str = ""

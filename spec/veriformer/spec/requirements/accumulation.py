@@ -1,5 +1,6 @@
 """Requirements of gradient accumulation (documents 000 and 001, section 9.2)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _PRECEDENTS = (
@@ -27,6 +28,7 @@ ACCUMULATE_GRADIENTS = (
         "Two splits of the same tokens differ by at most the sum of both bounds.",
         "gradient that depends on the split",
         precedents=_PRECEDENTS,
+        weight=Weight.WRONG,
     ),
     families.law(
         "accumulate_gradients",
@@ -35,23 +37,27 @@ ACCUMULATE_GRADIENTS = (
         "The same within the sum of both bounds.",
         "sum in place of a mean",
         precedents=_PRECEDENTS,
+        weight=Weight.WRONG,
     ),
     families.contract_case(
         "accumulate_gradients",
         "no_tokens",
         "Over no token, in empty micro-batches or in none, the gradients are 0.",
         "division by zero",
+        weight=Weight.FRAGILE,
     ),
     families.contract_case(
         "accumulate_gradients",
         "unused_parameters",
         "A parameter that the loss does not use has the gradient 0.",
         "missing gradient",
+        weight=Weight.WRONG,
     ),
     families.contract_case(
         "accumulate_gradients",
         "grad_untouched",
         "What parameters hold in `grad` is neither read nor written.",
         "gradients left behind",
+        weight=Weight.LEAK,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of GELU (equation 37) and SiLU (document 003, stage 6)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 
@@ -12,6 +12,7 @@ def _symmetry(operation: str, equations: tuple[str, ...]) -> Requirement:
         "The same within the sum of both bounds.",
         "wrong gate",
         equations=equations,
+        weight=Weight.WRONG,
     )
 
 
@@ -25,6 +26,7 @@ def _limits(operation: str, equations: tuple[str, ...]) -> Requirement:
         kind=Kind.NUMERICS,
         equations=equations,
         precedents=("https://github.com/PaddlePaddle/Paddle/pull/79760",),
+        weight=Weight.FRAGILE,
     )
 
 
@@ -54,6 +56,7 @@ GELU = (
         "one form for the other",
         equations=("37",),
         precedents=("https://github.com/vllm-project/vllm/issues/3411",),
+        weight=Weight.WRONG,
     ),
 )
 

@@ -1,5 +1,6 @@
 """Requirements of ALiBi's slopes and biases (document 002, section 6.3)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _SLOPES = ("https://github.com/ml-explore/mlx/pull/3071",)
@@ -21,6 +22,7 @@ ALIBI_SLOPES = (
         r"For powers of two each slope is the first times the one before, and the last is $\frac{1}{256}$.",
         "The same within what the bounds on the slopes leave to their products.",
         "slopes not geometric",
+        weight=Weight.WRONG,
     ),
     families.law(
         "alibi_slopes",
@@ -30,6 +32,7 @@ ALIBI_SLOPES = (
         "The same within the sum of both bounds.",
         "one sequence for all numbers of heads",
         precedents=_SLOPES,
+        weight=Weight.WRONG,
     ),
 )
 
@@ -52,6 +55,7 @@ ALIBI_BIAS = (
         "The same within the sum of both bounds.",
         "bias of the wrong position",
         precedents=("https://github.com/keras-team/keras-hub/pull/2977",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "alibi_bias",
@@ -60,5 +64,6 @@ ALIBI_BIAS = (
         "head's slope for each step away.",
         "Zero exactly; second differences within what the bounds on the entries leave to them.",
         "bias not linear in distance",
+        weight=Weight.WRONG,
     ),
 )

@@ -1,13 +1,13 @@
 """Requirements of attention (equations 20 to 24a)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 _EQUATIONS = ("20", "21", "22", "23", "24a")
 
 
 def _option(
-    name: str, statement: str, bug_class: str, *precedents: str, equations: tuple[str, ...] = _EQUATIONS
+    name: str, statement: str, bug_class: str, *precedents: str, weight: Weight, equations: tuple[str, ...] = _EQUATIONS
 ) -> Requirement:
     """One option, or one regime, in which the formula must hold: result and gradients."""
     float_form = "Result and gradients lie within the running error bound of the formula."
@@ -20,19 +20,36 @@ def _option(
         kind=Kind.EQUATION,
         equations=equations,
         precedents=precedents,
+        weight=weight,
     )
 
 
-def _law(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
     float_form = "The same within the sum of the bounds of what is compared."
     return families.law(
-        "attention", name, statement, float_form, bug_class, equations=_EQUATIONS, precedents=precedents
+        "attention",
+        name,
+        statement,
+        float_form,
+        bug_class,
+        equations=_EQUATIONS,
+        precedents=precedents,
+        weight=weight,
     )
 
 
-def _chance(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+def _chance(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
     float_form = "The share observed lies where Chernoff's bound has it, but for one right implementation in 1e9."
-    return families.law("attention", name, statement, float_form, bug_class, equations=("46",), precedents=precedents)
+    return families.law(
+        "attention",
+        name,
+        statement,
+        float_form,
+        bug_class,
+        equations=("46",),
+        precedents=precedents,
+        weight=weight,
+    )
 
 
 ATTENTION = (
@@ -83,6 +100,7 @@ ATTENTION = (
         "https://github.com/zzhhjjj/gemma-triton-flash-attn/issues/6",
         "https://github.com/lucidrains/vit-pytorch/issues/65",
         equations=(*_EQUATIONS, "24b"),
+        weight=Weight.WRONG,
     ),
     _option(
         "softcap",
@@ -90,6 +108,7 @@ ATTENTION = (
         "wrong soft-cap",
         "https://github.com/unslothai/unsloth-zoo/pull/593",
         "https://github.com/sgl-project/sgl-kernel-xpu/pull/491",
+        weight=Weight.WRONG,
     ),
     _option(
         "grouped_heads",
@@ -97,8 +116,14 @@ ATTENTION = (
         "wrong key head",
         "https://github.com/onnx/onnx/pull/7274",
         "https://github.com/datawhalechina/tiny-universe/issues/21",
+        weight=Weight.WRONG,
     ),
-    _option("widths", "Values may be wider or narrower than keys.", "one width for two"),
+    _option(
+        "widths",
+        "Values may be wider or narrower than keys.",
+        "one width for two",
+        weight=Weight.WRONG,
+    ),
     _option(
         "mask",
         "A mask of rank 2 to 4, each axis full or 1, admits exactly the pairs that it marks, beside causality or "
@@ -106,6 +131,7 @@ ATTENTION = (
         "misread mask",
         "https://github.com/pytorch/pytorch/pull/184180",
         "https://github.com/NVIDIA-NeMo/Automodel/pull/2658",
+        weight=Weight.WRONG,
     ),
     _option(
         "padding",
@@ -113,12 +139,14 @@ ATTENTION = (
         "misread padding",
         "https://github.com/hyunwoongko/transformer/pull/40",
         "https://github.com/huggingface/transformers/issues/36293",
+        weight=Weight.LEAK,
     ),
     _option(
         "packing",
         "With several documents in one row, a query sees the keys of its own document alone.",
         "attention across documents",
         "https://github.com/huggingface/nanoVLM/pull/204",
+        weight=Weight.LEAK,
     ),
     _option(
         "bias",
@@ -126,14 +154,21 @@ ATTENTION = (
         "broadcast.",
         "misplaced bias",
         "https://github.com/pytorch/pytorch/issues/134050",
+        weight=Weight.WRONG,
     ),
-    _option("bias_dtype", "A bias may have another dtype than the scores; its gradient has its own.", "changed dtype"),
+    _option(
+        "bias_dtype",
+        "A bias may have another dtype than the scores; its gradient has its own.",
+        "changed dtype",
+        weight=Weight.WRONG,
+    ),
     _option(
         "window",
         "A window of $w$ leaves each query the $w$ latest keys that causality admits, for lengths around $w$.",
         "window off by one",
         "https://github.com/huggingface/transformers/issues/39408",
         "https://github.com/trymirai/lalamo/pull/200",
+        weight=Weight.WRONG,
     ),
     families.convention(
         "attention",
@@ -142,6 +177,7 @@ ATTENTION = (
         "causal edge at the wrong corner",
         ("24a",),
         ("https://github.com/Dao-AILab/flash-attention/issues/282",),
+        weight=Weight.WRONG,
     ),
     _option(
         "long",
@@ -152,12 +188,14 @@ ATTENTION = (
         "https://github.com/HabanaAI/vllm-hpu-extension/pull/413",
         "https://github.com/NVIDIA/TransformerEngine/issues/3216",
         "https://github.com/pytorch/pytorch/issues/103462",
+        weight=Weight.WRONG,
     ),
     _option(
         "partial_tiles",
         "The formula holds where both lengths are several tiles and a rest, and the rests differ.",
         "tile edge",
         "https://github.com/carlushuang/gcnasm/pull/21",
+        weight=Weight.WRONG,
     ),
     _option(
         "key_tiles",
@@ -165,12 +203,14 @@ ATTENTION = (
         "far above all others.",
         "tile of another key",
         "https://github.com/bledden/triton-msl/pull/7",
+        weight=Weight.WRONG,
     ),
     _option(
         "long_windows",
         "The formula holds where whole tiles of keys are hidden before the first visible one.",
         "hidden tile",
         "https://github.com/pytorch/pytorch/issues/109517",
+        weight=Weight.WRONG,
     ),
     families.law(
         "attention",
@@ -181,6 +221,7 @@ ATTENTION = (
         "the gradient of $V$; no number is judged.",
         "rounded position",
         equations=("24a",),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "attention",
@@ -196,6 +237,7 @@ ATTENTION = (
             "https://github.com/ml-explore/mlx/issues/4022",
             "https://github.com/Dao-AILab/flash-attention/issues/2082",
         ),
+        weight=Weight.WRONG,
     ),
     families.law(
         "attention",
@@ -206,6 +248,7 @@ ATTENTION = (
         kind=Kind.EQUATION,
         equations=("23",),
         precedents=("https://github.com/pytorch/pytorch/issues/142228",),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "attention",
@@ -217,6 +260,7 @@ ATTENTION = (
         kind=Kind.NUMERICS,
         equations=("24a",),
         precedents=("https://github.com/TransformerLensOrg/TransformerLens/issues/318",),
+        weight=Weight.FRAGILE,
     ),
     _law(
         "causality",
@@ -225,36 +269,47 @@ ATTENTION = (
         "is; changing those it sees does not.",
         "what lies ahead leaks",
         "https://github.com/Dao-AILab/flash-attention/issues/282",
+        weight=Weight.LEAK,
     ),
     _law(
         "causal_is_mask",
         "Causality and a window are the mask that says the same, in result and gradients.",
         "two readings of causality",
         "https://github.com/HabanaAI/vllm-hpu-extension/pull/413",
+        weight=Weight.WRONG,
     ),
-    _law("mask_is_bias", "A mask is a bias of 0 and $-\\infty$, in result and gradients.", "two readings of a mask"),
+    _law(
+        "mask_is_bias",
+        "A mask is a bias of 0 and $-\\infty$, in result and gradients.",
+        "two readings of a mask",
+        weight=Weight.WRONG,
+    ),
     _law(
         "mask_broadcast",
         "A mask with axes of 1 is its broadcast copy, in result and gradients.",
         "misread mask",
         "https://github.com/pytorch/pytorch/pull/184180",
+        weight=Weight.WRONG,
     ),
     _law(
         "grouped_is_copied",
         "Attention with $G$ groups is attention with each key head copied $H / G$ times.",
         "wrong key head",
         "https://github.com/onnx/onnx/pull/7274",
+        weight=Weight.WRONG,
     ),
     _law(
         "permutation",
         "Keys, values and mask in another order give the same result; queries in another order give that order.",
         "dependence on position",
+        weight=Weight.WRONG,
     ),
     _law(
         "key_shift",
         "Without a cap, one vector added to all keys of a head changes neither the result nor the gradients of $Q$ "
         "and $V$.",
         "not invariant to shifts",
+        weight=Weight.WRONG,
     ),
     _law(
         "conservation",
@@ -263,19 +318,27 @@ ATTENTION = (
         "gradient that does not conserve",
         "https://github.com/aws-neuron/nki-samples/pull/81",
         "https://github.com/Dao-AILab/flash-attention/pull/2481",
+        weight=Weight.WRONG,
     ),
     _law(
         "scale_balance",
         r"Scores depend on the product of $Q$ and $K$ alone: $\langle Q, \bar Q \rangle = \langle K, \bar K \rangle$.",
         "gradient that does not balance",
         "https://github.com/Dao-AILab/flash-attention/pull/2481",
+        weight=Weight.WRONG,
     ),
     _law(
         "convexity",
         "Each result lies between the extremes of the values that its query sees; equal values come out unchanged.",
         "weights that are not a distribution",
+        weight=Weight.WRONG,
     ),
-    _law("linear_in_values", "The result is linear in $V$.", "not linear in the values"),
+    _law(
+        "linear_in_values",
+        "The result is linear in $V$.",
+        "not linear in the values",
+        weight=Weight.WRONG,
+    ),
     families.convention(
         "attention",
         "empty_row",
@@ -287,12 +350,14 @@ ATTENTION = (
             "https://github.com/Dao-AILab/flash-attention/issues/443",
             "https://github.com/NVIDIA-NeMo/Automodel/pull/2658",
         ),
+        weight=Weight.FRAGILE,
     ),
     families.contract_case(
         "attention",
         "no_query",
         "Without a query the result is empty, and the gradients of $K$ and $V$ are 0.",
         "size of zero",
+        weight=Weight.FRAGILE,
     ),
     _law(
         "hidden_poison",
@@ -301,11 +366,13 @@ ATTENTION = (
         "changes.",
         "zero times NaN",
         "https://github.com/pytorch/pytorch/issues/101967",
+        weight=Weight.LEAK,
     ),
     _option(
         "hidden_scores",
         "What is hidden has weight 0, however far its score lies above the visible ones, or these below 0.",
         "mask that is not low enough",
+        weight=Weight.LEAK,
     ),
     families.law(
         "attention",
@@ -316,10 +383,14 @@ ATTENTION = (
         kind=Kind.NUMERICS,
         equations=("21",),
         precedents=("https://github.com/ultralytics/ultralytics/pull/24990",),
+        weight=Weight.FRAGILE,
     ),
     families.accuracy("attention", ("https://github.com/NVIDIA/TransformerEngine/issues/3216",)),
     _option(
-        "dropout_off", "With $p = 0$, and whenever it is not training, dropout does nothing.", "dropout that stays on"
+        "dropout_off",
+        "With $p = 0$, and whenever it is not training, dropout does nothing.",
+        "dropout that stays on",
+        weight=Weight.WRONG,
     ),
     _option(
         "dropout_scale",
@@ -328,6 +399,7 @@ ATTENTION = (
         "wrong scale of dropout",
         "https://github.com/kaldi-asr/kaldi/issues/2814",
         equations=("46",),
+        weight=Weight.WRONG,
     ),
     families.contract_case(
         "attention",
@@ -337,12 +409,14 @@ ATTENTION = (
         "call draws anew.",
         "randomness out of control",
         ("46",),
+        weight=Weight.WRONG,
     ),
     _chance(
         "dropout_rate",
         "Each weight is dropped with probability $p$.",
         "wrong rate of dropout",
         "https://github.com/titu1994/Inception-v4/issues/5",
+        weight=Weight.WRONG,
     ),
     _chance(
         "dropout_independence",
@@ -350,6 +424,7 @@ ATTENTION = (
         "shared random numbers",
         "https://github.com/pytorch/pytorch/issues/198333",
         "https://github.com/PaddlePaddle/PaddleFleetX/pull/1005",
+        weight=Weight.WRONG,
     ),
     Requirement(
         slug="attention.dropout_gradient",
@@ -359,6 +434,7 @@ ATTENTION = (
         r"\bar P))$.",
         float_form="The same within the bounds of the formula for the mask read off the result of the same call.",
         kind=Kind.GRADIENT,
+        weight=Weight.WRONG,
         equations=("46",),
         prerequisites=("attention.contract",),
         bug_class="another mask in the backward pass",
@@ -373,5 +449,6 @@ ATTENTION = (
         "another mask in the backward pass",
         "https://github.com/aws-neuron/nki-samples/pull/81",
         equations=("46",),
+        weight=Weight.WRONG,
     ),
 )

@@ -1,5 +1,6 @@
 """Requirements of beam search (document 003, section 12)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _EARLY = (
@@ -23,6 +24,7 @@ BEAM_SEARCH = (
         "have it.",
         "search that misses the best",
         precedents=(*_EARLY, *_LENGTH),
+        weight=Weight.WRONG,
     ),
     families.law(
         "beam_search",
@@ -30,6 +32,7 @@ BEAM_SEARCH = (
         "A beam of width one without penalty is greedy decoding, of equal continuations the lower id.",
         "The ids are the same exactly; the score lies within its bound.",
         "wrong continuation",
+        weight=Weight.WRONG,
     ),
     families.law(
         "beam_search",
@@ -38,6 +41,7 @@ BEAM_SEARCH = (
         "The same within the bound.",
         "score of another text",
         precedents=_LENGTH,
+        weight=Weight.WRONG,
     ),
     families.law(
         "beam_search",
@@ -47,6 +51,7 @@ BEAM_SEARCH = (
         "The same exactly.",
         "text that does not end",
         precedents=_EARLY,
+        weight=Weight.WRONG,
     ),
     families.law(
         "beam_search",
@@ -55,6 +60,7 @@ BEAM_SEARCH = (
         "The same, give or take both bounds.",
         "search that misses the best",
         precedents=_EARLY,
+        weight=Weight.WRONG,
     ),
     families.law(
         "beam_search",
@@ -62,6 +68,7 @@ BEAM_SEARCH = (
         r"A continuation at $-\infty$ is never taken, however wide the beam; the score is finite.",
         "The same exactly.",
         "impossible text",
+        weight=Weight.WRONG,
     ),
     families.law(
         "beam_search",
@@ -70,12 +77,14 @@ BEAM_SEARCH = (
         "score.",
         "The score within the sum of both bounds; the text exactly, where no other comes as near.",
         "an id that is treated apart",
+        weight=Weight.WRONG,
     ),
     families.contract_case(
         "beam_search",
         "purity",
         "The start is not modified, and a second search gives the same text.",
         "modified argument",
+        weight=Weight.WRONG,
     ),
     families.numpy_numbers("beam_search"),
     *families.refusals(

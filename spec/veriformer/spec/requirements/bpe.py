@@ -1,5 +1,6 @@
 """Requirements of byte-pair encoding (document 003, section 5)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _RUNS = ("https://github.com/google/sentencepiece/issues/318",)
@@ -19,6 +20,7 @@ BPE_TRAIN = (
         "Each merge joins the most frequent pair of neighbours, in the order of learning.",
         "The same exactly, on texts without ties and runs of a piece.",
         "wrong merges",
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_train",
@@ -28,6 +30,7 @@ BPE_TRAIN = (
         "The same exactly, on any texts.",
         "pairs that are counted wrongly",
         precedents=_RUNS,
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_train",
@@ -35,6 +38,7 @@ BPE_TRAIN = (
         "The order of the texts does not matter, nor that each is given twice.",
         "The same exactly, on texts without ties and runs of a piece.",
         "pairs that span texts",
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_train",
@@ -42,6 +46,7 @@ BPE_TRAIN = (
         "Learning fewer merges learns the first of them.",
         "The same exactly, on texts without ties and runs of a piece.",
         "dependence on the number of merges",
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_train",
@@ -49,14 +54,22 @@ BPE_TRAIN = (
         "Bytes are names: renaming letters renames the merges.",
         "The same exactly, on texts without ties and runs of a piece.",
         "a letter that is treated apart",
+        weight=Weight.WRONG,
     ),
     families.contract_case(
         "bpe_train",
         "nothing",
         "No texts, empty texts, texts of one byte, and no merges give no merges.",
         "learning from nothing",
+        weight=Weight.FRAGILE,
     ),
-    families.contract_case("bpe_train", "purity", "The list of texts is not modified.", "modified argument"),
+    families.contract_case(
+        "bpe_train",
+        "purity",
+        "The list of texts is not modified.",
+        "modified argument",
+        weight=Weight.WRONG,
+    ),
     families.numpy_numbers("bpe_train"),
     *families.refusals(
         "bpe_train",
@@ -77,6 +90,7 @@ BPE_ENCODE = (
         "The same exactly, on merges that training produces.",
         "wrong pieces",
         precedents=_RANK,
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_encode",
@@ -84,6 +98,7 @@ BPE_ENCODE = (
         "The pieces join to the UTF-8 bytes of the text.",
         "The same exactly.",
         "lost bytes",
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_encode",
@@ -93,6 +108,7 @@ BPE_ENCODE = (
         "The same exactly.",
         "merges out of order",
         precedents=_RANK,
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_encode",
@@ -100,6 +116,7 @@ BPE_ENCODE = (
         "No pair that was learned stands next to each other in the result, and every piece is a byte or was learned.",
         "The same exactly.",
         "merges left undone",
+        weight=Weight.WRONG,
     ),
     families.law(
         "bpe_encode",
@@ -108,13 +125,21 @@ BPE_ENCODE = (
         "The same exactly.",
         "overlapping merges",
         precedents=_RUNS,
+        weight=Weight.WRONG,
     ),
     families.contract_case(
         "bpe_encode",
         "duplicates",
         "A pair that is listed twice keeps its first rank.",
         "rank of a pair that comes twice",
+        weight=Weight.FRAGILE,
     ),
-    families.contract_case("bpe_encode", "purity", "The list of merges is not modified.", "modified argument"),
+    families.contract_case(
+        "bpe_encode",
+        "purity",
+        "The list of merges is not modified.",
+        "modified argument",
+        weight=Weight.WRONG,
+    ),
     *families.refusals("bpe_encode", "A missing text and missing merges are refused."),
 )

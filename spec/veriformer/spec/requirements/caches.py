@@ -1,6 +1,6 @@
 """Requirements of the cache of keys and values, and of attention over it (equations 42 to 44)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 _CACHE = ("42", "43")
@@ -10,14 +10,30 @@ _SCALES = "https://github.com/sgl-project/sglang/pull/20705"
 _WINDOW = "https://github.com/huggingface/transformers/issues/39408"
 
 
-def _of_cache(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
-    return families.law("kv_cache", name, statement, _EXACTLY, bug_class, equations=_CACHE, precedents=precedents)
+def _of_cache(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
+    return families.law(
+        "kv_cache",
+        name,
+        statement,
+        _EXACTLY,
+        bug_class,
+        equations=_CACHE,
+        precedents=precedents,
+        weight=weight,
+    )
 
 
-def _of_attention(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+def _of_attention(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
     float_form = "The same within the bound of the formula, or the sum of the bounds of what is compared."
     return families.law(
-        "cached_attention", name, statement, float_form, bug_class, equations=_ATTENTION, precedents=precedents
+        "cached_attention",
+        name,
+        statement,
+        float_form,
+        bug_class,
+        equations=_ATTENTION,
+        precedents=precedents,
+        weight=weight,
     )
 
 
@@ -42,11 +58,13 @@ KV_CACHE = (
         "After any sequence of updates, reorders, resets and refused updates a cache shows, and counts, what a plain "
         "list of rows would.",
         "stale state",
+        weight=Weight.WRONG,
     ),
     _of_cache(
         "overflow",
         "More tokens than `max_length` are refused, and a refused update changes nothing; exactly as many are taken.",
         "lost tokens",
+        weight=Weight.WRONG,
     ),
     _of_cache(
         "window",
@@ -55,18 +73,21 @@ KV_CACHE = (
         "window off by one",
         _WINDOW,
         "https://github.com/trymirai/lalamo/pull/200",
+        weight=Weight.WRONG,
     ),
     _of_cache(
         "reorder",
         "After a reorder, batch element $b$ shows the rows of element `index[b]` in keys and values alike, and goes on "
         "from them, also where elements repeat.",
         "stale rows after a reorder",
+        weight=Weight.LEAK,
     ),
     _of_cache(
         "long",
         "What holds for a few rows holds for hundreds: however they fill pages of 16 to 256 rows, at once, in two or "
         "token by token, all of them are shown.",
         "page edge",
+        weight=Weight.WRONG,
     ),
     families.law(
         "kv_cache",
@@ -80,6 +101,7 @@ KV_CACHE = (
         kind=Kind.NUMERICS,
         equations=_CACHE,
         precedents=(_SCALES, "https://github.com/kekzl/imp/pull/91"),
+        weight=Weight.WRONG,
     ),
 )
 
@@ -116,28 +138,33 @@ CACHED_ATTENTION = (
         "decoding that differs from prefill",
         "https://github.com/Dao-AILab/flash-attention/issues/282",
         _WINDOW,
+        weight=Weight.WRONG,
     ),
     _of_attention(
         "reorder",
         "After a reorder every batch element goes on as if the text of the element that it follows had been its own.",
         "stale rows after a reorder",
+        weight=Weight.LEAK,
     ),
     _of_attention(
         "forgotten",
         "What was there before a reset, and what a window has left behind, may hold anything, NaN too: it does "
         "not matter.",
         "stale rows after a reset",
+        weight=Weight.LEAK,
     ),
     _of_attention(
         "overflow",
         "A call with more tokens than there is room for is refused, and the next one gives what it would have given.",
         "half an update",
+        weight=Weight.WRONG,
     ),
     _of_attention(
         "causality",
         "Among the new tokens, a query sees none after it; it sees every one before it, in the cache or not.",
         "what lies ahead leaks",
         "https://github.com/Dao-AILab/flash-attention/issues/282",
+        weight=Weight.LEAK,
     ),
     families.law(
         "cached_attention",
@@ -149,5 +176,6 @@ CACHED_ATTENTION = (
         kind=Kind.NUMERICS,
         equations=_ATTENTION,
         precedents=(_SCALES,),
+        weight=Weight.WRONG,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of the expected calibration error (section 11.2)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 _NAME = "expected_calibration_error"
@@ -33,6 +33,7 @@ EXPECTED_CALIBRATION_ERROR = (
         "At the edges of 1, 2, 4, 8 bins, which every dtype holds: the formula's value within its bound.",
         "bin at an edge",
         precedents=_EXTRA_BIN,
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -40,6 +41,7 @@ EXPECTED_CALIBRATION_ERROR = (
         "With one bin it is the distance between accuracy and mean confidence.",
         "The same within the bound.",
         "wrong weight of a bin",
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -48,6 +50,7 @@ EXPECTED_CALIBRATION_ERROR = (
         "The same within the bound.",
         "confidence that is not the predicted one",
         precedents=(*_EXTRA_BIN, *_CENTRES),
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -56,6 +59,7 @@ EXPECTED_CALIBRATION_ERROR = (
         "The same, give or take both bounds.",
         "bins that are not nested",
         precedents=_CENTRES,
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -63,6 +67,7 @@ EXPECTED_CALIBRATION_ERROR = (
         "The samples are a multiset: their order does not matter, nor their axes, nor listing each of them twice.",
         "The same within the sum of both bounds.",
         "dependence on the order of samples",
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -71,6 +76,7 @@ EXPECTED_CALIBRATION_ERROR = (
         "The formula's value within its bound.",
         "predicted class at ties",
         kind=Kind.EQUATION,
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -79,5 +85,6 @@ EXPECTED_CALIBRATION_ERROR = (
         "For up to 70000 samples in one bin, more than fp16 can count, the value lies within its bound.",
         "sums in half precision",
         kind=Kind.NUMERICS,
+        weight=Weight.FRAGILE,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of clipping by the global norm (equation 11)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 CLIP_GRAD_NORM = (
@@ -26,6 +26,7 @@ CLIP_GRAD_NORM = (
         r"leave to it.",
         "changed direction",
         equations=("11",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "clip_grad_norm",
@@ -38,6 +39,7 @@ CLIP_GRAD_NORM = (
             "https://github.com/areal-project/AReaL/issues/312",
             "https://github.com/milesial/Pytorch-UNet/pull/470",
         ),
+        weight=Weight.WRONG,
     ),
     families.law(
         "clip_grad_norm",
@@ -46,6 +48,7 @@ CLIP_GRAD_NORM = (
         "The same bit for bit, for norms clear of $c$.",
         "changed inside the ball",
         equations=("11",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "clip_grad_norm",
@@ -54,6 +57,7 @@ CLIP_GRAD_NORM = (
         "The same exactly.",
         "division by zero",
         equations=("11",),
+        weight=Weight.FRAGILE,
     ),
     families.contract_case(
         "clip_grad_norm",
@@ -61,6 +65,7 @@ CLIP_GRAD_NORM = (
         "An empty list, or one of empty tensors, has norm 0.",
         "reduction of nothing",
         ("11",),
+        weight=Weight.FRAGILE,
     ),
     families.contract_case(
         "clip_grad_norm",
@@ -68,6 +73,7 @@ CLIP_GRAD_NORM = (
         "Gradients that are all 0 have norm 0 and stay 0.",
         "division by zero",
         ("11",),
+        weight=Weight.FRAGILE,
     ),
     families.contract_case(
         "clip_grad_norm",
@@ -75,6 +81,7 @@ CLIP_GRAD_NORM = (
         "Where a gradient holds NaN or infinity, `total_norm` is not finite.",
         "hidden overflow",
         ("11",),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "clip_grad_norm",
@@ -85,6 +92,7 @@ CLIP_GRAD_NORM = (
         "overflow",
         kind=Kind.NUMERICS,
         equations=("11",),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "clip_grad_norm",
@@ -94,6 +102,7 @@ CLIP_GRAD_NORM = (
         "clipping in other units",
         equations=("11",),
         precedents=("https://github.com/milesial/Pytorch-UNet/pull/470",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "clip_grad_norm",
@@ -104,6 +113,7 @@ CLIP_GRAD_NORM = (
         kind=Kind.EQUATION,
         equations=("11",),
         precedents=("https://github.com/NVIDIA/Megatron-LM/pull/7227",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "clip_grad_norm",
@@ -113,6 +123,7 @@ CLIP_GRAD_NORM = (
         "norm per tensor",
         equations=("11",),
         precedents=("https://github.com/areal-project/AReaL/issues/312",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "clip_grad_norm",
@@ -122,6 +133,7 @@ CLIP_GRAD_NORM = (
         "changed dtype",
         kind=Kind.EQUATION,
         equations=("11",),
+        weight=Weight.WRONG,
     ),
     families.convention(
         "clip_grad_norm",
@@ -129,5 +141,6 @@ CLIP_GRAD_NORM = (
         "The gradients are divided by their norm, to which nothing is added.",
         "epsilon that is not in the formula",
         ("11",),
+        weight=Weight.WRONG,
     ),
 )

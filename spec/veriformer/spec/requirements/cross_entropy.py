@@ -1,6 +1,6 @@
 """Requirements of cross entropy (equations 2, 38, 48)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 CROSS_ENTROPY = (
@@ -40,6 +40,7 @@ CROSS_ENTROPY = (
         r"$|\sum_i \hat{\bar z}_i|$ is at most the sum of the bounds on the entries.",
         "gradient that does not conserve",
         equations=("2",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "cross_entropy",
@@ -53,6 +54,7 @@ CROSS_ENTROPY = (
             "https://github.com/awslabs/sockeye/issues/200",
             "https://github.com/flagos-ai/FlagGems/pull/73",
         ),
+        weight=Weight.LEAK,
     ),
     families.law(
         "cross_entropy",
@@ -62,6 +64,7 @@ CROSS_ENTROPY = (
         "wrong denominator",
         equations=("2",),
         precedents=("https://github.com/flagos-ai/FlagGems/pull/73",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "cross_entropy",
@@ -74,6 +77,7 @@ CROSS_ENTROPY = (
             "https://github.com/TimDettmers/ConvE/issues/55",
             "https://github.com/OpenNMT/OpenNMT-py/issues/1463",
         ),
+        weight=Weight.WRONG,
     ),
     families.law(
         "cross_entropy",
@@ -82,6 +86,7 @@ CROSS_ENTROPY = (
         "The same within the sum of both bounds.",
         "two meanings of a target",
         equations=("2", "48"),
+        weight=Weight.WRONG,
     ),
     families.law(
         "cross_entropy",
@@ -91,6 +96,7 @@ CROSS_ENTROPY = (
         "The same within the sum of the bounds.",
         "dependence on the batch",
         equations=("2", "38"),
+        weight=Weight.WRONG,
     ),
     families.law(
         "cross_entropy",
@@ -102,6 +108,7 @@ CROSS_ENTROPY = (
         kind=Kind.NUMERICS,
         equations=("2", "12"),
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
+        weight=Weight.FRAGILE,
     ),
     families.far_classes("cross_entropy", "8", ("2",)),
     families.law(
@@ -111,6 +118,7 @@ CROSS_ENTROPY = (
         "The same; loss and gradient at the other classes lie within their bounds.",
         "zero times infinity",
         equations=("2",),
+        weight=Weight.FRAGILE,
     ),
     families.convention(
         "cross_entropy",
@@ -119,6 +127,7 @@ CROSS_ENTROPY = (
         "loss over nothing",
         ("2",),
         ("https://github.com/pytorch/pytorch/issues/70348", "https://github.com/pytorch/pytorch/issues/116349"),
+        weight=Weight.FRAGILE,
     ),
     families.accuracy("cross_entropy"),
 )

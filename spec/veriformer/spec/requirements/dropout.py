@@ -1,5 +1,6 @@
 """Requirements of dropout (equations 46 and 47)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _CHANCE = "The same but for one run in 1e9."
@@ -24,6 +25,7 @@ DROPOUT = (
         "The mask is read from the result; under it result and gradient are within their bounds.",
         "wrong scale",
         equations=("46", "47"),
+        weight=Weight.WRONG,
     ),
     families.law(
         "dropout",
@@ -32,6 +34,7 @@ DROPOUT = (
         f"{_CHANCE} The share of kept entries is judged by Chernoff's bound.",
         "wrong rate",
         equations=("46",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "dropout",
@@ -41,6 +44,7 @@ DROPOUT = (
         "chance has it.",
         "entries dropped together",
         equations=("46",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "dropout",
@@ -50,5 +54,6 @@ DROPOUT = (
         f"{_CHANCE}",
         "mask not reproducible",
         equations=("46",),
+        weight=Weight.WRONG,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 
 
 def contract(operation: str, equations: tuple[str, ...] = ()) -> Requirement:
@@ -13,6 +13,7 @@ def contract(operation: str, equations: tuple[str, ...] = ()) -> Requirement:
         statement="An ordinary call returns a result of the promised shape, in its input's dtype and on its device.",
         float_form="The same; no number is judged.",
         kind=Kind.CONTRACT,
+        weight=Weight.WRONG,
         equations=equations,
         bug_class="wrong form",
     )
@@ -26,6 +27,7 @@ def form(operation: str, statement: str) -> Requirement:
         statement=statement,
         float_form="The same; no number is judged.",
         kind=Kind.CONTRACT,
+        weight=Weight.WRONG,
         bug_class="wrong form",
     )
 
@@ -43,6 +45,7 @@ def equation(
             "the dtype's roundoff, sums in any order, or of an algebraically equal form if that is larger."
         ),
         kind=Kind.EQUATION,
+        weight=Weight.WRONG,
         equations=equations,
         prerequisites=(f"{operation}.contract",),
         bug_class="wrong formula",
@@ -63,6 +66,7 @@ def gradient(
             "lies within the running error bound of the proved vector-Jacobian product, and so does the result."
         ),
         kind=Kind.GRADIENT,
+        weight=Weight.WRONG,
         equations=equations,
         prerequisites=(f"{operation}.contract",),
         bug_class="wrong gradient",
@@ -85,6 +89,7 @@ def purity(operation: str) -> Requirement:
             "gradients that are taken a second time where the graph can be kept."
         ),
         kind=Kind.CONTRACT,
+        weight=Weight.WRONG,
         prerequisites=(f"{operation}.contract", f"{operation}.equation"),
         bug_class="modified argument",
     )
@@ -98,6 +103,7 @@ def layout(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
         statement="The value depends on the numbers in the arguments, not on where they lie in memory.",
         float_form="Transposed, sliced, expanded (stride 0) arguments and cotangents give the value within its bound.",
         kind=Kind.CONTRACT,
+        weight=Weight.WRONG,
         prerequisites=(f"{operation}.contract", f"{operation}.equation"),
         bug_class="assumed memory layout",
         precedents=precedents,
@@ -112,6 +118,7 @@ def batch(operation: str, statement: str, precedents: tuple[str, ...] = ()) -> R
         statement=statement,
         float_form="A slice computed alone and the slice of the whole differ by at most the sum of both bounds.",
         kind=Kind.LAW,
+        weight=Weight.LEAK,
         prerequisites=(f"{operation}.contract", f"{operation}.equation"),
         bug_class="mixed batch elements",
         precedents=precedents,
@@ -129,6 +136,7 @@ def sensitivity(operation: str, precedents: tuple[str, ...] = ()) -> Requirement
             "further away than both bounds, gives another result."
         ),
         kind=Kind.LAW,
+        weight=Weight.WRONG,
         prerequisites=(f"{operation}.contract",),
         bug_class="ignored argument",
         precedents=precedents,
@@ -146,6 +154,7 @@ def long(operation: str) -> Requirement:
             "lie within their bounds."
         ),
         kind=Kind.EQUATION,
+        weight=Weight.WRONG,
         prerequisites=(f"{operation}.contract",),
         bug_class="tile edge",
     )
@@ -159,6 +168,7 @@ def numpy_numbers(operation: str) -> Requirement:
         statement="NumPy scalars count as numbers: given for Python's, they change nothing.",
         float_form="The formula's value within its bound.",
         kind=Kind.CONTRACT,
+        weight=Weight.UNGUARDED,
         prerequisites=(f"{operation}.contract",),
         bug_class="refused number",
     )
@@ -175,6 +185,7 @@ def accuracy(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
             "bound, is at most a stated multiple of the plain formula's, whose every operation is rounded to the dtype."
         ),
         kind=Kind.NUMERICS,
+        weight=Weight.IMPRECISE,
         prerequisites=(f"{operation}.contract",),
         bug_class="lost precision",
         precedents=precedents,
@@ -187,17 +198,19 @@ def refusals(operation: str, statement: str) -> tuple[Requirement, Requirement]:
         slug=f"{operation}.refusal",
         operation=operation,
         statement=statement,
-        float_form="The same: ValueError or TypeError.",
+        float_form="The same, with any exception.",
         kind=Kind.REFUSAL,
+        weight=Weight.UNGUARDED,
         prerequisites=(f"{operation}.contract",),
         bug_class="accepted bad input",
     )
     named = Requirement(
         slug=f"{operation}.refusal_names_argument",
         operation=operation,
-        statement="The message of a refusal names the argument that was bad.",
+        statement="A refusal is a ValueError or a TypeError whose message names the argument that was bad.",
         float_form="The same; where two arguments clash, either name will do.",
         kind=Kind.REFUSAL,
+        weight=Weight.UNGUARDED,
         prerequisites=(f"{operation}.contract", refused.slug),
         bug_class="unhelpful refusal",
     )
@@ -211,6 +224,7 @@ def law(
     float_form: str,
     bug_class: str,
     *,
+    weight: Weight,
     kind: Kind = Kind.LAW,
     equations: tuple[str, ...] = (),
     precedents: tuple[str, ...] = (),
@@ -222,6 +236,7 @@ def law(
         statement=statement,
         float_form=float_form,
         kind=kind,
+        weight=weight,
         equations=equations,
         prerequisites=(f"{operation}.contract",),
         bug_class=bug_class,
@@ -242,6 +257,7 @@ def far_classes(operation: str, result: str, equations: tuple[str, ...] = ()) ->
         kind=Kind.NUMERICS,
         equations=equations,
         precedents=("https://github.com/keras-team/keras/issues/15012",),
+        weight=Weight.FRAGILE,
     )
 
 
@@ -252,6 +268,8 @@ def convention(
     bug_class: str,
     equations: tuple[str, ...],
     precedents: tuple[str, ...] = (),
+    *,
+    weight: Weight,
 ) -> Requirement:
     """A choice that the contract makes and an implementation may claim to make otherwise."""
     return Requirement(
@@ -260,6 +278,7 @@ def convention(
         statement=statement,
         float_form="The same; where another choice is claimed, that one is judged and shown as a deviation.",
         kind=Kind.CONVENTION,
+        weight=weight,
         equations=equations,
         prerequisites=(f"{operation}.contract",),
         bug_class=bug_class,
@@ -268,7 +287,7 @@ def convention(
 
 
 def contract_case(
-    operation: str, name: str, statement: str, bug_class: str, equations: tuple[str, ...] = ()
+    operation: str, name: str, statement: str, bug_class: str, equations: tuple[str, ...] = (), *, weight: Weight
 ) -> Requirement:
     """What the contract says of one corner, where the formula alone would leave a choice."""
     return Requirement(
@@ -277,6 +296,7 @@ def contract_case(
         statement=statement,
         float_form="The same exactly.",
         kind=Kind.CONTRACT,
+        weight=weight,
         equations=equations,
         prerequisites=(f"{operation}.contract",),
         bug_class=bug_class,

@@ -1,6 +1,6 @@
 """Requirements of what chooses tokens: top-k, top-p and greedy (document 003, section 12)."""
 
-from veriformer.spec.requirement import Requirement
+from veriformer.spec.requirement import Requirement, Weight
 from veriformer.spec.requirements import families
 
 _TIED = ("https://github.com/vllm-project/vllm/pull/50979",)
@@ -16,6 +16,7 @@ def _untouched(operation: str) -> Requirement:
         r"A score that is kept is the score that was given, and one that is not kept is $-\infty$.",
         "The same bit for bit.",
         "scores that are changed",
+        weight=Weight.WRONG,
     )
 
 
@@ -26,6 +27,7 @@ def _order_only(operation: str, statement: str) -> Requirement:
         statement,
         "The same; nothing is judged where scores tie.",
         "dependence on the place of a token",
+        weight=Weight.WRONG,
     )
 
 
@@ -55,6 +57,7 @@ TOP_K_FILTER = (
         "The same exactly.",
         "more or fewer than k",
         precedents=_TIED,
+        weight=Weight.WRONG,
     ),
     families.law(
         "top_k_filter",
@@ -62,6 +65,7 @@ TOP_K_FILTER = (
         "What $k$ keeps, $k + 1$ keeps too; filtering twice is filtering by the smaller $k$.",
         "The same exactly.",
         "sets that are not nested",
+        weight=Weight.WRONG,
     ),
     families.law(
         "top_k_filter",
@@ -69,6 +73,7 @@ TOP_K_FILTER = (
         "The kept set depends on the order of the scores alone: doubling and shifting them keeps it.",
         "The same exactly, for scores on which both are exact.",
         "dependence on the values of scores",
+        weight=Weight.WRONG,
     ),
     _order_only("top_k_filter", "Without ties tokens that change places are kept or dropped as before."),
 )
@@ -98,6 +103,7 @@ TOP_P_FILTER = (
         "For up to 6 tokens, against every subset; what meets $p$ within the bound on its mass may go either way.",
         "the token that crosses the threshold",
         precedents=_CROSSING,
+        weight=Weight.WRONG,
     ),
     families.law(
         "top_p_filter",
@@ -106,12 +112,14 @@ TOP_P_FILTER = (
         "The same exactly, down to the smallest number of fp64.",
         "nothing left to sample",
         precedents=_EMPTY,
+        weight=Weight.FRAGILE,
     ),
     families.contract_case(
         "top_p_filter",
         "all",
         "At $p = 1$ every token stays, also one whose probability underflows.",
         "tokens lost at p = 1",
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "top_p_filter",
@@ -120,6 +128,7 @@ TOP_P_FILTER = (
         "For $n$ equal scores, up to 128, and $p$ midway between two multiples of $1/n$: the first $m$ exactly.",
         "a cut by value that takes all ties",
         precedents=_TIED,
+        weight=Weight.WRONG,
     ),
     families.law(
         "top_p_filter",
@@ -127,6 +136,7 @@ TOP_P_FILTER = (
         "A larger $p$ keeps what a smaller one keeps.",
         "The same exactly.",
         "sets that are not nested",
+        weight=Weight.WRONG,
     ),
     families.law(
         "top_p_filter",
@@ -134,6 +144,7 @@ TOP_P_FILTER = (
         "A number added to every score of a row keeps the set.",
         "The same for exact shifts, unless a mass meets $p$ within its bound.",
         "dependence on an offset",
+        weight=Weight.WRONG,
     ),
     _order_only("top_p_filter", "Without ties tokens that change places are kept or dropped as before."),
 )
@@ -159,6 +170,7 @@ GREEDY = (
         "The same exactly.",
         "choice at ties",
         precedents=_LAST,
+        weight=Weight.WRONG,
     ),
     families.law(
         "greedy",
@@ -166,6 +178,7 @@ GREEDY = (
         "The choice depends on the order of the scores alone: doubling and shifting them keeps it.",
         "The same exactly, for scores on which both are exact.",
         "dependence on the values of scores",
+        weight=Weight.WRONG,
     ),
     families.law(
         "greedy",
@@ -173,5 +186,6 @@ GREEDY = (
         "Without ties the choice moves with the token.",
         "The same exactly.",
         "dependence on the place of a token",
+        weight=Weight.WRONG,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of layer normalisation (equation 19)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 LAYER_NORM = (
@@ -40,6 +40,7 @@ LAYER_NORM = (
             "https://github.com/harvardnlp/annotated-transformer/pull/119",
             "https://github.com/131250208/TPlinker-joint-extraction/issues/37",
         ),
+        weight=Weight.WRONG,
     ),
     families.law(
         "layer_norm",
@@ -48,6 +49,7 @@ LAYER_NORM = (
         "The same for shifts that the dtype holds exactly, within the sum of both bounds.",
         "not invariant to shifts",
         equations=("19",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "layer_norm",
@@ -57,6 +59,7 @@ LAYER_NORM = (
         "epsilon in the wrong place",
         equations=("19",),
         precedents=("https://github.com/hkproj/pytorch-transformer/pull/31",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "layer_norm",
@@ -65,6 +68,7 @@ LAYER_NORM = (
         "The same within the sum of both bounds.",
         "lost sign",
         equations=("19",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "layer_norm",
@@ -73,6 +77,7 @@ LAYER_NORM = (
         "The same within the sum of the bounds.",
         "misplaced parameter",
         equations=("19",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "layer_norm",
@@ -83,6 +88,7 @@ LAYER_NORM = (
         kind=Kind.EQUATION,
         equations=("19",),
         precedents=("https://github.com/hkproj/pytorch-transformer/pull/31",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "layer_norm",
@@ -93,6 +99,7 @@ LAYER_NORM = (
         kind=Kind.EQUATION,
         equations=("19",),
         precedents=("https://github.com/hkproj/pytorch-transformer/pull/31",),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "layer_norm",
@@ -102,6 +109,7 @@ LAYER_NORM = (
         "overflow",
         kind=Kind.NUMERICS,
         equations=("19",),
+        weight=Weight.FRAGILE,
     ),
     Requirement(
         slug="layer_norm.conditioning",
@@ -113,6 +121,7 @@ LAYER_NORM = (
             "passes. Where one pass is claimed, its bounds hold, and that is a deviation."
         ),
         kind=Kind.CONVENTION,
+        weight=Weight.FRAGILE,
         equations=("19",),
         prerequisites=("layer_norm.contract",),
         bug_class="cancellation",

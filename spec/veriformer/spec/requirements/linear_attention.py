@@ -1,6 +1,6 @@
 """Requirements of linear attention (equation 45)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 _NAME = "linear_attention"
@@ -9,9 +9,18 @@ _ELEMENTWISE = "https://github.com/lucidrains/performer-pytorch/issues/21"
 _SEVERED = "https://github.com/fla-org/flash-linear-attention/pull/875"
 
 
-def _law(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
     float_form = "The same within the sum of the bounds of what is compared."
-    return families.law(_NAME, name, statement, float_form, bug_class, equations=_EQUATIONS, precedents=precedents)
+    return families.law(
+        _NAME,
+        name,
+        statement,
+        float_form,
+        bug_class,
+        equations=_EQUATIONS,
+        precedents=precedents,
+        weight=weight,
+    )
 
 
 LINEAR_ATTENTION = (
@@ -45,29 +54,39 @@ LINEAR_ATTENTION = (
         "recurrent forms agree.",
         "state off by one",
         _ELEMENTWISE,
+        weight=Weight.WRONG,
     ),
     _law(
         "causality",
         "Under causality the output at a position depends on no later key or value, and on every earlier one.",
         "what lies ahead leaks",
+        weight=Weight.LEAK,
     ),
     _law(
         "keys_permuted",
         "Keys and values in another order give the same; queries in another order give that order.",
         "dependence on position",
+        weight=Weight.WRONG,
     ),
     _law(
         "convexity",
         "Each result lies between the extremes of the values that its query sees; equal values come out unchanged.",
         "weights that are not a distribution",
         _ELEMENTWISE,
+        weight=Weight.WRONG,
     ),
-    _law("linear_in_values", "The result is linear in $V$.", "not linear in the values"),
+    _law(
+        "linear_in_values",
+        "The result is linear in $V$.",
+        "not linear in the values",
+        weight=Weight.WRONG,
+    ),
     _law(
         "duplicated_keys",
         "Every key and value given twice changes nothing: the normaliser counts them too.",
         "normaliser that does not follow the sum",
         _ELEMENTWISE,
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -78,6 +97,7 @@ LINEAR_ATTENTION = (
         "overflow in half precision",
         kind=Kind.NUMERICS,
         equations=_EQUATIONS,
+        weight=Weight.FRAGILE,
     ),
     families.law(
         _NAME,
@@ -86,6 +106,7 @@ LINEAR_ATTENTION = (
         "Result and gradients lie within the bound of the formula, which is 0 at such rows.",
         "0 divided by 0",
         equations=("45", "24a"),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         _NAME,
@@ -96,6 +117,7 @@ LINEAR_ATTENTION = (
         kind=Kind.EQUATION,
         equations=_EQUATIONS,
         precedents=(_SEVERED,),
+        weight=Weight.WRONG,
     ),
     families.accuracy(_NAME),
 )

@@ -1,6 +1,6 @@
 """Requirements of the head of a language model (equation 40)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 LM_HEAD = (
@@ -26,6 +26,7 @@ LM_HEAD = (
         "The same for sums that the dtype holds exactly, within the sum of all bounds; zero exactly.",
         "logits not linear",
         equations=("40",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "lm_head",
@@ -34,6 +35,7 @@ LM_HEAD = (
         "The same bit for bit.",
         "changed logits",
         equations=("40",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "lm_head",
@@ -43,5 +45,6 @@ LM_HEAD = (
         "overflow in half precision",
         kind=Kind.NUMERICS,
         equations=("40",),
+        weight=Weight.FRAGILE,
     ),
 )

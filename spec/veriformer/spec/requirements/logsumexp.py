@@ -1,6 +1,6 @@
 """Requirements of log-sum-exp (equation 12)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 LOGSUMEXP = (
@@ -21,6 +21,7 @@ LOGSUMEXP = (
         "The same for $z$ and $z + c$ that the dtype holds exactly, within the sum of both bounds.",
         "not equivariant to shifts",
         equations=("12",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "logsumexp",
@@ -29,6 +30,7 @@ LOGSUMEXP = (
         "The same, widened by the bound on the result.",
         "out of bounds",
         equations=("12",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "logsumexp",
@@ -41,6 +43,7 @@ LOGSUMEXP = (
         kind=Kind.NUMERICS,
         equations=("12",),
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
+        weight=Weight.FRAGILE,
     ),
     families.accuracy("logsumexp"),
 )

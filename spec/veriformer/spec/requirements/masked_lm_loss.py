@@ -1,6 +1,6 @@
 """Requirements of the masked language model's objective (document 003, section 8)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 _COUNT = ("https://github.com/flagos-ai/FlagGems/pull/73",)
@@ -31,6 +31,7 @@ MASKED_LM_LOSS = (
         "The same; what is masked agrees within the sum of both bounds.",
         "visible positions that count",
         precedents=("https://github.com/pytorch/pytorch/issues/73205",),
+        weight=Weight.LEAK,
     ),
     families.law(
         "masked_lm_loss",
@@ -40,6 +41,7 @@ MASKED_LM_LOSS = (
         "The same within the sum of the bounds.",
         "wrong denominator",
         precedents=_COUNT,
+        weight=Weight.WRONG,
     ),
     families.law(
         "masked_lm_loss",
@@ -47,6 +49,7 @@ MASKED_LM_LOSS = (
         "Nothing is shifted: positions that change places together, logits and labels, change nothing.",
         "The same within the sum of both bounds.",
         "logits that score the next label",
+        weight=Weight.WRONG,
     ),
     families.law(
         "masked_lm_loss",
@@ -54,6 +57,7 @@ MASKED_LM_LOSS = (
         r"Equal logits cost $\log V$ whatever the labels.",
         "The same within the bound.",
         "wrong base or scale",
+        weight=Weight.WRONG,
     ),
     families.law(
         "masked_lm_loss",
@@ -61,6 +65,7 @@ MASKED_LM_LOSS = (
         "Each row of the gradient sums to 0.",
         r"$|\sum_c \hat{\bar z}_c|$ is at most the sum of the bounds on the entries.",
         "gradient that does not conserve",
+        weight=Weight.WRONG,
     ),
     families.law(
         "masked_lm_loss",
@@ -70,6 +75,7 @@ MASKED_LM_LOSS = (
         "overflow",
         kind=Kind.NUMERICS,
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
+        weight=Weight.FRAGILE,
     ),
     families.far_classes("masked_lm_loss", "8"),
     families.convention(
@@ -79,5 +85,6 @@ MASKED_LM_LOSS = (
         "mean over nothing",
         (),
         ("https://github.com/pytorch/pytorch/issues/70348",),
+        weight=Weight.FRAGILE,
     ),
 )

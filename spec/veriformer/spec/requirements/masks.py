@@ -1,5 +1,6 @@
 """Requirements of the causal mask (equation 24a)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 CAUSAL_MASK = (
@@ -21,6 +22,7 @@ CAUSAL_MASK = (
         "window off by one",
         equations=("24a",),
         precedents=("https://github.com/huggingface/transformers/issues/39408",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "causal_mask",
@@ -30,6 +32,7 @@ CAUSAL_MASK = (
         "The same exactly.",
         "holes in the mask",
         equations=("24a",),
+        weight=Weight.WRONG,
     ),
     families.contract_case(
         "causal_mask",
@@ -37,6 +40,7 @@ CAUSAL_MASK = (
         "A mask belongs to its caller: changing it changes no later one.",
         "shared result",
         ("24a",),
+        weight=Weight.LEAK,
     ),
     families.convention(
         "causal_mask",
@@ -48,5 +52,6 @@ CAUSAL_MASK = (
             "https://github.com/Dao-AILab/flash-attention/issues/282",
             "https://github.com/trymirai/lalamo/pull/200",
         ),
+        weight=Weight.WRONG,
     ),
 )

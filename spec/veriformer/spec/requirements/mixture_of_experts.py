@@ -1,6 +1,6 @@
 """Requirements of the mixture of experts (document 003, section 8)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 _OPERATION = "mixture_of_experts"
@@ -38,6 +38,7 @@ MIXTURE_OF_EXPERTS = (
         "The same within the sum of the bounds of the mixture and of the network alone.",
         "gates not renormalised",
         precedents=("https://github.com/pytorch/torchtitan/issues/1448",),
+        weight=Weight.WRONG,
     ),
     families.law(
         _OPERATION,
@@ -45,6 +46,7 @@ MIXTURE_OF_EXPERTS = (
         "Experts have no order where no scores tie: permuting them, with the columns of the router, changes nothing.",
         "The same within the sum of both bounds.",
         "misrouted tokens",
+        weight=Weight.WRONG,
     ),
     families.law(
         _OPERATION,
@@ -52,6 +54,7 @@ MIXTURE_OF_EXPERTS = (
         "Of equal scores the lower experts are chosen.",
         "For scores that the dtype computes exactly, result and gradients are within the bounds of that choice.",
         "wrong choice of experts",
+        weight=Weight.WRONG,
     ),
     families.law(
         _OPERATION,
@@ -59,6 +62,7 @@ MIXTURE_OF_EXPERTS = (
         "What an expert holds that no token chose changes nothing, and its gradient is zero.",
         "The result is the same within the sum of both bounds; the gradient is zero exactly.",
         "mixed in unchosen experts",
+        weight=Weight.LEAK,
     ),
     families.law(
         _OPERATION,
@@ -66,6 +70,7 @@ MIXTURE_OF_EXPERTS = (
         "The experts with the highest scores are asked, for scores of any kind.",
         "The same where rounding cannot change the choice.",
         "wrong choice of experts",
+        weight=Weight.WRONG,
     ),
     families.law(
         _OPERATION,
@@ -75,5 +80,6 @@ MIXTURE_OF_EXPERTS = (
         "overflow in half precision",
         kind=Kind.NUMERICS,
         precedents=("https://github.com/huggingface/transformers/issues/5651",),
+        weight=Weight.FRAGILE,
     ),
 )

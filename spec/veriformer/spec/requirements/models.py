@@ -6,7 +6,7 @@ numbers may differ by a measured noise floor.
 
 from __future__ import annotations
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 
 _FLOAT = (
     "Cell by cell (the logits at one position, the gradient of one parameter) the distance of the two results is at "
@@ -22,6 +22,7 @@ def _law(
     statement: str,
     bug_class: str,
     *,
+    weight: Weight,
     float_form: str = _FLOAT,
     kind: Kind = Kind.LAW,
     rests: tuple[str, ...] = ("contract",),
@@ -33,6 +34,7 @@ def _law(
         statement=statement,
         float_form=float_form,
         kind=kind,
+        weight=weight,
         prerequisites=tuple(f"{operation}.{other}" for other in rests),
         bug_class=bug_class,
         precedents=precedents,
@@ -47,6 +49,7 @@ def _contract(operation: str) -> Requirement:
         "[B, n, V], changes neither, and its logits depend on the ids.",
         float_form=_EXACT,
         kind=Kind.CONTRACT,
+        weight=Weight.WRONG,
         bug_class="wrong form",
     )
 
@@ -62,33 +65,50 @@ def _calls(operation: str) -> tuple[Requirement, ...]:
             "range narrower than the dtype's",
             float_form=_EXACT,
             kind=Kind.CONTRACT,
+            weight=Weight.FRAGILE,
         ),
         _law(
             operation,
             "deterministic",
             "In evaluation mode equal calls give equal logits: dropout is off.",
             "randomness in evaluation",
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
             "history",
             "A call leaves no trace: longer, shorter or other calls before it change nothing.",
             "state that outlives a call",
+            weight=Weight.LEAK,
         ),
         _law(
             operation,
             "mode",
             "A pass in training mode, forth and back, changes nothing of what evaluation mode gives after it.",
             "mode that is not switched back",
+            weight=Weight.WRONG,
         ),
-        _law(operation, "batch", "Each row of a batch has the logits that it has alone.", "mixed batch elements"),
-        _law(operation, "mask_of_ones", "A mask of ones is no mask.", "mask that hides real tokens"),
+        _law(
+            operation,
+            "batch",
+            "Each row of a batch has the logits that it has alone.",
+            "mixed batch elements",
+            weight=Weight.LEAK,
+        ),
+        _law(
+            operation,
+            "mask_of_ones",
+            "A mask of ones is no mask.",
+            "mask that hides real tokens",
+            weight=Weight.WRONG,
+        ),
         _law(
             operation,
             "right_padding",
             "Padding behind a text changes nothing at its tokens.",
             "padding that is seen",
             precedents=("https://github.com/huggingface/transformers/issues/36293",),
+            weight=Weight.LEAK,
         ),
         _law(
             operation,
@@ -96,6 +116,7 @@ def _calls(operation: str) -> tuple[Requirement, ...]:
             "Which tokens stand where the mask is 0 changes nothing at real tokens, and what is given there is finite.",
             "padding that is seen",
             rests=("contract", "right_padding"),
+            weight=Weight.LEAK,
         ),
         _law(
             operation,
@@ -105,6 +126,7 @@ def _calls(operation: str) -> tuple[Requirement, ...]:
             rests=("contract", "mask_of_ones"),
             kind=Kind.CONVENTION,
             precedents=("https://github.com/unslothai/unsloth/issues/3699",),
+            weight=Weight.WRONG,
         ),
     )
 
@@ -119,6 +141,7 @@ def _packing(operation: str) -> Requirement:
             "https://github.com/huggingface/nanoVLM/pull/204",
             "https://github.com/hiyouga/LlamaFactory/pull/7318",
         ),
+        weight=Weight.LEAK,
     )
 
 
@@ -130,8 +153,15 @@ def _causal(operation: str) -> tuple[Requirement, ...]:
             "causality",
             "The logits at a position do not change with the tokens after it.",
             "a look ahead",
+            weight=Weight.LEAK,
         ),
-        _law(operation, "prefix", "The logits of a prefix are those of the whole text, cut off.", "a look ahead"),
+        _law(
+            operation,
+            "prefix",
+            "The logits of a prefix are those of the whole text, cut off.",
+            "a look ahead",
+            weight=Weight.LEAK,
+        ),
         _law(
             operation,
             "reach",
@@ -140,6 +170,7 @@ def _causal(operation: str) -> tuple[Requirement, ...]:
             "dead input",
             float_form="The gradient at later tokens is 0 within its noise floor; that of a token within reach is not "
             "exactly 0, and the logits are not exactly equal.",
+            weight=Weight.WRONG,
         ),
     )
 
@@ -157,6 +188,7 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
                 "https://github.com/fla-org/flash-linear-attention/issues/766",
                 "https://github.com/huggingface/candle/pull/899",
             ),
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
@@ -164,6 +196,7 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
             "Token by token through the cache, a text has the logits that it has in one call.",
             "cache that loses or shifts tokens",
             rests=("contract", "prefix"),
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
@@ -172,6 +205,7 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
             "mask or positions ignored while decoding",
             rests=("contract", "left_padding"),
             precedents=("https://github.com/unslothai/unsloth/issues/3699",),
+            weight=Weight.LEAK,
         ),
         _law(
             operation,
@@ -179,6 +213,7 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
             "From a copy of a cache a text goes on as from the cache, whatever other text went on from that.",
             "cache that shares its memory",
             rests=("contract", "cache_split"),
+            weight=Weight.LEAK,
         ),
         _law(
             operation,
@@ -186,6 +221,7 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
             "After the rows of a cache are put into another order, each goes on as the row that it came from.",
             "cache that is reordered in part",
             rests=("contract", "cache_split"),
+            weight=Weight.LEAK,
         ),
     )
 
@@ -199,6 +235,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "An instance that loads the saved state gives the same logits, and tied parameters stay tied.",
             "state that is not saved, or tied weights that part",
             precedents=("https://github.com/huggingface/accelerate/pull/1204",),
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
@@ -209,6 +246,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "within the noise of both and what the gradient changes by in between.",
             kind=Kind.GRADIENT,
             precedents=("https://github.com/paiml/entrenar/issues/314",),
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
@@ -216,6 +254,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "The gradient of the summed loss of a padded batch is the sum over its rows, each alone without padding.",
             "gradient through padding or between rows",
             rests=("contract", "right_padding"),
+            weight=Weight.LEAK,
         ),
         _law(
             operation,
@@ -224,12 +263,14 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "log-probability in its own logits; a model of the next token shifts them by one.",
             "loss shifted or divided wrongly",
             precedents=("https://github.com/huggingface/transformers/pull/35438",),
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
             "backends",
             "Every way of computing attention that the model offers gives the same logits, padded batches among them.",
             "one backend apart",
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
@@ -237,6 +278,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "With gradient checkpointing the gradient in training mode is the same, dropout drawn from equal seeds.",
             "other dropout in the recomputation",
             precedents=("https://github.com/allenai/OLMo-core/pull/828",),
+            weight=Weight.WRONG,
         ),
         _law(
             operation,
@@ -247,6 +289,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "parameter and intermediate result make in fp64, times a factor that right models exceed once in ten "
             "million judgements.",
             kind=Kind.NUMERICS,
+            weight=Weight.FRAGILE,
         ),
     )
 
@@ -262,6 +305,7 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
             "source padding that is seen",
             kind=Kind.CONVENTION,
             precedents=("https://github.com/huggingface/transformers/pull/8518",),
+            weight=Weight.LEAK,
         ),
         _law(
             operation,
@@ -269,6 +313,7 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
             "Every token of the source changes the logits at every position.",
             "dead input",
             float_form="They are not equal exactly.",
+            weight=Weight.WRONG,
         ),
     )
 

@@ -1,6 +1,6 @@
 """Requirements of the mean squared error (document 002, section 2.1.1)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 MSE_LOSS = (
@@ -25,6 +25,7 @@ MSE_LOSS = (
         "The same within the sum of all bounds, so weighted.",
         "mean of means",
         precedents=("https://github.com/pytorch/torchtitan/pull/2206",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "mse_loss",
@@ -32,6 +33,7 @@ MSE_LOSS = (
         r"$L(a, b) = L(b, a) = L(a + c, b + c) = L(s a, s b) / s^2$.",
         "The same for shifts that the dtype holds exactly and powers of two, within the sum of both bounds.",
         "not a squared distance",
+        weight=Weight.WRONG,
     ),
     families.law(
         "mse_loss",
@@ -40,5 +42,6 @@ MSE_LOSS = (
         "The same, in fp16, and within the bound of the formula.",
         "overflow in half precision",
         kind=Kind.NUMERICS,
+        weight=Weight.FRAGILE,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of multi-head attention (equations 26 and 27)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 _NAME = "multi_head_attention"
@@ -9,9 +9,18 @@ _TILED = "https://github.com/datawhalechina/tiny-universe/issues/21"
 _UNPERMUTED = "https://github.com/lucidrains/vit-pytorch/issues/65"
 
 
-def _law(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
     float_form = "The same within the sum of the bounds of what is compared."
-    return families.law(_NAME, name, statement, float_form, bug_class, equations=_EQUATIONS, precedents=precedents)
+    return families.law(
+        _NAME,
+        name,
+        statement,
+        float_form,
+        bug_class,
+        equations=_EQUATIONS,
+        precedents=precedents,
+        weight=weight,
+    )
 
 
 MULTI_HEAD_ATTENTION = (
@@ -45,12 +54,14 @@ MULTI_HEAD_ATTENTION = (
         "The output is the sum of what each head gives alone, through its own columns and its own rows of $W^O$.",
         "heads that read each other",
         _UNPERMUTED,
+        weight=Weight.WRONG,
     ),
     _law(
         "heads_permuted",
         "Heads in another order, in the columns of the projections and the rows of $W^O$ alike, give the same output.",
         "heads that are told apart",
         _UNPERMUTED,
+        weight=Weight.WRONG,
     ),
     _law(
         "grouped_is_copied",
@@ -58,23 +69,27 @@ MULTI_HEAD_ATTENTION = (
         "wrong key head",
         _TILED,
         "https://github.com/onnx/onnx/pull/7274",
+        weight=Weight.WRONG,
     ),
     _law(
         "tokens_permuted",
         "Without causality, tokens in another order give their outputs in that order; the order of a context does not "
         "matter.",
         "dependence on position",
+        weight=Weight.WRONG,
     ),
     _law(
         "own_context",
         "A context that is $X$ itself gives self-attention, and the gradients of both parts sum to that of $X$.",
         "two readings of the context",
+        weight=Weight.WRONG,
     ),
     _law(
         "causality",
         "Under causality the output at a position depends on no later token, and on every earlier one.",
         "what lies ahead leaks",
         "https://github.com/Dao-AILab/flash-attention/issues/282",
+        weight=Weight.LEAK,
     ),
     _law(
         "padding",
@@ -82,6 +97,7 @@ MULTI_HEAD_ATTENTION = (
         "so are the gradients of the weights. What padding asks gets a finite answer.",
         "padding that leaks",
         "https://github.com/hyunwoongko/transformer/pull/40",
+        weight=Weight.LEAK,
     ),
     _law(
         "padding_poison",
@@ -89,12 +105,14 @@ MULTI_HEAD_ATTENTION = (
         "changes.",
         "zero times NaN",
         "https://github.com/pytorch/pytorch/issues/101967",
+        weight=Weight.LEAK,
     ),
     _law(
         "mask_forms",
         "A mask of bools, of integers and of floating zeros and ones mean the same, as does one of ones and none.",
         "misread mask",
         "https://github.com/huggingface/transformers/issues/36293",
+        weight=Weight.WRONG,
     ),
     families.law(
         _NAME,
@@ -104,6 +122,7 @@ MULTI_HEAD_ATTENTION = (
         "softmax of nothing",
         equations=("24a",),
         precedents=("https://github.com/Dao-AILab/flash-attention/issues/443",),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         _NAME,
@@ -113,6 +132,7 @@ MULTI_HEAD_ATTENTION = (
         "overflow",
         kind=Kind.NUMERICS,
         equations=_EQUATIONS,
+        weight=Weight.FRAGILE,
     ),
     families.accuracy(_NAME),
 )

@@ -1,6 +1,6 @@
 """Requirements of two-layer networks: the MLP (equations 13 to 18) and the feed-forward network (36, 47)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 _BACKPROPAGATION = (
@@ -22,6 +22,7 @@ def _hidden_order(operation: str, equations: tuple[str, ...]) -> Requirement:
         "The same within the sum of both bounds.",
         "misaligned hidden units",
         equations=equations,
+        weight=Weight.WRONG,
     )
 
 
@@ -35,6 +36,7 @@ def _range(operation: str, equations: tuple[str, ...]) -> Requirement:
         kind=Kind.NUMERICS,
         equations=equations,
         precedents=("https://github.com/huggingface/transformers/issues/5651",),
+        weight=Weight.FRAGILE,
     )
 
 
@@ -48,6 +50,7 @@ def _limits(operation: str, equations: tuple[str, ...]) -> Requirement:
         kind=Kind.NUMERICS,
         equations=equations,
         precedents=("https://github.com/PaddlePaddle/Paddle/pull/79760",),
+        weight=Weight.FRAGILE,
     )
 
 
@@ -73,6 +76,7 @@ MLP = (
         "The same for powers of two, within the sum of both bounds.",
         "wrong activation",
         equations=("14", "15"),
+        weight=Weight.WRONG,
     ),
     families.law(
         "mlp",
@@ -82,6 +86,7 @@ MLP = (
         "The same within what the bounds on result and gradients leave to the inner products.",
         "gradient that does not balance",
         equations=("16", "17", "18"),
+        weight=Weight.WRONG,
     ),
     _range("mlp", ("13", "14", "15")),
     _limits("mlp", ("14", "17", "18")),
@@ -118,5 +123,6 @@ FEED_FORWARD = (
         "but for one run in 1e9; $p = 1$ keeps none.",
         "wrong dropout",
         equations=("47",),
+        weight=Weight.WRONG,
     ),
 )

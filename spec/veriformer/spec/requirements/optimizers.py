@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 _RUN_BOUND = (
@@ -35,6 +35,7 @@ def _common(
             "drift",
             kind=Kind.EQUATION,
             equations=equations,
+            weight=Weight.WRONG,
         ),
         families.law(
             operation,
@@ -46,6 +47,7 @@ def _common(
             "state that is not restored",
             equations=equations,
             precedents=("https://github.com/tenstorrent/tt-metal/issues/53212",),
+            weight=Weight.WRONG,
         ),
         families.law(
             operation,
@@ -56,6 +58,7 @@ def _common(
             "gaps.",
             "a skipped parameter that moves",
             equations=equations,
+            weight=Weight.WRONG,
         ),
         families.law(
             operation,
@@ -65,6 +68,7 @@ def _common(
             "bounds.",
             "parameters that share a state",
             equations=equations,
+            weight=Weight.LEAK,
         ),
         families.contract_case(
             operation,
@@ -73,6 +77,7 @@ def _common(
             "none.",
             "modified gradient",
             equations,
+            weight=Weight.WRONG,
         ),
         families.contract_case(
             operation,
@@ -80,6 +85,7 @@ def _common(
             "With a learning rate of 0 nothing moves.",
             "steps without a rate",
             equations,
+            weight=Weight.WRONG,
         ),
         families.law(
             operation,
@@ -89,6 +95,7 @@ def _common(
             "overflow in half precision",
             kind=Kind.CONTRACT,
             equations=equations,
+            weight=Weight.FRAGILE,
         ),
     )
 
@@ -105,6 +112,7 @@ def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, 
             "bias that is not corrected",
             equations=("9",),
             precedents=("https://github.com/kozistr/AdaBound-tensorflow/issues/3",),
+            weight=Weight.WRONG,
         ),
         families.law(
             operation,
@@ -114,6 +122,7 @@ def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, 
             "steps that depend on the loss's scale",
             equations=("9",),
             precedents=("https://github.com/d2l-ai/d2l-zh/pull/502",),
+            weight=Weight.WRONG,
         ),
         families.law(
             operation,
@@ -124,6 +133,7 @@ def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, 
             "The same, give or take the bounds on the two parameters that the step lies between.",
             "steps without bound",
             equations=("9",),
+            weight=Weight.WRONG,
         ),
         families.convention(
             operation,
@@ -132,6 +142,7 @@ def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, 
             "misplaced epsilon",
             equations,
             ("https://github.com/d2l-ai/d2l-zh/pull/502", "https://github.com/tensorflow/tensorflow/issues/9047"),
+            weight=Weight.WRONG,
         ),
     )
 
@@ -150,6 +161,7 @@ GRADIENT_DESCENT = (
         r"$\theta - \eta \sum_t g_t$ within the bound of the run, and that of this expression.",
         "steps that remember",
         equations=("3",),
+        weight=Weight.WRONG,
     ),
 )
 
@@ -172,6 +184,7 @@ SGD_MOMENTUM = (
         "wrong velocity",
         equations=("5", "6"),
         precedents=("https://github.com/PaddlePaddle/Paddle/pull/12231",),
+        weight=Weight.WRONG,
     ),
     families.convention(
         "sgd_momentum",
@@ -179,6 +192,7 @@ SGD_MOMENTUM = (
         r"The velocity is damped from the first step on, which is $(1 - \beta)\, \eta\, g$.",
         "another first velocity",
         ("5",),
+        weight=Weight.WRONG,
     ),
 )
 
@@ -209,6 +223,7 @@ ADAM = (
         "decay that passes by the averages",
         equations=("9",),
         precedents=("https://github.com/flagos-ai/FlagGems/issues/4988",),
+        weight=Weight.WRONG,
     ),
 )
 
@@ -229,5 +244,6 @@ ADAMW = (
         "The same within the bound of the run, and that of this product.",
         "decay that is not times the rate, or not decoupled",
         precedents=("https://github.com/pytorch/pytorch/pull/4429",),
+        weight=Weight.WRONG,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of perplexity (equation 41)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 PERPLEXITY = (
@@ -30,6 +30,7 @@ PERPLEXITY = (
         "The same, widened by the bound on the result.",
         "out of bounds",
         equations=("41",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "perplexity",
@@ -38,6 +39,7 @@ PERPLEXITY = (
         "The same within the bound on the result.",
         "wrong base or scale",
         equations=("41",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "perplexity",
@@ -46,6 +48,7 @@ PERPLEXITY = (
         "The same within the sum of both bounds; the gradient at ignored rows is 0.",
         "ignored targets that count",
         equations=("41",),
+        weight=Weight.LEAK,
     ),
     families.law(
         "perplexity",
@@ -58,6 +61,7 @@ PERPLEXITY = (
             "https://github.com/huggingface/transformers/issues/34138",
             "https://github.com/huggingface/transformers/issues/30975",
         ),
+        weight=Weight.WRONG,
     ),
     families.law(
         "perplexity",
@@ -69,6 +73,7 @@ PERPLEXITY = (
         "overflow",
         kind=Kind.NUMERICS,
         equations=("41", "12"),
+        weight=Weight.FRAGILE,
     ),
     families.far_classes("perplexity", "$e^8$", ("41",)),
     families.convention(
@@ -78,5 +83,6 @@ PERPLEXITY = (
         "perplexity of nothing",
         ("41",),
         ("https://github.com/pytorch/pytorch/issues/70348",),
+        weight=Weight.FRAGILE,
     ),
 )

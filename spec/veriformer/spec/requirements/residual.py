@@ -1,6 +1,6 @@
 """Requirements of the residual connection (equation 4)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 RESIDUAL = (
@@ -20,6 +20,7 @@ RESIDUAL = (
         "The same bit for bit; with another branch the result is within its bound.",
         "changed identity",
         equations=("4",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "residual",
@@ -30,5 +31,6 @@ RESIDUAL = (
         kind=Kind.NUMERICS,
         equations=("4",),
         precedents=("https://github.com/huggingface/transformers/pull/19229",),
+        weight=Weight.FRAGILE,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of root-mean-square normalisation (document 002, section 3.4)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 RMS_NORM = (
@@ -34,6 +34,7 @@ RMS_NORM = (
         "The same within what the bounds on the entries leave to their mean square.",
         "wrong moments",
         precedents=("https://github.com/ml-explore/mlx-lm/pull/1624",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "rms_norm",
@@ -42,6 +43,7 @@ RMS_NORM = (
         "The same for powers of two, within the sum of both bounds.",
         "epsilon in the wrong place",
         precedents=("https://github.com/ml-explore/mlx-lm/pull/1624",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "rms_norm",
@@ -49,6 +51,7 @@ RMS_NORM = (
         r"$y(-x) = -y(x)$.",
         "The same within the sum of both bounds.",
         "lost sign",
+        weight=Weight.WRONG,
     ),
     families.law(
         "rms_norm",
@@ -57,6 +60,7 @@ RMS_NORM = (
         "The same within the sum of the bounds.",
         "misplaced parameter",
         precedents=("https://github.com/vllm-project/vllm/pull/29810",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "rms_norm",
@@ -67,6 +71,7 @@ RMS_NORM = (
         "epsilon in the wrong place",
         kind=Kind.EQUATION,
         precedents=("https://github.com/ml-explore/mlx-lm/pull/1624",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "rms_norm",
@@ -76,6 +81,7 @@ RMS_NORM = (
         "overflow",
         kind=Kind.NUMERICS,
         precedents=("https://github.com/jingyaogong/minimind/issues/301",),
+        weight=Weight.FRAGILE,
     ),
     families.accuracy("rms_norm", ("https://github.com/linkedin/Liger-Kernel/pull/950",)),
 )

@@ -1,6 +1,6 @@
 """Requirements of rotary position embeddings (equations 30 and 31)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 _BOTH = ("30", "31")
@@ -44,6 +44,7 @@ ROPE = (
         "turned origin",
         equations=("30",),
         precedents=_SCALING[:1],
+        weight=Weight.WRONG,
     ),
     families.law(
         "rope",
@@ -53,6 +54,7 @@ ROPE = (
         "table of another call",
         equations=("30", "31"),
         precedents=("https://github.com/ml-explore/mlx/issues/561",),
+        weight=Weight.LEAK,
     ),
     families.law(
         "rope",
@@ -62,6 +64,7 @@ ROPE = (
         "absolute position leaks",
         equations=("31",),
         precedents=_LAYOUT[:1],
+        weight=Weight.WRONG,
     ),
     families.law(
         "rope",
@@ -71,6 +74,7 @@ ROPE = (
         "not a rotation",
         equations=("30",),
         precedents=_LAYOUT[:1],
+        weight=Weight.WRONG,
     ),
     families.law(
         "rope",
@@ -80,6 +84,7 @@ ROPE = (
         "changed length",
         equations=("30",),
         precedents=(*_LAYOUT[:1], *_SCALING[:1]),
+        weight=Weight.WRONG,
     ),
     families.law(
         "rope",
@@ -89,6 +94,7 @@ ROPE = (
         "pairs and frequencies mixed up",
         equations=("30",),
         precedents=_LAYOUT,
+        weight=Weight.WRONG,
     ),
     families.law(
         "rope",
@@ -99,6 +105,7 @@ ROPE = (
         "wrong scaling",
         equations=("30",),
         precedents=_SCALING,
+        weight=Weight.WRONG,
     ),
     families.law(
         "rope",
@@ -110,6 +117,7 @@ ROPE = (
         kind=Kind.NUMERICS,
         equations=("30",),
         precedents=("https://github.com/huggingface/transformers/pull/29285",),
+        weight=Weight.FRAGILE,
     ),
     families.convention(
         "rope",
@@ -118,5 +126,6 @@ ROPE = (
         "pairing of features",
         ("30",),
         (*_LAYOUT[1:], "https://github.com/karpathy/nanochat/issues/264"),
+        weight=Weight.WRONG,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veriformer.spec.requirement import Requirement
+from veriformer.spec.requirement import Requirement, Weight
 from veriformer.spec.requirements import families
 
 
@@ -25,6 +25,7 @@ def _first_step(operation: str, equations: tuple[str, ...]) -> Requirement:
         "Steps count from 0, and the rate of step 0 of a warmup is 0.",
         "steps counted from elsewhere",
         equations,
+        weight=Weight.WRONG,
     )
 
 
@@ -45,6 +46,7 @@ WARMUP = (
         _SLOPES,
         "bend in the line",
         equations=("10",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "warmup",
@@ -54,6 +56,7 @@ WARMUP = (
         "forgotten largest rate",
         equations=("10",),
         precedents=("https://github.com/espnet/espnet/pull/2088",),
+        weight=Weight.WRONG,
     ),
     _first_step("warmup", ("10",)),
 )
@@ -74,6 +77,7 @@ WARMUP_COSINE = (
         _SLOPES,
         "rate that turns too early or too late",
         precedents=("https://github.com/deepspeedai/DeepSpeed/pull/5287",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "warmup_cosine",
@@ -81,6 +85,7 @@ WARMUP_COSINE = (
         r"The decay is point-symmetric: the rates as far from its start and from its end sum to $\eta_{\max}$.",
         "The same within the sum of both bounds.",
         "another curve",
+        weight=Weight.WRONG,
     ),
     families.law(
         "warmup_cosine",
@@ -88,6 +93,7 @@ WARMUP_COSINE = (
         "From step $T$ on the rate is 0.",
         "The same exactly, while the rate of the step before is not.",
         "rate that rises again",
+        weight=Weight.WRONG,
     ),
     families.law(
         "warmup_cosine",
@@ -96,6 +102,7 @@ WARMUP_COSINE = (
         "The same for powers of two, within the sum of both bounds.",
         "forgotten largest rate",
         precedents=("https://github.com/espnet/espnet/pull/2088",),
+        weight=Weight.WRONG,
     ),
     _first_step("warmup_cosine", ()),
 )
@@ -115,6 +122,7 @@ NOAM = (
         _SLOPES,
         "peak that lies elsewhere",
         precedents=("https://github.com/tugstugi/pytorch-saltnet/issues/7",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "noam",
@@ -122,6 +130,7 @@ NOAM = (
         "Four times the width halves the rate.",
         "The same within the sum of both bounds.",
         "wrong scale",
+        weight=Weight.WRONG,
     ),
     families.law(
         "noam",
@@ -129,5 +138,6 @@ NOAM = (
         "Four times the warmup, at four times the step, halves the rate.",
         "The same within the sum of both bounds.",
         "wrong exponent",
+        weight=Weight.WRONG,
     ),
 )

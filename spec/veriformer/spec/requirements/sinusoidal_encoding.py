@@ -1,5 +1,6 @@
 """Requirements of sinusoidal encodings (equations 28 and 29)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _BOTH = ("28", "29")
@@ -29,6 +30,7 @@ SINUSOIDAL_ENCODING = (
         "not a rotation",
         equations=_BOTH,
         precedents=_FREQUENCIES,
+        weight=Weight.WRONG,
     ),
     families.law(
         "sinusoidal_encoding",
@@ -38,5 +40,6 @@ SINUSOIDAL_ENCODING = (
         "The same within what the bounds on the entries leave to their products.",
         "absolute position leaks",
         equations=_BOTH,
+        weight=Weight.WRONG,
     ),
 )

@@ -1,5 +1,6 @@
 """Requirements of label smoothing (equation 48)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _TWICE = ("https://github.com/TimDettmers/ConvE/issues/55",)
@@ -26,6 +27,7 @@ SMOOTH_LABELS = (
         "smoothed targets that do not sum to 1",
         equations=("48",),
         precedents=_TWICE,
+        weight=Weight.WRONG,
     ),
     families.law(
         "smooth_labels",
@@ -34,6 +36,7 @@ SMOOTH_LABELS = (
         "The same within the sum of the three bounds.",
         "wrong label smoothing",
         equations=("48",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "smooth_labels",
@@ -43,5 +46,6 @@ SMOOTH_LABELS = (
         "a class that is treated apart",
         equations=("48",),
         precedents=("https://github.com/OpenNMT/OpenNMT-py/issues/1463",),
+        weight=Weight.WRONG,
     ),
 )

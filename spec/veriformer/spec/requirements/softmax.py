@@ -1,6 +1,6 @@
 """Requirements of softmax (equations 1, 21, 25)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 _UNSHIFTED = "https://github.com/tenstorrent/tt-metal/pull/10001"
@@ -29,6 +29,7 @@ SOFTMAX = (
         r"on the $\hat p_i$.",
         "not a distribution",
         equations=("1",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "softmax",
@@ -37,6 +38,7 @@ SOFTMAX = (
         "The same for $z$ and $z + c$ that the dtype holds exactly, within the sum of both bounds.",
         "not invariant to shifts",
         equations=("1", "12"),
+        weight=Weight.WRONG,
     ),
     families.law(
         "softmax",
@@ -45,6 +47,7 @@ SOFTMAX = (
         r"$|\sum_i \hat{\bar z}_i|$ is at most the sum of the bounds on the entries.",
         "gradient that does not conserve",
         equations=("25",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "softmax",
@@ -53,6 +56,7 @@ SOFTMAX = (
         "The same within the sum of both bounds.",
         "dependence on position",
         equations=("1",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "softmax",
@@ -65,6 +69,7 @@ SOFTMAX = (
         kind=Kind.NUMERICS,
         equations=("1", "12"),
         precedents=(_UNSHIFTED, "https://github.com/PaddlePaddle/PaddleFleet/pull/1439"),
+        weight=Weight.FRAGILE,
     ),
     families.accuracy("softmax"),
 )

@@ -1,6 +1,6 @@
 """Requirements of SwiGLU (document 003, stage 6)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 _SWAPPED = ("https://github.com/ml-explore/mlx-lm/pull/767",)
@@ -34,6 +34,7 @@ SWIGLU = (
         "of all bounds.",
         "gate and value exchanged",
         precedents=_SWAPPED,
+        weight=Weight.WRONG,
     ),
     families.law(
         "swiglu",
@@ -41,6 +42,7 @@ SWIGLU = (
         "Hidden units have no order: permuting them, in all weights alike, changes nothing.",
         "The same within the sum of both bounds.",
         "misaligned hidden units",
+        weight=Weight.WRONG,
     ),
     families.law(
         "swiglu",
@@ -49,6 +51,7 @@ SWIGLU = (
         "The result is finite and within its bound, in fp16.",
         "overflow in half precision",
         kind=Kind.NUMERICS,
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "swiglu",
@@ -58,5 +61,6 @@ SWIGLU = (
         "overflow far from zero",
         kind=Kind.NUMERICS,
         precedents=("https://github.com/PaddlePaddle/Paddle/pull/79760",),
+        weight=Weight.FRAGILE,
     ),
 )

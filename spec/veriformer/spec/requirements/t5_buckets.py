@@ -1,5 +1,6 @@
 """Requirements of T5's buckets of relative positions (document 002, section 6.3)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _OPERATION = "t5_relative_position_bucket"
@@ -27,6 +28,7 @@ T5_RELATIVE_POSITION_BUCKET = (
         "Buckets never fall as the distance grows, and each direction uses every one of its own.",
         "The same exactly.",
         "buckets out of order",
+        weight=Weight.WRONG,
     ),
     families.law(
         _OPERATION,
@@ -34,6 +36,7 @@ T5_RELATIVE_POSITION_BUCKET = (
         "From `max_distance` on all distances share the last bucket, and the one before it is not the last.",
         "The same exactly.",
         "wrong last bucket",
+        weight=Weight.WRONG,
     ),
     families.law(
         _OPERATION,
@@ -42,6 +45,7 @@ T5_RELATIVE_POSITION_BUCKET = (
         "before it belongs to the bucket before.",
         "The same exactly: no rounding of a logarithm moves a distance.",
         "logarithm rounded to the wrong side",
+        weight=Weight.WRONG,
     ),
     families.law(
         _OPERATION,
@@ -51,5 +55,6 @@ T5_RELATIVE_POSITION_BUCKET = (
         "The same exactly.",
         "directions exchanged",
         precedents=("https://github.com/huggingface/transformers/pull/8518",),
+        weight=Weight.WRONG,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of temperature scaling (section 11.2)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 TEMPERATURE_SCALE = (
@@ -25,6 +25,7 @@ TEMPERATURE_SCALE = (
         r"$p_i > 0$ and $\sum_i p_i = 1$ at every temperature.",
         r"$\hat p_i \ge 0$ and $|\sum_i \hat p_i - 1|$ is at most the sum of the bounds on the entries.",
         "probabilities that are none",
+        weight=Weight.WRONG,
     ),
     families.law(
         "temperature_scale",
@@ -32,6 +33,7 @@ TEMPERATURE_SCALE = (
         "A number added to every score changes nothing at any temperature.",
         "For shifts up to a few binades below the largest exact integer, within the sum of both bounds.",
         "dependence on an offset",
+        weight=Weight.WRONG,
     ),
     families.law(
         "temperature_scale",
@@ -39,6 +41,7 @@ TEMPERATURE_SCALE = (
         "Scores and temperature have one unit: scaling both by $s > 0$ changes nothing.",
         "The same for powers of two, within the sum of both bounds.",
         "temperature in other units",
+        weight=Weight.WRONG,
     ),
     families.law(
         "temperature_scale",
@@ -46,6 +49,7 @@ TEMPERATURE_SCALE = (
         "Temperature keeps the order of the scores, and ties.",
         r"$z_i > z_j$ gives $\hat p_i \ge \hat p_j$, give or take both bounds; equal scores differ by at most both.",
         "order that changes with temperature",
+        weight=Weight.WRONG,
     ),
     families.law(
         "temperature_scale",
@@ -53,6 +57,7 @@ TEMPERATURE_SCALE = (
         "A gradient sums to 0 along the last axis, since probabilities always sum to 1.",
         r"$|\sum_i \hat{\bar z}_i|$ is at most the sum of the bounds on the entries.",
         "gradient that does not conserve",
+        weight=Weight.WRONG,
     ),
     families.law(
         "temperature_scale",
@@ -62,6 +67,7 @@ TEMPERATURE_SCALE = (
         "overflow at low temperature",
         kind=Kind.NUMERICS,
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "temperature_scale",
@@ -70,6 +76,7 @@ TEMPERATURE_SCALE = (
         r"At temperatures of $2^{40}$ times the spread of the scores every entry is $1/V$ within its bound.",
         "temperature that does not flatten",
         kind=Kind.NUMERICS,
+        weight=Weight.FRAGILE,
     ),
     families.law(
         "temperature_scale",
@@ -79,5 +86,6 @@ TEMPERATURE_SCALE = (
         "overflow",
         kind=Kind.NUMERICS,
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
+        weight=Weight.FRAGILE,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of token embeddings (equation 39)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 TOKEN_EMBEDDING = (
@@ -28,6 +28,7 @@ TOKEN_EMBEDDING = (
         "changed embedding",
         equations=("39",),
         precedents=("https://github.com/pytorch/tutorials/issues/2849",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "token_embedding",
@@ -36,6 +37,7 @@ TOKEN_EMBEDDING = (
         "The sum is within its bound; the gradient of a row that was not read is zero exactly.",
         "lost repetitions",
         equations=("39",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "token_embedding",
@@ -46,5 +48,6 @@ TOKEN_EMBEDDING = (
         kind=Kind.NUMERICS,
         equations=("39",),
         precedents=("https://github.com/apache/mxnet/issues/17703",),
+        weight=Weight.FRAGILE,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of the Transformer block (equations 32 to 35)."""
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
 _NAME = "transformer_block"
@@ -9,9 +9,18 @@ _AFTER_NORM = "https://github.com/Howuhh/faster-trajectory-transformer/issues/3"
 _BEFORE_NORM = "https://github.com/NVIDIA-NeMo/Speech/pull/4350"
 
 
-def _law(name: str, statement: str, bug_class: str, *precedents: str) -> Requirement:
+def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
     float_form = "The same within the sum of the bounds of what is compared."
-    return families.law(_NAME, name, statement, float_form, bug_class, equations=_EQUATIONS, precedents=precedents)
+    return families.law(
+        _NAME,
+        name,
+        statement,
+        float_form,
+        bug_class,
+        equations=_EQUATIONS,
+        precedents=precedents,
+        weight=weight,
+    )
 
 
 TRANSFORMER_BLOCK = (
@@ -46,6 +55,7 @@ TRANSFORMER_BLOCK = (
         "residual taken after the norm",
         _AFTER_NORM,
         _BEFORE_NORM,
+        weight=Weight.WRONG,
     ),
     _law(
         "stream_shift",
@@ -54,21 +64,25 @@ TRANSFORMER_BLOCK = (
         "norm at the wrong place",
         _AFTER_NORM,
         _BEFORE_NORM,
+        weight=Weight.WRONG,
     ),
     _law(
         "one_branch",
         "With $W_2$ and $b_2$ zero tokens meet only in attention; with $W^O$ zero each token is computed by itself.",
         "branch at the wrong place",
+        weight=Weight.WRONG,
     ),
     _law(
         "tokens_permuted",
         "Without causality, tokens in another order give their outputs in that order.",
         "dependence on position",
+        weight=Weight.WRONG,
     ),
     _law(
         "causality",
         "Under causality the output at a position depends on no later token, and on every earlier one.",
         "what lies ahead leaks",
+        weight=Weight.LEAK,
     ),
     _law(
         "padding",
@@ -76,6 +90,7 @@ TRANSFORMER_BLOCK = (
         "attention adds nothing to a token that sees no key.",
         "padding that leaks",
         "https://github.com/hyunwoongko/transformer/pull/40",
+        weight=Weight.LEAK,
     ),
     families.law(
         _NAME,
@@ -85,5 +100,6 @@ TRANSFORMER_BLOCK = (
         "overflow",
         kind=Kind.NUMERICS,
         equations=_EQUATIONS,
+        weight=Weight.FRAGILE,
     ),
 )

@@ -1,6 +1,6 @@
 """Requirements of unigram segmentation (documents 000 and 001, section 11.3)."""
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
 UNIGRAM_SEGMENT = (
@@ -14,6 +14,7 @@ UNIGRAM_SEGMENT = (
         "The total log-probability of the pieces is the highest of all ways to cut the text.",
         "The same exactly, against every way, for log-probabilities whose sums are exact in fp64.",
         "a cut that is not the best",
+        weight=Weight.WRONG,
     ),
     families.law(
         "unigram_segment",
@@ -21,6 +22,7 @@ UNIGRAM_SEGMENT = (
         "The pieces join to the text, code point by code point, and each of them is possible.",
         "The same exactly.",
         "lost characters",
+        weight=Weight.WRONG,
     ),
     families.law(
         "unigram_segment",
@@ -29,6 +31,7 @@ UNIGRAM_SEGMENT = (
         "piece reaches across.",
         "The same exactly, for log-probabilities whose sums are exact in fp64.",
         "a cut that is best only in parts",
+        weight=Weight.WRONG,
     ),
     families.law(
         "unigram_segment",
@@ -36,6 +39,7 @@ UNIGRAM_SEGMENT = (
         "Another piece never lowers the total, and one that is forbidden changes nothing.",
         "The same exactly, for log-probabilities whose sums are exact in fp64.",
         "a cut that is best only in parts",
+        weight=Weight.WRONG,
     ),
     families.law(
         "unigram_segment",
@@ -45,9 +49,14 @@ UNIGRAM_SEGMENT = (
         "the best.",
         "probabilities that underflow",
         kind=Kind.NUMERICS,
+        weight=Weight.FRAGILE,
     ),
     families.contract_case(
-        "unigram_segment", "purity", "The table of log-probabilities is not modified.", "modified argument"
+        "unigram_segment",
+        "purity",
+        "The table of log-probabilities is not modified.",
+        "modified argument",
+        weight=Weight.WRONG,
     ),
     *families.refusals(
         "unigram_segment",

@@ -1,5 +1,6 @@
 """Requirements of Xavier initialisation (equation 49)."""
 
+from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
 _RATE = "for one run in 1e9"
@@ -20,6 +21,7 @@ XAVIER_NORMAL = (
             "https://github.com/pytorch/pytorch/issues/166378",
             "https://github.com/clankur/einygpt/pull/3",
         ),
+        weight=Weight.WRONG,
     ),
     families.law(
         "xavier_normal",
@@ -29,6 +31,7 @@ XAVIER_NORMAL = (
         f"has them, but {_RATE}.",
         "wrong distribution of first weights",
         equations=("49",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "xavier_normal",
@@ -37,6 +40,7 @@ XAVIER_NORMAL = (
         f"Pairs at several distances along both axes agree in sign as often as chance has it, but {_RATE}.",
         "dependent first weights",
         equations=("49",),
+        weight=Weight.WRONG,
     ),
     families.law(
         "xavier_normal",
@@ -45,5 +49,6 @@ XAVIER_NORMAL = (
         "The same exactly.",
         "weights not reproducible",
         equations=("49",),
+        weight=Weight.WRONG,
     ),
 )

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from veriformer.spec.arithmetic import Float
-from veriformer.verify.contract import OPTIONAL
+from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.sample import Sample, all_fit
-from veriformer.verify.operation import Operation
-from veriformer.verify.target import Target
-from veriformer.verify.trial import Arguments, array
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, array
+from veriformer.verify.targets.target import Target
 
 _EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-3, 1e-4, 1e-9, 1e-10, 1e-15, 0.0, 2.0**-23, 2.0**-52)
 _BASES = (10000.0, 500000.0, 1000000.0, 1000.0, 100000.0, 50000.0)

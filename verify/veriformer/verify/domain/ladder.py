@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from veriformer.verify.domain.rules import SizeRule, rule
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.strategies import Values
-from veriformer.verify.trial import Arguments, Trial
 
 Sizes = Mapping[str, int]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from veriformer.verify import dtypes
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.sample import Sample, all_fit
-from veriformer.verify.operation import Operation
+from veriformer.verify.judging.operation import Operation
 
 COARSER: Mapping[str, tuple[str, ...]] = {"fp64": ("fp32", "bf16", "fp16"), "fp32": ("bf16", "fp16")}
 """The formats in which results of a dtype may come to be; halves are as coarse as it gets."""

@@ -13,8 +13,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
-from veriformer.verify import isolation, training_runs, uses
-from veriformer.verify.contract import POSITIONAL
+from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, scaled
 from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import Probed, refused, unexplained
@@ -22,11 +21,14 @@ from veriformer.verify.domain.ladder import climbed
 from veriformer.verify.domain.precision import COARSER, computed_in
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.sample import Sample
+from veriformer.verify.engine import isolation
 from veriformer.verify.examples import BURST, prepared, without_constants
-from veriformer.verify.judge import Violation
-from veriformer.verify.operation import Operation
-from veriformer.verify.target import Target
-from veriformer.verify.trial import Arguments, Outcome, Trial
+from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Outcome, Trial
+from veriformer.verify.scripts import training_runs, uses
+from veriformer.verify.targets.target import Target
 
 PLAIN = 4
 """Plain calls in each dtype."""
@@ -76,7 +78,7 @@ class Probe:
                 if base is not None:
                     self._draw(base)
                     self._measure()
-        except isolation.RowTimeout:
+        except RowTimeout:
             pass
         return Domain() if base is None else self._concluded()
 

@@ -29,6 +29,10 @@ class Domain:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Domain:
         """The record of one entry of ``domain``."""
-        lists: dict[str, Any] = {key: tuple(entry.get(key, ())) for key in ("provided", "rules")}
-        maps: dict[str, Any] = {key: dict(entry.get(key, {})) for key in ("refused", "constants", "precision")}
-        return cls(**lists, **maps)
+        return cls(
+            provided=tuple(entry.get("provided", ())),
+            refused=dict(entry.get("refused", {})),
+            rules=tuple(entry.get("rules", ())),
+            constants=dict(entry.get("constants", {})),
+            precision=dict(entry.get("precision", {})),
+        )

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.verify.checks.agreement import agrees
-from veriformer.verify.judge import HarnessError, Violation
-from veriformer.verify.operation import Operation
-from veriformer.verify.trial import Arguments, Outcome, Trial
+from veriformer.verify.judging.judge import HarnessError, Violation
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Outcome, Trial
+from veriformer.verify.laws.agreement import agrees
 
 
 @dataclass(frozen=True)

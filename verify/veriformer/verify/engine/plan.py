@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify import dtypes
-from veriformer.verify.catalogue import select
+from veriformer.verify.catalogue.selection import select
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.profiles import PROFILES, Profile
-from veriformer.verify.row import Row, plan
-from veriformer.verify.target import Target
+from veriformer.verify.engine.profiles import PROFILES, Profile
+from veriformer.verify.engine.row import Row, plan
+from veriformer.verify.targets.target import Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +22,10 @@ class Plan:
 
     target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into
         every row's seed.
-    timeout_s: seconds a row may take, None for the profile's own. stored: by key of a row, the script of a
-        counterexample that is known, to be run first. finished: keys of the rows that an earlier, interrupted run has
-        already done. domains: by operation, what a probe found out about the target, as in results.json.
+    timeout_s: seconds a row may take, None for the profile's own. strict: whether advice is a violation.
+    stored: by key of a row, the script of a counterexample that is known, to be run first. finished: keys of the rows
+        that an earlier, interrupted run has already done. domains: by operation, what a probe found out about the
+        target, as in results.json.
     """
 
     target: str
@@ -34,6 +35,7 @@ class Plan:
     device: str = "cpu"
     seed: str = "slug"
     timeout_s: float | None = None
+    strict: bool = False
     stored: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()
     domains: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +61,9 @@ class Plan:
 
     def within(self, target: Target) -> Target:
         """The target with what is known of its domain."""
-        return target.within({name: Domain.from_dict(entry) for name, entry in self.domains.items()})
+        return target.within(
+            {name: Domain.from_dict(entry) for name, entry in self.domains.items()}, strict=self.strict
+        )
 
     def save(self, path: Path) -> None:
         """Write it for the other processes."""

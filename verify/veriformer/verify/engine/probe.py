@@ -18,11 +18,12 @@ from typing import Any
 
 import torch
 
-from veriformer.verify import dtypes, environment
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.probe import probe_operation
-from veriformer.verify.loading import TargetError, load
-from veriformer.verify.operations import OPERATIONS
-from veriformer.verify.target import Target
+from veriformer.verify.engine import environment
+from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.target import Target
 
 LOADING_S = 120.0
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}

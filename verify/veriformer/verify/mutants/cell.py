@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veriformer.verify.binding import Check
-from veriformer.verify.profiles import Profile
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import Row, run_row
+from veriformer.verify.judging.check import Check
 from veriformer.verify.results import VIOLATIONS, Status
-from veriformer.verify.row import Row, run_row
-from veriformer.verify.target import Target
+from veriformer.verify.targets.target import Target
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,18 +15,18 @@ from importlib import resources
 from typing import Any
 from zlib import crc32
 
-from veriformer.verify import dtypes
-from veriformer.verify.binding import Check
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import load
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine.profiles import PROFILES, Profile
+from veriformer.verify.judging.check import Check
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant, Sabotage, Variant
 from veriformer.verify.mutants.cell import Cell, judged
 from veriformer.verify.mutants.generic import GenericMutant, generic_mutants, survivors
 from veriformer.verify.mutants.generic.killing import until_killed
 from veriformer.verify.mutants.records import known_bugs
 from veriformer.verify.mutants.sabotage import must_fail
-from veriformer.verify.profiles import PROFILES, Profile
 from veriformer.verify.results import Status
+from veriformer.verify.targets.loading import load
 
 SCHEMA_NAME = "veriformer/mutants/1"
 MATRIX_PROFILE = replace(PROFILES["quick"], shrinks=0)

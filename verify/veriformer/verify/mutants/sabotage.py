@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from veriformer.spec.requirement import Kind
-from veriformer.verify.binding import Check
-from veriformer.verify.contract import POSITIONAL
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.judging.check import Check
 from veriformer.verify.mutants import spoiled
 from veriformer.verify.mutants.records import Sabotage
 from veriformer.verify.targets.own import backend

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import load
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.mutants.cell import Cell
-from veriformer.verify.profiles import PROFILES
-from veriformer.verify.row import Row, run_row
+from veriformer.verify.targets.loading import load
 
 
 def with_smallest(cells: Sequence[Cell], seed: str) -> list[Cell]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.strategies import Values, values
-from veriformer.verify.trial import Trial
 
 _MILD = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "small")
 

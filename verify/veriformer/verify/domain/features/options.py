@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.verify.contract import OPTIONAL
+from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.feature import Arguments, Feature
 from veriformer.verify.domain.features.making import Condition, Named, fragile, number, on, ordinary
 

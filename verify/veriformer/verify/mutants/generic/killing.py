@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from veriformer.verify.binding import Check
-from veriformer.verify.catalogue import checks
-from veriformer.verify.loading import TargetError, load
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.judging.check import Check
 from veriformer.verify.mutants.cell import Cell, judged
 from veriformer.verify.mutants.generic.records import GenericMutant
-from veriformer.verify.profiles import Profile
-from veriformer.verify.target import Target
+from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.target import Target
 
 _DTYPES = ("fp32", "fp64", "bf16", "fp16")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from veriformer import impl
 from veriformer.impl import BACKENDS
-from veriformer.verify.contract import POSITIONAL
+from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.mutants.generic.rebuilding import PACKAGE
 
 _COMPILED = ("triton", "flex")

@@ -1,0 +1,1 @@
+"""Every check, and how some of them are selected."""

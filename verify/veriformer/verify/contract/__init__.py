@@ -1,0 +1,1 @@
+"""What the contract fixes: signatures, dtypes, kinds of models."""

@@ -1,0 +1,65 @@
+"""Keeping a target that hangs or takes everything from costing more than its own row."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise Interrupted
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
+    """Raise RowTimeout in the main thread after so many seconds.
+
+    A target stuck in native code, or one that swallows everything, does not hear of it: with ``may_kill`` the
+    process ends
+    itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so that a
+    KeyboardInterrupt is the target's own.
+    """
+
+    def ring(signum: int, frame: FrameType | None) -> None:
+        raise RowTimeout
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    heard = signal.getsignal(signal.SIGINT)
+    if callable(heard):  # else it is ignored, as in a shell's background job
+        signal.signal(signal.SIGINT, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        with _deadline(2 * seconds) if may_kill else contextlib.nullcontext():
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        if callable(heard):
+            signal.signal(signal.SIGINT, heard)
+
+
+@contextlib.contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    with open(os.devnull, "w") as nowhere:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def limit_memory(gib: float) -> None:
+    """Let this process map so many GiB more than it has mapped by now; an allocation beyond it raises in the target."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
+    mapped = pages * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = int(mapped + gib * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))

@@ -1,0 +1,52 @@
+"""A violation that is a known convention, consistently followed: the claim under which it would be none.
+
+Nothing is excused by it. The row stays a violation until the target carries the claim; then it is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.profiles import PROFILES, Profile
+from veriformer.verify.engine.row import Row, run_row
+from veriformer.verify.results import Result, Status
+from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, Claims
+from veriformer.verify.targets.target import Target
+
+_PROFILE = replace(PROFILES["quick"], shrinks=0)
+_FOLLOWED = (Status.PASS, Status.DEVIATION)
+
+
+def suggested(row: Row, target: Target, result: Result, seed: str) -> Result:
+    """The result, with the claim that would settle it where it failed and there is one."""
+    if result.status is not Status.FAIL:
+        return result
+    for convention, value in _alternatives(row, target, seed):
+        claims = target.claims.claiming(convention, value)
+        if all(
+            _run(one, target, claims, _PROFILE, seed).status in _FOLLOWED for one in (row, *_about(convention, row))
+        ):
+            return replace(result, suggestion={"convention": convention, "value": value})
+    return result
+
+
+def _alternatives(row: Row, target: Target, seed: str) -> Iterator[tuple[str, str]]:
+    """What could be claimed otherwise of the conventions that this check asks for."""
+    claims = replace(target.claims, asked=set())
+    _run(row, target, claims, _PROFILE, seed)
+    for convention in sorted(claims.asked):
+        held = target.claims.convention(convention)
+        yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)
+
+
+def _about(convention: str, row: Row) -> Iterator[Row]:
+    """The rows that are about this convention of the same operation: one lucky row says nothing of it."""
+    for check in checks():
+        if check.convention == convention and check.operation == row.check.operation and check != row.check:
+            yield Row(check, row.dtype if row.dtype in check.dtypes else check.dtypes[0], row.device)
+
+
+def _run(row: Row, target: Target, claims: Claims, profile: Profile, seed: str) -> Result:
+    return run_row(row, replace(target, claims=claims), profile, seed, {})

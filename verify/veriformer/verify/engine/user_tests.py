@@ -1,0 +1,56 @@
+"""The suite's checks as tests inside a user's own test file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from veriformer.verify.catalogue.selection import select
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine.advice import as_advice
+from veriformer.verify.engine.plugin import settle
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import Row, plan, run_row
+from veriformer.verify.results import Status
+from veriformer.verify.targets.loading import wrap
+
+
+def conformance(
+    implementation: object,
+    *,
+    only: Sequence[str] = (),
+    profile: str = "quick",
+    dtype: Sequence[str] = dtypes.NAMES,
+    device: str = "cpu",
+    seed: str = "slug",
+    strict: bool = False,
+) -> pytest.MarkDecorator:
+    """Parametrize a test with every row that applies to an implementation.
+
+    >>> @conformance(my_module, only=["attention"])
+    ... def test_conformance(row):
+    ...     row()
+
+    Each row is a callable that fails the test with the shrunk counterexample, or skips it where it cannot be
+    judged, or where what it lacks
+    is advice. Operations that the implementation does not carry make no tests. The arguments are those of ``check``.
+    """
+    target = wrap(implementation)
+    chosen = [c for c in select(only) if target.operation(c.operation) is not None]
+    finished: dict[str, Status] = {}
+
+    def bound(row: Row) -> Callable[[], None]:
+        def call() -> None:
+            result = run_row(row, target, PROFILES[profile], seed, finished)
+            result = result if strict else as_advice(result)
+            finished[row.key] = result.status
+            settle(result)
+
+        return call
+
+    rows: list[Any] = [
+        pytest.param(bound(row), id=row.key) for row in plan(chosen, [dtypes.canonical(name) for name in dtype], device)
+    ]
+    return pytest.mark.parametrize("row", rows)

@@ -1,0 +1,133 @@
+"""Known failures, written down with a reason and an end: a TOML file of ``[[waiver]]`` tables.
+
+[[waiver]]
+requirement = "attention.poison"     # a requirement or a glob
+dtype = "bf16"                       # optional: only in this dtype
+reason = "the fused kernel multiplies hidden values by zero"
+link = "https://github.com/pytorch/pytorch/issues/101967"
+expires = 2027-06-30
+example = "poison.py"                # optional, wanted where only some inputs fail: the counterexample's script, a file
+                                     # beside this one; it is run first
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from veriformer.verify import targets
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine.row import Row
+from veriformer.verify.results import VIOLATIONS, Result, Status
+
+_REQUIRED = {"requirement": str, "reason": str, "link": str, "expires": date}
+_OPTIONAL = ("dtype", "example")
+
+
+class WaiverError(ValueError):
+    """The waiver file cannot be used; the message names the table and what is wrong with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiver:
+    """One known failure. It covers rows by requirement (or a glob) and, where given, by dtype.
+
+    example: the text of the script that shows it.
+    """
+
+    requirement: str
+    reason: str
+    link: str
+    expires: date
+    dtype: str | None = None
+    example: str | None = None
+
+    def covers(self, requirement: str, dtype: str | None) -> bool:
+        """Whether a row falls under this waiver."""
+        return fnmatchcase(requirement, self.requirement) and self.dtype in (None, dtype)
+
+
+def of_run(target: str, path: Path | None, rows: Sequence[Row]) -> list[Waiver]:
+    """The waivers of a run: those of the user's file, and those that ship with the target."""
+    shipped = targets.known_failures(target)
+    return [*(read(path, rows) if path else []), *(_tables(shipped) if shipped else [])]
+
+
+def read(path: Path, rows: Sequence[Row]) -> list[Waiver]:
+    """Read a waiver file. Raises WaiverError for a malformed table, or one that covers no row of the run."""
+    waivers = _tables(path)
+    for number, waiver in enumerate(waivers, 1):
+        if not any(waiver.covers(row.check.requirement.slug, row.dtype) for row in rows):
+            raise WaiverError(
+                f"waivers: table {number} ({waiver.requirement}) covers no row of this run: mend or remove it"
+            )
+    return waivers
+
+
+def stored(waivers: Sequence[Waiver], rows: Sequence[Row]) -> dict[str, str]:
+    """The scripts of stored counterexamples, by the keys of the rows that they are for."""
+    return {
+        row.key: waiver.example
+        for row in rows
+        for waiver in waivers
+        if waiver.example is not None and waiver.covers(row.check.requirement.slug, row.dtype)
+    }
+
+
+def _tables(path: Path) -> list[Waiver]:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise WaiverError(f"waivers: {path}: {error}") from error
+    return [_waiver(_with_example(table, number, path), number) for number, table in enumerate(tables, 1)]
+
+
+def _with_example(table: dict[str, Any], number: int, path: Path) -> dict[str, Any]:
+    if "example" not in table:
+        return table
+    if "dtype" not in table:
+        raise WaiverError(f"waivers: table {number}: dtype: expected beside an example, which has one; got none")
+    try:
+        return {**table, "example": (path.parent / str(table["example"])).read_text(encoding="utf-8")}
+    except OSError as error:
+        raise WaiverError(f"waivers: table {number}: example: expected a script beside {path}: {error}") from error
+
+
+def _waiver(table: dict[str, Any], number: int) -> Waiver:
+    unknown = table.keys() - _REQUIRED.keys() - set(_OPTIONAL)
+    if unknown:
+        raise WaiverError(
+            f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}; known: {', '.join((*_REQUIRED, *_OPTIONAL))}"
+        )
+    for key, kind in _REQUIRED.items():
+        if not isinstance(table.get(key), kind) or not table[key]:
+            raise WaiverError(f"waivers: table {number}: {key}: expected a {kind.__name__}, got {table.get(key)!r}")
+    try:
+        return Waiver(**{**table, "dtype": dtypes.canonical(table["dtype"])} if "dtype" in table else table)
+    except ValueError as error:
+        raise WaiverError(f"waivers: table {number}: {error}") from error
+
+
+def apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:
+    """The result as the waivers make it: a covered violation is a known failure, a covered pass is unexpected.
+
+    A waiver past its end covers nothing any more, and says so in the row's message.
+    """
+    waiver = next((w for w in waivers if w.covers(result.requirement, result.dtype)), None)
+    if waiver is None:
+        return result
+    unmet = result.status in VIOLATIONS or result.status is Status.ADVICE
+    if unmet and waiver.expires < today:
+        return replace(result, message=f"{result.message} (its waiver ended on {waiver.expires}: {waiver.reason})")
+    if unmet:
+        return replace(result, status=Status.KNOWN_FAIL, message=f"{waiver.reason} ({waiver.link}): {result.message}")
+    if result.status is Status.PASS:
+        return replace(
+            result, status=Status.UNEXPECTED_PASS, message=f"passes, though waived ({waiver.reason}): remove the waiver"
+        )
+    return result

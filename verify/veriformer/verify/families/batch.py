@@ -1,0 +1,36 @@
+"""Parts that do not depend on one another may be computed alone."""
+
+from __future__ import annotations
+
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.laws.agreement import agrees
+from veriformer.verify.laws.equality import equal, part_of, taken
+from veriformer.verify.laws.family import over
+from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.registry import OPERATIONS
+
+
+def _batch(operation: Operation, trial: Trial) -> None:
+    assert operation.part is not None
+    arguments, alone, index = operation.part(trial)
+    references = operation.exact(trial, arguments, sharp=False)
+    cotangent = draw_cotangent(trial, references[0].exact.shape)
+    names = tuple(index.keys() - {"result"})
+    whole = trial.call(arguments, wrt=names, cotangent=cotangent)
+    single = trial.call(alone, wrt=names, cotangent=cotangent[index["result"]])
+    agrees(trial, operation, alone, single, operation.exact(trial, alone, sharp=False))
+    part = part_of(references[0], index["result"])
+    equal(trial, taken(whole.result, index["result"]), single.result, part, part, "result of the part alone")
+    gradients = operation.exact_gradients(trial, arguments, cotangent, sharp=False)
+    for name in sorted(names):
+        part = part_of(gradients[name], index[name])
+        a, b = taken(whole.gradient(name), index[name]), single.gradient(name)
+        equal(trial, a, b, part, part, f"gradient of {name} of the part alone")
+
+
+BATCHED = tuple(operation for operation in OPERATIONS if operation.part is not None)
+"""The operations of which a part can be computed alone."""
+
+
+CHECKS = over(BATCHED, "batch", _batch, effort=1.5)

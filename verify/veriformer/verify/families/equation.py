@@ -1,0 +1,35 @@
+"""The families that hold for every operation without exception: form, equation, gradient."""
+
+from __future__ import annotations
+
+from veriformer.verify.families.judged import DIFFERENTIABLE, JUDGED
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.laws.agreement import agrees, has_form
+from veriformer.verify.laws.family import over
+from veriformer.verify.laws.gradients import judge_with_gradients
+
+
+def _contract(operation: Operation, trial: Trial) -> None:
+    arguments = operation.ordinary(trial)
+    outcome = trial.call(arguments)
+    for part, reference in enumerate(operation.exact(trial, arguments, sharp=False)):
+        observed = operation.parts(outcome, arguments)[part]
+        dtype = operation.result_dtype(trial, arguments, part)
+        has_form(trial, observed, reference.exact.shape, dtype, observed.expression.replace(outcome.name, "the result"))
+
+
+def _equation(operation: Operation, trial: Trial) -> None:
+    arguments = operation.draw(trial)
+    agrees(trial, operation, arguments, trial.call(arguments), operation.exact(trial, arguments))
+
+
+def _gradient(operation: Operation, trial: Trial) -> None:
+    judge_with_gradients(trial, operation, operation.draw(trial), alone=True)
+
+
+CHECKS = (
+    *over(JUDGED, "contract", _contract, effort=0.25),
+    *over(JUDGED, "equation", _equation, effort=2),
+    *over(DIFFERENTIABLE, "gradient", _gradient, effort=2),
+)

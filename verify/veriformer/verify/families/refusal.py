@@ -1,0 +1,24 @@
+"""Refusals: bad input is refused, and the message names the argument."""
+
+from __future__ import annotations
+
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.laws.family import over
+from veriformer.verify.operations.registry import OPERATIONS
+
+
+def _refusal(operation: Operation, trial: Trial) -> None:
+    for bad in operation.refusals(trial):
+        trial.refuses(bad.arguments, what=bad.what)
+
+
+def _named(operation: Operation, trial: Trial) -> None:
+    for bad in operation.refusals(trial):
+        trial.refuses(bad.arguments, *bad.names, what=bad.what)
+
+
+CHECKS = (
+    *over(OPERATIONS, "refusal", _refusal, effort=0.2),
+    *over(OPERATIONS, "refusal_names_argument", _named, effort=0.2),
+)

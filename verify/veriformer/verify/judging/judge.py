@@ -1,0 +1,133 @@
+"""The judge: ``|got − exact| / bound`` per element, and nothing else.
+
+A violation is raised, never returned, so that no caller can drop it. A reference that could not tell right from
+wrong (empty,
+constant, or with a bound as large as the values) is judged all the same but counted as not exercised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Violation(Exception):  # (a finding about the target, not an error of ours)
+    """The implementation breaks a requirement, with the evidence.
+
+    lines: Python lines that repeat the verdict on the variables of a reproducing script; they end in ``SystemExit``.
+    about: the quantity that was judged, or the property required, the same for every example of one kind of failure.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        lines: list[str] | None = None,
+        observed: object = None,
+        exact: object = None,
+        bound: object = None,
+        about: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.about = about or message
+        self.lines = lines or []
+        self.observed = observed
+        self.exact = exact
+        self.bound = bound
+
+
+class HarnessError(Exception):
+    """The suite itself went wrong: a reference that is NaN, shapes of the spec's own that do not match."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the mathematics says, and how far from it a correct implementation may be.
+
+    exact: float64 values. bound: float64, the same shape, ``inf`` where nothing can be said.
+    scale: the size against which a bound counts as vacuous; by default the largest exact magnitude.
+    constant: whether a reference with one value everywhere is what the law is about.
+    """
+
+    exact: Floats
+    bound: Floats
+    scale: float | None = None
+    constant: bool = False
+
+    def __post_init__(self) -> None:
+        if self.exact.shape != self.bound.shape:
+            raise HarnessError(f"reference: exact has shape {self.exact.shape}, bound {self.bound.shape}")
+        if np.isnan(self.exact).any() or np.isnan(self.bound).any():
+            raise HarnessError("reference: the spec gives NaN for an admitted input")
+
+    @property
+    def effective(self) -> bool:
+        """Whether this reference can tell right from wrong."""
+        if self.exact.size == 0:
+            return False
+        finite = np.isfinite(self.exact)
+        scale = self.scale if self.scale is not None else np.abs(self.exact[finite]).max(initial=0.0)
+        varied = self.constant or self.exact.size == 1 or bool((self.exact != self.exact.flat[0]).any())
+        sharp = (self.bound < scale) | (self.bound == 0) | ~finite
+        return varied and bool(sharp.any())
+
+
+@dataclass
+class Tally:
+    """What the judgements of one row add up to.
+
+    squared_errors: by quantity, the mean squared errors of the target and of the plain formula in units of the bound,
+    one pair per example.
+    """
+
+    examples: int = 0
+    vacuous: int = 0
+    worst_ratio: float | None = None
+    failed: bool = False
+    squared_errors: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+    def note(self, ratio: float) -> None:
+        """Keep the largest ratio seen."""
+        self.worst_ratio = ratio if self.worst_ratio is None else max(self.worst_ratio, ratio)
+
+
+def ratios(observed: Floats, reference: Reference) -> Floats:
+    """The ratio of error to bound per element: 0 where equal, ``inf`` where nothing finite can be compared."""
+    same = observed == reference.exact
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        ratio = np.abs(observed - reference.exact) / reference.bound
+    ratio = np.where(np.isnan(ratio) | ~np.isfinite(observed), np.inf, ratio)
+    return np.where(same | np.isposinf(reference.bound), 0.0, ratio)
+
+
+def judge(observed: Floats, reference: Reference, tally: Tally, *, what: str, lines: list[str]) -> None:
+    """Raise Violation unless every element lies within its bound."""
+    if observed.shape != reference.exact.shape:
+        raise HarnessError(f"{what}: judged shape {observed.shape} against {reference.exact.shape}")
+    if observed.size == 0:
+        return
+    ratio = ratios(observed, reference)
+    worst = np.unravel_index(int(ratio.argmax()), ratio.shape)
+    tally.note(float(ratio[worst]))
+    if ratio[worst] > 1:
+        raise Violation(
+            _message(what, worst, observed, reference, float(ratio[worst])),
+            lines=lines,
+            observed=observed.tolist(),
+            exact=reference.exact.tolist(),
+            bound=reference.bound.tolist(),
+            about=what,
+        )
+
+
+def _message(what: str, index: tuple[np.intp, ...], observed: Floats, reference: Reference, ratio: float) -> str:
+    place = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
+    return (
+        f"{what}{place}: observed {observed[index]:.9g}, exact {reference.exact[index]:.9g}, "
+        f"off by {abs(observed[index] - reference.exact[index]):.3g}, bound {reference.bound[index]:.3g} "
+        f"(ratio {ratio:.3g})"
+    )

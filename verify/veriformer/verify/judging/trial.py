@@ -1,0 +1,449 @@
+"""One example of one check: it draws inputs, calls the target, and holds what comes back against the spec.
+
+Everything that a trial does to the target is recorded, so that a violation can be turned into a script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import re
+import textwrap
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+from hypothesis.errors import UnsatisfiedAssumption
+
+from veriformer.spec.arithmetic import Float, Format, RunningError
+from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.domain.features import GRADIENTS
+from veriformer.verify.judging import global_state
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.verify.judging.judge import Floats, HarnessError, Reference, Tally, Violation, judge
+from veriformer.verify.scripts.script import Recorded, Seed, naming, within_bound
+from veriformer.verify.scripts.uses import USES
+from veriformer.verify.strategies import option
+from veriformer.verify.targets.claims import Claims
+from veriformer.verify.targets.target import Target
+
+T = TypeVar("T")
+Arguments = Mapping[str, Any]
+
+
+class NoGradient(Exception):
+    """The target claims to have no gradients: the example ends here, and what was judged before stands."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A tensor that came from the target, and the Python expression that gives it again in a script."""
+
+    value: torch.Tensor
+    expression: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call of the target gave: its result and the gradients that were asked for."""
+
+    name: str
+    value: Any
+    gradients: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def result(self) -> Observation:
+        """The result, as something to judge. Raises Violation where it is not a tensor."""
+        if not isinstance(self.value, torch.Tensor):
+            raise Violation(
+                f"the result is a {type(self.value).__name__}, not a tensor", lines=_not_a_tensor(self.name)
+            )
+        return Observation(self.value, self.name)
+
+    def item(self, *path: int) -> Observation:
+        """One tensor inside a result that is a tuple or a list, such as ``item(0, 2)`` for ``result[0][2]``."""
+        expression = self.name + "".join(f"[{i}]" for i in path)
+        value = self.value
+        for i in path:
+            if not isinstance(value, list | tuple) or i >= len(value):
+                raise Violation(
+                    f"the result has no element {expression}", lines=[f"{expression}", "raise SystemExit(0)"]
+                )
+            value = value[i]
+        if not isinstance(value, torch.Tensor):
+            raise Violation(f"{expression} is a {type(value).__name__}, not a tensor", lines=_not_a_tensor(expression))
+        return Observation(value, expression)
+
+    def gradient(self, argument: str) -> Observation:
+        """The gradient for one argument, as something to judge. Raises NoGradient where the target claims none."""
+        if not self.gradients:
+            raise NoGradient
+        return Observation(self.gradients[argument], f"{self.name}_grad_{argument}")
+
+
+def _not_a_tensor(expression: str) -> list[str]:
+    return [f'raise SystemExit(0 if isinstance({expression}, torch.Tensor) else "not a tensor")']
+
+
+class Trial:
+    """One example. A check's body gets one and raises Violation through it, or returns.
+
+    Attributes: ``dtype`` (PyTorch) and ``row_dtype`` (its name); ``dtype_name`` and ``format`` (the spec's) by which
+    results are judged; ``xp`` (the rounded arithmetic of that format), ``plain`` (the formula's own arithmetic in that
+    format, for accuracy); ``constants``, what the target was found to compute with where its signature hides it;
+    ``claims`` and ``device`` of the target under test; ``lacking``, the options and gradients that this example would
+    have asked for, had the target had them.
+    """
+
+    def __init__(
+        self, target: Target, operation: str, positional: Sequence[str], dtype: str, device: str, data: st.DataObject
+    ) -> None:
+        self.target = target
+        self.operation = operation
+        self.positional = tuple(positional)
+        self.row_dtype = dtype
+        self.dtype = dtypes.TORCH[dtype]
+        self.device = device
+        known = target.domain(operation)
+        self.constants: Mapping[str, Any] = known.constants
+        self.judge_by(known.precision.get(dtype, dtype))
+        self.calls: list[Recorded] = []
+        self.tally = Tally()
+        self.effective: list[bool] = []
+        self.lacking: set[str] = set()
+        self._data = data
+
+    def judge_by(self, dtype: str) -> None:
+        """Grant the errors and the range of this format: that of the row, or a coarser one that results come from."""
+        self.dtype_name = dtype
+        self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
+        large = bool(self.target.refusals(self.operation).rules)
+        self.xp = over_float64(dtype) if large else rounded(dtype)  # digits by the hundred would take for ever
+        self.plain = Float(self.format)
+
+    @property
+    def claims(self) -> Claims:
+        """What the target promises."""
+        return self.target.claims
+
+    # Drawing
+
+    def draw(self, strategy: st.SearchStrategy[T]) -> T:
+        """One value of a Hypothesis strategy."""
+        return self._data.conjecture_data.draw(strategy)
+
+    def assume(self, condition: bool) -> None:
+        """Give this example up without a verdict unless the condition holds."""
+        if not condition:
+            raise UnsatisfiedAssumption
+
+    def tensor(self, values: Any) -> torch.Tensor:
+        """Numbers rounded to the dtype of this row, on its device."""
+        return torch.as_tensor(np.array(values, dtype=np.float64)).to(self.dtype).to(self.device)
+
+    def lift(self, arguments: Arguments, xp: Any = None) -> dict[str, Any]:
+        """The same arguments for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
+        return {key: _lift(value, xp or self.xp) for key, value in arguments.items()}
+
+    def option(self, name: str, *given: Any) -> dict[str, Any]:
+        """An option of a call with one of these values, None to leave it out, which the target may lack."""
+        return self.supported(self.draw(option(name, *given)))
+
+    def supported(self, arguments: Arguments) -> dict[str, Any]:
+        """The arguments of a call, without the options that the target does not take."""
+        lacking = self.target.lacks(self.operation) & arguments.keys()
+        self.lacking |= lacking
+        return {key: value for key, value in arguments.items() if key not in lacking}
+
+    # Calling
+
+    def call(
+        self,
+        arguments: Arguments,
+        *,
+        wrt: Sequence[str] = (),
+        cotangent: torch.Tensor | None = None,
+        operation: str | None = None,
+    ) -> Outcome:
+        """Call the target on fresh copies of the arguments, and take the gradients asked for.
+
+        Raises Violation where the target raises, or where its result carries no gradient. An example that needs what
+        the target does not take is given up.
+        """
+        operation = operation or self.operation
+        arguments, wrt = self._taken(operation, arguments), self._asked(operation, wrt)
+        self._needs_gradients(operation, arguments, wrt)
+        record = self._record(arguments, tuple(wrt), cotangent, operation)
+        copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
+        value = self._raw(record.operation, copies)
+        if not wrt:
+            return Outcome(record.name, value)
+        given = None if cotangent is None else fresh(cotangent, False)
+        return Outcome(record.name, value, self._gradients(value, copies, wrt, given))
+
+    def raw(
+        self,
+        arguments: Arguments,
+        copies: Arguments,
+        *,
+        wrt: Sequence[str] = (),
+        cotangent: torch.Tensor | None = None,
+        given: torch.Tensor | None = None,
+        again: bool = False,
+    ) -> Outcome:
+        """Call the target on the very objects in ``copies``, and its backward pass on the very tensor ``given``.
+
+        ``arguments`` and ``cotangent`` are what the record says of them; ``again`` takes the gradients twice.
+        """
+        arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
+        wrt = self._asked(self.operation, wrt)
+        self._needs_gradients(self.operation, arguments, wrt)
+        record = self._record(arguments, tuple(wrt), cotangent, self.operation, again=again)
+        value = self._raw(record.operation, copies)
+        return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
+
+    def takes(self, arguments: Arguments, operation: str | None = None) -> bool:
+        """Whether the target takes every argument of this call that says more than leaving it out would."""
+        operation = operation or self.operation
+        given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
+        known = self.target.domain(operation).constants
+        silent = {name: [known.get(name, OPTIONAL[operation][name])] for name in given}
+        if "num_kv_heads" in silent:
+            silent["num_kv_heads"].append(arguments.get("num_heads"))
+        needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
+        needed |= self.target.refusals(operation).of(arguments, self.row_dtype)
+        self.lacking |= needed
+        return not needed
+
+    def fitted(self, axis: str, size: int) -> int:
+        """This size of an axis, or another that the target takes where it takes only some."""
+        return self.target.refusals(self.operation).fitted(axis, size)
+
+    def supports(self, feature: str) -> bool:
+        """Whether calls with this feature are worth drawing: they are unless the target refuses them all."""
+        return feature not in self.target.refusals(self.operation).messages
+
+    def _taken(self, operation: str, arguments: Arguments) -> Arguments:
+        """The arguments that the target takes; gives the example up where that would be another call."""
+        self.assume(self.takes(arguments, operation))
+        lacking = self.target.lacks(operation)
+        return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments
+
+    def _asked(self, operation: str, wrt: Sequence[str]) -> Sequence[str]:
+        """The arguments whose gradients can be asked for: none where the target claims to have none."""
+        if not wrt or self.target.differentiates(operation):
+            return wrt
+        refused = GRADIENTS in self.target.refusals(operation).messages
+        self.lacking.add(GRADIENTS if refused else "gradient")
+        return ()
+
+    def _needs_gradients(self, operation: str, arguments: Arguments, wrt: Sequence[str]) -> None:
+        """Give the example up where the target has no gradients of such a call, though of others."""
+        if wrt:
+            refused = self.target.refusals(operation).of(arguments, self.row_dtype, gradients=True)
+            self.lacking |= refused
+            self.assume(not refused)
+
+    def _record(
+        self,
+        arguments: Arguments,
+        wrt: tuple[str, ...],
+        cotangent: torch.Tensor | None,
+        operation: str,
+        refusal: tuple[str, ...] | None = None,
+        again: bool = False,
+    ) -> Recorded:
+        name = f"r{len(self.calls)}"
+        default = self.dtype if operation in dtypes.DEFAULTED else None
+        record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal, default, again)
+        self.calls.append(record)
+        return record
+
+    def _raw(self, operation: str, arguments: Arguments) -> Any:
+        function = self.target.operation(operation)
+        if function is None:
+            raise HarnessError(f"{operation}: called, though the target does not provide it")
+        positional = [arguments[key] for key in self.positional if key in arguments]
+        options = {key: value for key, value in arguments.items() if key not in self.positional}
+        default = dtypes.default(self.dtype if operation in dtypes.DEFAULTED else None)
+        with warnings.catch_warnings(), default, self._guarded(operation):
+            warnings.simplefilter("ignore")
+            try:
+                if operation in USES:
+                    return USES[operation](self.target.implementation, *positional, **options)
+                return function(*positional, **options)
+            except (Interrupted, RowTimeout):
+                raise
+            except BaseException as error:  # leaving, or interrupting, is not the target's to say
+                raise Violation(f"raised {type(error).__name__}: {error}") from error
+
+    def _guarded(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return global_state.guarded(global_state.OF_CALLS, self.target.changed(operation))
+
+    def _gradients(
+        self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None, again: bool = False
+    ) -> dict[str, torch.Tensor]:
+        if not isinstance(value, torch.Tensor) or not value.requires_grad:
+            raise Violation("the result carries no gradient", lines=["raise SystemExit(0)"])
+        leaves = [copies[key] for key in wrt]
+        given = torch.ones_like(value) if given is None else given
+        if given.shape != value.shape:
+            raise Violation(f"the result has shape {tuple(value.shape)}, expected {tuple(given.shape)}", about="shape")
+        found, failure = None, None
+        for kept in (True, False) if again else (False,):
+            try:
+                with self._guarded(self.operation):
+                    found = torch.autograd.grad(
+                        value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
+                    )
+            except (Interrupted, RowTimeout):
+                raise
+            except (
+                BaseException
+            ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
+                failure = error
+        if found is None:
+            raise Violation(f"the backward pass raised {type(failure).__name__}: {failure}") from failure
+        return dict(zip(wrt, found, strict=True))
+
+    # Judging
+
+    def observe(self, function: Callable[..., torch.Tensor], *inputs: Observation) -> Observation:
+        """A quantity computed from results by a module-level function that uses nothing but torch.
+
+        Its source goes into the script, so that check and script judge the same thing.
+        """
+        source = _source(function)
+        inner = tuple(source for item in inputs for source in item.sources)
+        expression = f"{function.__name__}({', '.join(item.expression for item in inputs)})"
+        return Observation(function(*[item.value for item in inputs]), expression, (*inner, source))
+
+    def reference(self, array: Any, *, scale: float | None = None, constant: bool = False) -> Reference:
+        """A rounded array of the spec as what is to be judged against, rounded to the dtype of this row."""
+        exact, bound = self.xp.judgeable(array)
+        return Reference(exact, bound, scale=scale, constant=constant)
+
+    def judge(self, observed: Observation, reference: Reference, what: str = "result") -> None:
+        """Raise Violation unless the observation lies within its bound everywhere."""
+        lines = [*dict.fromkeys("\n" + source for source in observed.sources)]
+        self._judge_shape(observed, reference, what, lines)
+        self.effective.append(reference.effective)
+        try:
+            judge(array(observed.value), reference, self.tally, what=what, lines=lines)
+        except Violation as violation:
+            violation.lines += within_bound(observed.expression, violation.exact, violation.bound)
+            raise
+
+    def _judge_shape(self, observed: Observation, reference: Reference, what: str, lines: list[str]) -> None:
+        if tuple(observed.value.shape) != reference.exact.shape:
+            raise Violation(
+                f"{what} has shape {tuple(observed.value.shape)}, expected {reference.exact.shape}",
+                about="shape",
+                lines=[*lines, f"raise SystemExit(tuple({observed.expression}.shape) != {reference.exact.shape!r})"],
+            )
+
+    def require(self, condition: bool, message: str, expression: str, about: str = "") -> None:
+        """Raise Violation with this message unless the condition holds; the expression says the same in a script.
+
+        about: what is required, where the message tells more than that.
+        """
+        self.effective.append(True)
+        if not condition:
+            lines = [f"raise SystemExit(0 if ({expression}) else {message!r})"]
+            raise Violation(message, lines=lines, about=about)
+
+    def refuses(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
+        """Raise Violation unless the target refuses the call, with any exception.
+
+        With ``names``, it must be ValueError or TypeError, and its message hold one of them, as a word. A call that was
+        refused leaves no record: nothing that is found later rests on it. What the target does not take, it cannot
+        refuse.
+        """
+        if not self.takes(arguments):
+            return
+        arguments = self._taken(self.operation, arguments)
+        self._record(arguments, (), None, self.operation, refusal=names)
+        copies = {key: fresh(value, False) for key, value in arguments.items()}
+        self.effective.append(True)
+        try:
+            self._raw(self.operation, copies)
+        except Violation as raised:
+            error = raised.__cause__
+            if isinstance(error, AssertionError | AttributeError) and _in_use(error):
+                raise Violation(f"{what}: accepted, and could not be used: {error}") from error
+            expected = (ValueError, TypeError) if names else (Exception,)
+            if not isinstance(error, expected):
+                kinds = " or ".join(kind.__name__ for kind in expected)
+                raise Violation(f"{what}: expected {kinds}, but it {raised}") from error
+            if names and not re.search(naming(names), str(error)):
+                raise Violation(f"{what}: the refusal does not name {' or '.join(names)}: {error}") from error
+            self.calls.pop()
+            return
+        raise Violation(f"{what}: accepted")
+
+
+def _in_use(error: BaseException) -> bool:
+    """Whether an error came from what uses the target, which met something unusable, not from the target itself."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_filename in {inspect.getfile(use) for use in USES.values()}
+
+
+@functools.cache
+def _source(function: Callable[..., torch.Tensor]) -> str:
+    return textwrap.dedent(inspect.getsource(function))
+
+
+_ROUNDED: dict[str, RunningError] = {}
+
+
+def rounded(dtype: str) -> RunningError:
+    """The rounded arithmetic of a dtype by its record name, made once."""
+    if dtype not in _ROUNDED:
+        _ROUNDED[dtype] = RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
+    return _ROUNDED[dtype]
+
+
+@functools.cache
+def over_float64(dtype: str) -> RunningError:
+    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
+    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
+
+
+def array(tensor: torch.Tensor) -> Floats:
+    """A tensor as a float64 array, which holds every value of the four dtypes exactly."""
+    values: Floats = tensor.detach().to("cpu", torch.float64).numpy()
+    return values
+
+
+def _lift(value: Any, xp: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return xp.asarray(array(value)) if value.is_floating_point() else value.detach().cpu().numpy()
+    if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+        return [_lift(item, xp) for item in value]
+    return value
+
+
+def fresh(value: Any, leaf: bool) -> Any:
+    """A copy that the target may do with as it likes: the same values and strides, a new generator for a seed."""
+    if isinstance(value, Seed):
+        return value.generator()
+    if isinstance(value, torch.Tensor):
+        return _copy(value).requires_grad_(leaf and value.is_floating_point())
+    if isinstance(value, list | tuple):
+        return type(value)(fresh(item, leaf) for item in value)
+    return value
+
+
+def _copy(value: torch.Tensor) -> torch.Tensor:
+    steps = zip(value.shape, value.stride(), strict=True)
+    base = value.detach()[tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in steps)]
+    copy = torch.empty_strided(base.shape, base.stride(), dtype=base.dtype, device=base.device).copy_(base)
+    return copy if copy.shape == value.shape else copy.expand(value.shape)

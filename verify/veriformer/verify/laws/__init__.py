@@ -1,0 +1,1 @@
+"""What laws are made of, shared by those of several operations."""

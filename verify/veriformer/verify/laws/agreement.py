@@ -1,0 +1,56 @@
+"""What several checks ask of a result: that it has the promised form, and agrees with the spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from veriformer.verify.contract import dtypes
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+
+
+def has_form(
+    trial: Trial, observed: Observation, shape: tuple[int, ...], dtype: torch.dtype, what: str = "the result"
+) -> None:
+    """Raise Violation unless a tensor has this shape and dtype, on the device of the row."""
+    x = observed.value
+    place = "cpu" if trial.operation in dtypes.DEFAULTED else torch.device(trial.device).type
+    wanted = f"shape {shape}, {dtype}, on {place}"
+    found = f"shape {tuple(x.shape)}, {x.dtype}, on {x.device.type}"
+    wrong = "shape" if tuple(x.shape) != shape else "dtype" if x.dtype != dtype else "device"
+    e = observed.expression
+    trial.require(
+        wanted == found,
+        f"{what} has {found}; expected {wanted}",
+        f"tuple({e}.shape) == {shape!r} and {e}.dtype == {dtype} and {e}.device.type == {place!r}",
+        about=wrong,
+    )
+
+
+def agrees(
+    trial: Trial, operation: Operation, arguments: Arguments, outcome: Outcome, references: list[Reference]
+) -> None:
+    """Raise Violation unless every part of the result has the promised dtype and lies within its bound."""
+    for part, (observed, reference) in enumerate(zip(operation.parts(outcome, arguments), references, strict=True)):
+        dtype = operation.result_dtype(trial, arguments, part)
+        what = "result" if len(references) == 1 else f"result {observed.expression.removeprefix(outcome.name)}"
+        has_form(trial, observed, reference.exact.shape, dtype, what)
+        trial.effective.pop()
+        trial.judge(observed, reference, what)
+
+
+def gradients_agree(trial: Trial, outcome: Outcome, references: Mapping[str, Reference]) -> None:
+    """Raise Violation unless the gradient of every argument that asked for one lies within its bound."""
+    for name in outcome.gradients:
+        trial.judge(outcome.gradient(name), references[name], f"gradient of {name}")
+
+
+def judged(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[Observation, Reference]:
+    """The result of a call that lies within its bound, and what it must be."""
+    reference = operation.exact(trial, arguments, sharp=False)[0]
+    outcome = trial.call(arguments)
+    agrees(trial, operation, arguments, outcome, [reference])
+    return outcome.result, reference

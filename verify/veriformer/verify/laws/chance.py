@@ -1,0 +1,81 @@
+"""What chance allows: intervals outside of which a right implementation is found at a stated rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from veriformer.verify.judging.judge import Reference
+
+ERROR_RATE = 1e-9
+"""How often a test of chance may accuse a right implementation."""
+
+
+def interval(n: int, q: float) -> tuple[float, float]:
+    """Where the share of successes among n independent trials of probability q lies, but for ERROR_RATE.
+
+    Chernoff: P(share ≥ s) ≤ exp(−n KL(s ‖ q)) for s > q, and the same below.
+    """
+
+    def divergence(s: float) -> float:
+        terms = ((s, q), (1.0 - s, 1.0 - q))
+        return math.fsum(a * math.log(a / b) if b > 0 else math.inf for a, b in terms if a > 0)
+
+    return _edge(divergence, n, q, 0.0), _edge(divergence, n, q, 1.0)
+
+
+def interval_of_squares(n: int) -> tuple[float, float]:
+    """Where the mean of the squares of n independent standard normal variables lies, but for ERROR_RATE.
+
+    Chernoff: P(mean ≥ s) ≤ exp(−n (s − 1 − log s) / 2) for s > 1, and the same below.
+    """
+
+    def divergence(s: float) -> float:
+        return (s - 1.0 - math.log(s)) / 2.0 if s > 0 else math.inf
+
+    return _edge(divergence, n, 1.0, 0.0), _edge(divergence, n, 1.0, 100.0)
+
+
+def _edge(divergence: Callable[[float], float], n: int, inside: float, outside: float) -> float:
+    """Where n times the divergence becomes so large that chance reaches it too seldom."""
+    needed = math.log(2.0 / ERROR_RATE) / n
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if divergence(middle) <= needed else (inside, middle)
+    return outside
+
+
+def share(n: int, q: float) -> Reference:
+    """What the share of successes among n independent trials of probability q may be."""
+    return _within(*interval(n, q))
+
+
+def mean_square(n: int) -> Reference:
+    """What the mean of the squares of n independent standard normal variables may be."""
+    return _within(*interval_of_squares(n))
+
+
+def mean(n: int) -> Reference:
+    """What the mean of n independent standard normal variables may be: it is normal, of variance 1 / n."""
+    edge = math.sqrt(2.0 * math.log(2.0 / ERROR_RATE) / n)
+    return _within(-edge, edge)
+
+
+def _within(low: float, high: float) -> Reference:
+    return Reference(np.asarray((low + high) / 2), np.asarray((high - low) / 2), scale=1.0)
+
+
+def kept_share(weights: torch.Tensor) -> torch.Tensor:
+    """The share of weights that are not 0."""
+    return (weights != 0).double().mean()
+
+
+def agreement(weights: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    """The share of disjoint pairs, so far apart along an axis, of which both are kept or both dropped."""
+    axis, lag = place.tolist()
+    kept = (weights != 0).movedim(axis, 0)
+    pairs = kept[: kept.shape[0] // (2 * lag) * 2 * lag].reshape(-1, 2, lag, *kept.shape[1:])
+    return (pairs[:, 0] == pairs[:, 1]).double().mean()

@@ -1,0 +1,130 @@
+"""What laws are made of: quantities taken from results, and two of them that must be equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from veriformer.verify.judging.judge import Floats, Reference
+from veriformer.verify.judging.trial import Observation, Trial
+from veriformer.verify.scripts.script import literal
+
+_SUBTRACTION = 1.0 + 2.0**-50  # two results are subtracted in float64, which rounds once
+
+
+def difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """a − b in float64, 0 where they are equal, also at infinity."""
+    return torch.where(a == b, 0.0, a.double() - b.double())
+
+
+def exactly(values: NDArray[Any]) -> Reference:
+    """These values and no others: what is read off results without rounding, such as who is heard."""
+    return Reference(values.astype(np.float64), np.zeros(values.shape))
+
+
+def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: Reference, what: str) -> None:
+    """Raise Violation unless two results that are equal over the reals differ by at most both their bounds.
+
+    Such a law is also kept by a result that is the same everywhere; where the exact values are not, that is refused.
+    """
+    alive(trial, a, of_a, what)
+    bound = (of_a.bound + of_b.bound) * _SUBTRACTION
+    size = float(np.abs(of_a.exact[np.isfinite(of_a.exact)]).max(initial=0.0))
+    reference = Reference(np.zeros_like(bound), bound, scale=size, constant=True)
+    trial.judge(trial.observe(difference, a, b), reference, what)
+
+
+def inner(x: torch.Tensor, dx: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+    """⟨x, dx⟩ − ⟨y, dy⟩ in float64."""
+    return (x.double() * dx.double()).sum() - (y.double() * dy.double()).sum()
+
+
+def outside(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """How far x is outside [low, high], in float64."""
+    return torch.maximum(low - x.double(), x.double() - high).clamp(min=0)
+
+
+def between(trial: Trial, x: Observation, low: Floats, high: Floats, bound: Floats, what: str) -> None:
+    """Raise Violation unless a result lies between two numbers, give or take its bound."""
+    edges = [constant(torch.as_tensor(np.asarray(edge))) for edge in (low, high)]
+    slack = bound * _SUBTRACTION + 2.0**-50 * (np.abs(low) + np.abs(high))
+    law = Reference(np.zeros(np.shape(slack)), slack, scale=np.inf, constant=True)
+    trial.judge(trial.observe(outside, x, *edges), law, what)
+
+
+def alive(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
+    """Raise Violation if two entries are equal whose exact values lie further apart than their bounds."""
+    low, high = _apart(reference)
+    if low is None or tuple(observed.value.shape) != reference.exact.shape:
+        return
+    x = observed.value.detach()
+    trial.require(
+        bool(x[low] != x[high]),
+        f"{what}: entries {list(low)} and {list(high)} are equal and may not be",
+        f"bool({observed.expression}[{low!r}] != {observed.expression}[{high!r}])",
+    )
+
+
+def _apart(reference: Reference) -> tuple[Any, Any]:
+    with np.errstate(invalid="ignore"):
+        upper, lower = reference.exact + reference.bound, reference.exact - reference.bound
+    if not np.isfinite(upper).any():
+        return None, None
+    low = np.unravel_index(int(np.where(np.isfinite(upper), upper, np.inf).argmin()), upper.shape)
+    high = np.unravel_index(int(np.where(np.isfinite(lower), lower, -np.inf).argmax()), lower.shape)
+    if not upper[low] < lower[high]:
+        return None, None
+    return tuple(int(i) for i in low), tuple(int(i) for i in high)
+
+
+def taken(observed: Observation, index: tuple[slice, ...]) -> Observation:
+    """A part of a result."""
+    return Observation(observed.value[index], f"{observed.expression}[{index!r}]", observed.sources)
+
+
+def part_of(reference: Reference, index: tuple[slice, ...]) -> Reference:
+    """The same part of a reference."""
+    return Reference(reference.exact[index], reference.bound[index])
+
+
+def constant(value: torch.Tensor) -> Observation:
+    """A tensor of the check's own, as something that an observation may be computed from."""
+    return Observation(value, literal(value))
+
+
+def scaled(bound: Floats, size: Floats) -> Floats:
+    """The bound on a judged quantity times a number of this size; nothing times an infinite bound is nothing."""
+    return np.asarray(np.where(size == 0, 0.0, np.where(size == 0, 0.0, bound) * size))
+
+
+def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | None = None) -> Reference:
+    """What a sum of judged entries must be: their bounds add up."""
+    summed = np.asarray(bound.sum(axis=axis)) * _SUBTRACTION
+    return Reference(
+        np.broadcast_to(np.asarray(exact, dtype=np.float64), summed.shape), summed, scale=1.0, constant=True
+    )
+
+
+def finite(trial: Trial, observed: Observation, what: str) -> None:
+    """Raise Violation if an entry is infinite or NaN."""
+    every = bool(observed.value.isfinite().all())
+    trial.require(every, f"{what} is not finite", f"bool({observed.expression}.isfinite().all())")
+
+
+def stays_finite(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
+    """Where the value is well within the dtype, it may not overflow on the way, however wide its bound."""
+    within = torch.as_tensor(np.abs(reference.exact) < trial.format.max / 8)
+    finite(trial, Observation(observed.value[within], f"{observed.expression}[{literal(within)}]"), what)
+
+
+def multiplied(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
+    """x times a number, in float64."""
+    return x.double() * factor.double()
+
+
+def sums(a: torch.Tensor, b: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
+    """a + b − both in float64."""
+    return a.double() + b.double() - both.double()

@@ -1,0 +1,65 @@
+"""Checks from bodies: of one requirement, or of one requirement per operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.verify.contract import dtypes
+from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.targets.target import Target
+
+_SLUGS = frozenset(listed.slug for listed in REQUIREMENTS)
+
+
+def over(
+    operations: Iterable[Operation],
+    family: str,
+    body: Callable[[Operation, Trial], None],
+    *,
+    dtypes: tuple[str, ...] = dtypes.NAMES,
+    **options: Any,
+) -> tuple[Check, ...]:
+    """The checks ``<operation>.<family>`` of those operations that list it as a requirement, in their dtypes.
+
+    Options are those of Check.
+    """
+
+    def bound(operation: Operation) -> Callable[[Trial], None]:
+        return lambda trial: body(operation, trial)
+
+    return tuple(
+        Check(
+            requirement=requirement(f"{operation.name}.{family}"),
+            body=bound(operation),
+            dtypes=tuple(name for name in dtypes if name in _formats(operation, family)),
+            **options,
+        )
+        for operation in operations
+        if f"{operation.name}.{family}" in _SLUGS
+    )
+
+
+_FORMS = ("purity", "layout", "batch", "sensitivity", "numpy_numbers", "refusal", "refusal_names_argument")
+
+
+def _formats(operation: Operation, family: str) -> tuple[str, ...]:
+    return tuple(name for name in operation.dtypes if family not in _FORMS or name in operation.forms)
+
+
+def settles_ties(target: Target, operation: str, dtype: str) -> str | None:
+    """Why a law of ties does not apply to a target that claims to leave open which of equal scores it chooses."""
+    return "which of equal scores is chosen is left open, as claimed" if target.claims.deviates("choice.ties") else None
+
+
+def check(slug: str, body: Callable[[Trial], None], **options: Any) -> Check:
+    """The check of one requirement by its slug; options are those of Check."""
+    return Check(requirement=requirement(slug), body=body, **options)
+
+
+def on(operation: Operation, body: Any) -> Any:
+    """The body of a law, bound to an operation."""
+    return lambda trial: body(operation, trial)

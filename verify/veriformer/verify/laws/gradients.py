@@ -1,0 +1,43 @@
+"""Calls with their gradients: a cotangent and a choice of leaves that are drawn, and both judged."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.laws.agreement import agrees, gradients_agree
+from veriformer.verify.strategies import layouts, values
+
+
+def judge_with_gradients(trial: Trial, operation: Operation, arguments: Arguments, *, alone: bool = False) -> None:
+    """Judge the result and the gradients of one call, for a cotangent and a choice of leaves that are drawn here.
+
+    alone: the check is about gradients alone; they are held against the exact oracle, and one of them must be able to
+    tell right from wrong.
+    """
+    references = operation.exact(trial, arguments, sharp=False)
+    cotangent = draw_cotangent(trial, references[0].exact.shape)
+    outcome = trial.call(arguments, wrt=draw_wrt(trial, operation, arguments), cotangent=cotangent)
+    agrees(trial, operation, arguments, outcome, references)
+    if references[0].exact.ndim == 0 and not np.isfinite(references[0].bound):
+        return  # a result that may overflow has no gradient to judge
+    if alone:
+        trial.effective.clear()
+    gradients_agree(trial, outcome, operation.exact_gradients(trial, arguments, cotangent, sharp=alone))
+
+
+def draw_cotangent(trial: Trial, shape: tuple[int, ...], *, expanded: bool = True) -> torch.Tensor:
+    """Random, seldom uniform, under any strides; ``expanded=False`` leaves out 0, along which it is constant."""
+    g = trial.tensor(trial.draw(values()).array(*(shape or (1,))))
+    return trial.draw(layouts(expanded=expanded)).of(g if shape else g[0])
+
+
+def draw_wrt(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[str, ...]:
+    """Which of the differentiable arguments ask for a gradient: most often all, sometimes only some."""
+    names = operation.differentiable(arguments)
+    if len(names) == 1 or trial.draw(st.booleans()):
+        return names
+    return tuple(name for name in names if trial.draw(st.booleans())) or names[-1:]

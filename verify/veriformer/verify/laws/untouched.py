@@ -1,0 +1,41 @@
+"""Arguments that a call leaves as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from veriformer.verify.judging.trial import Arguments, Outcome, Trial, fresh
+from veriformer.verify.scripts.script import literal
+
+
+def called_purely(trial: Trial, arguments: Arguments) -> None:
+    """Raise Violation if a call modifies a tensor among its arguments, whatever it gives."""
+    copies = {key: fresh(value, False) for key, value in arguments.items()}
+    left_alone(trial, trial.raw(arguments, copies), arguments, copies)
+
+
+def left_alone(trial: Trial, outcome: Outcome, arguments: Arguments, copies: Mapping[str, Any]) -> None:
+    """Raise Violation if a tensor among the arguments was modified."""
+    call = outcome.name.removeprefix("r")
+    for (key, item), (before, after) in _tensors(arguments, copies).items():
+        unchanged(trial, f"{key}{item}", f"{key}{call}{item}", before, after)
+
+
+def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor]]:
+    """Every tensor among the arguments, by its argument and its place in a list, before and after the call."""
+    pairs = {}
+    for key, value in before.items():
+        if isinstance(value, torch.Tensor):
+            pairs[key, ""] = (value, after[key])
+        elif isinstance(value, list):
+            pairs |= {(key, f"_{i}"): (item, after[key][i]) for i, item in enumerate(value)}
+    return pairs
+
+
+def unchanged(trial: Trial, what: str, name: str, before: torch.Tensor, after: torch.Tensor) -> None:
+    """Raise Violation unless a tensor is as it was before."""
+    same = before.shape == after.shape and torch.equal(before, after.detach())
+    trial.require(same, f"{what} was modified", f"torch.equal({name}, {literal(before)})")

@@ -1,1 +1,0 @@
-"""Whole models: how they are asked, what they can do, and how far rounding alone moves them."""

@@ -1,0 +1,1 @@
+"""The operation ``attention``: its record and its laws."""

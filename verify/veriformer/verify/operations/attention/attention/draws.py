@@ -1,0 +1,165 @@
+"""Calls of attention: sizes, values, and every option alone or together, so that every query sees a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from veriformer.spec.attention.causal_mask import visible
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.attention.causal_mask import alignment
+from veriformer.verify.strategies import KINDS, axes_of_scores, choice, maybe, sizes, values, widths
+
+Shape = tuple[int, int, int, int, int, int, int]
+"""B, H, G, n_q, n_k, d_k, d_v."""
+
+
+def draw_shape(trial: Trial) -> Shape:
+    """Small sizes; heads are a multiple of groups."""
+    b, groups, repeats = (trial.draw(sizes(1, 3)) for _ in range(3))
+    n_q, n_k = trial.draw(sizes(1, 6)), trial.draw(widths(7))
+    d_k, d_v = trial.draw(widths(5)), trial.draw(sizes(1, 4))
+    return supported_shape(trial, (b, groups * repeats, groups, n_q, n_k, d_k, d_v))
+
+
+def supported_shape(trial: Trial, shape: Shape) -> Shape:
+    """The same sizes, or those nearby that the target takes."""
+    b, h, groups, n_q, n_k, d_k, d_v = shape
+    if 1 < groups < h and not trial.supports("grouped heads"):
+        groups = h
+    if 1 == groups < h and not trial.supports("one key head for several"):
+        groups = h
+    n_q, n_k = trial.fitted("n", n_q), trial.fitted("n", n_k)
+    d_k, d_v = trial.fitted("d_k", d_k), trial.fitted("d_v", d_v)
+    n_q = n_k if not trial.supports("n_q ≠ n_k") else n_q
+    d_v = d_k if not trial.supports("d_v ≠ d_k") else d_v
+    return b, h, groups, n_q, n_k, d_k, d_v
+
+
+def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:
+    """Queries, keys and values of this shape, each of a kind of its own."""
+    b, h, groups, n_q, n_k, d_k, d_v = shape
+    axes = {"q": (b, h, n_q, d_k), "k": (b, groups, n_k, d_k), "v": (b, groups, n_k, d_v)}
+    return {name: trial.tensor(trial.draw(values(kinds)).array(*axes[name])) for name in axes}
+
+
+def broadcastable() -> st.SearchStrategy[tuple[bool, ...] | None]:
+    """The axes of a mask or bias; None leaves it out."""
+    return maybe(axes_of_scores())
+
+
+def stretched(axes: tuple[bool, ...], full: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that has these axes full and the others 1, aligned to the right."""
+    return tuple(n if whole else 1 for whole, n in zip(axes, full[len(full) - len(axes) :], strict=True))
+
+
+def sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Which query sees which key, [B, H, n_q, n_k]; a bias of −∞ hides too."""
+    b, h, _, n_q, n_k, _, _ = shape
+    options = {key: arguments[key] for key in ("mask", "is_causal", "window") if arguments.get(key) is not None}
+    if "mask" in options:
+        options["mask"] = np.asarray(options["mask"])
+    seen = np.broadcast_to(visible(n_q, n_k, **options, **alignment(trial.claims)), (b, h, n_q, n_k))
+    bias = arguments.get("bias")
+    return seen if bias is None else np.asarray(seen & ~np.isneginf(bias.double().numpy()))
+
+
+def every_row_sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> bool:
+    """Whether no query is left without a key."""
+    return bool(sees(trial, shape, arguments).any(-1).all())
+
+
+def draw_causal(trial: Trial, shape: Shape) -> dict[str, Any]:
+    """Causal or not, with a window or without."""
+    if not trial.draw(st.booleans()):
+        return {}
+    window = trial.draw(maybe(sizes(1, shape[4] + 1)))
+    chosen: dict[str, Any] = {"is_causal": True} if window is None else {"is_causal": True, "window": window}
+    chosen = chosen if every_row_sees(trial, shape, chosen) else {"is_causal": True}
+    return trial.supported(chosen) if every_row_sees(trial, shape, chosen) else {}
+
+
+def draw_hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
+    """Causality, a mask, or both; two keys at least."""
+    b, _, _, _, n_k, _, _ = shape
+    causal = draw_causal(trial, shape)
+    alone = trial.draw(choice(False, True, False))
+    if causal and alone:
+        return causal
+    hidden = rng.integers(1, n_k, (b, 1, 1, 1))
+    j = np.arange(n_k)
+    mask = {"mask": torch.as_tensor(j < n_k - hidden if rng.random() < 0.5 else j >= hidden)}
+    both = {**causal, **mask}
+    return both if every_row_sees(trial, shape, both) else mask
+
+
+def draw_mask(trial: Trial, shape: Shape, chosen: Mapping[str, Any], axes: tuple[bool, ...] | None) -> dict[str, Any]:
+    """A mask of these axes beside what was chosen before."""
+    if axes is None:
+        return {}
+    rng = trial.draw(values()).rng
+    b, h, _, n_q, n_k, _, _ = shape
+    for _ in range(8):
+        drawn = stretched(axes, (b, h, n_q, n_k))
+        mask = _hole_free(rng, drawn, n_k) if "window" in chosen else rng.random(drawn) < 0.6
+        mask[0] |= len(drawn) == 4 and drawn[0] > 1 and rng.random() < 0.25  # the first element may see all
+        candidate = {**chosen, "mask": torch.as_tensor(mask)}
+        if every_row_sees(trial, shape, candidate):
+            return {"mask": candidate["mask"]}
+    return {"mask": torch.ones(stretched(axes, (b, h, n_q, n_k)), dtype=torch.bool)}
+
+
+def _hole_free(rng: np.random.Generator, drawn: tuple[int, ...], n_k: int) -> NDArray[np.bool_]:
+    """A mask that hides the first keys or the last ones of each row: with a window others may be read in two ways."""
+    edge = rng.integers(0, n_k + 1, (*drawn[:-1], 1))
+    j = np.arange(drawn[-1])
+    return np.asarray(j >= edge if rng.random() < 0.5 else j < edge)
+
+
+def draw_bias(
+    trial: Trial,
+    shape: Shape,
+    chosen: Mapping[str, Any],
+    axes: tuple[bool, ...] | None,
+    kinds: Sequence[str] = KINDS,
+) -> dict[str, Any]:
+    """A bias of these axes beside what was chosen before, with some entries −∞ where that leaves every query a key."""
+    if axes is None:
+        return {}
+    kind = trial.draw(values(kinds))
+    b, h, _, n_q, n_k, _, _ = shape
+    drawn = stretched(axes, (b, h, n_q, n_k))
+    bias = trial.tensor(kind.array(*drawn))
+    hiding = torch.where(torch.as_tensor(kind.rng.random(drawn) < 0.15), -torch.inf, bias)
+    return {"bias": hiding if every_row_sees(trial, shape, {**chosen, "bias": hiding}) else bias}
+
+
+def draw_options(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
+    """Every option of a call, each left out or given, so that every query sees a key; kinds are those of the bias."""
+    chosen = draw_causal(trial, shape)
+    chosen |= draw_mask(trial, shape, chosen, trial.draw(broadcastable()))
+    chosen |= draw_bias(trial, shape, chosen, trial.draw(broadcastable()), kinds)
+    scale = trial.draw(choice(None, 1.0, 0.3, -0.7, 2.0, 0.0))
+    softcap = trial.draw(choice(None, None, 2.0, 0.5, 30.0))
+    chosen |= {} if scale is None else {"scale": scale}
+    chosen |= {} if softcap is None else {"softcap": softcap}
+    return trial.supported(chosen)
+
+
+def with_nothing_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same call with every option that it left out given as what stands for it."""
+    nothing = dict.fromkeys(("mask", "bias", "window", "scale", "softcap", "generator"))
+    return {**nothing, "is_causal": False, "dropout_p": 0.0, "training": False, **options}
+
+
+def draw_attention(trial: Trial) -> Arguments:
+    """A call with any options at once."""
+    shape = draw_shape(trial)
+    options = draw_options(trial, shape)
+    options = with_nothing_left_out(options) if trial.draw(choice(False, False, False, True)) else options
+    return {**draw_tensors(trial, shape), **options}

@@ -1,0 +1,279 @@
+"""Laws of attention: pairs of calls that must agree, and sums that must vanish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.attention.causal_mask import causal_mask
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.laws.agreement import agrees
+from veriformer.verify.laws.equality import alive, between, constant, difference, equal, inner, scaled
+from veriformer.verify.laws.family import check
+from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.attention.attention.draws import (
+    Shape,
+    draw_causal,
+    draw_mask,
+    draw_options,
+    draw_shape,
+    draw_tensors,
+    every_row_sees,
+    sees,
+    stretched,
+)
+from veriformer.verify.operations.attention.attention.options import draw_grouped, draw_several
+from veriformer.verify.operations.attention.attention.record import ATTENTION
+from veriformer.verify.operations.attention.causal_mask import alignment
+from veriformer.verify.strategies import axes_of_scores, choice, maybe, sizes, values
+
+_KINDS = ("gaussian", "one-signed", "offset", "duplicates", "peaked")
+
+
+_MILD = ("gaussian", "integers", "one-signed", "duplicates", "sparse")
+
+
+_ALL = (True, True, True, True)
+
+
+def _exact(trial: Trial, arguments: Arguments) -> Reference:
+    return ATTENTION.exact(trial, arguments, sharp=False)[0]
+
+
+def _same(
+    trial: Trial, one: Arguments, two: Arguments, what: str, gradients: tuple[str, ...] = ("q", "k", "v")
+) -> None:
+    """Two calls that are equal over the reals: their results agree, and so do the gradients named."""
+    of_one, of_two = _exact(trial, one), _exact(trial, two)
+    cotangent = draw_cotangent(trial, of_one.exact.shape)
+    a, b = (trial.call(x, wrt=gradients, cotangent=cotangent) for x in (one, two))
+    equal(trial, a.result, b.result, of_one, of_two, what)
+    grads = [ATTENTION.exact_gradients(trial, x, cotangent, sharp=False) for x in (one, two)]
+    for name in gradients:
+        pair = grads[0][name], grads[1][name]
+        equal(trial, a.gradient(name), b.gradient(name), *pair, f"{what}: gradient of {name}")
+
+
+def _causality(trial: Trial) -> None:
+    """What lies ahead does not matter, and what lies behind does."""
+    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
+    n_k = max(n_k, n_q, 2)
+    shape = (b, h, groups, n_q, n_k, d_k, d_v)
+    tensors = draw_tensors(trial, shape, _KINDS)
+    window = trial.draw(maybe(sizes(2, n_k)))
+    options: dict[str, Any] = {"is_causal": True} if window is None else {"is_causal": True, "window": window}
+    options = options if every_row_sees(trial, shape, options) else {"is_causal": True}
+    changed = slice(trial.draw(sizes(0, n_k - 1)), n_k)
+    other = {**tensors, **options}
+    for name in ("k", "v"):
+        other[name] = tensors[name].clone()
+        other[name][:, :, changed] = 1.5 - 2.0 * tensors[name][:, :, changed]
+    one = {**tensors, **options}
+    blind = np.asarray(~sees(trial, shape, options)[..., changed].any(-1))[..., None]
+    _differ_only_where(trial, one, other, blind, "a query's result, after keys that it cannot see have changed")
+
+
+def _differ_only_where(trial: Trial, one: Arguments, two: Arguments, blind: np.ndarray, what: str) -> None:
+    of_one, of_two = _exact(trial, one), _exact(trial, two)
+    a, b = trial.call(one).result, trial.call(two).result
+    trial.judge(a, of_one, "result")
+    bound = np.where(blind, (of_one.bound + of_two.bound) * (1 + 2.0**-40), np.inf)
+    size = float(np.abs(of_one.exact).max(initial=0.0))
+    law = Reference(np.zeros_like(bound), bound, scale=size, constant=True)
+    trial.judge(trial.observe(difference, a, b), law, what)
+    if (np.abs(of_one.exact - of_two.exact) > of_one.bound + of_two.bound).any():
+        same = torch.equal(a.value, b.value)
+        said = f"not torch.equal({a.expression}, {b.expression})"
+        trial.require(not same, "keys and values that are visible change nothing", said)
+
+
+def _causal_is_mask(trial: Trial) -> None:
+    shape = draw_shape(trial)
+    causal = draw_causal(trial, shape)
+    if not causal:
+        causal = {"is_causal": True}
+        trial.assume(every_row_sees(trial, shape, causal))
+    n_q, n_k = shape[3], shape[4]
+    mask = causal_mask(n_q, n_k, window=causal.get("window"), **alignment(trial.claims))
+    tensors = draw_tensors(trial, shape, _KINDS)
+    _same(
+        trial, {**tensors, **causal}, {**tensors, "mask": torch.as_tensor(mask)}, "causality and the mask that says it"
+    )
+
+
+def _mask_is_bias(trial: Trial) -> None:
+    shape = draw_shape(trial)
+    axes = trial.draw(axes_of_scores())
+    mask = draw_mask(trial, shape, {}, axes)["mask"]
+    bias = torch.where(mask, 0.0, -torch.inf).to(trial.dtype)
+    tensors = draw_tensors(trial, shape, _KINDS)
+    _same(trial, {**tensors, "mask": mask}, {**tensors, "bias": bias}, "a mask and a bias of −∞")
+
+
+def _mask_broadcast(trial: Trial) -> None:
+    shape = draw_several(trial)
+    b, h, _, n_q, n_k, _, _ = shape
+    axes = trial.draw(axes_of_scores())
+    mask = draw_mask(trial, shape, {}, axes)["mask"]
+    whole = mask.expand(b, h, n_q, n_k).contiguous()
+    tensors = draw_tensors(trial, shape, _KINDS)
+    _same(trial, {**tensors, "mask": mask}, {**tensors, "mask": whole}, "a mask and its broadcast copy")
+
+
+def _grouped_is_copied(trial: Trial) -> None:
+    shape = draw_grouped(trial)
+    tensors = draw_tensors(trial, shape, _KINDS)
+    options = draw_options(trial, shape)
+    repeats = shape[1] // shape[2]
+    copied = {name: tensors[name].repeat_interleave(repeats, dim=1) for name in ("k", "v")}
+    one, two = {**tensors, **options}, {**tensors, **copied, **options}
+    _same(trial, one, two, "grouped heads and copied heads", ("q",))
+
+
+def gathered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """The rows of the last but one axis in another order."""
+    return x[..., order, :]
+
+
+def _permutation(trial: Trial) -> None:
+    """Keys and values in another order give the same; queries in another order give that order."""
+    shape = draw_shape(trial)
+    _, _, _, n_q, n_k, _, _ = shape
+    one = {**draw_tensors(trial, shape, _KINDS), **draw_mask(trial, shape, {}, _ALL)}
+    rng = trial.draw(values()).rng
+    rows, columns = rng.permutation(n_q), rng.permutation(n_k)
+    two = {**one, "q": one["q"][:, :, rows], "k": one["k"][:, :, columns], "v": one["v"][:, :, columns]}
+    two["mask"] = one["mask"][:, :, rows][:, :, :, columns]
+    reference = _exact(trial, one)
+    a, b = trial.call(one), trial.call(two)
+    agrees(trial, ATTENTION, one, a, [reference])
+    moved = Reference(reference.exact[..., rows, :], reference.bound[..., rows, :])
+    there = trial.observe(gathered, a.result, constant(torch.as_tensor(rows)))
+    equal(trial, there, b.result, moved, moved, "queries and keys in another order")
+
+
+def _key_shift(trial: Trial) -> None:
+    """One vector added to all keys adds q · c to all scores of a row, which softmax does not see."""
+    shape = draw_shape(trial)
+    b, _, groups, _, n_k, d_k, _ = shape
+    tensors = draw_tensors(trial, shape, ("integers", "gaussian", "one-signed"))
+    rng = trial.draw(values()).rng
+    k = trial.tensor(0.25 * rng.integers(-6, 7, (b, groups, n_k, d_k)))
+    shift = trial.tensor(0.5 * rng.integers(-4, 5, (b, groups, 1, d_k)))
+    causal = draw_causal(trial, shape)
+    options = {**causal, **draw_mask(trial, shape, causal, trial.draw(choice(None, (True, True))))}
+    one, two = {**tensors, "k": k, **options}, {**tensors, "k": k + shift, **options}
+    _same(trial, one, two, "attention over shifted keys", ("q", "v"))
+
+
+def summed_keys(x: torch.Tensor) -> torch.Tensor:
+    """The sum over keys in float64."""
+    return x.double().sum(-2)
+
+
+def _conservation(trial: Trial) -> None:
+    """Σ_j dk_j = 0 and, for a bias, Σ_j d bias_ij = 0: the gradient of what softmax does not see."""
+    shape = draw_shape(trial)
+    tensors, options = draw_tensors(trial, shape, _MILD), draw_options(trial, shape)
+    for name in ("softcap", "bias", "scale"):
+        options.pop(name, None)
+    bias = trial.tensor(trial.draw(values(("gaussian", "one-signed"))).array(*stretched(_ALL, _scores(shape))))
+    arguments = {**tensors, **options, "bias": bias}
+    cotangent = draw_cotangent(trial, _exact(trial, arguments).exact.shape, expanded=False)
+    outcome = trial.call(arguments, wrt=("k", "bias"), cotangent=cotangent)
+    exact = ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False)
+    alive(trial, outcome.gradient("k"), exact["k"], "gradient of k")
+    _vanishes(trial, trial.observe(summed_keys, outcome.gradient("k")), exact["k"], -2, "the sum of dk over keys")
+    of_bias = outcome.gradient("bias")
+    rows = Observation(of_bias.value.double().sum(-1), f"{of_bias.expression}.double().sum(-1)")
+    _vanishes(trial, rows, exact["bias"], -1, "the sum of a row of the bias's gradient")
+
+
+def _scores(shape: Shape) -> tuple[int, int, int, int]:
+    return shape[0], shape[1], shape[3], shape[4]
+
+
+def _vanishes(trial: Trial, observed: Observation, of_terms: Reference, axis: int, what: str) -> None:
+    bound = of_terms.bound.sum(axis) * (1 + 2.0**-40)
+    size = float(np.abs(of_terms.exact).sum(axis).max(initial=0.0))
+    trial.judge(observed, Reference(np.zeros_like(bound), bound, scale=size, constant=True), what)
+
+
+def _scale_balance(trial: Trial) -> None:
+    """Scores depend on q and k through their product alone: ⟨q, dq⟩ = ⟨k, dk⟩, whatever the options."""
+    shape = draw_shape(trial)
+    arguments = {**draw_tensors(trial, shape, _MILD), **draw_options(trial, shape, _MILD)}
+    arguments["scale"] = arguments.get("scale") or 0.5  # with 0 there is no gradient to balance
+    cotangent = draw_cotangent(trial, _exact(trial, arguments).exact.shape)
+    outcome = trial.call(arguments, wrt=("q", "k"), cotangent=cotangent)
+    exact = ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False)
+    alive(trial, outcome.gradient("q"), exact["q"], "gradient of q")
+    q, k = (np.abs(arguments[name].double().numpy()) for name in ("q", "k"))
+    size = float((q * np.abs(exact["q"].exact)).sum())
+    bound = float(scaled(exact["q"].bound, q).sum() + scaled(exact["k"].bound, k).sum()) * (1 + 2.0**-40)
+    bound += 2.0**-46 * size if np.isfinite(bound) else 0.0
+    terms = constant(arguments["q"]), outcome.gradient("q"), constant(arguments["k"]), outcome.gradient("k")
+    law = Reference(np.asarray(0.0), np.asarray(bound), scale=size, constant=True)
+    trial.judge(trial.observe(inner, *terms), law, "⟨q, dq⟩ − ⟨k, dk⟩")
+
+
+def _convexity(trial: Trial) -> None:
+    """Weights sum to 1 and are not negative: equal values come out unchanged, others stay between their extremes."""
+    shape = draw_shape(trial)
+    arguments = {**draw_tensors(trial, shape, _KINDS), **draw_options(trial, shape)}
+    repeats = shape[1] // shape[2]
+    if trial.draw(st.booleans()):
+        arguments["v"] = arguments["v"][:, :, :1].expand(arguments["v"].shape).contiguous()
+    reference = _exact(trial, arguments)
+    seen = sees(trial, shape, arguments)[..., None]
+    v = np.repeat(arguments["v"].double().numpy(), repeats, axis=1)[:, :, None]
+    low = np.where(seen, v, np.inf).min(-2)
+    high = np.where(seen, v, -np.inf).max(-2)
+    result = trial.call(arguments).result
+    alive(trial, result, reference, "result")
+    between(trial, result, low, high, reference.bound, "how far the result is outside the visible values")
+
+
+def combined(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """2 a − b in float64."""
+    return 2.0 * a.double() - b.double()
+
+
+def _linear_in_values(trial: Trial) -> None:
+    shape = draw_shape(trial)
+    arguments = {**draw_tensors(trial, shape, _KINDS), **draw_options(trial, shape)}
+    rng = trial.draw(values()).rng
+    v1, v2 = (trial.tensor(0.5 * rng.integers(-6, 7, tuple(arguments["v"].shape))) for _ in range(2))
+    calls = [{**arguments, "v": v} for v in (v1, v2, 2.0 * v1 - v2)]
+    exact = [_exact(trial, call) for call in calls]
+    results = [trial.call(call).result for call in calls]
+    mixed = trial.observe(combined, results[0], results[1])
+    bound = 2.0 * exact[0].bound + exact[1].bound
+    size = 2.0 * np.abs(exact[0].exact) + np.abs(exact[1].exact)
+    of_mixed = Reference(exact[2].exact, (bound + 2.0**-50 * size) * (1 + 2.0**-40))
+    equal(trial, results[2], mixed, exact[2], of_mixed, "attention of 2 v₁ − v₂")
+
+
+_LAWS: dict[str, Any] = {
+    "causality": _causality,
+    "causal_is_mask": _causal_is_mask,
+    "mask_is_bias": _mask_is_bias,
+    "mask_broadcast": _mask_broadcast,
+    "grouped_is_copied": _grouped_is_copied,
+    "permutation": _permutation,
+    "key_shift": _key_shift,
+    "convexity": _convexity,
+    "linear_in_values": _linear_in_values,
+}
+
+
+CHECKS = (
+    *(check(f"attention.{name}", body) for name, body in _LAWS.items()),
+    # sums that vanish: in halves the bounds leave them little to say
+    check("attention.conservation", _conservation, dtypes=("fp64", "fp32")),
+    check("attention.scale_balance", _scale_balance, dtypes=("fp64", "fp32")),
+)

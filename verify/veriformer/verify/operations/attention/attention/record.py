@@ -1,0 +1,106 @@
+"""Attention as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from veriformer.spec.attention.attention import attention, attention_vjp
+from veriformer.verify.judging.operation import Index, Operation
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.attention.attention.draws import (
+    draw_attention,
+    draw_options,
+    draw_shape,
+    draw_tensors,
+    supported_shape,
+)
+from veriformer.verify.operations.attention.attention.refusals import bad_attention
+from veriformer.verify.operations.attention.causal_mask import alignment
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import sizes, values
+
+_OPTIONS = ("mask", "bias", "is_causal", "window", "scale", "softcap", "keep", "alignment")
+
+
+def _options(a: Mapping[str, Any]) -> dict[str, Any]:
+    given = {key: a[key] for key in _OPTIONS if key in a}
+    return given | ({"dropout_p": a["dropout_p"]} if "keep" in a else {})
+
+
+def _attention(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [attention(xp, a["q"], a["k"], a["v"], **_options(a))]
+
+
+def _attention_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    found = attention_vjp(xp, a["q"], a["k"], a["v"], g, **_options(a))
+    return dict(zip(("q", "k", "v", "bias"), found, strict=True))
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    b, h, n, d = (trial.draw(sizes(1, 4)) for _ in range(4))
+    kind = trial.draw(values(("gaussian",)))
+    n, d = trial.fitted("n", n), trial.fitted("d_k", d)
+    q, k, v = (trial.tensor(x) for x in kind.array(3, b, h, n, d))
+    return {"q": q, "k": k, "v": v}
+
+
+def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One batch element and one group of heads."""
+    shape = draw_shape(trial)
+    whole: Arguments = {**draw_tensors(trial, shape), **draw_options(trial, shape)}
+    b, h, groups = shape[:3]
+    i, group = trial.draw(sizes(0, b - 1)), trial.draw(sizes(0, groups - 1))
+    repeats = h // groups
+    heads = (slice(i, i + 1), slice(group * repeats, (group + 1) * repeats))
+    group_of = (slice(i, i + 1), slice(group, group + 1))
+    index: dict[str, Index] = {"result": heads, "q": heads, "k": group_of, "v": group_of}
+    alone: dict[str, Any] = {**whole, **{name: whole[name][index[name]] for name in ("q", "k", "v")}}
+    for name in ("mask", "bias"):
+        if name in whole:
+            alone[name] = _narrowed(whole[name], heads)
+    return whole, alone, index
+
+
+def _narrowed(x: torch.Tensor, heads: Index) -> torch.Tensor:
+    lead = heads[4 - x.ndim :] if x.ndim > 2 else ()
+    return x[tuple(one if n > 1 else slice(None) for one, n in zip(lead, x.shape, strict=False))]
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    n, d = trial.fitted("n", trial.draw(sizes(3, 6))), trial.fitted("d_k", trial.draw(sizes(2, 4)))
+    kind = trial.draw(values(("gaussian", "one-signed")))
+    q, k, v = (trial.tensor(x) for x in kind.array(3, 2, 2, n, d))
+    a: Arguments = {"q": q, "k": k, "v": v, "is_causal": True}
+    bias = trial.tensor(kind.array(n, n))
+    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], kind.rng)} for name in ("q", "k", "v")}
+    changed["mask"] = {**a, "mask": torch.eye(n, dtype=torch.bool)}
+    changed["bias"] = {**a, "bias": bias}
+    for name, other in {"is_causal": False, "window": 2, "scale": 1.75, "softcap": 0.25}.items():
+        changed[name] = {**a, name: other}
+    return a, changed
+
+
+def _bulk(trial: Trial) -> Arguments:
+    """Sequences longer than a tile, scores of ordinary size."""
+    n_q, n_k = trial.draw(sizes(66, 100)), trial.draw(sizes(100, 140))
+    shape = supported_shape(trial, (2, 2, trial.draw(sizes(1, 2)), n_q, n_k, 6, 5))
+    tensors = draw_tensors(trial, shape, ("gaussian", "duplicates", "sparse"))
+    return {**tensors, **draw_options(trial, shape, ("gaussian", "sparse"))}
+
+
+ATTENTION = Operation(
+    name="attention",
+    draw=draw_attention,
+    ordinary=_ordinary,
+    formulas=(_attention,),
+    vjps=(_attention_vjp,),
+    inputs=("q", "k", "v", "bias"),
+    refusals=bad_attention,
+    reading=alignment,
+    part=_slice,
+    changes=_changes,
+    bulk=_bulk,
+)

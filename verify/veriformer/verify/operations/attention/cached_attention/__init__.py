@@ -1,0 +1,1 @@
+"""The operation ``cached_attention``: its record and its laws."""

@@ -1,0 +1,108 @@
+"""Laws of attention over a cache: a text gives the same however it is cut, and what is forgotten is forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.laws.agreement import agrees
+from veriformer.verify.laws.family import check
+from veriformer.verify.laws.pairs import differ_only_where, exact, same
+from veriformer.verify.operations.attention.cached_attention.record import CACHED_ATTENTION as CACHED
+from veriformer.verify.operations.attention.kv_cache.draws import draw_call, draw_order
+from veriformer.verify.strategies import choice, maybe, sizes, values
+
+_KINDS = ("gaussian", "integers", "one-signed", "duplicates", "peaked")
+
+
+def _options(trial: Trial) -> dict[str, Any]:
+    window = trial.draw(maybe(sizes(1, 6)))
+    given = {} if window is None else {"window": window}
+    return {**given, **trial.option("scale", None, 0.7, -0.5), **trial.option("softcap", None, None, 1.5)}
+
+
+def _chunks(trial: Trial) -> None:
+    """All tokens in one call, or cut into chunks, over an empty cache or not."""
+    a = draw_call(
+        trial, chunks=() if trial.draw(choice(True, False)) else (2,), new=trial.draw(sizes(2, 7)), kinds=_KINDS
+    )
+    a |= _options(trial)
+    n = a["q_new"].shape[2]
+    cuts: list[int] = []
+    while sum(cuts) < n:
+        cuts.append(trial.draw(sizes(1, min(3, n - sum(cuts)))))
+    same(trial, CACHED, a, {**a, "chunks": cuts}, "one call, and the same tokens in chunks")
+
+
+def _reorder(trial: Trial) -> None:
+    """Element b over the past of element index[b]."""
+    a = draw_call(trial, chunks=(2, 1)[: trial.draw(sizes(1, 2))], kinds=_KINDS) | _options(trial)
+    index = draw_order(trial, a["q_new"].shape[0])
+    own = {**a, "past": [x[index] for x in a["past"]]}
+    same(trial, CACHED, own, {**a, "order": index}, "a past of one's own, and one that was reordered", ("q_new",))
+
+
+def _forgotten(trial: Trial) -> None:
+    """NaN and infinities in what a reset, or the window, has left behind."""
+    poison = trial.draw(choice(torch.nan, torch.inf, -torch.inf))
+    if trial.draw(choice(True, False)):
+        a = draw_call(trial, chunks=(3, 2)[: trial.draw(sizes(1, 2))], kinds=_KINDS) | _options(trial)
+        a["past"] = [torch.full_like(x, poison) for x in a["past"]]
+        a |= {"forget": True}
+    else:
+        window = trial.draw(sizes(1, 3))
+        a = draw_call(trial, chunks=(trial.draw(sizes(1, 3)), window, 1), kinds=_KINDS) | {"window": window}
+        a["past"] = [torch.full_like(x, poison) if i < 2 else x for i, x in enumerate(a["past"])]
+    clean = {**a, "past": [torch.zeros_like(x) if not x.isfinite().all() else x for x in a["past"]]}
+    agrees(trial, CACHED, clean, trial.call(a), CACHED.exact(trial, clean, sharp=False))
+
+
+def _overflow(trial: Trial) -> None:
+    a = draw_call(trial, kinds=_KINDS) | _options(trial)
+    room = a["max_length"] - sum(x.shape[2] for x in a["past"][::2])
+    more = room + trial.draw(sizes(1, 2))
+    b, heads, _, d = a["q_new"].shape
+    rng = trial.draw(values()).rng
+    shapes = (b, heads, more, d), *((b, a["k_new"].shape[1], more, d),) * 2
+    tried = {**a, "excess": [trial.tensor(rng.standard_normal(shape)) for shape in shapes]}
+    agrees(trial, CACHED, a, trial.call(tried), CACHED.exact(trial, a, sharp=False))
+
+
+def _causality(trial: Trial) -> None:
+    a = draw_call(trial, new=trial.draw(sizes(2, 4)), kinds=("gaussian", "integers", "one-signed", "duplicates"))
+    b, heads, n, d = a["q_new"].shape
+    t = trial.draw(sizes(0, n - 1))
+    other = dict(a)
+    for name in ("k_new", "v_new"):
+        other[name] = a[name].clone()
+        other[name][:, :, t:] = 1.5 - 2.0 * a[name][:, :, t:]
+    blind = np.broadcast_to((np.arange(n) < t)[:, None], (b, heads, n, d))
+    differ_only_where(trial, CACHED, a, other, blind, "a result, after later keys and values have changed")
+
+
+def _int8(trial: Trial) -> None:
+    """Values over two decades: what a row is out by must go by its own size, which a window of 1 shows undiluted."""
+    a = draw_call(trial, kinds=("gaussian", "integers", "one-signed", "sparse")) | {"quantization": "int8"}
+    a |= _options(trial) | trial.option("window", None, 1, 2, None)
+    rng = trial.draw(values()).rng
+    a["v_new"] = _of_many_sizes(trial, a["v_new"], rng)
+    a["past"] = [_of_many_sizes(trial, x, rng) if i % 2 else x for i, x in enumerate(a["past"])]
+    trial.judge(trial.call(a).result, exact(trial, CACHED, a), "result")
+
+
+def _of_many_sizes(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """Every row times a number of its own."""
+    return trial.tensor(array(x) * 10.0 ** rng.uniform(-1.0, 1.0, (*x.shape[:3], 1)))
+
+
+CHECKS = (
+    check("cached_attention.chunks", _chunks, effort=1.5, dtypes=("fp64", "fp32", "bf16")),
+    check("cached_attention.reorder", _reorder, dtypes=("fp64", "fp32")),
+    check("cached_attention.forgotten", _forgotten, dtypes=("fp32", "bf16")),
+    check("cached_attention.overflow", _overflow, dtypes=("fp32",)),
+    check("cached_attention.causality", _causality, dtypes=("fp64", "fp32")),
+    check("cached_attention.int8", _int8, dtypes=("fp32", "bf16")),
+)

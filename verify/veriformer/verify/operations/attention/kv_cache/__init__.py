@@ -1,0 +1,1 @@
+"""The operation ``kv_cache``: its record and its laws."""

@@ -1,0 +1,251 @@
+"""Laws of the cache: a plain list of rows is what it is held against, in any sequence of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial, array
+from veriformer.verify.laws.agreement import has_form
+from veriformer.verify.laws.family import check
+from veriformer.verify.operations.attention.kv_cache.draws import (
+    LENGTHS,
+    draw_axes,
+    draw_order,
+    draw_pages,
+    draw_rows,
+    in_doubt,
+    sized,
+)
+from veriformer.verify.operations.attention.kv_cache.record import KV_CACHE
+from veriformer.verify.strategies import choice, maybe, sizes, values
+
+Floats = NDArray[np.float64]
+
+
+TAKES = {"update": 2, "overflow": 2, "reorder": 1, "reset": 0}
+"""How many tensors each action takes."""
+
+
+class List:
+    """What a cache is over the reals: a list of rows [B, G, d], which is as easily read as it is slow."""
+
+    def __init__(self, window: int | None) -> None:
+        self.window = window
+        self.rows: list[Floats] = []
+
+    def update(self, new: Floats) -> Floats:
+        """Append the rows new [B, G, n, d]; what is to be seen of all, oldest first."""
+        n = new.shape[2]
+        kept = len(self.rows) if self.window is None else min(len(self.rows), self.window - 1)
+        self.rows += [new[:, :, i] for i in range(n)]
+        return np.stack(self.rows[len(self.rows) - n - kept :], 2)
+
+    def reorder(self, index: NDArray[np.int64]) -> None:
+        """Element b goes on from element index[b]."""
+        self.rows = [row[index] for row in self.rows]
+
+
+def expected(a: Arguments) -> tuple[list[Floats], list[int]]:
+    """What every accepted update shows, keys and values in turn, and the length after every action."""
+    lists = List(a.get("window")), List(a.get("window"))
+    supply, found, lengths = iter(a["rows"]), [], [0]
+    for action in a["actions"]:
+        if action in ("update", "overflow"):
+            pair = array(next(supply)), array(next(supply))
+            found += [one.update(new) for one, new in zip(lists, pair, strict=True)] if action == "update" else []
+        elif action == "reorder":
+            index = next(supply).numpy()
+            for one in lists:
+                one.reorder(index)
+        else:
+            lists = List(a.get("window")), List(a.get("window"))
+        lengths.append(len(lists[0].rows))
+    return found, lengths
+
+
+def acts_like_a_list(trial: Trial, a: Arguments) -> Outcome:
+    """Raise Violation unless the cache shows and counts what a list of rows would: exactly, but for bytes."""
+    found, lengths = expected(a)
+    outcome = trial.call(a)
+    for i, rows in enumerate(found):
+        observed = outcome.item(0, i)
+        what = f"{'keys' if i % 2 == 0 else 'values'} of update {i // 2}"
+        has_form(trial, observed, rows.shape, trial.dtype, what)
+        doubt = trial.xp.judgeable(in_doubt(trial.xp, rows))[1] if "quantization" in a else np.zeros_like(rows)
+        trial.judge(observed, Reference(rows, doubt, constant=True), what)
+    counted = outcome.value[1] if isinstance(outcome.value, tuple) else None
+    trial.require(counted == lengths, f"lengths are {counted}, not {lengths}", f"{outcome.name}[1] == {lengths}")
+    return outcome
+
+
+class Script:
+    """Actions on a cache with room for so many tokens, and the tensors that they take."""
+
+    def __init__(
+        self, trial: Trial, room: int, window: int | None = None, axes: tuple[int, int, int] | None = None
+    ) -> None:
+        self.trial = trial
+        self.axes = axes or draw_axes(trial)
+        self.room = room
+        self.length = 0
+        self.actions: list[str] = []
+        self.rows: list[torch.Tensor] = []
+        self.window = window
+
+    def append(self, n: int) -> None:
+        """An update of n rows, which is one too many where there is no room for them."""
+        fits = self.length + n <= self.room
+        self.actions.append("update" if fits else "overflow")
+        self.rows += draw_rows(self.trial, self.axes, [n])
+        self.length += n if fits else 0
+
+    def reorder(self) -> None:
+        """An order in which elements may repeat."""
+        self.actions.append("reorder")
+        self.rows.append(draw_order(self.trial, self.axes[0]))
+
+    def reset(self) -> None:
+        """Back to the start."""
+        self.actions.append("reset")
+        self.length = 0
+
+    def arguments(self, **options: Any) -> dict[str, Any]:
+        """The call."""
+        window = {} if self.window is None else {"window": self.window}
+        made = sized(self.trial, self.axes, self.room)
+        return {**made, **window, **options, "actions": tuple(self.actions), "rows": self.rows}
+
+
+def _history(trial: Trial) -> None:
+    """Any sequence of actions, ending in an update."""
+    story = Script(trial, trial.draw(sizes(1, 9)), trial.draw(maybe(sizes(1, 5))))
+    for _ in range(trial.draw(sizes(0, 6))):
+        action = trial.draw(choice("append", "append", "append", "reorder", "reset"))
+        if action == "append":
+            story.append(trial.draw(sizes(1, 4)))
+        else:
+            getattr(story, action)()
+    if story.length == story.room:
+        story.reset()
+    story.append(1)
+    arguments = story.arguments(**trial.option("beside", None, True))
+    if "dtype" not in arguments:  # then it is float32, whatever PyTorch's own default
+        arguments |= trial.option("default", torch.float64, None)
+    acts_like_a_list(trial, arguments)
+
+
+def _overflow(trial: Trial) -> None:
+    """Up to the last token, then beyond, then up to the last token again."""
+    story = Script(trial, trial.draw(choice(1, 2, 3, 4, 6)), trial.draw(choice(None, 2, 3, 4)))
+    if trial.draw(choice(False, True)):
+        story.append(trial.draw(sizes(1, story.room)))
+    story.append(story.room - story.length + trial.draw(sizes(1, 2)))
+    while story.length < story.room:
+        story.append(trial.draw(sizes(1, story.room - story.length)))
+        story.append(story.room - story.length + 1)
+    acts_like_a_list(trial, story.arguments())
+
+
+def _window(trial: Trial) -> None:
+    """Chunks below, at and above the window, long after it is full."""
+    window = trial.draw(sizes(1, 5))
+    story = Script(trial, 40, window)
+    for _ in range(trial.draw(sizes(2, 7))):
+        story.append(trial.draw(choice(1, 1, 2, window, max(1, window - 1), window + 1)))
+    acts_like_a_list(trial, story.arguments())
+
+
+def _reorder(trial: Trial) -> None:
+    """Orders between updates, in batches of two to four, also before the first."""
+    story = Script(trial, 12, trial.draw(choice(None, None, 3)))
+    story.axes = (trial.draw(choice(3, 2, 4)), *story.axes[1:])
+    if trial.draw(choice(False, True)):
+        story.reorder()
+    for _ in range(trial.draw(sizes(1, 3))):
+        story.append(trial.draw(sizes(1, 3)))
+        story.reorder()
+    story.append(1)
+    acts_like_a_list(trial, story.arguments())
+
+
+def _rows_of_many_sizes(trial: Trial, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Rows from 1e-6 (fp16: 1e-4, below which its steps are no finer than the rows) to 1e2, one in eight of zeros."""
+    least = -4.0 if trial.dtype is torch.float16 else -6.0
+    rng = trial.draw(values()).rng
+    resized = []
+    for x in rows:
+        decades = rng.uniform(least, 2.0, (*x.shape[:3], 1)) * (rng.random((*x.shape[:3], 1)) < 0.8)
+        size = np.where(rng.random((*x.shape[:3], 1)) < 0.125, 0.0, 10.0**decades)
+        resized.append(trial.tensor(array(x) * size))
+    return resized
+
+
+def _int8(trial: Trial) -> None:
+    """Each entry within half a step of its row, and the rounding of it, also after a reset and what is refused."""
+    story = Script(trial, 8, trial.draw(choice(None, 2)))
+    for _ in range(trial.draw(sizes(1, 3))):
+        story.append(trial.draw(choice(1, 2, 3, 7)))
+        if trial.draw(choice(False, False, True)):
+            story.reset()
+    story.rows = _rows_of_many_sizes(trial, story.rows)
+    if trial.draw(choice(False, True)):
+        story.reorder()
+        story.append(1)
+    arguments = story.arguments(quantization="int8")
+    _shows_what_it_stored(trial, arguments, acts_like_a_list(trial, arguments))
+
+
+def _shows_what_it_stored(trial: Trial, a: Arguments, outcome: Outcome) -> None:
+    """What one update has shown, the next one shows again, bit for bit, unless a reorder or reset came between.
+
+    What is shown is what is stored: a row must not be closer to what was given while it is new.
+    """
+    supply, update, kept = iter(a["rows"]), -1, False
+    for action in a["actions"]:
+        given = [next(supply) for _ in range(TAKES[action])]
+        if action == "update":
+            update += 1
+            for i in (2 * update, 2 * update + 1) if kept else ():
+                _shown_again(trial, outcome.item(0, i - 2), outcome.item(0, i), given[0].shape[2])
+        kept = action == "update" or (kept and action == "overflow")
+
+
+def _shown_again(trial: Trial, before: Observation, now: Observation, new: int) -> None:
+    """Raise Violation unless all but the new rows of one update are the last ones of the update before."""
+    old = now.value.shape[2] - new
+    first = before.value.shape[2] - old
+    same = torch.equal(before.value[:, :, first:], now.value[:, :, :old])
+    said = f"torch.equal({before.expression}[:, :, {first}:], {now.expression}[:, :, :{old}])"
+    trial.require(same, "rows that an update has shown are others in the next", said)
+
+
+_LARGE = ((1030, (2, 2, 1)), (5, (33, 1, 2)), (1024, (1, 3, 1)), (3, (70, 2, 1)))
+"""How many rows, and B, G, d, where rows or the elements of the batch are many."""
+
+
+def _long(trial: Trial) -> None:
+    """Pages filled to the edge and beyond it, at once or in two, and then token by token, between orders."""
+    length, axes = trial.draw(choice(*((n, None) for n in LENGTHS), *2 * _LARGE))
+    story = Script(trial, length + trial.draw(choice(5, 300)), trial.draw(choice(None, None, 65, 16)), axes)
+    for n in draw_pages(trial, length):
+        story.append(n)
+        if trial.draw(choice(False, False, True)):
+            story.reorder()
+    story.append(trial.draw(sizes(1, 3)))
+    acts_like_a_list(trial, story.arguments())
+
+
+CHECKS = (
+    check(f"{KV_CACHE.name}.history", _history, effort=2, dtypes=("fp64", "fp32", "bf16")),
+    check(f"{KV_CACHE.name}.overflow", _overflow, dtypes=("fp32", "fp16")),
+    check(f"{KV_CACHE.name}.window", _window, dtypes=("fp32", "bf16")),
+    check(f"{KV_CACHE.name}.reorder", _reorder, dtypes=("fp32", "fp16")),
+    check(f"{KV_CACHE.name}.long", _long, effort=0.4, dtypes=("fp32", "bf16")),
+    check(f"{KV_CACHE.name}.int8", _int8, effort=1.5, dtypes=("fp32", "bf16", "fp16", "fp64")),
+)

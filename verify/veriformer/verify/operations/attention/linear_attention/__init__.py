@@ -1,0 +1,1 @@
+"""The operation ``linear_attention``: its record and its laws."""

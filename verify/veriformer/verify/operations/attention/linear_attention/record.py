@@ -1,0 +1,132 @@
+"""Linear attention as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import hypothesis.strategies as st
+import torch
+
+from veriformer.spec.efficient import linear_attention as spec
+from veriformer.verify.judging.operation import Formula, Index, Operation, Refusal, Vjp
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import sizes, values, widths
+
+Shape = tuple[int, int, int, int, int, int]
+"""B, H, n_q, n_k, d, d_v."""
+
+
+KINDS = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "small", "offset")
+
+
+def draw_shape(trial: Trial, *, least: int = 1) -> Shape:
+    """Small odd sizes."""
+    b, h = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
+    n_q, n_k = trial.draw(sizes(least, 5)), trial.draw(sizes(least, 6))
+    return b, h, n_q, n_k, trial.draw(widths(4)), trial.draw(sizes(1, 4))
+
+
+def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:
+    """Queries, keys and values of this shape, each of a kind of its own."""
+    b, h, n_q, n_k, d, d_v = shape
+    axes = {"q": (b, h, n_q, d), "k": (b, h, n_k, d), "v": (b, h, n_k, d_v)}
+    return {name: trial.tensor(trial.draw(values(tuple(kinds))).array(*axes[name])) for name in axes}
+
+
+def draw_linear(trial: Trial) -> Arguments:
+    """Causal or not, so that every query sees a key."""
+    b, h, n_q, n_k, d, d_v = draw_shape(trial)
+    causal = trial.draw(st.booleans())
+    bottom_right = trial.claims.convention("causal.alignment") == "bottom-right"
+    n_k = max(n_q, n_k) if causal and bottom_right else n_q if causal else n_k
+    options: dict[str, Any] = {"is_causal": True} if causal else {}
+    options |= {"feature_map": "elu+1"} if trial.draw(st.booleans()) else {}
+    return {**draw_tensors(trial, (b, h, n_q, n_k, d, d_v)), **options}
+
+
+def _formula_by(form: str) -> Formula:
+    def formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+        return [
+            spec.linear_attention(xp, a["q"], a["k"], a["v"], feature_map=form, is_causal=a.get("is_causal", False))
+        ]
+
+    return formula
+
+
+def _vjp_by(form: str) -> Vjp:
+    def vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+        options = {"feature_map": form, "is_causal": a.get("is_causal", False)}
+        return dict(zip("qkv", spec.linear_attention_vjp(xp, a["q"], a["k"], a["v"], g, **options), strict=True))
+
+    return vjp
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    b, h, n, _, d, d_v = draw_shape(trial)
+    return draw_tensors(trial, (b, h, n, n, d, d_v), ("gaussian",))
+
+
+def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One head of one batch element, alone."""
+    whole = draw_linear(trial)
+    b, h = whole["q"].shape[:2]
+    i, j = trial.draw(sizes(0, b - 1)), trial.draw(sizes(0, h - 1))
+    one = (slice(i, i + 1), slice(j, j + 1))
+    alone = {**whole, **{name: whole[name][one] for name in "qkv"}}
+    return whole, alone, dict.fromkeys(("result", "q", "k", "v"), one)
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    n, d = trial.draw(sizes(3, 5)), trial.draw(sizes(2, 4))
+    kind = trial.draw(values(("gaussian", "one-signed")))
+    q, k, v = (trial.tensor(x) for x in kind.array(3, 1, 2, n, d))
+    a: Arguments = {"q": q, "k": k, "v": v}
+    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], kind.rng)} for name in "qkv"}
+    return a, {**changed, "is_causal": {**a, "is_causal": True}}
+
+
+def _bulk(trial: Trial) -> Arguments:
+    n = trial.draw(sizes(60, 90))
+    tensors = draw_tensors(trial, (2, 2, n, n, 6, 5), ("gaussian", "duplicates", "sparse"))
+    return {**tensors, "is_causal": trial.draw(st.booleans())}
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    rng = trial.draw(values()).rng
+
+    def made(*shape: int) -> torch.Tensor:
+        return trial.tensor(rng.standard_normal(shape))
+
+    b, h, n_q, n_k, d, d_v = 2, 4, 3, 5, 3, 2
+    good = {"q": made(b, h, n_q, d), "k": made(b, h, n_k, d), "v": made(b, h, n_k, d_v)}
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    for name in good:
+        yield Refusal(f"no {name}", {**good, name: None}, (name,))
+        yield Refusal(f"{name} of rank 3", {**good, name: good[name][0]}, (name,))
+        yield Refusal(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("q", "k", "v"))
+    yield Refusal("grouped heads", {**good, "k": made(b, 2, n_k, d), "v": made(b, 2, n_k, d_v)}, ("q", "k", "v"))
+    yield Refusal("one head of keys", {**good, "k": good["k"][:, :1], "v": good["v"][:, :1]}, ("q", "k", "v"))
+    yield Refusal("batches that differ", {**good, "q": made(b + 1, h, n_q, d)}, ("q", "k", "v"))
+    yield Refusal("widths that differ", {**good, "k": made(b, h, n_k, d + 1)}, ("q", "k"))
+    yield Refusal("one feature for all", {**good, "k": good["k"][..., :1]}, ("q", "k"))
+    yield Refusal("lengths that differ", {**good, "v": made(b, h, n_k + 1, d_v)}, ("k", "v"))
+    yield Refusal("one value for all keys", {**good, "v": good["v"][:, :, :1]}, ("k", "v"))
+    yield Refusal("an unknown feature map", {**good, "feature_map": "cosine"}, ("feature_map",))
+
+
+LINEAR_ATTENTION = Operation(
+    name="linear_attention",
+    draw=draw_linear,
+    ordinary=_ordinary,
+    formulas=tuple(_formula_by(form) for form in spec.FEATURE_MAPS),
+    vjps=tuple(_vjp_by(form) for form in spec.FEATURE_MAPS),
+    inputs=("q", "k", "v"),
+    refusals=_refusals,
+    part=_part,
+    changes=_changes,
+    bulk=_bulk,
+    dtypes=("fp64", "fp32", "fp16"),
+    sharp=False,
+)

@@ -1,0 +1,1 @@
+"""The operation ``multi_head_attention``: its record and its laws."""

@@ -1,0 +1,229 @@
+"""Multi-head attention as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.arithmetic.vocabulary import Array
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
+from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import Values, choice, sizes, values, widths
+
+WEIGHTS = ("w_q", "w_k", "w_v", "w_o")
+
+
+KINDS = ("gaussian", "integers", "one-signed", "duplicates", "sparse", "ties")
+"""Values of ordinary size: peaked scores are attention's own matter."""
+
+
+class Shape(NamedTuple):
+    """Sizes of a call; m and c are the length and the width of the context, None without one."""
+
+    b: int
+    n: int
+    d: int
+    heads: int
+    groups: int
+    d_k: int
+    d_v: int
+    d_out: int
+    m: int | None = None
+    c: int | None = None
+
+    @property
+    def keys(self) -> int:
+        """How many tokens are keys."""
+        return self.n if self.m is None else self.m
+
+
+def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1) -> Shape:
+    """Small odd sizes; heads are a multiple of groups. context: whether there is one, or None to draw it."""
+    b, groups, repeats = trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(sizes(1, 3))
+    n, d, d_k = trial.draw(sizes(least, 4)), trial.draw(widths(4)), trial.draw(widths(3))
+    d_v, d_out = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 4))
+    there = trial.draw(st.booleans()) if context is None else context
+    other = (trial.draw(sizes(1, 5)), trial.draw(sizes(1, 3))) if there else (None, None)
+    return Shape(b, n, d, groups * repeats, groups, d_k, d_v, d_out, *other)
+
+
+def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:
+    """Tokens, weights and, where there is one, the context, each of a kind of its own."""
+    c = shape.d if shape.c is None else shape.c
+    axes: dict[str, tuple[int, ...]] = {
+        "x": (shape.b, shape.n, shape.d),
+        "w_q": (shape.d, shape.heads * shape.d_k),
+        "w_k": (c, shape.groups * shape.d_k),
+        "w_v": (c, shape.groups * shape.d_v),
+        "w_o": (shape.heads * shape.d_v, shape.d_out),
+    }
+    if shape.m is not None:
+        axes["context"] = (shape.b, shape.m, c)
+    return {name: _sized(trial, trial.draw(values(tuple(kinds))), name, axes[name]) for name in axes}
+
+
+def _sized(trial: Trial, kind: Values, name: str, axes: tuple[int, ...]) -> torch.Tensor:
+    """Weights that leave the size of what they are multiplied with about as it is."""
+    return trial.tensor(kind.array(*axes) * (0.5 if name.startswith("w_") else 1.0))
+
+
+def counts(trial: Trial, shape: Shape) -> dict[str, Any]:
+    """The numbers of heads; that of key heads may be left out where it is the same."""
+    alike = shape.groups == shape.heads and trial.draw(st.booleans())
+    return {"num_heads": shape.heads} | ({} if alike else {"num_kv_heads": shape.groups})
+
+
+def draw_mask(trial: Trial, b: int, n: int, *, dtype: torch.dtype = torch.bool) -> torch.Tensor:
+    """Real tokens and padding, at least one of them real in every row."""
+    rng = trial.draw(values()).rng
+    real = rng.random((b, n)) < 0.6
+    real[range(b), rng.integers(0, n, b)] = True
+    real[0] |= b > 1 and rng.random() < 0.25  # the first one may have no padding while others do
+    return torch.as_tensor(real).to(dtype)
+
+
+def draw_multi_head(trial: Trial) -> Arguments:
+    """Self-attention or cross-attention, causal where every query sees a key, a mask on a context."""
+    shape = draw_shape(trial)
+    options: dict[str, Any] = counts(trial, shape)
+    if trial.draw(st.booleans()) and (shape.keys == shape.n or (shape.keys > shape.n and _bottom_right(trial))):
+        options["is_causal"] = True
+    elif shape.m is not None and trial.draw(st.booleans()):
+        dtype = trial.draw(choice(torch.bool, torch.int64, torch.float32))
+        options["attention_mask"] = draw_mask(trial, shape.b, shape.m, dtype=dtype)
+    return {**draw_tensors(trial, shape), **options}
+
+
+def _bottom_right(trial: Trial) -> bool:
+    return trial.claims.convention("causal.alignment") == "bottom-right"
+
+
+def _options(a: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("num_heads", "num_kv_heads", "context", "attention_mask", "is_causal")
+    options = {name: a[name] for name in names if name in a}
+    if isinstance(options.get("attention_mask"), Array):  # floating zeros and ones came into the arithmetic as well
+        options["attention_mask"] = np.asarray(options["attention_mask"].value, dtype=np.float64) == 1
+    return options
+
+
+def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [multi_head_attention(xp, a["x"], *(a[name] for name in WEIGHTS), **_options(a))]
+
+
+def _vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    found = multi_head_attention_vjp(xp, a["x"], a["w_q"], a["w_k"], a["w_v"], a["w_o"], g, **_options(a))
+    return dict(zip(("x", *WEIGHTS, "context"), found, strict=True))
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    shape = draw_shape(trial, context=False)
+    return {**draw_tensors(trial, shape, ("gaussian",)), "num_heads": shape.heads, "num_kv_heads": shape.groups}
+
+
+def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One batch element, alone."""
+    whole = draw_multi_head(trial)
+    i = trial.draw(sizes(0, whole["x"].shape[0] - 1))
+    element = (slice(i, i + 1),)
+    sliced = [name for name in ("x", "context", "attention_mask") if isinstance(whole.get(name), torch.Tensor)]
+    alone = {**whole, **{name: whole[name][element] for name in sliced}}
+    return whole, alone, {name: element for name in ("result", *sliced) if name != "attention_mask"}
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    kind = trial.draw(values(("gaussian",)))
+    n, d = 3, trial.draw(sizes(2, 3))
+    shapes = {"x": (1, n, d), "w_q": (d, 4), "w_k": (d, 4), "w_v": (d, 2), "w_o": (2, 3)}
+    rng = kind.rng
+    tensors = {name: _sized(trial, kind, name, shape) for name, shape in shapes.items()}
+    a: Arguments = {**tensors, "num_heads": 2}
+    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in tensors}
+    changed["num_heads"] = {**a, "num_heads": 1}
+    changed["context"] = {**a, "context": trial.tensor(rng.standard_normal((1, 2, d)))}
+    changed["attention_mask"] = {**a, "attention_mask": torch.tensor([[True, True, False]])}
+    changed["is_causal"] = {**a, "is_causal": True}
+    return a, changed
+
+
+def _bulk(trial: Trial) -> Arguments:
+    shape = Shape(2, trial.draw(sizes(14, 18)), 9, 4, 2, 5, 6, 11)
+    return {**draw_tensors(trial, shape, ("gaussian", "sparse")), "num_heads": 4, "num_kv_heads": 2}
+
+
+_LONG = (
+    Shape(1, 130, 3, 4, 2, 2, 3, 2),
+    Shape(2, 3, 4, 34, 17, 2, 1, 3),
+    Shape(1, 4, 130, 2, 1, 65, 70, 67),
+    Shape(1, 70, 3, 2, 2, 2, 2, 3, 200, 5),
+)
+"""More tokens, more heads, wider heads, and a longer context than a tile."""
+
+
+def _long(trial: Trial) -> Arguments:
+    shape = trial.draw(choice(*_LONG))
+    causal = {"is_causal": True} if shape.m is None and trial.draw(st.booleans()) else {}
+    counted = {"num_heads": shape.heads, "num_kv_heads": shape.groups}
+    return {**draw_tensors(trial, shape, ("gaussian", "sparse")), **counted, **causal}
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    rng = trial.draw(values()).rng
+
+    def made(*shape: int) -> torch.Tensor:
+        return trial.tensor(rng.standard_normal(shape))
+
+    b, n, d = 2, 3, 5
+    weights = {"w_q": made(d, 4 * 3), "w_k": made(d, 2 * 3), "w_v": made(d, 2 * 2), "w_o": made(4 * 2, 7)}
+    good: dict[str, Any] = {"x": made(b, n, d), **weights, "num_heads": 4, "num_kv_heads": 2}
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    for name in ("x", *WEIGHTS):
+        yield Refusal(f"no {name}", {**good, name: None}, (name,))
+        yield Refusal(f"{name} without an axis", {**good, name: good[name][0]}, (name,))
+        yield Refusal(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("x", *WEIGHTS))
+    yield Refusal("tokens of another width", {**good, "x": made(b, n, d + 1)}, ("x", *WEIGHTS))
+    yield Refusal("rows of w_o for other heads", {**good, "w_o": made(6, 7)}, ("w_o", "w_v"))
+    yield Refusal("columns that no heads share", {**good, "w_q": made(d, 13)}, ("w_q", "w_k", "num_heads"))
+    yield Refusal("keys of another width", {**good, "w_k": made(d, 2 * 4)}, ("w_q", "w_k", "num_kv_heads", "num_heads"))
+    both = ("num_heads", "num_kv_heads")
+    yield Refusal("key heads that do not divide", {**good, "num_kv_heads": 3}, both)
+    yield Refusal("more key heads than heads", {**good, "num_kv_heads": 8, "w_k": made(d, 24)}, both)
+    for name in both:
+        yield Refusal(f"{name} of 0", {**good, name: 0}, (name,))
+        yield Refusal(f"negative {name}", {**good, name: -2}, (name,))
+        yield Refusal(f"a bool for {name}", {**good, name: True}, (name,))
+    yield Refusal("a context of another batch", {**good, "context": made(b + 1, n, d)}, ("context", "x"))
+    yield Refusal("a context of one batch element", {**good, "context": made(1, n, d)}, ("context", "x"))
+    yield Refusal("a context of another width", {**good, "context": made(b, n, d + 1)}, ("context", "w_k", "w_v"))
+    for what, mask in _bad_masks(b, n):
+        yield Refusal(what, {**good, "attention_mask": mask}, ("attention_mask", "x", "context"))
+
+
+def _bad_masks(b: int, n: int) -> Iterator[tuple[str, Any]]:
+    yield "a mask of another length", torch.ones(b, n + 1, dtype=torch.bool)
+    yield "a mask for one batch element", torch.ones(1, n, dtype=torch.bool)
+    yield "a mask of rank 3", torch.ones(b, n, n, dtype=torch.bool)
+    yield "a mask of other numbers", torch.full((b, n), 2)
+    yield "a mask to be added", torch.full((b, n), -1e9)
+
+
+MULTI_HEAD_ATTENTION = Operation(
+    name="multi_head_attention",
+    draw=draw_multi_head,
+    ordinary=_ordinary,
+    formulas=(_formula,),
+    vjps=(_vjp,),
+    inputs=("x", *WEIGHTS, "context"),
+    refusals=_refusals,
+    part=_part,
+    changes=_changes,
+    bulk=_bulk,
+    long=_long,
+    dtypes=("fp64", "fp32", "bf16"),
+    sharp=False,
+)

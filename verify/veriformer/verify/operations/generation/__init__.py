@@ -1,0 +1,1 @@
+"""Choice, search and segmentation of text."""

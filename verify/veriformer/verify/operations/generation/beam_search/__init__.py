@@ -1,0 +1,1 @@
+"""The operation ``beam_search``: its record and its laws."""

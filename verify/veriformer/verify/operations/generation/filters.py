@@ -1,0 +1,121 @@
+"""What top-k, top-p and greedy choice share: scores to choose from, ordinary, long and bad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.arithmetic import RunningError
+from veriformer.spec.generation.choices import exact_values, ranks
+from veriformer.spec.generation.top_p_filter import mass_before
+from veriformer.spec.scores.softmax import softmax
+from veriformer.verify.judging.operation import Index, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
+
+
+def undecided(xp: RunningError, logits: Any, p: float) -> np.ndarray:
+    """Tokens before which the mass is nearer to p than rounding tells apart, in whichever way it is summed."""
+    given, before = xp.asarray(p), mass_before(xp, logits)
+    gap = np.abs((exact_values(before) - exact_values(given)).astype(np.float64))
+    slack = np.maximum.reduce([before.error, *(form.error for form in _other_sums(xp, logits, before))])
+    return np.asarray((gap <= slack + given.error + (1 - given).error) & (ranks(logits) > 0))
+
+
+def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
+    """The mass before each token as the mass up to it less its own, and as 1 less that of itself and what follows."""
+    q, rank = softmax(xp, logits), ranks(logits)
+    later = rank[..., None, :] >= rank[..., :, None]
+    rows = xp.broadcast_to(xp.reshape(q, (*q.shape[:-1], 1, q.shape[-1])), later.shape)
+    return [(before + q) - q, 1 - xp.sum(xp.where(later, rows, 0), axis=-1)]
+
+
+def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False) -> torch.Tensor:
+    """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞.
+
+    Where only their order counts they may be near: neighbours in the dtype.
+    """
+    lead = trial.draw(leading_shapes(3, 3))
+    lead = lead if len(lead) >= least_rank else (2,) * least_rank
+    untied = trial.claims.deviates("choice.ties")
+    kinds = ("gaussian", "one-signed", "offset", "peaked", "spread") if untied else kinds
+    kind = trial.draw(values(kinds) if kinds else values())
+    z = kind.array(*lead, trial.draw(widths()))
+    z = _neighbours(trial, kind.rng, z.shape) if near and trial.draw(st.integers(0, 2)) == 2 else z
+    trial.assume(not untied or apart(trial.tensor(z)))
+    if trial.draw(st.integers(0, 3)) == 3:
+        hidden = kind.rng.random(z.shape) < 0.4
+        np.put_along_axis(hidden, kind.rng.integers(0, z.shape[-1], (*lead, 1)), False, -1)
+        z = np.where(hidden, -np.inf, z)
+    return trial.tensor(z)
+
+
+def _neighbours(trial: Trial, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers that follow one another in the dtype, in any order: ordinary ones, the smallest normal ones, or low ones.
+
+    No subnormal numbers: a processor may take them for zero.
+    """
+    m, form = shape[-1], trial.format
+    first = rng.integers(0, 2 ** (form.precision - 1) - m)
+    steps = rng.permuted(np.tile(np.arange(m), (*shape[:-1], 1)), axis=-1)
+    size = rng.choice([1.0, form.smallest_normal, -(2.0**14)])
+    return np.asarray(size * (1 + (first + steps) * 2 * form.unit_roundoff))
+
+
+def apart(z: torch.Tensor) -> bool:
+    """Whether the scores of every row differ."""
+    return bool((z.sort(-1).values.diff() > 0).all())
+
+
+def draw_p(trial: Trial) -> float:
+    """A threshold: none of the probability, all of it, hardly any, nearly all, or some."""
+    p = trial.draw(choice(0.5, 0.9, 0.0, 1.0, 0.25, 0.75, 1e-30, 0.99, 1 - 2.0**-30, None))
+    return float(trial.draw(st.floats(0.001, 0.999))) if p is None else p
+
+
+def ordinary_scores(trial: Trial) -> torch.Tensor:
+    """Gaussian scores."""
+    return trial.tensor(trial.draw(values(("gaussian",))).array(2, trial.draw(sizes(3))))
+
+
+def one_row(whole: Arguments, trial: Trial, extra: int = 0) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One row of several."""
+    z = whole["logits"] if whole["logits"].ndim > 1 else whole["logits"][None].repeat(2, 1)
+    i = trial.draw(st.integers(0, z.shape[0] - 1))
+    index = (slice(i, i + 1),)
+    return {**whole, "logits": z}, {**whole, "logits": z[index]}, {"result": index}
+
+
+def changes_of_filter(key: str, less: Any, more: Any) -> Any:
+    """A call, and the same with its scores, or what they are filtered by, changed."""
+
+    def changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+        z = np.array([0.5, 2.0, -1.0, 1.0]) + trial.draw(values(("integers",))).array(1)
+        a: Arguments = {"logits": trial.tensor(z), key: less}
+        return a, {"logits": {**a, "logits": trial.tensor(z[::-1])}, key: {**a, key: more}}
+
+    return changes
+
+
+_ROWS = ((2, 1025), (70, 513), (2, 2048), (1, 4999))
+
+
+def long_rows(trial: Trial, *more: tuple[int, int]) -> torch.Tensor:
+    """Rows longer than a tile."""
+    rows, n = trial.draw(choice(*_ROWS, *more))
+    if trial.claims.deviates("choice.ties"):  # numbers that differ in every dtype
+        grid = np.arange(128, 256) * 0.5 ** np.arange(2, 10)[:, None]
+        return trial.tensor(np.random.default_rng(n).permutation(np.ravel([grid, -grid])[:n])[None])
+    if n > 2**16:  # the best are the last few, which 16 bits do not count
+        return trial.tensor(np.minimum(np.arange(n) - 2.0**16 - 77, 0.0)[None])
+    return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(rows, n))
+
+
+def bad_scores(good: Arguments) -> Iterator[Refusal]:
+    """Scores that a choice refuses."""
+    yield Refusal("no scores", {**good, "logits": None}, ("logits",))
+    yield Refusal("no class", {**good, "logits": good["logits"][..., :0]}, ("logits", *({"k"} & set(good))))

@@ -1,0 +1,1 @@
+"""The operation ``top_k_filter``: its record and its laws."""

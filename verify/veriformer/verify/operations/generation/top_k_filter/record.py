@@ -1,0 +1,51 @@
+"""The top-k filter as a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+
+from veriformer.spec.generation.top_k_filter import top_k_filter
+from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.generation.filters import (
+    bad_scores,
+    changes_of_filter,
+    draw_logits,
+    long_rows,
+    one_row,
+    ordinary_scores,
+)
+from veriformer.verify.strategies import choice
+
+
+def _top_k(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [top_k_filter(xp, a["logits"], a["k"])]
+
+
+def _draw_k(trial: Trial) -> Arguments:
+    z = draw_logits(trial, near=True)
+    return {"logits": z, "k": trial.draw(st.integers(1, z.shape[-1]))}
+
+
+def _bad_k(trial: Trial) -> Iterator[Refusal]:
+    good: Arguments = {"logits": ordinary_scores(trial), "k": 2}
+    yield from bad_scores(good)
+    for k, what in ((0, "0"), (-1, "negative"), (True, "a bool"), (None, "missing"), (1.5, "no integer")):
+        yield Refusal(f"a k that is {what}", {**good, "k": k}, ("k",))
+
+
+TOP_K_FILTER = Operation(
+    name="top_k_filter",
+    draw=_draw_k,
+    ordinary=lambda trial: {"logits": ordinary_scores(trial), "k": 2},
+    formulas=(_top_k,),
+    refusals=_bad_k,
+    part=lambda trial: one_row(_draw_k(trial), trial),
+    changes=changes_of_filter("k", 2, 3),
+    long=lambda trial: {"logits": long_rows(trial), "k": trial.draw(choice(50, 1, 512, 513))},
+    forms=("fp32", "bf16"),
+    sharp=False,
+)

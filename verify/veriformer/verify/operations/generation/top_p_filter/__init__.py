@@ -1,0 +1,1 @@
+"""The operation ``top_p_filter``: its record and its laws."""

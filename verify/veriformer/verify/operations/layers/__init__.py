@@ -1,0 +1,1 @@
+"""Layers: norms, activations, networks, embeddings, the block."""

@@ -1,0 +1,112 @@
+"""The feed-forward network with its dropout: its record and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
+from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial, array
+from veriformer.verify.laws.agreement import agrees, gradients_agree
+from veriformer.verify.laws.chance import agreement, kept_share, share
+from veriformer.verify.laws.equality import constant
+from veriformer.verify.laws.family import check
+from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.layers.two_layer_laws import laws_of_two_layers
+from veriformer.verify.operations.layers.two_layers import (
+    WEIGHTS,
+    bad_network,
+    bias_in_the_sum,
+    bias_in_the_sum_vjp,
+    bulk_of,
+    changes_of,
+    draw_mlp,
+    long_of,
+    network,
+    one_row,
+    options_of,
+    ordinary_of,
+    tensors_of,
+)
+from veriformer.verify.scripts.script import Seed
+from veriformer.verify.strategies import choice, seeds
+
+
+def _dropped(a: Mapping[str, Any]) -> dict[str, Any]:
+    """The mask of dropout where a check knows it; without training there is none."""
+    return options_of(a, "activation", *(("dropout_p", "keep") if "keep" in a else ()))
+
+
+def _feed_forward(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [feed_forward(xp, *tensors_of(a, WEIGHTS), **_dropped(a))]
+
+
+def _feed_forward_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return dict(zip(("x", *WEIGHTS), feed_forward_vjp(xp, *[*tensors_of(a, WEIGHTS), g], **_dropped(a)), strict=True))
+
+
+def draw_feed_forward(trial: Trial) -> Arguments:
+    """The same; with a probability of dropout, which does nothing without training."""
+    off = trial.option("dropout_p", 0.4, None, 0.0, 0.9)
+    quiet = trial.option("training", None, *((True, False) if off.get("dropout_p") == 0.0 else (False,)))
+    return {**draw_mlp(trial), **off, **quiet, **trial.option("generator", None, Seed(trial.draw(seeds())))}
+
+
+def _bad_feed_forward(trial: Trial) -> Iterator[Refusal]:
+    yield from bad_network(trial)
+    a = network(trial, (2,), 3, 5, 4)
+    for p in (-0.1, 1.1, True):
+        yield Refusal(f"a probability of {p}", {**a, "dropout_p": p}, ("dropout_p",))
+    yield Refusal("a probability above 1 in training", {**a, "dropout_p": 1.5, "training": True}, ("dropout_p",))
+    yield Refusal("a number for a generator", {**a, "generator": 3}, ("generator",))
+
+
+FEED_FORWARD = Operation(
+    name="feed_forward",
+    draw=draw_feed_forward,
+    ordinary=ordinary_of(network),
+    formulas=(_feed_forward, bias_in_the_sum("gelu")),
+    vjps=(_feed_forward_vjp, bias_in_the_sum_vjp("gelu")),
+    inputs=("x", *WEIGHTS),
+    refusals=_bad_feed_forward,
+    part=lambda trial: one_row(trial, draw_feed_forward),
+    changes=lambda trial: changes_of(trial, network, ("x", *WEIGHTS)),
+    bulk=bulk_of(network),
+    long=long_of(network),
+    sharp=False,
+    forms=("fp32", "bf16"),
+)
+
+
+def _dropout(trial: Trial) -> None:
+    """One call shows the mask through a diagonal output layer; another, of equal shapes and state, is judged by it."""
+    p = trial.draw(choice(0.4, 1.0, 0.25, 0.7))
+    lead, d, f = trial.draw(choice((50,), (2, 25), (3, 2, 9))), 3, trial.draw(choice(8, 12))
+    a: dict[str, Any] = network(trial, lead, d, f, f)
+    a |= {"b1": a["b1"] + 8.0, "x": a["x"] / 8.0}
+    options = {"dropout_p": p, "training": True, "generator": Seed(trial.draw(seeds()))}
+    options |= trial.option("activation", None, "sigmoid", "tanh")
+    diagonal = {"w2": torch.eye(f, dtype=trial.dtype), "b2": torch.zeros_like(a["b2"])}
+    shown = trial.call({**a, **diagonal, **options}).result
+    keep = array(shown.value) != 0
+    trial.require(p < 1 or not keep.any(), "p = 1 keeps a hidden value", f"not bool(({shown.expression} != 0).any())")
+    if p < 1:
+        trial.judge(trial.observe(kept_share, shown), share(keep.size, 1.0 - p), f"hidden values kept with p = {p}")
+        for axis, size in enumerate(keep.shape):
+            alike = trial.observe(agreement, shown, constant(torch.tensor([axis, 1])))
+            law = share(size // 2 * (keep.size // size), p * p + (1 - p) * (1 - p))
+            trial.judge(alike, law, f"share of neighbours along axis {axis} that fare alike with p = {p}")
+    known = {**a, **options, "keep": keep}
+    cotangent = draw_cotangent(trial, (*lead, f))
+    outcome = trial.call({**a, **options}, wrt=("x", *WEIGHTS), cotangent=cotangent)
+    agrees(trial, FEED_FORWARD, known, outcome, FEED_FORWARD.exact(trial, known, sharp=False))
+    gradients_agree(trial, outcome, FEED_FORWARD.exact_gradients(trial, known, cotangent, sharp=False))
+
+
+CHECKS = (
+    *laws_of_two_layers(FEED_FORWARD),
+    check("feed_forward.dropout", _dropout, dtypes=("fp64", "fp32", "bf16"), effort=0.5),
+)

@@ -1,0 +1,139 @@
+"""The head of a language model: its record and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.language.lm_head import lm_head, lm_head_vjp
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.laws.agreement import agrees
+from veriformer.verify.laws.equality import finite, sums
+from veriformer.verify.laws.family import check
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, table
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+
+
+def _lm_head(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [lm_head(xp, a["h"], a["weight"])]
+
+
+def _lm_head_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return dict(zip(("h", "weight"), lm_head_vjp(xp, a["h"], a["weight"], g), strict=True))
+
+
+def draw_lm_head(trial: Trial) -> Arguments:
+    """Features of any leading shape."""
+    weight = table(trial)
+    h = trial.draw(values()).array(*trial.draw(leading_shapes()), weight.shape[1])
+    return {"h": trial.tensor(h), "weight": weight}
+
+
+def _ordinary_features(trial: Trial) -> Arguments:
+    kind = trial.draw(values(("gaussian",)))
+    h = kind.rng.standard_normal((2, trial.draw(sizes(1, 4)), 3))
+    return {"h": trial.tensor(h), "weight": trial.tensor(kind.array(5, 3))}
+
+
+def _part_of_features(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    a = dict(draw_lm_head(trial))
+    a["h"] = a["h"][None] if a["h"].ndim == 1 else a["h"]
+    i = trial.draw(st.integers(0, a["h"].shape[0] - 1))
+    index = (slice(i, i + 1),)
+    return a, {**a, "h": a["h"][index]}, {"result": index, "h": index}
+
+
+def _changed_features(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    a = _ordinary_features(trial)
+    rng = trial.draw(values()).rng
+    return a, {name: {**a, name: nudged(trial, a[name], rng)} for name in a}
+
+
+def _bulk(trial: Trial) -> Arguments:
+    kind, other = (trial.draw(values(("gaussian", "one-signed", "spread"))) for _ in range(2))
+    return {"h": trial.tensor(kind.array(30, 20)), "weight": trial.tensor(other.array(25, 20))}
+
+
+def _long_features(trial: Trial) -> Arguments:
+    n, d, size = trial.draw(choice((300, 3, 5), (2, 1030, 3), (2, 3, 4999), (130, 70, 65)))
+    kind, other = (trial.draw(values(("gaussian", "one-signed", "integers"))) for _ in range(2))
+    return {"h": trial.tensor(kind.array(n, d)), "weight": trial.tensor(other.array(size, d))}
+
+
+def _bad_features(trial: Trial) -> Iterator[Refusal]:
+    a = _ordinary_features(trial)
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    yield from bad_tables(a, "h")
+    yield Refusal("features too narrow", {**a, "h": a["h"][..., :-1]}, ("h", "weight"))
+    yield Refusal("a table on its side", {**a, "weight": a["weight"].mT}, ("h", "weight"))
+    yield Refusal("a table of another dtype", {**a, "weight": a["weight"].to(other)}, ("h", "weight"))
+
+
+LM_HEAD = Operation(
+    name="lm_head",
+    draw=draw_lm_head,
+    ordinary=_ordinary_features,
+    formulas=(_lm_head,),
+    vjps=(_lm_head_vjp,),
+    inputs=("h", "weight"),
+    refusals=_bad_features,
+    part=_part_of_features,
+    changes=_changed_features,
+    long=_long_features,
+    bulk=_bulk,
+    forms=("fp32", "bf16"),
+)
+
+
+def _judged(trial: Trial, arguments: Arguments) -> tuple[Observation, Reference]:
+    reference = LM_HEAD.exact(trial, arguments, sharp=False)[0]
+    outcome = trial.call(arguments)
+    agrees(trial, LM_HEAD, arguments, outcome, [reference])
+    return outcome.result, reference
+
+
+def _linearity(trial: Trial) -> None:
+    weight = table(trial)
+    shape = (*trial.draw(leading_shapes(2, 3)), weight.shape[1])
+    rng = trial.draw(values()).rng
+    a, b = (trial.tensor(rng.integers(-6, 7, shape) / 4) for _ in range(2))
+    found = [_judged(trial, {"h": h, "weight": weight}) for h in (a, b, a + b)]
+    size = max(float(np.abs(reference.exact).max(initial=0.0)) for _, reference in found)
+    bound = sum(reference.bound for _, reference in found) + 2.0**-50 * size
+    law = Reference(np.zeros(np.shape(bound)), np.asarray(bound), scale=size, constant=True)
+    trial.judge(trial.observe(sums, *(y for y, _ in found)), law, "logits of two features less those of their sum")
+    zero = trial.call({"h": torch.zeros_like(a), "weight": weight}).result
+    equals_exactly(trial, zero, torch.zeros_like(found[0][0].value), "the logits of zero are not zero")
+
+
+def _one_hot(trial: Trial) -> None:
+    weight = table(trial)
+    h: dict[str, Any] = {"h": torch.eye(weight.shape[1], dtype=trial.dtype), "weight": weight}
+    equals_exactly(trial, trial.call(h).result, weight.mT.contiguous(), "a feature alone does not read its column")
+
+
+def _products_range(trial: Trial) -> None:
+    """Products that leave the range of fp16, in pairs that cancel; one row of the table has none of them."""
+    n, pairs, size = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 4))
+    rng = trial.draw(values()).rng
+    h, w = rng.integers(256, 300, (n, pairs)), rng.integers(256, 300, (size, pairs))
+    features = np.concatenate((h, h, rng.integers(2, 5, (n, 2))), -1)
+    rows = np.concatenate((w, -w, rng.integers(-3, 4, (size, 2))), -1)
+    plain = np.concatenate((np.zeros((1, 2 * pairs)), rng.integers(2, 5, (1, 2))), -1)
+    arguments = {"h": trial.tensor(features), "weight": trial.tensor(np.concatenate((rows, plain)))}
+    result, _ = _judged(trial, arguments)
+    finite(trial, result, "an inner product")
+
+
+CHECKS = (
+    check("lm_head.linearity", _linearity, dtypes=("fp64", "fp32")),
+    check("lm_head.one_hot", _one_hot),
+    check("lm_head.range", _products_range, dtypes=("fp16",)),
+)

@@ -1,0 +1,1 @@
+"""The operation ``mixture_of_experts``: its record and its laws."""

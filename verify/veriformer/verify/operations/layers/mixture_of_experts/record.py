@@ -1,0 +1,207 @@
+"""The mixture of experts as a record.
+
+Scores are drawn so that every dtype computes them exactly: who is chosen hangs on no rounding, also where scores tie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.layers.gelu import gelu, gelu_slope
+from veriformer.spec.layers.linear import as_rows
+from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp, of_all_experts, route
+from veriformer.spec.scores.softmax import softmax
+from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import nudged, several
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+
+WEIGHTS = ("router", "w1", "b1", "w2", "b2")
+
+
+TENSORS = ("x", *WEIGHTS)
+
+
+def _call(a: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    return [a[name] for name in TENSORS], {"top_k": int(a["top_k"])} if "top_k" in a else {}
+
+
+def _mixture(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    tensors, options = _call(a)
+    return [mixture_of_experts(xp, *tensors, **options)]
+
+
+def _mixture_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    tensors, options = _call(a)
+    return dict(zip(TENSORS, mixture_of_experts_vjp(xp, *[*tensors, g], **options), strict=True))
+
+
+def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """The softmax over all experts, divided by what the chosen have of it; biases within the sums."""
+    rows, *_, q = _renormalised(xp, a)
+    y = xp.sum(_answers(xp, a, rows)[1] * _per_expert(xp, q), axis=0)
+    return [xp.reshape(y, (*a["x"].shape[:-1], y.shape[-1]))]
+
+
+def _over_all_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """The chain rule for that form: what the experts that were not chosen get is zero only over the reals."""
+    rows, chosen, p, q = _renormalised(xp, a)
+    g, (z, answers) = as_rows(xp, g), _answers(xp, a, rows)
+    dq = xp.swapaxes(xp.sum(answers * g, axis=-1), 0, 1)
+    share = xp.sum(xp.where(chosen, p, 0), axis=-1, keepdims=True)
+    dp = xp.where(chosen, (dq - xp.sum(q * dq, axis=-1, keepdims=True)) / share, 0)
+    ds = p * (dp - xp.sum(p * dp, axis=-1, keepdims=True))
+    dy = _per_expert(xp, q) * g
+    dz = xp.matmul(dy, xp.swapaxes(a["w2"], 1, 2)) * gelu_slope(xp, z)
+    dx = of_all_experts(xp, dz, a["w1"]) + xp.matmul(ds, xp.swapaxes(a["router"], 0, 1))
+    columns, h = xp.swapaxes(rows, 0, 1), gelu(xp, z)
+    return {
+        "x": xp.reshape(dx, a["x"].shape),
+        "router": xp.matmul(columns, ds),
+        "w1": xp.matmul(columns, dz),
+        "b1": xp.sum(dz, axis=1),
+        "w2": xp.matmul(xp.swapaxes(h, 1, 2), dy),
+        "b2": xp.sum(dy, axis=1),
+    }
+
+
+def _renormalised(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """Rows, who is chosen of each, the softmax over all, and its share among the chosen."""
+    rows = as_rows(xp, a["x"])
+    chosen, _ = route(xp, rows, a["router"], int(a.get("top_k", 2)))
+    p = softmax(xp, xp.matmul(rows, a["router"]))
+    kept = xp.where(chosen, p, 0)
+    return rows, chosen, p, kept / xp.sum(kept, axis=-1, keepdims=True)
+
+
+def _answers(xp: Any, a: Mapping[str, Any], rows: Any) -> tuple[Any, Any]:
+    """Every expert's pre-activations and answer to every row, with the biases within the sums."""
+    z = _folded(xp, xp.broadcast_to(rows, (a["w1"].shape[0], *rows.shape)), a["w1"], a["b1"])
+    return z, _folded(xp, gelu(xp, z), a["w2"], a["b2"])
+
+
+def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    one = xp.asarray(np.ones((*x.shape[:-1], 1)))
+    rows = xp.reshape(b, (b.shape[0], 1, b.shape[1]))
+    return xp.matmul(xp.concat([x, one], axis=-1), xp.concat([w, rows], axis=1))
+
+
+def _per_expert(xp: Any, gates: Any) -> Any:
+    return xp.reshape(xp.swapaxes(gates, 0, 1), (*gates.shape[::-1], 1))
+
+
+def halves(trial: Trial, *shape: int) -> torch.Tensor:
+    """Multiples of one half up to 1: products and sums of a few of them are exact in every dtype."""
+    return trial.tensor(trial.draw(values(("gaussian",))).rng.integers(-2, 3, shape) / 2)
+
+
+def experts(trial: Trial, number: int, d: int, h: int, o: int) -> dict[str, torch.Tensor]:
+    """The weights of this many experts."""
+    return several(trial, {"w1": (number, d, h), "b1": (number, h), "w2": (number, h, o), "b2": (number, o)})
+
+
+def mixture(trial: Trial, lead: tuple[int, ...], number: int) -> dict[str, Any]:
+    """Tokens, router and experts of small, unequal widths; scores tie where the target says what it does then."""
+    d, h, o = trial.draw(choice((3, 2, 1), (2, 3, 2), (4, 1, 3), (1, 2, 3), (3, 3, 2)))
+    x, router = halves(trial, *lead, d), halves(trial, d, number)
+    if trial.claims.deviates("choice.ties"):
+        x, router = _apart(x, router)
+    return {"x": x, "router": router, **experts(trial, number, d, h, o)}
+
+
+def _apart(x: torch.Tensor, router: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same with scores that differ, exact still: every expert has a remainder of a quarter to itself."""
+    number = router.shape[1]
+    x[..., 0] = 1
+    router[0] = torch.arange(number).roll(int(x.sum())) / max(32, 4 << (number - 1).bit_length())
+    return x, router
+
+
+def draw_mixture(trial: Trial) -> Arguments:
+    """Tokens of any leading shape; one expert, some, or all are asked, and scores often tie."""
+    number = trial.draw(sizes(2, 5))
+    top_k = trial.option("top_k", *(k for k in (1, 3, None, 2, number, number - 1) if k is None or k <= number))
+    return {**mixture(trial, trial.draw(leading_shapes(2, 3)), number), **top_k}
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    return mixture(trial, (trial.draw(sizes(1, 3)), 2), 3)
+
+
+def _long(trial: Trial) -> Arguments:
+    """More tokens, or more experts, than a tile has room for, or than a byte can count; of those the last are asked."""
+    lead, number, top_k = trial.draw(
+        choice(((300,), 3, 2), ((2, 65), 5, 1), ((3,), 70, 3), ((70,), 20, 2), ((4,), 300, 2))
+    )
+    a = mixture(trial, lead, number)
+    a["router"][:, : 256 if number > 256 else 0] = 0
+    return {**a, "top_k": top_k}
+
+
+def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    whole = dict(draw_mixture(trial))
+    whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
+    i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
+    index = (slice(i, i + 1),)
+    return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    a: dict[str, Any] = {**mixture(trial, (3,), 4), "top_k": 2}
+    rng = trial.draw(values()).rng
+    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in TENSORS}
+    return a, {**changed, "top_k": {**a, "top_k": trial.draw(choice(1, 3, 4))}}
+
+
+def _bulk(trial: Trial) -> Arguments:
+    x, router = halves(trial, 20, 6), halves(trial, 6, 4)
+    if trial.claims.deviates("choice.ties"):
+        x, router = _apart(x, router)
+    return {"x": x, "router": router, **experts(trial, 4, 6, 5, 4)}
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    a: dict[str, Any] = {"x": halves(trial, 2, 3), "router": halves(trial, 3, 4), **experts(trial, 4, 3, 2, 5)}
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    for name in TENSORS:
+        yield Refusal(f"no {name}", {**a, name: None}, (name,))
+        yield Refusal(f"{name} of another dtype", {**a, name: a[name].to(other)}, TENSORS)
+    for name, met in {"w1": "router", "b1": "w1", "w2": "w1", "b2": "w2"}.items():
+        yield Refusal(f"{name} for fewer experts", {**a, name: a[name][:-1]}, (name, met, "router"))
+        yield Refusal(f"{name} of one expert for all", {**a, name: a[name][:1]}, (name, met, "router"))
+        yield Refusal(f"{name} too narrow", {**a, name: a[name][:, :-1]}, (name, met, "x", "w1", "w2"))
+    yield Refusal("a router for another width", {**a, "router": a["router"][:-1]}, ("router", "x", "w1"))
+    for k in (0, -1, 5):
+        yield Refusal(f"{k} of 4 experts", {**a, "top_k": k}, ("top_k",))
+    yield Refusal("a bool for a number of experts", {**a, "top_k": True}, ("top_k",))
+    yield Refusal("a fraction of experts", {**a, "top_k": 1.5}, ("top_k",))
+
+
+def separated(arguments: Arguments) -> bool:
+    """Whether no scores tie at the edge of the choice."""
+    scores = np.sort(arguments["x"].double().numpy() @ arguments["router"].double().numpy(), axis=-1)[..., ::-1]
+    k = int(arguments.get("top_k", 2))
+    return k == scores.shape[-1] or bool((scores[..., k - 1] > scores[..., k]).all())
+
+
+MIXTURE_OF_EXPERTS = Operation(
+    name="mixture_of_experts",
+    draw=draw_mixture,
+    ordinary=_ordinary,
+    formulas=(_mixture, _over_all),
+    vjps=(_mixture_vjp, _over_all_vjp),
+    inputs=TENSORS,
+    ranking=("x", "router"),
+    refusals=_refusals,
+    part=_part,
+    changes=_changes,
+    bulk=_bulk,
+    long=_long,
+    sharp=False,
+    forms=("fp32", "bf16"),
+)

@@ -1,0 +1,161 @@
+"""The mean squared error: its record and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.equality import constant, equal, multiplied
+from veriformer.verify.laws.family import check
+from veriformer.verify.laws.gradients import judge_with_gradients
+from veriformer.verify.strategies import choice, leading_shapes, long_shapes, shapes, sizes, values, widths
+
+
+def _mse_loss(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [mse_loss(xp, a["prediction"], a["target"])]
+
+
+def _mean_of_samples(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """Divided before it is summed, so that the sum overflows no earlier than the mean."""
+    error = a["prediction"] - a["target"]
+    return [xp.sum(xp.sum(error * error, axis=-1) / int(np.prod(error.shape[:-1], dtype=int)))]
+
+
+def _mse_loss_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"prediction": mse_loss_vjp(xp, a["prediction"], a["target"], g)[0]}
+
+
+def _factor_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """With the factor of all errors rounded by itself: whatever it is off by, every entry is."""
+    error = a["prediction"] - a["target"]
+    return {"prediction": error * (g * 2 / int(np.prod(error.shape[:-1], dtype=int)))}
+
+
+def draw_mse_loss(trial: Trial) -> Arguments:
+    """Vectors, one alone or many; some targets are met exactly."""
+    shape = (*trial.draw(leading_shapes()), trial.draw(widths(5)))
+    kind, other = trial.draw(values()), trial.draw(values())
+    prediction, target = kind.array(*shape), other.array(*shape)
+    met = kind.rng.random(shape) < trial.draw(choice(0.0, 0.3))
+    return {"prediction": trial.tensor(prediction), "target": trial.tensor(np.where(met, prediction, target))}
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    shape = (trial.draw(sizes(2)), trial.draw(sizes(2)))
+    kind = trial.draw(values(("gaussian",)))
+    return {"prediction": trial.tensor(kind.array(*shape)), "target": trial.tensor(kind.rng.standard_normal(shape))}
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    """One error grows, whichever of the two numbers moves."""
+    a = dict(_ordinary(trial))
+    first = torch.zeros_like(a["target"])
+    first[0, 0] = 4.0 if a["prediction"][0, 0] >= a["target"][0, 0] else -4.0
+    return a, {
+        "prediction": {**a, "prediction": a["prediction"] + first},
+        "target": {**a, "target": a["target"] - first},
+    }
+
+
+def _bulk(trial: Trial) -> Arguments:
+    kind, other = (trial.draw(values(("gaussian", "one-signed", "spread"))) for _ in range(2))
+    return {"prediction": trial.tensor(kind.array(60, 20)), "target": trial.tensor(other.array(60, 20))}
+
+
+def _long(trial: Trial) -> Arguments:
+    shape = trial.draw(long_shapes())
+    kind, other = (trial.draw(values(("gaussian", "one-signed", "offset"))) for _ in range(2))
+    return {"prediction": trial.tensor(kind.array(*shape)), "target": trial.tensor(other.array(*shape))}
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    a = _ordinary(trial)
+    y, t = a["prediction"], a["target"]
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    both = ("prediction", "target")
+    yield Refusal("no prediction", {**a, "prediction": None}, both[:1])
+    yield Refusal("no target", {**a, "target": None}, both[1:])
+    yield Refusal("one target for all samples", {**a, "target": t[:1]}, both)
+    yield Refusal("a target without the axis of samples", {**a, "target": t[0]}, both)
+    yield Refusal("one number for each vector", {**a, "target": t[:, :1]}, both)
+    yield Refusal("vectors of one number against numbers", {"prediction": y[:, :1], "target": t[:, 0]}, both)
+    yield Refusal("a target of another dtype", {**a, "target": t.to(other)}, both)
+    yield Refusal("no samples", {"prediction": y[:0], "target": t[:0]}, both)
+    yield Refusal("empty vectors", {"prediction": y[:, :0], "target": t[:, :0]}, both)
+
+
+MSE_LOSS = Operation(
+    name="mse_loss",
+    draw=draw_mse_loss,
+    ordinary=_ordinary,
+    formulas=(_mse_loss, _mean_of_samples),
+    vjps=(_mse_loss_vjp, _factor_first_vjp),
+    inputs=("prediction",),
+    refusals=_refusals,
+    changes=_changes,
+    bulk=_bulk,
+    long=_long,
+    forms=("fp32", "bf16"),
+)
+
+
+def weighted_sum(weights: torch.Tensor, *losses: torch.Tensor) -> torch.Tensor:
+    """The sum of losses times their weights, in float64."""
+    return (weights.double() * torch.stack([loss.double() for loss in losses])).sum()
+
+
+def _partition(trial: Trial) -> None:
+    n, d = trial.draw(sizes(2, 7)), trial.draw(sizes(1, 4))
+    kind = trial.draw(values())
+    prediction, target = trial.tensor(kind.array(n, d)), trial.tensor(kind.rng.standard_normal((n, d)))
+    cut = 1 + trial.draw(sizes(0, 100)) % (n - 1)
+    parts = [(slice(None), n), (slice(0, cut), cut), (slice(cut, None), n - cut)]
+    found = [judged(trial, MSE_LOSS, {"prediction": prediction[p], "target": target[p]}) for p, _ in parts]
+    weights = np.array([-1.0, cut / n, (n - cut) / n])
+    size = sum(abs(w) * (abs(r.exact) + r.bound) for w, (_, r) in zip(weights, found, strict=True))
+    bound = sum(abs(w) * r.bound for w, (_, r) in zip(weights, found, strict=True)) + 2.0**-50 * size
+    law = Reference(np.zeros(()), np.asarray(bound), scale=float(size), constant=True)
+    observed = trial.observe(weighted_sum, constant(torch.as_tensor(weights)), *(y for y, _ in found))
+    trial.judge(observed, law, "the loss of all samples less the mean of its parts")
+
+
+def _distance(trial: Trial) -> None:
+    shape = trial.draw(shapes(1, 3, 4))
+    rng = trial.draw(values()).rng
+    a, b = (trial.tensor(rng.integers(-8, 9, shape) / 4) for _ in range(2))
+    shift, factor = trial.draw(choice(2.0, -4.0)), trial.draw(choice(2.0, 0.5, -4.0))
+    plain, of_plain = judged(trial, MSE_LOSS, {"prediction": a, "target": b})
+    for what, y, t in (("exchanged", b, a), ("shifted", a + shift, b + shift)):
+        other, of_other = judged(trial, MSE_LOSS, {"prediction": y, "target": t})
+        equal(trial, plain, other, of_plain, of_other, f"the loss of arguments {what}")
+    scaled, of_scaled = judged(trial, MSE_LOSS, {"prediction": factor * a, "target": factor * b})
+    there = Reference(of_plain.exact * factor**2, of_plain.bound * factor**2)
+    moved = trial.observe(multiplied, plain, constant(torch.tensor(factor**2, dtype=torch.float64)))
+    equal(trial, moved, scaled, there, of_scaled, "the loss of arguments scaled")
+
+
+def _long_sums(trial: Trial) -> None:
+    """Squares of which each is within the range of fp16, or all but one are, while the sum is not and the mean is."""
+    n, rng = trial.draw(sizes(4, 40)), trial.draw(values()).rng
+    size = rng.integers(150, 250, (n, 1))
+    if trial.draw(st.booleans()):
+        size = np.where(np.arange(n)[:, None] == rng.integers(0, n), 300, size // 5)
+    error = rng.choice([-1.0, 1.0], (n, 1)) * size
+    target = rng.integers(-100, 100, (n, 1))
+    judge_with_gradients(trial, MSE_LOSS, {"prediction": trial.tensor(target + error), "target": trial.tensor(target)})
+
+
+CHECKS = (
+    check("mse_loss.partition", _partition, dtypes=("fp64", "fp32", "bf16")),
+    check("mse_loss.distance", _distance, dtypes=("fp64", "fp32")),
+    check("mse_loss.range", _long_sums, dtypes=("fp16",)),
+)

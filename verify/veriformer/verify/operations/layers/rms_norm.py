@@ -1,0 +1,88 @@
+"""Root-mean-square normalisation: its record and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from veriformer.spec.arithmetic.exact_inputs import unbroadcast
+from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.laws.family import check
+from veriformer.verify.operations.layers.normalisation import (
+    bad_rows,
+    changed_rows,
+    draw_rows,
+    long_rows,
+    many_rows,
+    one_slice,
+    options_of,
+    ordinary_rows,
+)
+from veriformer.verify.operations.layers.normalisation_laws import (
+    draw_eps,
+    exact_result,
+    laws_of_norms,
+    mean_square_law,
+    row_squares,
+    spread_rows,
+)
+
+_MANY_ROWS = 500
+
+
+def _rms_norm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [rms_norm(xp, a["x"], a.get("weight"), **options_of(a))]
+
+
+def _rms_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return dict(zip(("x", "weight"), rms_norm_vjp(xp, a["x"], a.get("weight"), g, **options_of(a)), strict=True))
+
+
+def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """h r + x · 2 dσ² / d with dσ² = −r³ Σ h x / 2, as the chain rule gives it for x · r."""
+    x, d = a["x"], a["x"].shape[-1]
+    r = 1 / xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True) / d + a.get("eps", 1e-6))
+    h = g if a.get("weight") is None else g * a["weight"]
+    d_square = xp.sum(h * x, axis=-1, keepdims=True) * (r * r * r) / -2
+    found = {"x": h * r + x * (d_square * 2 / d)}
+    if a.get("weight") is not None:
+        found["weight"] = unbroadcast(xp, g * (x * r), a["weight"].shape)
+    return found
+
+
+def draw_rms_norm(trial: Trial) -> Arguments:
+    """Rows with or without weight; ``eps`` left out, given, or 0 where no row is zero."""
+    arguments = draw_rows(trial, ("weight",))
+    if arguments.get("eps") == 0.0 and not bool(arguments["x"].abs().amax(-1).gt(0).all()):
+        arguments["eps"] = 0.01
+    return arguments
+
+
+RMS_NORM = Operation(
+    name="rms_norm",
+    draw=draw_rms_norm,
+    ordinary=ordinary_rows,
+    formulas=(_rms_norm,),
+    vjps=(_rms_norm_vjp, _rms_norm_vjp_by_chain),
+    inputs=("x", "weight"),
+    refusals=lambda trial: bad_rows(trial, ("weight",)),
+    part=lambda trial: one_slice(trial, draw_rms_norm),
+    changes=lambda trial: changed_rows(trial, ("weight",)),
+    long=lambda trial: long_rows(trial, ("weight",)),
+    bulk=lambda trial: many_rows(trial, ("weight",), _MANY_ROWS),
+)
+
+
+def _unit(trial: Trial) -> None:
+    arguments: dict[str, Any] = {"x": spread_rows(trial), "eps": draw_eps(trial)}
+    law = mean_square_law(exact_result(trial, RMS_NORM, arguments))
+    size = arguments["x"].double().square().mean(-1).numpy()
+    of_law = Reference(size / (size + arguments["eps"]), law.bound, scale=1.0, constant=True)
+    y = trial.call(arguments).result
+    trial.judge(trial.observe(row_squares, y), of_law, "the mean square of a row")
+
+
+CHECKS = (check("rms_norm.unit", _unit), *laws_of_norms(RMS_NORM))

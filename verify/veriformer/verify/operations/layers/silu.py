@@ -1,0 +1,82 @@
+"""SiLU: its record and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from veriformer.spec.layers.silu import silu, silu_vjp
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.laws.family import check, on
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.layers.activations import (
+    bad_numbers,
+    draw_numbers,
+    limits_law,
+    long_numbers,
+    many_numbers,
+    ordinary_numbers,
+    symmetry_law,
+)
+from veriformer.verify.strategies import values
+
+
+def _silu(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [silu(xp, a["x"])]
+
+
+def _silu_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"x": silu_vjp(xp, a["x"], g)}
+
+
+def _gate_by_tanh(xp: Any, x: Any) -> Any:
+    """σ(x) = (1 + tanh(x / 2)) / 2, which overflows nowhere and is good to roundoff absolutely, not relatively."""
+    return (1 + xp.tanh(x / 2)) / 2
+
+
+def silu_by_tanh(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """SiLU through the hyperbolic tangent."""
+    return [a["x"] * _gate_by_tanh(xp, a["x"])]
+
+
+def silu_by_tanh_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """Its gradient."""
+    s = _gate_by_tanh(xp, a["x"])
+    return {"x": g * (s * (1 + a["x"] * (1 - s)))}
+
+
+def _silu_vjp_by_product(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """g s + g x s (1 − s), as the chain rule gives it for x · s."""
+    s = _gate_by_tanh(xp, a["x"])
+    return {"x": g * s + g * a["x"] * (s * (1 - s))}
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    a = ordinary_numbers(trial)
+    return a, {"x": {"x": nudged(trial, a["x"], trial.draw(values()).rng)}}
+
+
+SILU = Operation(
+    name="silu",
+    draw=draw_numbers,
+    ordinary=ordinary_numbers,
+    formulas=(_silu, silu_by_tanh),
+    vjps=(_silu_vjp, silu_by_tanh_vjp, _silu_vjp_by_product),
+    inputs=("x",),
+    refusals=bad_numbers,
+    changes=_changes,
+    bulk=many_numbers,
+    long=long_numbers,
+    forms=("fp32", "bf16"),
+)
+
+
+_FAR_SILU = replace(SILU, formulas=(silu_by_tanh,), vjps=(silu_by_tanh_vjp,))
+"""SiLU by a formula that holds far below zero, where e^{−x} overflows."""
+
+CHECKS = (
+    check("silu.symmetry", on(SILU, symmetry_law)),
+    check("silu.limits", on(_FAR_SILU, limits_law)),
+)

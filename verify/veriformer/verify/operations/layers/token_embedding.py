@@ -1,0 +1,146 @@
+"""Token embeddings: their record and their laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.language.token_embedding import token_embedding, token_embedding_vjp
+from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.laws.agreement import agrees, gradients_agree
+from veriformer.verify.laws.equality import finite
+from veriformer.verify.laws.family import check
+from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, table
+from veriformer.verify.scripts.script import literal
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8)
+
+
+def _token_embedding(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [token_embedding(xp, a["ids"], a["weight"])]
+
+
+def _token_embedding_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"weight": token_embedding_vjp(xp, a["ids"], a["weight"], g)}
+
+
+def draw_ids(trial: Trial, shape: tuple[int, ...], size: int) -> torch.Tensor:
+    """Ids of any integer dtype, some of them often."""
+    rng = trial.draw(values()).rng
+    few = rng.integers(0, size, max(1, size // 2))
+    ids = rng.choice(few, shape) if trial.draw(st.booleans()) else rng.integers(0, size, shape)
+    return torch.as_tensor(np.asarray(ids)).to(trial.draw(choice(*_INTEGERS, torch.uint8)))
+
+
+def draw_token_embedding(trial: Trial) -> Arguments:
+    """Ids of any shape, also one alone or none at all, or as many as rows, which bytes must not make a mask of them."""
+    weight = table(trial) * trial.draw(choice(1.0, 1.0, 1024.0))  # rows are copied, however long they are
+    shape = trial.draw(choice(None, None, None, weight.shape[:1], weight.shape[:1]))
+    shape = trial.draw(leading_shapes()) if shape is None else tuple(shape)
+    return {"ids": draw_ids(trial, shape, weight.shape[0]), "weight": weight}
+
+
+def _ordinary_ids(trial: Trial) -> Arguments:
+    kind = trial.draw(values(("gaussian",)))
+    ids = torch.as_tensor(kind.rng.integers(0, 5, (2, trial.draw(sizes(1, 4)))))
+    return {"ids": ids, "weight": trial.tensor(kind.array(5, 3))}
+
+
+def _part_of_ids(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    a = _ordinary_ids(trial)
+    index = (slice(1, 2),)
+    return a, {**a, "ids": a["ids"][index]}, {"result": index}
+
+
+def _changed_ids(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    a = _ordinary_ids(trial)
+    ids = torch.zeros_like(a["ids"])
+    b = {**a, "ids": ids}
+    other = a["weight"].clone()
+    other[0] += 1.5
+    return b, {"ids": {**b, "ids": ids + 1}, "weight": {**b, "weight": other}}
+
+
+def _long_ids(trial: Trial) -> Arguments:
+    n, size, d = trial.draw(choice((1030, 5, 3), (300, 1030, 2), (3, 4999, 2), (70, 3, 1030), (3, 70001, 1)))
+    kind = trial.draw(values(("gaussian", "one-signed")))
+    ids = torch.as_tensor(kind.rng.integers(0, size, n))
+    return {"ids": ids, "weight": trial.tensor(kind.array(size, d))}
+
+
+def _bad_ids(trial: Trial) -> Iterator[Refusal]:
+    a = _ordinary_ids(trial)
+    yield from bad_tables(a, "ids")
+    yield Refusal("floating-point ids", {**a, "ids": a["ids"].double()}, ("ids",))
+    yield Refusal("bools for ids", {**a, "ids": a["ids"] > 1}, ("ids",))
+    for bad in (-1, 5, -5, -100):
+        ids = a["ids"].clone()
+        ids[-1, -1] = bad
+        yield Refusal(f"id {bad} of 5", {**a, "ids": ids}, ("ids",))
+
+
+TOKEN_EMBEDDING = Operation(
+    name="token_embedding",
+    draw=draw_token_embedding,
+    ordinary=_ordinary_ids,
+    formulas=(_token_embedding,),
+    vjps=(_token_embedding_vjp,),
+    inputs=("weight",),
+    refusals=_bad_ids,
+    part=_part_of_ids,
+    changes=_changed_ids,
+    long=_long_ids,
+    sharp=False,
+    forms=("fp32", "bf16"),
+)
+
+
+def _lookup(trial: Trial) -> None:
+    arguments = draw_token_embedding(trial)
+    rows = arguments["weight"][arguments["ids"].long()]
+    if rows.numel() == 0:
+        rows = torch.empty(rows.shape, dtype=rows.dtype)
+    equals_exactly(trial, trial.call(arguments).result, rows, "the result is not a copy of the rows")
+
+
+def _repeated(trial: Trial) -> None:
+    """A few tokens of a larger vocabulary, each many times."""
+    weight = trial.tensor(trial.draw(values(("gaussian",))).array(9, 3))
+    few = draw_ids(trial, (trial.draw(sizes(6, 30)),), trial.draw(choice(2, 1, 3)))
+    arguments = {"ids": few + trial.draw(choice(0, 3, 6)), "weight": weight}
+    cotangent = draw_cotangent(trial, (*few.shape, 3))
+    outcome = trial.call(arguments, wrt=("weight",), cotangent=cotangent)
+    gradients_agree(trial, outcome, TOKEN_EMBEDDING.exact_gradients(trial, arguments, cotangent, sharp=False))
+    agrees(trial, TOKEN_EMBEDDING, arguments, outcome, TOKEN_EMBEDDING.exact(trial, arguments, sharp=False))
+    unread = torch.ones(9, dtype=torch.bool)
+    unread[arguments["ids"].long()] = False
+    g = outcome.gradient("weight")
+    said = f"not bool({g.expression}[{literal(unread)}].any())"
+    trial.require(not bool(g.value[unread].any()), "a token that was not read has a gradient", said)
+
+
+def _repeated_range(trial: Trial) -> None:
+    """Cotangents of one token that leave the range of fp16 together before they come back."""
+    n, d = trial.draw(choice(2, 3, 5)), trial.draw(sizes(1, 3))
+    rng = trial.draw(values()).rng
+    size = rng.integers(30000, 60000, (n, d))
+    g = trial.tensor(np.concatenate((size, -size, rng.integers(-9, 10, (1, d)))))
+    arguments = {"ids": torch.full((2 * n + 1,), 1), "weight": trial.tensor(rng.standard_normal((3, d)))}
+    outcome = trial.call(arguments, wrt=("weight",), cotangent=g)
+    agrees(trial, TOKEN_EMBEDDING, arguments, outcome, TOKEN_EMBEDDING.exact(trial, arguments, sharp=False))
+    gradients_agree(trial, outcome, TOKEN_EMBEDDING.exact_gradients(trial, arguments, g, sharp=False))
+    finite(trial, outcome.gradient("weight"), "a sum over repeated tokens")
+
+
+CHECKS = (
+    check("token_embedding.lookup", _lookup),
+    check("token_embedding.repeated", _repeated),
+    check("token_embedding.range", _repeated_range, dtypes=("fp16",)),
+)

@@ -1,0 +1,1 @@
+"""The operation ``transformer_block``: its record and its laws."""

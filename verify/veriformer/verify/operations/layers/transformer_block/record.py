@@ -1,0 +1,170 @@
+"""The Transformer block as a record. Its parameters are arguments of their own here, put together by ``uses``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import hypothesis.strategies as st
+import torch
+
+from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
+from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import choice, sizes, values
+
+PARAMS = (
+    "w_q", "w_k", "w_v", "w_o", "w1", "b1", "w2", "b2", "norm1_weight", "norm1_bias", "norm2_weight", "norm2_bias",
+)  # fmt: skip
+
+
+_SETTINGS = ("num_heads", "num_kv_heads", "norm", "activation", "is_causal", "eps")
+
+
+KINDS = ("gaussian", "integers", "one-signed", "offset")
+
+
+SMOOTH = ("gelu", "sigmoid", "tanh")
+"""Activations whose slope rounding cannot decide."""
+
+
+def draw_block(
+    trial: Trial, *, kinds: Sequence[str] = KINDS, least: int = 1, activations: Sequence[str] = (*SMOOTH, "relu")
+) -> dict[str, Any]:
+    """A block of small odd sizes, pre or post, not causal and without a mask."""
+    sizes_of = ((1, 2), (least, 3), (4, 6), (1, 2), (1, 2), (1, 3), (1, 2), (1, 4))
+    return _block(trial, [trial.draw(sizes(*ends)) for ends in sizes_of], kinds, activations)
+
+
+def _block(trial: Trial, shape: Sequence[int], kinds: Sequence[str], activations: Sequence[str]) -> dict[str, Any]:
+    """A block of b, n, d, groups, heads of each, d_k, d_v and f as given."""
+    b, n, d, groups, repeats, d_k, d_v, f = shape
+    heads = groups * repeats
+    shapes: dict[str, tuple[int, ...]] = {
+        "w_q": (d, heads * d_k),
+        "w_k": (d, groups * d_k),
+        "w_v": (d, groups * d_v),
+        "w_o": (heads * d_v, d),
+    }
+    shapes |= {"w1": (d, f), "b1": (f,), "w2": (f, d), "b2": (d,)}
+    rng = trial.draw(values()).rng
+    weights = {name: trial.tensor(0.3 * rng.standard_normal(shape)) for name, shape in shapes.items()}
+    for place in ("norm1", "norm2"):
+        weights[f"{place}_weight"] = trial.tensor(1.0 + 0.5 * rng.standard_normal(d))
+        weights[f"{place}_bias"] = trial.tensor(0.5 * rng.standard_normal(d))
+    x = trial.tensor(trial.draw(values(tuple(kinds))).array(b, n, d) + 0.25 * rng.standard_normal((b, n, d)))
+    options: dict[str, Any] = {"num_heads": heads, **trial.option("norm", "pre", "post")}
+    options |= {} if repeats == 1 else {"num_kv_heads": groups}
+    options |= trial.option("activation", None, *activations)
+    return {"x": x, **weights, **options, **trial.option("eps", None, 0.1, 0.02)}
+
+
+def draw_any(trial: Trial) -> Arguments:
+    """A block, causal or not."""
+    a = draw_block(trial)
+    return {**a, "is_causal": True} if trial.draw(st.booleans()) else a
+
+
+def settings(a: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a call that the formula takes as they are."""
+    return {name: a[name] for name in (*_SETTINGS, "attention_mask") if name in a}
+
+
+def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [transformer_block(xp, a["x"], {name: a[name] for name in PARAMS}, **settings(a))]
+
+
+def _vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    dx, gradients = transformer_block_vjp(xp, a["x"], {name: a[name] for name in PARAMS}, g, **settings(a))
+    return {"x": dx, **gradients}
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    return draw_block(trial, kinds=("gaussian",))
+
+
+def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One batch element, alone."""
+    whole = draw_any(trial)
+    i = trial.draw(sizes(0, whole["x"].shape[0] - 1))
+    element = (slice(i, i + 1),)
+    return whole, {**whole, "x": whole["x"][element]}, {"result": element, "x": element}
+
+
+def _long(trial: Trial) -> Arguments:
+    """More tokens, or more features, than a tile has room for."""
+    tokens, features = (1, 130, 4, 2, 2, 2, 1, 3), (2, 3, 67, 2, 1, 3, 2, 70)
+    shape, causal = trial.draw(choice((tokens, True), (features, False), (tokens, True), (tokens, False)))
+    a = _block(trial, shape, ("gaussian",), SMOOTH)
+    return {**a, "is_causal": True} if causal else a
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    a = draw_block(trial, kinds=("gaussian",), least=3, activations=SMOOTH)
+    rng = trial.draw(values()).rng
+    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in ("x", *PARAMS)}
+    changed["norm"] = {**a, "norm": "pre" if a.get("norm") == "post" else "post"}
+    changed["activation"] = {**a, "activation": "relu"}
+    changed["is_causal"] = {**a, "is_causal": True}
+    changed["eps"] = {**a, "eps": 1.0}
+    mask = torch.ones(a["x"].shape[:2], dtype=torch.bool)
+    mask[:, 0] = False
+    changed["attention_mask"] = {**a, "attention_mask": mask}
+    return a, changed
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    rng = trial.draw(values()).rng
+
+    def made(*shape: int) -> torch.Tensor:
+        return trial.tensor(rng.standard_normal(shape))
+
+    d, f = 5, 7
+    shapes = {
+        "w_q": (d, 12),
+        "w_k": (d, 6),
+        "w_v": (d, 4),
+        "w_o": (8, d),
+        "w1": (d, f),
+        "b1": (f,),
+        "w2": (f, d),
+        "b2": (d,),
+    }
+    shapes |= {name: (d,) for name in PARAMS if name.startswith("norm")}
+    good: dict[str, Any] = {"x": made(2, 3, d), **{name: made(*shape) for name, shape in shapes.items()}}
+    good |= {"num_heads": 4, "num_kv_heads": 2}
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    yield Refusal("tokens of rank 2", {**good, "x": made(3, d)}, ("x",))
+    yield Refusal("no tokens", {**good, "x": None}, ("x",))
+    yield Refusal("tokens of another width", {**good, "x": made(2, 3, d + 1)}, ("x", "params", *PARAMS))
+    for name in PARAMS:
+        yield Refusal(f"{name} is missing", {key: good[key] for key in good if key != name}, (name, "params"))
+    for name in ("w_q", "b1", "norm2_bias"):
+        yield Refusal(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("x", "params", *PARAMS))
+    for name in ("w_k", "w_o", "w1", "w2", "b2", "norm1_weight"):
+        wrong = made(*(size + 1 for size in shapes[name]))
+        yield Refusal(f"{name} of another shape", {**good, name: wrong}, ("params", "x", *PARAMS))
+    yield Refusal("an unknown norm", {**good, "norm": "sandwich"}, ("norm",))
+    yield Refusal("an unknown activation", {**good, "activation": "gauss"}, ("activation",))
+    yield Refusal("a negative eps", {**good, "eps": -1e-5}, ("eps",))
+    yield Refusal("key heads that do not divide", {**good, "num_kv_heads": 3}, ("num_kv_heads", "num_heads"))
+    yield Refusal("heads of 0", {**good, "num_heads": 0}, ("num_heads",))
+    mask = torch.ones(2, 4, dtype=torch.bool)
+    yield Refusal("a mask of another length", {**good, "attention_mask": mask}, ("attention_mask", "x"))
+
+
+TRANSFORMER_BLOCK = Operation(
+    name="transformer_block",
+    draw=draw_any,
+    ordinary=_ordinary,
+    formulas=(_formula,),
+    vjps=(_vjp,),
+    inputs=("x", *PARAMS),
+    refusals=_refusals,
+    part=_part,
+    changes=_changes,
+    long=_long,
+    dtypes=("fp64", "fp32", "fp16"),  # in bf16 two norms leave the bounds nothing to say
+    sharp=False,
+)

@@ -1,0 +1,154 @@
+"""What the records of networks of two layers share: tensors, widths, formulas and bad calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.layers.activations import activate, activate_vjp
+from veriformer.spec.layers.dropout import dropout, dropout_vjp
+from veriformer.spec.layers.linear import linear_vjp
+from veriformer.verify.judging.operation import Formula, Index, Refusal, Vjp
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import nudged, several
+from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+
+WEIGHTS = ("w1", "b1", "w2", "b2")
+
+
+def tensors_of(a: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
+    """The features and the tensors of these names."""
+    return [a["x"], *(a[name] for name in names)]
+
+
+def options_of(a: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The options of these names that are given."""
+    return {name: a[name] for name in names if name in a}
+
+
+def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    """x W + b with the bias as the weight of a feature that is always 1: it joins the sum wherever it likes."""
+    one = xp.asarray(np.ones((*x.shape[:-1], 1)))
+    return xp.matmul(xp.concat([x, one], axis=-1), xp.concat([w, xp.reshape(b, (1, b.shape[0]))], axis=0))
+
+
+def _hidden(xp: Any, a: Mapping[str, Any], activation: str) -> tuple[Any, Any]:
+    """Pre-activations, and what dropout leaves of the hidden values."""
+    z = _folded(xp, a["x"], a["w1"], a["b1"])
+    return z, dropout(xp, activate(xp, z, activation), a.get("dropout_p", 0.0), keep=a.get("keep"))
+
+
+def bias_in_the_sum(default: str) -> Formula:
+    """The formula with each bias as one more term of its sum."""
+
+    def formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+        _, h = _hidden(xp, a, a.get("activation", default))
+        return [_folded(xp, h, a["w2"], a["b2"])]
+
+    return formula
+
+
+def bias_in_the_sum_vjp(default: str) -> Vjp:
+    """The gradient of that formula."""
+
+    def vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+        activation = a.get("activation", default)
+        z, h = _hidden(xp, a, activation)
+        dh, dw2, db2 = linear_vjp(xp, h, a["w2"], g)
+        dropped = dropout_vjp(xp, h, a.get("dropout_p", 0.0), dh, keep=a.get("keep"))
+        dx, dw1, db1 = linear_vjp(xp, a["x"], a["w1"], activate_vjp(xp, z, dropped, activation))
+        return {"x": dx, "w1": dw1, "b1": db1, "w2": dw2, "b2": db2}
+
+    return vjp
+
+
+def network(trial: Trial, lead: tuple[int, ...], d: int, f: int, o: int) -> dict[str, torch.Tensor]:
+    """Input, weights and biases of a network of these widths."""
+    return several(trial, {"x": (*lead, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)})
+
+
+def gated(trial: Trial, lead: tuple[int, ...], d: int, f: int, o: int) -> dict[str, torch.Tensor]:
+    """Input and weights of a gated network of these widths."""
+    return several(trial, {"x": (*lead, d), "w_gate": (d, f), "w_up": (d, f), "w_down": (f, o)})
+
+
+Tensors = Callable[[Trial, tuple[int, ...], int, int, int], dict[str, torch.Tensor]]
+
+
+WIDTHS = ((3, 5, 2), (2, 3, 4), (4, 1, 3), (1, 4, 1), (3, 2, 5), (1, 1, 2), (5, 4, 1), (2, 2, 2), (4, 6, 3))
+"""Widths of input, hidden layer and output: seldom equal, each of them the largest and the smallest somewhere."""
+
+
+def _activation(*default: str | None) -> st.SearchStrategy[dict[str, Any]]:
+    return option("activation", *default, "relu", "sigmoid", "tanh", "gelu")
+
+
+def draw_mlp(trial: Trial) -> Arguments:
+    """Rows of any leading shape through any activation."""
+    lead = trial.draw(leading_shapes(2, 3))
+    return {**network(trial, lead, *trial.draw(choice(*WIDTHS))), **trial.supported(trial.draw(_activation(None)))}
+
+
+def ordinary_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
+    """An ordinary call on these tensors."""
+    return lambda trial: tensors(trial, (trial.draw(sizes(1, 3)), 2), 3, 5, 4)
+
+
+def one_row(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One index of the first axis."""
+    whole = dict(draw(trial))
+    whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
+    i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
+    index = (slice(i, i + 1),)
+    return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
+
+
+def changes_of(trial: Trial, tensors: Tensors, names: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
+    """A call, and the same with each of its tensors, or the activation, changed."""
+    a: dict[str, Any] = dict(tensors(trial, (2,), 3, 5, 2))
+    rng = trial.draw(values()).rng
+    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in names}
+    if "b1" in a:
+        changed |= {f"activation {name}": {**a, "activation": name} for name in ("relu", "sigmoid", "tanh", "gelu")}
+    return a, changed
+
+
+def bulk_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
+    """Many rows, whose sums show how they were taken."""
+    return lambda trial: tensors(trial, (20,), 12, 10, 9)
+
+
+_LONG = (((300,), 3, 5, 2), ((2,), 1030, 3, 2), ((2,), 3, 1030, 2), ((2,), 3, 2, 1030), ((130,), 70, 67, 65))
+"""Rows, and widths of input, hidden layer and output: each of them longer than a tile somewhere."""
+
+
+def long_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
+    """Networks wider, or rows more, than a tile."""
+    return lambda trial: tensors(trial, *trial.draw(choice(*_LONG)))
+
+
+def bad_tensors(trial: Trial, a: Mapping[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> Iterator[Refusal]:
+    """Each tensor missing, of another dtype, and longer along its first axis than the one that it meets."""
+    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+    yield Refusal("no x", {**a, "x": None}, ("x",))
+    yield Refusal("x of another dtype", {**a, "x": a["x"].to(other)}, ("x", *pairs))
+    for name, met in pairs.items():
+        longer = torch.cat((a[name], a[name][:1]))
+        yield Refusal(f"no {name}", {**a, name: None}, (name,))
+        yield Refusal(f"{name} of another dtype", {**a, name: a[name].to(other)}, ("x", *pairs))
+        yield Refusal(f"{name} too long", {**a, name: longer}, (name, *met))
+        yield Refusal(f"{name} with an axis too many", {**a, name: a[name][None]}, (name, *met))
+
+
+def bad_network(trial: Trial) -> Iterator[Refusal]:
+    """Tensors and activations that the MLP and the feed-forward network refuse."""
+    a = network(trial, (2,), 3, 5, 4)
+    yield from bad_tensors(trial, a, {"w1": ("x",), "b1": ("w1",), "w2": ("w1", "b1"), "b2": ("w2",)})
+    yield Refusal("one bias for all hidden units", {**a, "b1": a["b1"][:1]}, ("b1", "w1"))
+    yield Refusal("one bias for all outputs", {**a, "b2": a["b2"][:1]}, ("b2", "w2"))
+    yield Refusal("an unknown activation", {**a, "activation": "swish"}, ("activation",))
+    yield Refusal("a missing activation", {**a, "activation": None}, ("activation",))

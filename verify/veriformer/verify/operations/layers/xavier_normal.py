@@ -1,0 +1,168 @@
+"""Xavier initialisation: its record, the form of its result, and tests of its distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.laws import chance
+from veriformer.verify.laws.agreement import has_form
+from veriformer.verify.laws.equality import constant
+from veriformer.verify.laws.family import check
+from veriformer.verify.scripts.script import Seed
+from veriformer.verify.strategies import choice, seeds, sizes
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    return {"n_in": trial.draw(sizes()), "n_out": trial.draw(sizes())}
+
+
+def _refusals(trial: Trial) -> Iterator[Refusal]:
+    n = trial.draw(sizes())
+    yield Refusal("a negative number of inputs", {"n_in": -n, "n_out": n}, ("n_in",))
+    yield Refusal("a negative number of outputs", {"n_in": n, "n_out": -n}, ("n_out",))
+    yield Refusal("a bool for a size", {"n_in": True, "n_out": n}, ("n_in",))
+    yield Refusal("a fraction for a size", {"n_in": n, "n_out": 2.5}, ("n_out",))
+    yield Refusal("no size", {"n_in": None, "n_out": n}, ("n_in",))
+    yield Refusal("a number for a generator", {"n_in": n, "n_out": n, "generator": 3}, ("generator",))
+
+
+XAVIER_NORMAL = Operation(
+    name="xavier_normal",
+    draw=_ordinary,
+    ordinary=_ordinary,
+    refusals=_refusals,
+    forms=("fp32", "bf16"),
+)
+
+
+_LARGE = ((200, 300), (40, 700), (700, 40), (5, 6000), (128, 384))
+"""Sizes that differ, so that no one of them can stand for both."""
+
+
+_SQUARE = 150
+
+
+def _contract(trial: Trial) -> None:
+    arguments = XAVIER_NORMAL.ordinary(trial)
+    has_form(trial, trial.call(arguments).result, (arguments["n_in"], arguments["n_out"]), trial.dtype)
+
+
+def _numpy_numbers(trial: Trial) -> None:
+    n, m = trial.draw(sizes()), trial.draw(sizes())
+    has_form(trial, trial.call({"n_in": np.int64(n), "n_out": np.int64(m)}).result, (n, m), trial.dtype)
+
+
+def _weights(trial: Trial) -> tuple[Observation, Observation]:
+    """Many weights, and the variance that they must have."""
+    n_in, n_out = trial.draw(choice(*_LARGE))
+    w = trial.call({"n_in": n_in, "n_out": n_out, "generator": Seed(trial.draw(seeds()))}).result
+    has_form(trial, w, (n_in, n_out), trial.dtype)
+    return w, constant(torch.tensor(2 / (n_in + n_out), dtype=torch.float64))
+
+
+def mean_square(w: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
+    """The mean of the squares, in units of the variance."""
+    return w.double().square().mean() / variance
+
+
+def mean(w: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
+    """The mean, in units of the deviation."""
+    return w.double().mean() / variance.sqrt()
+
+
+def _variance(trial: Trial) -> None:
+    w, variance = _weights(trial)
+    n = w.value.numel()
+    trial.judge(trial.observe(mean_square, w, variance), chance.mean_square(n), "the mean square of the weights")
+    trial.judge(trial.observe(mean, w, variance), chance.mean(n), "the mean of the weights")
+
+
+def share_below(w: torch.Tensor, variance: torch.Tensor, deviations: torch.Tensor) -> torch.Tensor:
+    """The share of weights below a number of deviations."""
+    return (w.double() < deviations * variance.sqrt()).double().mean()
+
+
+def _normality(trial: Trial) -> None:
+    w, variance = _weights(trial)
+    for z in (-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0):
+        below = trial.observe(share_below, w, variance, constant(torch.tensor(z, dtype=torch.float64)))
+        q = math.erfc(-z / math.sqrt(2)) / 2
+        trial.judge(below, chance.share(w.value.numel(), q), f"the share of weights below {z} deviations")
+
+
+def like_signed(w: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+    """The share of disjoint pairs, so far apart along an axis, of one sign."""
+    axis, lag = place.tolist()
+    sign = (w > 0).movedim(axis, 0)
+    pairs = sign[: sign.shape[0] // (2 * lag) * 2 * lag].reshape(-1, 2, lag, *sign.shape[1:])
+    return (pairs[:, 0] == pairs[:, 1]).double().mean()
+
+
+def like_signed_across(w: torch.Tensor) -> torch.Tensor:
+    """The share of pairs, mirrored at the diagonal, of one sign."""
+    i, j = torch.tril_indices(w.shape[0], w.shape[1], -1)
+    return ((w[i, j] > 0) == (w[j, i] > 0)).double().mean()
+
+
+def _independence(trial: Trial) -> None:
+    w, variance = _weights(trial)
+    trial.judge(trial.observe(mean_square, w, variance), chance.mean_square(w.value.numel()), "the mean square")
+    shape = tuple(w.value.shape)
+    for axis in (0, 1):
+        for lag in (lag for lag in (1, 2, 8, 16, 20, 64) if 2 * lag <= shape[axis]):
+            pairs = shape[axis] // (2 * lag) * lag * shape[1 - axis]
+            observed = trial.observe(like_signed, w, constant(torch.tensor([axis, lag])))
+            trial.judge(observed, chance.share(pairs, 0.5), f"pairs {lag} apart along axis {axis} of one sign")
+    square = trial.call({"n_in": _SQUARE, "n_out": _SQUARE, "generator": Seed(trial.draw(seeds()))}).result
+    has_form(trial, square, (_SQUARE, _SQUARE), trial.dtype)
+    mirrored = trial.observe(like_signed_across, square)
+    trial.judge(mirrored, chance.share(_SQUARE * (_SQUARE - 1) // 2, 0.5), "pairs across the diagonal of one sign")
+
+
+def _generator(trial: Trial) -> None:
+    seed = trial.draw(seeds())
+    arguments: dict[str, Any] = {"n_in": trial.draw(sizes(2)), "n_out": trial.draw(sizes(2)), "generator": Seed(seed)}
+    one, two = trial.call(arguments).result, trial.call(arguments).result
+    other = trial.call({**arguments, "generator": Seed(seed + 1)}).result
+    a, b, c = (w.expression for w in (one, two, other))
+    trial.require(torch.equal(one.value, two.value), "equal states give other weights", f"torch.equal({a}, {b})")
+    trial.require(
+        not torch.equal(one.value, other.value), "another state changes nothing", f"not torch.equal({a}, {c})"
+    )
+    call = trial.target.operation("xavier_normal")
+    assert call is not None
+    made = f"target.xavier_normal({arguments['n_in']}, {arguments['n_out']}"
+    generator = torch.Generator().manual_seed(seed)
+    first, second = (call(arguments["n_in"], arguments["n_out"], generator=generator) for _ in range(2))
+    twice = f"[{made}, generator=g) for g in [torch.Generator().manual_seed({seed})] * 2]"
+    trial.require(not torch.equal(first, second), "a generator does not move on", f"not torch.equal(*{twice})")
+    with torch.random.fork_rng():
+        seeded = []
+        for _ in range(2):
+            torch.manual_seed(seed)
+            seeded.append(call(arguments["n_in"], arguments["n_out"]))
+        later = call(arguments["n_in"], arguments["n_out"])
+    said = f"torch.equal(*[(torch.manual_seed({seed}), {made}))[1] for _ in range(2)])"
+    trial.require(torch.equal(*seeded), "PyTorch's own generator does not decide", said)
+    moves = f"not torch.equal({made}), {made}))"
+    trial.require(not torch.equal(seeded[0], later), "two calls without a generator give the same", moves)
+
+
+_ALGEBRA = ("fp64", "fp32")
+
+
+CHECKS = (
+    check("xavier_normal.contract", _contract, effort=0.25),
+    check("xavier_normal.numpy_numbers", _numpy_numbers, effort=0.25, dtypes=("fp32",)),
+    check("xavier_normal.variance", _variance, effort=0.5, dtypes=_ALGEBRA),
+    check("xavier_normal.normality", _normality, effort=0.25, dtypes=_ALGEBRA),
+    check("xavier_normal.independence", _independence, effort=0.25, dtypes=_ALGEBRA),
+    check("xavier_normal.generator", _generator, effort=0.5, dtypes=_ALGEBRA),
+)

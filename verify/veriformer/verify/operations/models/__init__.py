@@ -1,0 +1,1 @@
+"""Whole models, which are judged by laws alone."""

@@ -1,0 +1,116 @@
+"""What a model does not support, and so is not judged by: each function gives the reason, or None where it does.
+
+A model that cannot be built or called at all is no matter of support: the check says what it raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+from veriformer.verify.contract import dtypes
+from veriformer.verify.operations.models.subject import Subject, subject
+from veriformer.verify.scripts import model_calls as calls
+from veriformer.verify.targets.target import Target
+
+Applies = Callable[[Target, str, str], str | None]
+
+
+def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
+    def bound(able: Callable[[Subject], bool]) -> Applies:
+        @wraps(able)
+        def applies(target: Target, operation: str, dtype: str) -> str | None:
+            try:
+                model = subject(target, operation)
+                if dtype != "bf16" and dtypes.TORCH[dtype] != model.dtype:
+                    return f"judged in {dtypes.canonical(str(model.dtype))}"
+                return None if able(model) else reason
+            except Exception:
+                return None
+
+        return applies
+
+    return bound
+
+
+@_ability("")
+def always(model: Subject) -> bool:
+    """It is judged in one dtype: fp64 where the model can be called in it."""
+    return True
+
+
+@_ability("the model's call has no argument attention_mask")
+def has_mask(model: Subject) -> bool:
+    """A mask can be given."""
+    return model.masked
+
+
+@_ability("the model's call has no attention_mask, or leaves positions to its caller and has no position_ids")
+def has_positions_or_mask(model: Subject) -> bool:
+    """A mask can be given, and positions too where the caller gives them."""
+    return model.masked and _placed(model)
+
+
+def _placed(model: Subject) -> bool:
+    return model.positions == "mask" or model.takes("position_ids", "decoder_position_ids")
+
+
+@_ability("a call with use_cache=True returns no past_key_values")
+def has_cache(model: Subject) -> bool:
+    """A call can go on from another."""
+    return model.past is not None
+
+
+@_ability("the model has no cache, or its call no attention_mask")
+def has_cache_and_mask(model: Subject) -> bool:
+    """Both at once."""
+    return model.past is not None and model.masked and _placed(model)
+
+
+@_ability("past_key_values have no method reorder_cache or reorder")
+def has_reorder(model: Subject) -> bool:
+    """The rows of the cache can be put into another order."""
+    return hasattr(model.past, "reorder_cache") or hasattr(model.past, "reorder")
+
+
+@_ability("the model's call has no argument labels")
+def has_labels(model: Subject) -> bool:
+    """The model gives a loss."""
+    return model.takes("labels")
+
+
+@_ability("the model's call takes no numbers of documents")
+def has_documents(model: Subject) -> bool:
+    """Several documents can stand in one row."""
+    return model.takes(*calls.DOCUMENTS) or model.target.claims.convention("causal_lm.packing") == "position_ids"
+
+
+@_ability("no parameter asks for a gradient")
+def is_trainable(model: Subject) -> bool:
+    """There is something to train."""
+    return model.trainable
+
+
+@_ability("no parameter asks for a gradient, or the model's call has no attention_mask")
+def is_trainable_and_has_mask(model: Subject) -> bool:
+    """Both at once."""
+    return model.trainable and model.masked
+
+
+@_ability("the model has no gradient_checkpointing_enable, or says that it does not support it")
+def has_checkpointing(model: Subject) -> bool:
+    """Activations can be computed a second time instead of kept."""
+    enables = hasattr(model.model(), "gradient_checkpointing_enable")
+    return model.trainable and enables and getattr(model.model(), "supports_gradient_checkpointing", True)
+
+
+@_ability("the model has one way of computing attention: it can set no other, nor does it call PyTorch's fused one")
+def has_backends(model: Subject) -> bool:
+    """Attention can be computed in more than one way."""
+    return len(model.backends) > 1
+
+
+@_ability("the model's call has no argument attention_mask for the source")
+def has_source_mask(model: Subject) -> bool:
+    """The source can be padded."""
+    return model.takes("attention_mask")

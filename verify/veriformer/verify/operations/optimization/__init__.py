@@ -1,0 +1,1 @@
+"""Optimizers, schedules, clipping and accumulation."""

@@ -1,0 +1,1 @@
+"""The operation ``clip_grad_norm``: its record and its laws."""

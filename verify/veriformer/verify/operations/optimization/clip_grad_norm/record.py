@@ -1,0 +1,107 @@
+"""Clipping by the global norm as a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import hypothesis.strategies as st
+import torch
+
+from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_norm
+from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import choice, leading_shapes, values
+from veriformer.verify.targets.claims import Claims
+
+EPSILON = 1e-6
+"""What the claimed denominator ``norm+1e-6`` adds to the norm."""
+
+
+def denominator(claims: Claims) -> dict[str, Any]:
+    """What a target adds to the norm before it divides: nothing, unless it claims otherwise."""
+    return {"added": EPSILON if claims.convention("clip_grad_norm.denominator") == "norm+1e-6" else 0.0}
+
+
+def _clip_grad_norm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    if a.get("added") and math.isfinite(a["max_norm"]):
+        norm = global_norm(xp, a["grads"])
+        factor = xp.minimum(1, a["max_norm"] / (norm + a["added"]))
+        return [*[g * factor for g in a["grads"]], norm]
+    clipped, norm = clip_grad_norm(xp, a["grads"], a["max_norm"])
+    return [*clipped, norm]
+
+
+def _parts(outcome: Outcome, arguments: Arguments) -> list[Observation]:
+    return [*[outcome.item(0, i) for i in range(len(arguments["grads"]))], outcome.item(1)]
+
+
+def _dtype(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
+    if part < len(arguments["grads"]):
+        return trial.dtype
+    return torch.float64 if trial.dtype is torch.float64 else torch.float32
+
+
+@cache
+def _lists_of_shapes(least: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
+    return st.lists(leading_shapes(3, 5), min_size=least, max_size=4)
+
+
+def draw_grads(trial: Trial, *, least: int = 1) -> list[torch.Tensor]:
+    """A list of tensors of any ranks, also 0, with structured values."""
+    drawn = trial.draw(_lists_of_shapes(least))
+    kind = trial.draw(values())
+    return [trial.tensor(kind.array(*(shape or (1,)))[() if shape else 0] * 1.5**i) for i, shape in enumerate(drawn)]
+
+
+def norm_of(grads: list[torch.Tensor]) -> float:
+    """The global norm in float64, for drawing a maximum around it."""
+    return math.sqrt(sum(float(g.double().square().sum()) for g in grads))
+
+
+def draw_clip(trial: Trial) -> Arguments:
+    """Gradients and a maximum far below, well below, near, or above their norm, or 0, or infinite."""
+    grads = draw_grads(trial)
+    share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0, 1e-6, 0.0, math.inf))
+    norm = norm_of(grads) or 1.0
+    return {"grads": grads, "max_norm": share if share in (0.0, math.inf) else share * norm}
+
+
+def _ordinary(trial: Trial) -> Arguments:
+    return {"grads": [trial.tensor([[3.0, -1.0]]), trial.tensor([0.5, 2.0, 1.0])], "max_norm": 1.0}
+
+
+def _bad_lists(trial: Trial) -> Iterator[Refusal]:
+    g = trial.tensor(trial.draw(values(("gaussian",))).array(3))
+    yield Refusal("no list", {"grads": None, "max_norm": 1.0}, ("grads",))
+    yield Refusal("a missing gradient", {"grads": [g, None], "max_norm": 1.0}, ("grads",))
+    yield Refusal("a negative maximum", {"grads": [g], "max_norm": -1.0}, ("max_norm",))
+    yield Refusal("a bool for a maximum", {"grads": [g], "max_norm": True}, ("max_norm",))
+    yield Refusal("a maximum that is no number", {"grads": [g], "max_norm": None}, ("max_norm",))
+
+
+def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    kind = trial.draw(values(("gaussian", "one-signed")))
+    grads = [trial.tensor(kind.array(2, 3)), trial.tensor(3.0 + kind.array(4))]
+    a: Arguments = {"grads": grads, "max_norm": 0.5 * norm_of(grads)}
+    return a, {
+        "the first gradient": {**a, "grads": [nudged(trial, grads[0], kind.rng), grads[1]]},
+        "the last gradient": {**a, "grads": [grads[0], nudged(trial, grads[1], kind.rng)]},
+        "max_norm": {**a, "max_norm": 0.25 * norm_of(grads)},
+    }
+
+
+CLIP_GRAD_NORM = Operation(
+    name="clip_grad_norm",
+    draw=draw_clip,
+    ordinary=_ordinary,
+    formulas=(_clip_grad_norm,),
+    refusals=_bad_lists,
+    reading=denominator,
+    changes=_changes,
+    parts=_parts,
+    result_dtype=_dtype,
+)

@@ -1,0 +1,90 @@
+"""ALiBi's bias: its record and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.spec.positions.alibi import alibi_bias, distances
+from veriformer.verify.judging.judge import Floats, Reference
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.equality import equal, taken
+from veriformer.verify.laws.family import check
+from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, bad_integers, slopes_by_ratio
+from veriformer.verify.strategies import choice, sizes
+
+
+def _bias_by_ratio(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    slopes = slopes_by_ratio(xp, a)[0]
+    return [xp.reshape(slopes, (*slopes.shape, 1, 1)) * -distances(int(a["n_q"]), int(a["n_k"]))]
+
+
+def _bias(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [alibi_bias(xp, int(a["num_heads"]), int(a["n_q"]), int(a["n_k"]))]
+
+
+def draw_bias(trial: Trial) -> Arguments:
+    """Lengths from 0, either the longer."""
+    return {
+        "num_heads": trial.draw(choice(3, 12, 1, 2, 20, 4, 5, 6, 8)),
+        "n_q": trial.draw(choice(2, 3, 1, 4, 5, 0)),
+        "n_k": trial.draw(choice(4, 3, 2, 5, 1, 6, 0)),
+    }
+
+
+_LONG_BIASES = choice((3, 70, 300), (6, 513, 1), (1, 1, 4999), (112, 3, 2))
+
+
+ALIBI_BIAS = Operation(
+    name="alibi_bias",
+    draw=draw_bias,
+    ordinary=lambda trial: {"num_heads": 4, "n_q": trial.draw(sizes(2)), "n_k": trial.draw(sizes(2))},
+    formulas=(_bias, _bias_by_ratio),
+    refusals=lambda trial: bad_integers(trial, {"num_heads": 4, "n_q": 2, "n_k": 3}),
+    long=lambda trial: dict(zip(("num_heads", "n_q", "n_k"), trial.draw(_LONG_BIASES), strict=True)),
+    forms=("fp32", "bf16"),
+)
+
+
+def _last_query(trial: Trial) -> None:
+    heads, n_q, n_k = trial.draw(choice(4, 3, 6)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 6))
+    several, of_several = judged(trial, ALIBI_BIAS, {"num_heads": heads, "n_q": n_q, "n_k": n_k})
+    fewer = trial.draw(sizes(1, n_q - 1))
+    alone, of_alone = judged(trial, ALIBI_BIAS, {"num_heads": heads, "n_q": fewer, "n_k": n_k})
+    index = (slice(None), slice(n_q - fewer, None))
+    part = Reference(of_several.exact[index], of_several.bound[index])
+    equal(trial, taken(several, index), alone, part, of_alone, "the bias of the last queries")
+
+
+def second_steps(bias: torch.Tensor) -> torch.Tensor:
+    """Second differences along the keys, in float64."""
+    return bias.double().diff(dim=-1).diff(dim=-1)
+
+
+def _distance(trial: Trial) -> None:
+    """Straight lines that meet in zero at the query's own key."""
+    n_q, n_k = trial.draw(sizes(1, 5)), trial.draw(sizes(3, 7))
+    bias, reference = judged(trial, ALIBI_BIAS, {"num_heads": trial.draw(choice(4, 3, 6)), "n_q": n_q, "n_k": n_k})
+    own = np.arange(n_q) + n_k - n_q
+    exact: Floats = np.diff(reference.exact, n=2, axis=-1)
+    bound = reference.bound[..., 2:] + 2 * reference.bound[..., 1:-1] + reference.bound[..., :-2]
+    bound = bound * (1 + SLACK) + 2.0**-48 * np.abs(reference.exact).max()
+    middle = own[:, None] == np.arange(1, n_k - 1)
+    law = Reference(np.where(middle, exact, 0.0), bound, scale=1.0, constant=True)
+    trial.judge(trial.observe(second_steps, bias), law, "the bend of the bias")
+    e = bias.expression
+    for i, j in enumerate(own):
+        if j >= 0:
+            zero = not bool(bias.value[:, i, j].any())
+            trial.require(zero, "a key at no distance has a bias", f"not bool({e}[:, {i}, {j}].any())")
+
+
+CHECKS = (
+    check("alibi_bias.last_query", _last_query, dtypes=ALGEBRA),
+    check("alibi_bias.distance", _distance, dtypes=ALGEBRA),
+)

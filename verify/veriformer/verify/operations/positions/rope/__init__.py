@@ -1,0 +1,1 @@
+"""The operation ``rope``: its record and its laws."""

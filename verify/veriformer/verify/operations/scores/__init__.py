@@ -1,0 +1,1 @@
+"""Scores to decisions: softmax, losses, calibration."""

@@ -1,0 +1,143 @@
+"""What softmax and log-sum-exp share: scores, the axis they are taken along, and scores shifted or huge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.operation import Index, Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.strategies import axis_of, choice, long_shapes, shapes, sizes, values, widths
+
+
+def axis_in(a: Mapping[str, Any]) -> int:
+    """The axis of a call, the last where it names none."""
+    return int(a.get("dim", -1))
+
+
+def _log_total(xp: Any, z: Any, axis: int) -> Any:
+    """log Σ e^z with the axis kept."""
+    m = xp.max(z, axis=axis, keepdims=True)
+    return m + xp.log(xp.sum(xp.exp(z - m), axis=axis, keepdims=True))
+
+
+def softmax_by_log(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """e^{z − log Σ e^z}, the form of log-softmax and of recomputation from a saved log-sum-exp."""
+    return [xp.exp(a["z"] - _log_total(xp, a["z"], axis_in(a)))]
+
+
+def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
+    """dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
+    highest = exactly_equal(z - xp.max(z, axis=axis, keepdims=True), 0)
+    return xp.where(highest, dz + (dm - xp.sum(dz, axis=axis, keepdims=True)), dz)
+
+
+def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
+    """Scores of rank up to 4, structured along an axis with at least one finite entry; the last may be left unsaid."""
+    others = trial.draw(shapes(least_rank - 1, 3, 5))
+    axis = trial.draw(st.one_of(st.none(), axis_of(len(others) + 1), axis_of(len(others) + 1)))
+    named: Arguments = {} if axis is None else {"dim": axis}
+    kind = trial.draw(values())
+    x = kind.array(*others, trial.fitted("n", trial.draw(widths())))
+    if trial.draw(st.integers(0, 3)) == 3:
+        x = _hide_some(kind.rng, x)
+    return {"z": trial.tensor(np.moveaxis(x, -1, axis_in(named))), **named}
+
+
+def _hide_some(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    hidden = rng.random(x.shape) < 0.4
+    np.put_along_axis(hidden, rng.integers(0, x.shape[-1], (*x.shape[:-1], 1)), False, -1)
+    return np.where(hidden, -np.inf, x)
+
+
+def one_slice(trial: Trial, reduced: bool) -> tuple[Arguments, Arguments, dict[str, Index]]:
+    """One index of an axis other than the one that the operation is about."""
+    whole = draw_scores(trial, least_rank=2)
+    z = whole["z"]
+    axis = axis_in(whole) % z.ndim
+    along = trial.draw(choice(*(i for i in range(z.ndim) if i != axis)))
+    i = trial.draw(st.integers(0, z.shape[along] - 1))
+    index = tuple(slice(i, i + 1) if j == along else slice(None) for j in range(z.ndim))
+    kept = tuple(one for j, one in enumerate(index) if not (reduced and j == axis))
+    return whole, {**whole, "z": z[index]}, {"result": kept, "z": index}
+
+
+def changed_scores(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    """A call, and the same with its scores or its axis changed."""
+    kind = trial.draw(values(("gaussian", "offset", "one-signed")))
+    n = trial.draw(sizes(2))
+    a: Arguments = {"z": trial.tensor(kind.array(n, n)), "dim": 0}
+    return a, {"z": {**a, "z": nudged(trial, a["z"], kind.rng)}, "dim": {**a, "dim": 1}}
+
+
+def bulk_scores(trial: Trial) -> Arguments:
+    """Many rows, whose sums show how they were taken."""
+    return {"z": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(40, 60))}
+
+
+def long_scores(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
+    """Rows longer than a tile, some with a peak that e^z cannot hold, and a generator for more."""
+    loud = trial.draw(st.booleans())
+    kind = trial.draw(values(("peaked",) if loud else ("gaussian", "one-signed", "peaked", "offset")))
+    x = kind.array(*trial.draw(long_shapes()))
+    return kind.rng, np.where(np.abs(x) == np.abs(x).max(-1, keepdims=True), 1e3, x) if loud else x
+
+
+def long_rows_of_scores(trial: Trial) -> Arguments:
+    """Rows longer than a tile."""
+    return {"z": trial.tensor(long_scores(trial)[1])}
+
+
+def ordinary_scores(trial: Trial) -> Arguments:
+    """Gaussian scores of any shape."""
+    *lead, n = trial.draw(shapes(1, 3))
+    shape = (*lead, trial.fitted("n", n))
+    return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
+
+
+def bad_axis(trial: Trial) -> Iterator[Refusal]:
+    """Scores and axes that both operations refuse."""
+    z = ordinary_scores(trial)["z"]
+    yield Refusal("no tensor", {"z": None}, ("z",))
+    yield Refusal("an axis too high", {"z": z, "dim": z.ndim}, ("dim",))
+    yield Refusal("an axis too low", {"z": z, "dim": -z.ndim - 1}, ("dim",))
+    yield Refusal("a bool for an axis", {"z": z, "dim": False}, ("dim",))
+
+
+def draw_shifted(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """Scores, the same with a number added to each, and that number; all of them exact in the dtype of the row."""
+    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    step = trial.draw(choice(0.25, 0.125, 0.5))
+    sign = trial.draw(choice(1.0, -1.0))
+    c = sign * step * 2.0 ** (trial.format.precision - 1)
+    z = step * trial.draw(values()).rng.integers(-20, 21, (n, m))
+    return trial.tensor(z), trial.tensor(z + c), c
+
+
+def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, np.ndarray[Any, Any]]:
+    """Scores up to near the largest number of the format, one clear maximum a row; what they amount to; the maxima.
+
+    What they amount to: 0 at the maximum, and elsewhere a number so low that e to it is 0 in every format. Times log₂ e
+    the scores and their differences stay in range.
+    """
+    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    rng = trial.draw(values()).rng
+    top = 2.0 ** trial.draw(choice(13, trial.format.emax - 2))
+    lower = rng.choice([-1.0, -0.5, 0.0, 0.5, -np.inf], (n, m)) * top
+    peak = np.arange(m) == rng.integers(0, m, (n, 1))
+    highest = rng.choice([-1.0, 1.0], (n, 1))  # one row may be far below another
+    lower = np.where((highest > 0) | np.isneginf(lower), lower, -1.75 * top)
+    z = np.where(peak, highest * top, lower)
+    return trial.tensor(z), torch.as_tensor(np.where(peak, 0.0, -4096.0)), highest[:, 0] * top
+
+
+def granting_one_bit(trial: Trial, reference: Reference) -> Reference:
+    """An exact 0 stands for a number below every format: its rounding may go up."""
+    return Reference(reference.exact, reference.bound + trial.format.smallest_subnormal, scale=1.0, constant=True)

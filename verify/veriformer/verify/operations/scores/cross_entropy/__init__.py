@@ -1,0 +1,1 @@
+"""The operation ``cross_entropy``: its record and its laws."""

@@ -1,0 +1,69 @@
+"""Losses over vocabularies in which narrow numbers lose count of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.laws.equality import exactly
+from veriformer.verify.laws.family import check
+from veriformer.verify.operations.scores.cross_entropy.record import CROSS_ENTROPY
+from veriformer.verify.operations.scores.masked_lm_loss import MASKED_LM_LOSS
+from veriformer.verify.operations.scores.perplexity import PERPLEXITY
+from veriformer.verify.operations.scores.targets import ids
+from veriformer.verify.strategies import choice, values
+
+_NUMBERS = {"bf16": (300, 517), "fp16": (2100, 4999), "fp32": (33001, 70001)}
+"""Classes beyond those that bf16 and fp16 tell apart, and that 16 bits, with a sign or without, can count."""
+
+
+_PEAK = 16.0
+
+
+def of_itself(loss: torch.Tensor) -> torch.Tensor:
+    """A loss in whole eights."""
+    return (loss.double() / 8).round()
+
+
+def of_its_logarithm(perplexity: torch.Tensor) -> torch.Tensor:
+    """The logarithm of a perplexity in whole eights."""
+    return (perplexity.double().log() / 8).round()
+
+
+def pulled(gradient: torch.Tensor) -> torch.Tensor:
+    """1 and −1 where a gradient is near its largest size, else 0."""
+    return (gradient.double() / gradient.double().abs().max()).round()
+
+
+def _far_classes(operation: Operation, trial: Trial) -> None:
+    """Two rows, each with one class far above the others: the target of the first, and not that of the second.
+
+    In halves the formula has no bound over so many classes. But a class is missed or it is not: of a loss of 16 for
+    each that is, the mean is read in whole eights, and the gradient by the classes that it pulls up and down.
+    """
+    number = trial.draw(choice(*_NUMBERS[trial.dtype_name]))
+    high, low, target = number - 1 - trial.draw(values()).rng.permutation(40)[:3]
+    logits = np.zeros((2, number))
+    logits[[0, 1], [high, low]] = _PEAK
+    labels = "labels" if operation is MASKED_LM_LOSS else "target"
+    arguments = {"logits": trial.tensor(logits), labels: ids(np.stack((high, target)))}
+    outcome = trial.call(arguments, wrt=("logits",), cotangent=trial.tensor(np.ones(())))
+    gradient = np.zeros(logits.shape)
+    gradient[1, [low, target]] = 1.0, -1.0
+    read = of_its_logarithm if operation is PERPLEXITY else of_itself
+    trial.judge(trial.observe(read, outcome.result), exactly(np.ones(())), "how many of two classes were missed")
+    trial.judge(trial.observe(pulled, outcome.gradient("logits")), exactly(gradient), "which classes are pulled")
+
+
+def _on(operation: Operation) -> Callable[[Trial], None]:
+    return lambda trial: _far_classes(operation, trial)
+
+
+CHECKS = tuple(
+    check(f"{o.name}.far_classes", _on(o), dtypes=tuple(_NUMBERS), effort=0.2)
+    for o in (CROSS_ENTROPY, PERPLEXITY, MASKED_LM_LOSS)
+)

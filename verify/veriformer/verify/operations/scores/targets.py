@@ -1,0 +1,161 @@
+"""What the losses share: logits with targets, drawn, changed, long and bad, and the loss in other forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.verify.judging.operation import Refusal
+from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.scores import loss_forms
+from veriformer.verify.operations.scores.along_axis import long_scores
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+
+IGNORE_INDEX = -100
+"""The contract's default."""
+
+
+def options_of(a: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are neither logits nor target."""
+    return {key: value for key, value in a.items() if key not in ("logits", "target")}
+
+
+def loss_by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """The loss, its logarithm taken of the total."""
+    return [loss_forms.loss(xp, a["logits"], a["target"], **options_of(a))]
+
+
+def loss_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """Its gradient by the chain rule."""
+    return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["target"], g, **options_of(a))}
+
+
+def loss_vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """Its gradient, the total kept."""
+    return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["target"], g, kept=True, **options_of(a))}
+
+
+def classes(rng: np.random.Generator, shape: tuple[int, ...], vocabulary: int) -> np.ndarray:
+    """Class indices of this shape."""
+    return rng.integers(0, vocabulary, shape)
+
+
+def with_ignored(rng: np.random.Generator, target: np.ndarray, ignore_index: int) -> np.ndarray:
+    """The same targets with some ignored, at least one of them not, if any can be counted."""
+    ignored = rng.random(target.shape) < rng.choice([0.0, 0.4])
+    hidden = np.where(ignored, ignore_index, target)
+    return hidden if (hidden != ignore_index).any() else target
+
+
+def ids(target: np.ndarray) -> torch.Tensor:
+    """Targets as the contract takes them: int64."""
+    return torch.as_tensor(np.asarray(target, dtype=np.int64))
+
+
+def _drawn_logits(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
+    vocabulary = trial.draw(choice(2, 3, 5, 7, 4, 6, 131, 1))
+    lead = trial.draw(leading_shapes(2 if vocabulary > 100 else 3, 3))
+    kind = trial.draw(values())
+    return kind.rng, kind.array(*lead, vocabulary)
+
+
+def _ignore_index(trial: Trial, vocabulary: int) -> dict[str, int]:
+    """The default left out, the default given, a class, and numbers that are none."""
+    chosen = trial.draw(choice(None, IGNORE_INDEX, 0, vocabulary - 1, -1, vocabulary + 3))
+    return {} if chosen is None else {"ignore_index": chosen}
+
+
+def _counted_target(rng: np.random.Generator, lead: tuple[int, ...], vocabulary: int, ignore_index: int) -> np.ndarray:
+    target = with_ignored(rng, classes(rng, lead, vocabulary), ignore_index)
+    if vocabulary > 1 and not (target != ignore_index).any():
+        target = np.where(target == ignore_index, (ignore_index + 1) % vocabulary, target)
+    return target
+
+
+def draw_perplexity(trial: Trial) -> Arguments:
+    """Logits and class targets, some of them ignored, at least one counted."""
+    rng, logits = _drawn_logits(trial)
+    vocabulary = logits.shape[-1]
+    options = _ignore_index(trial, vocabulary)
+    target = _counted_target(rng, logits.shape[:-1], vocabulary, options.get("ignore_index", IGNORE_INDEX))
+    trial.assume(bool((target != options.get("ignore_index", IGNORE_INDEX)).any()))
+    return {"logits": trial.tensor(logits), "target": ids(target), **options}
+
+
+def draw_cross_entropy(trial: Trial) -> Arguments:
+    """Logits with class targets, some ignored, or with probabilities; smoothing and reduction given or left out."""
+    options: dict[str, Any] = {}
+    smoothing = trial.draw(choice(None, 0.0, 0.1, 0.375, 1.0))
+    reduction = trial.draw(choice(None, "none", "sum", "mean"))
+    options |= {} if smoothing is None else {"label_smoothing": smoothing}
+    options |= {} if reduction is None else {"reduction": reduction}
+    if trial.draw(st.integers(0, 3)) < 3:
+        return {**draw_perplexity(trial), **options}
+    rng, logits = _drawn_logits(trial)
+    target = torch.as_tensor(probabilities(rng, logits.shape))
+    dtype = trial.draw(choice(trial.dtype, trial.dtype, torch.float32, torch.float64))
+    return {"logits": trial.tensor(logits), "target": target.to(dtype), **options}
+
+
+def probabilities(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows of entries in [0, 1], some of them zero; the rows need not sum to 1."""
+    t = rng.random(shape) * (rng.random(shape) < 0.8)
+    return t / max(1.0, float(t.sum(-1).max())) if rng.random() < 0.5 else t
+
+
+def ordinary_rows(trial: Trial) -> Arguments:
+    """Gaussian logits with class targets."""
+    lead = trial.draw(leading_shapes())
+    vocabulary = trial.draw(sizes(2))
+    kind = trial.draw(values(("gaussian",)))
+    return {"logits": trial.tensor(kind.array(*lead, vocabulary)), "target": ids(classes(kind.rng, lead, vocabulary))}
+
+
+def changed_targets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
+    """A call, and the same with one of the arguments changed that all losses have."""
+    n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(3))
+    kind = trial.draw(values(("gaussian", "offset", "one-signed")))
+    a: Arguments = {"logits": trial.tensor(kind.array(n, vocabulary)), "target": ids(np.arange(n) % vocabulary)}
+    return a, {
+        "logits": {**a, "logits": nudged(trial, a["logits"], kind.rng)},
+        "target": {**a, "target": (a["target"] + 1) % vocabulary},
+        "ignore_index": {**a, "ignore_index": 0},
+    }
+
+
+def long_rows(trial: Trial) -> Arguments:
+    """A vocabulary longer than a tile, or more tokens, some of them ignored."""
+    rng, logits = long_scores(trial)
+    n, vocabulary = logits.shape
+    target = rng.choice([0, vocabulary - 1, vocabulary // 2, min(512, vocabulary - 1)], n)
+    return {"logits": trial.tensor(logits), "target": ids(with_ignored(rng, target, IGNORE_INDEX))}
+
+
+def bad_targets(trial: Trial) -> Iterator[Refusal]:
+    """Logits and class targets that every loss refuses."""
+    n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(2))
+    kind = trial.draw(values(("gaussian",)))
+    logits = trial.tensor(kind.array(n, vocabulary))
+    target = classes(kind.rng, (n,), vocabulary)
+    last = np.arange(n) == n - 1
+    yield Refusal("no logits", {"logits": None, "target": ids(target)}, ("logits",))
+    yield Refusal("no target", {"logits": logits, "target": None}, ("target",))
+    yield Refusal(
+        "a class too high", {"logits": logits, "target": ids(np.where(last, vocabulary, target))}, ("target",)
+    )
+    yield Refusal("a negative class", {"logits": logits, "target": ids(np.where(last, -1, target))}, ("target",))
+    ignored = np.where(last, IGNORE_INDEX, target)
+    yield Refusal(
+        "the default's index beside another", {"logits": logits, "target": ids(ignored), "ignore_index": 0}, ("target",)
+    )
+    yield Refusal("too few targets", {"logits": logits, "target": ids(target[1:])}, ("target", "logits"))
+    yield Refusal("too many axes", {"logits": logits, "target": ids(target[:, None])}, ("target", "logits"))
+    yield Refusal(
+        "a bool for a class", {"logits": logits, "target": ids(target), "ignore_index": True}, ("ignore_index",)
+    )
+    yield Refusal("no classes", {"logits": logits[:, :0], "target": ids(target)}, ("logits", "target"))

@@ -1,0 +1,33 @@
+"""What a run found: its record on disk, and how it is shown."""
+
+from veriformer.verify.results.record import (
+    SCHEMA_NAME,
+    Counterexample,
+    Result,
+    Results,
+    json_safe,
+    read,
+    schema,
+    validate,
+    write,
+    write_json,
+)
+from veriformer.verify.results.status import BLOCKING, VIOLATIONS, Status
+from veriformer.verify.results.verdict import Verdict
+
+__all__ = [
+    "BLOCKING",
+    "SCHEMA_NAME",
+    "VIOLATIONS",
+    "Counterexample",
+    "Result",
+    "Results",
+    "Status",
+    "Verdict",
+    "json_safe",
+    "read",
+    "schema",
+    "validate",
+    "write",
+    "write_json",
+]

@@ -1,0 +1,264 @@
+"""The result schema: records, the verdict that follows from them, and reading and writing ``results.json``.
+
+The schema itself ships as ``schema/results-2.json``; whatever is read or written is validated against it. Files of
+version 1 are read as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.error import raise_for
+from veriformer.verify.results.status import VIOLATIONS, Status
+from veriformer.verify.results.upgrade import VERSION_1, from_version_1
+from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA_NAME = "veriformer/results/2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counterexample:
+    """The smallest failing call that was found.
+
+    arguments: by name, each a dict of ``dtype``, ``shape`` and ``values`` for a tensor, or a plain value.
+    observed, exact, bound: nested lists of numbers at the elements judged, or None where the violation is not a number.
+    script: a self-contained Python script whose exit status is not 0 where the violation is reproduced.
+    scalars: how many numbers the tensors of all its calls have together.
+    """
+
+    arguments: dict[str, Any]
+    observed: Any
+    exact: Any
+    bound: Any
+    script: str | None
+    scalars: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One row: a requirement on one operation, in one dtype, on one device.
+
+    weight: what is at stake, as text; None for a requirement that this version of the suite does not know.
+    finding: the id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under
+    which a row that failed would hold.
+    """
+
+    requirement: str
+    operation: str
+    equations: list[str]
+    dtype: str | None
+    device: str
+    status: Status
+    examples: int = 0
+    worst_ratio: float | None = None
+    vacuous_share: float | None = None
+    seconds: float = 0.0
+    message: str | None = None
+    bug_class: str | None = None
+    blocked_by: str | None = None
+    counterexample: Counterexample | None = None
+    kind: str | None = None
+    weight: str | None = None
+    finding: str | None = None
+    suggestion: dict[str, str] | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells this row from every other of the same run."""
+        return f"{self.requirement}[{self.dtype}-{self.device}]"
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Result:
+        """The record of one entry of ``results``."""
+        example = row.get("counterexample")
+        known = {**row, "status": Status(row["status"])}
+        return cls(**{**known, "counterexample": Counterexample(**example) if example else None})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of ``results`` for this record."""
+        return asdict(self)
+
+
+@dataclass(kw_only=True)
+class Results:
+    """One run of the suite against one implementation.
+
+    strict: advice counts, and so does a domain that is narrower than the contract. domain: by operation, what a probe
+    found out about it. global_state: by operation, or ``loading``, what of the process's state the target has changed.
+    """
+
+    suite: dict[str, Any]
+    implementation: dict[str, Any]
+    environment: dict[str, Any]
+    profile: str
+    seed: str
+    started: str
+    duration_s: float
+    planned: int
+    strict: bool = False
+    domain: dict[str, Domain] = field(default_factory=dict)
+    global_state: dict[str, list[str]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many rows ended in each status."""
+        counts = Counter(result.status.value for result in self.results)
+        return {status.value: counts[status.value] for status in Status if counts[status.value]}
+
+    @property
+    def violations(self) -> list[Result]:
+        """The rows that make the run fail."""
+        return [result for result in self.results if result.status in VIOLATIONS]
+
+    @property
+    def advice(self) -> list[Result]:
+        """The rows of lesser requirements that are not met."""
+        return [result for result in self.results if result.status is Status.ADVICE]
+
+    @property
+    def valid(self) -> bool:
+        """Whether everything planned was run and the suite itself made no error."""
+        clean = all(result.status is not Status.HARNESS_ERROR for result in self.results)
+        return clean and len(self.results) == self.planned
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the run comes to: invalid before violated before inconclusive before holds."""
+        if not self.valid:
+            return Verdict.INVALID
+        if self._violated:
+            return Verdict.VIOLATED
+        return Verdict.INCONCLUSIVE if self.gaps else Verdict.HOLDS
+
+    @property
+    def gaps(self) -> list[str]:
+        """Why rows without a violation would not show that the implementation holds; nothing where they would."""
+        return gaps(self.results)
+
+    @property
+    def exit_status(self) -> int:
+        """0 it holds, 1 it is violated, 3 there is no verdict."""
+        return EXIT_STATUS[self.verdict]
+
+    @property
+    def _violated(self) -> bool:
+        grave = any(self.strict or not finding.weight.advice for finding in self.findings)
+        narrower = self.strict and any(domain.refused for domain in self.domain.values())
+        return bool(self.violations or self.global_state) or grave or narrower
+
+    def raise_for_findings(self) -> None:
+        """Return where the run holds; else raise FindingsError with the findings as the terminal shows them."""
+        raise_for(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole of ``results.json``."""
+        return {
+            "schema": SCHEMA_NAME,
+            **{name: getattr(self, name) for name in _NAMES},
+            "run": len(self.results),
+            "summary": self.summary,
+            "verdict": self.verdict.value,
+            "strict": self.strict,
+            "domain": {operation: domain.to_dict() for operation, domain in self.domain.items()},
+            "global_state": self.global_state,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "results": [result.to_dict() for result in self.results],
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Results:
+        """Read a document of either version, after validating it.
+
+        Raises ValueError that says where it breaks the schema.
+        """
+        validate(document)
+        if document["schema"] == VERSION_1:
+            document = from_version_1(document, SCHEMA_NAME)
+        return cls(
+            **{name: document[name] for name in _NAMES},
+            strict=document.get("strict", False),
+            domain={operation: Domain.from_dict(entry) for operation, entry in document["domain"].items()},
+            global_state={operation: list(changed) for operation, changed in document.get("global_state", {}).items()},
+            findings=[Finding.from_dict(entry) for entry in document["findings"]],
+            results=[Result.from_dict(row) for row in document["results"]],
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One line per row, the counterexample left out."""
+        import pandas as pd
+
+        rows = [{key: value for key, value in r.to_dict().items() if key != "counterexample"} for r in self.results]
+        return pd.DataFrame(rows)
+
+
+_NAMES = ("suite", "implementation", "environment", "profile", "seed", "started", "duration_s", "planned")
+
+
+@cache
+def schema(name: str = SCHEMA_NAME) -> dict[str, Any]:
+    """The JSON Schema of ``results.json``, of this version or of an earlier one by its name."""
+    file = f"schema/results-{name.rpartition('/')[2]}.json"
+    text = resources.files("veriformer.verify").joinpath(file).read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def validate(document: Mapping[str, Any]) -> None:
+    """Raise ValueError that names the first place where the document breaks the schema."""
+    import jsonschema
+
+    name = VERSION_1 if document.get("schema") == VERSION_1 else SCHEMA_NAME
+    errors: Iterable[jsonschema.ValidationError] = jsonschema.Draft202012Validator(schema(name)).iter_errors(document)
+    first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
+    if first is not None:
+        place = "/".join(map(str, first.path)) or "the document"
+        raise ValueError(f"results: {place}: {first.message}")
+
+
+def write(results: Results, path: Path) -> None:
+    """Write ``results.json``, so that a reader never meets half a file."""
+    document = json_safe(results.to_dict())
+    validate(document)
+    write_json(document, path)
+
+
+def write_json(document: Mapping[str, Any], path: Path) -> None:
+    """Write a JSON document in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    half.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    half.replace(path)
+
+
+def read(path: Path) -> Results:
+    """Read and validate ``results.json``. Raises ValueError naming the file for anything else."""
+    try:
+        return Results.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: expected a results file ({SCHEMA_NAME}): {error}") from error
+
+
+def json_safe(value: Any) -> Any:
+    """The same value with NaN and infinities as the strings ``"nan"``, ``"inf"``, ``"-inf"``, which JSON can hold."""
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): json_safe(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_safe(item) for item in value]
+    return value if value is None or isinstance(value, str | int | bool) else str(value)

@@ -1,0 +1,141 @@
+"""What a person sees while a run goes on, and its rows when it has ended."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from veriformer.verify.presentation.clean import clean, one_line
+from veriformer.verify.presentation.evidence import is_tensor
+from veriformer.verify.results import VIOLATIONS, Result, Results, Status
+
+COLOURS = {
+    Status.PASS: "green",
+    Status.FAIL: "bold red",
+    Status.ADVICE: "yellow",
+    Status.DEVIATION: "cyan",
+    Status.KNOWN_FAIL: "yellow",
+    Status.UNEXPECTED_PASS: "bold red",
+    Status.NOT_PROVIDED: "dim",
+    Status.NOT_APPLICABLE: "dim",
+    Status.BLOCKED: "yellow",
+    Status.VACUOUS: "yellow",
+    Status.TIMEOUT: "bold red",
+    Status.CRASH: "bold red",
+    Status.HARNESS_ERROR: "bold magenta",
+}
+
+MESSAGE, ARGUMENT, TRACE = 2000, 200, 20_000
+"""Characters of a row's message, of an argument's values and of a traceback that are shown."""
+
+
+def console() -> Console:
+    """Standard error: standard output stays free for what was asked for. Wide lines elsewhere than on a terminal."""
+    return Console(
+        stderr=True, highlight=False, emoji=False, width=None if sys.stderr.isatty() else 160, soft_wrap=True
+    )
+
+
+class Live:
+    """Progress of a run: a bar on a terminal, plain lines elsewhere, with the rows counted by what became of them.
+
+    rows: tell of each violated row at once as well.
+    """
+
+    def __init__(self, total: int, title: str, *, rows: bool = False) -> None:
+        self.console = console()
+        self.total = total
+        self.title = one_line(title, 80)
+        self.rows = rows
+        self.done = 0
+        self.counts: Counter[Status] = Counter()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        self._bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+        self._task = self._bar.add_task(escape(self.title), total=total, note="")
+
+    def __enter__(self) -> Live:
+        self._bar.start()
+        if not self.console.is_terminal:
+            self.console.print(f"{self.title}: {self.total} rows", markup=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def tell(self, result: Result) -> None:
+        """Count a finished row."""
+        self.done += 1
+        self.counts[result.status] += 1
+        note = "  ".join(f"{status} {count}" for status, count in self.counts.items() if status is not Status.PASS)
+        self._bar.update(self._task, completed=self.done, note=note)
+        if self.rows and (result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR):
+            self.console.print(f"[{COLOURS[result.status]}]{result.status.upper():>9}[/] {escape(result.key)}")
+        if not self.console.is_terminal and (self.done % 50 == 0 or self.done == self.total):
+            self.console.print(f"{self.title}: {self.done}/{self.total}  {note}", markup=False)
+
+
+def show_rows(results: Results, out: Console) -> None:
+    """Every row: how many ended how, by operation, and each violation with its evidence."""
+    has = {row.operation for row in results.results if row.status is not Status.NOT_PROVIDED}
+    out.print(_table([row for row in results.results if row.operation in has]))
+    for result in results.violations:
+        _explain(result, out)
+    for result in results.results:
+        if result.status is Status.HARNESS_ERROR:
+            out.print(f"[bold magenta]HARNESS ERROR[/] {escape(result.key)}", soft_wrap=True)
+            out.print(clean(str(result.message)[:TRACE]), markup=False, soft_wrap=True)
+
+
+def _table(rows: Sequence[Result]) -> Table:
+    shown = [status for status in Status if any(row.status is status for row in rows)]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("operation")
+    for status in shown:
+        table.add_column(status.value, justify="right", style=COLOURS[status].removeprefix("bold "))
+    table.add_column("worst ratio", justify="right")
+    for operation in dict.fromkeys(row.operation for row in rows):
+        of_it = [row for row in rows if row.operation == operation]
+        counts = Counter(row.status for row in of_it)
+        ratios = [row.worst_ratio for row in of_it if isinstance(row.worst_ratio, int | float)]
+        worst = f"{max(ratios):.2g}" if ratios else "–"
+        table.add_row(operation, *[str(counts[status] or "·") for status in shown], worst)
+    return table
+
+
+def _explain(result: Result, out: Console) -> None:
+    out.print(f"\n[bold red]{result.status.upper()}[/] {escape(result.key)}{_equations(result.equations)}")
+    out.print(f"  {clean(str(result.message)[:MESSAGE])}", markup=False, soft_wrap=True)
+    if result.bug_class:
+        out.print(f"  bug class: {result.bug_class}", markup=False)
+    if result.counterexample:
+        for name, value in result.counterexample.arguments.items():
+            out.print(f"  {name} = {one_line(_value(value), ARGUMENT)}", markup=False)
+        if result.counterexample.script:
+            out.print(
+                "  the whole of it: counterexample.script in the JSON (--json FILE) or the report (--html FILE)",
+                style="dim",
+            )
+
+
+def _equations(numbers: Sequence[str]) -> str:
+    return f"  [dim]equation{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}[/]" if numbers else ""
+
+
+def _value(value: Any) -> str:
+    return f"{value['values']}  ({value['dtype']}, shape {value['shape']})" if is_tensor(value) else repr(value)

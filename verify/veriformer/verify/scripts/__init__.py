@@ -1,0 +1,1 @@
+"""Counterexamples as scripts, and the functions that they quote."""

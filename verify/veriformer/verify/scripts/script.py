@@ -1,0 +1,184 @@
+"""Counterexamples as Python scripts that need nothing of the suite but the numbers it found.
+
+A script loads the target, makes the arguments, repeats the calls and the verdict, and ends with a status other than
+0 exactly
+where the violation is reproduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.scripts.tables import Table
+from veriformer.verify.scripts.uses import USES, source
+
+
+@dataclass(frozen=True)
+class Seed:
+    """Stands for a ``torch.Generator`` in recorded arguments: built afresh, from this seed, at every call."""
+
+    value: int
+
+    def generator(self) -> torch.Generator:
+        """A new generator in the state that this seed gives."""
+        return torch.Generator().manual_seed(self.value)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One call of the target as it was made: enough to make it again.
+
+    name: the variable that holds its result. wrt: the arguments whose gradients are taken, with ``cotangent``; again:
+    they are taken twice, and those of the second time count.
+    refusal: None for an ordinary call; for bad input, the names of which the refusal must hold one (perhaps none).
+    default: PyTorch's default dtype during the call, where it decides that of the result.
+    """
+
+    name: str
+    operation: str
+    positional: tuple[str, ...]
+    arguments: Mapping[str, Any]
+    wrt: tuple[str, ...] = ()
+    cotangent: torch.Tensor | None = None
+    refusal: tuple[str, ...] | None = None
+    default: torch.dtype | None = None
+    again: bool = False
+
+
+def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
+    """The whole script as text."""
+    lines = [
+        f'"""{title}"""',
+        "",
+        "from math import inf, nan",
+        "",
+        "import numpy as np",
+        "import torch",
+        "",
+        loader,
+        "",
+    ]
+    lines += [text for text in dict.fromkeys(source(call.operation) for call in calls) if text]
+    names: dict[int, str] = {}
+    for call in calls:
+        lines += _call(call, names)
+    return "\n".join([*lines, *verdict]) + "\n"
+
+
+def _call(call: Recorded, names: dict[int, str]) -> list[str]:
+    lines: list[str] = []
+    words = {}
+    for key, value in call.arguments.items():
+        words[key] = _argument(f"{key}{call.name.removeprefix('r')}", value, key in call.wrt, names, lines)
+    listed = [words[key] if key in call.positional else f"{key}={words[key]}" for key in call.arguments]
+    start = f"{USES[call.operation].__name__}(target, " if call.operation in USES else f"target.{call.operation}("
+    made = f"{call.name} = {start}{', '.join(listed)})"
+    if call.default is not None:
+        lines.append(f"torch.set_default_dtype({call.default})")
+    lines += [made] if call.refusal is None else _refused(made, call.refusal)
+    if call.wrt:
+        lines.append(f"cotangent = {literal(call.cotangent)}")
+        leaves = ", ".join(words[key] for key in call.wrt)
+        options = f"allow_unused=True, materialize_grads=True{', retain_graph=keep' if call.again else ''}"
+        taken = f"{call.name}_grads = torch.autograd.grad({call.name}, [{leaves}], cotangent, {options})"
+        lines += ["for keep in (True, False):", f"    {taken}"] if call.again else [taken]
+        lines += [f"{call.name}_grad_{key} = {call.name}_grads[{i}]" for i, key in enumerate(call.wrt)]
+    return lines
+
+
+def naming(names: tuple[str, ...]) -> str:
+    """A regular expression that finds any of the names as a word."""
+    return rf"\b({'|'.join(names)})\b" if names else ""
+
+
+def _refused(made: str, names: tuple[str, ...]) -> list[str]:
+    if not names:
+        unusable = "except (AssertionError, AttributeError):  # what came of it could not be used"
+        refused = ["except Exception:", "    raise SystemExit(0)", 'raise SystemExit("bad input was accepted")']
+        return ["try:", f"    {made}", unusable, "    pass", *refused]
+    return [
+        "import re",
+        "",
+        "try:",
+        f"    {made}",
+        "except (ValueError, TypeError) as error:",
+        f"    named = re.search({naming(names)!r}, str(error))",
+        f"    raise SystemExit(0 if named else f'the refusal does not name {' or '.join(names)}: {{error}}')",
+        'raise SystemExit("bad input was accepted")',
+    ]
+
+
+def _argument(name: str, value: Any, leaf: bool, names: dict[int, str], lines: list[str]) -> str:
+    if isinstance(value, torch.Tensor):
+        if leaf or id(value) not in names:
+            lines.append(f"{name} = {literal(value)}{'.requires_grad_()' if leaf else ''}")
+            names[id(value)] = name
+        return names[id(value)]
+    if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+        items = [_argument(f"{name}_{i}", item, leaf, names, lines) for i, item in enumerate(value)]
+        return f"[{', '.join(items)}]"
+    return literal(value)
+
+
+def literal(value: Any) -> str:
+    """Python source of a value: tensors with their dtype and layout, generators by their seed, the rest by ``repr``."""
+    if isinstance(value, Seed):
+        return f"torch.Generator().manual_seed({value.value})"
+    if isinstance(value, torch.Tensor):
+        return _tensor(value.detach().cpu())
+    if isinstance(value, Table):
+        return value.source()
+    if isinstance(value, np.generic):
+        return f"np.{type(value).__name__}({value.item()!r})"
+    return repr(value)
+
+
+def _tensor(value: torch.Tensor) -> str:
+    base = tuple(
+        slice(0, 1) if stride == 0 and size > 1 else slice(None)
+        for size, stride in zip(value.shape, value.stride(), strict=True)
+    )
+    kept = value[base]
+    numbers = kept.double() if kept.is_floating_point() else kept
+    text = f"torch.tensor({numbers.tolist()!r}, dtype={value.dtype})"
+    if value.numel() == 0:
+        text = f"torch.empty({tuple(kept.shape)!r}, dtype={value.dtype})"
+    elif not kept.is_contiguous():
+        text = f"torch.empty_strided({tuple(kept.shape)!r}, {kept.stride()!r}, dtype={value.dtype}).copy_({text})"
+    return text if kept.shape == value.shape else f"{text}.expand({tuple(value.shape)!r})"
+
+
+def describe(value: Any) -> Any:
+    """An argument as plain data for the record."""
+    if isinstance(value, torch.Tensor):
+        values = value.detach().cpu()
+        numbers = values.double() if values.is_floating_point() else values
+        return {
+            "dtype": str(value.dtype).removeprefix("torch."),
+            "shape": list(value.shape),
+            "values": numbers.tolist(),
+        }
+    if isinstance(value, Seed):
+        return {"generator_seed": value.value}
+    if isinstance(value, list | tuple):
+        return [describe(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def within_bound(expression: str, exact: Any, bound: Any) -> list[str]:
+    """Verdict lines: the expression lies within the bound of the exact values, element by element."""
+    return [
+        f"observed = {expression}",
+        f"exact = torch.tensor({exact!r}, dtype=torch.float64)",
+        f"bound = torch.tensor({bound!r}, dtype=torch.float64)",
+        "observed = observed.detach().cpu().double()",
+        "error = (observed - exact).abs()",
+        "within = (error <= bound) | (observed == exact) | bound.isposinf()",
+        'print("observed", observed, "exact", exact, "error", error, "bound", bound, sep="\\n")',
+        'raise SystemExit("violated" if not within.all() else 0)',
+    ]

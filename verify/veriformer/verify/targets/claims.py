@@ -1,0 +1,180 @@
+"""What an implementation promises of itself: the ``CLAIMS`` dict, read strictly and never fatally."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
+from veriformer.verify.domain.features import GRADIENTS, features
+
+KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
+    "attention.empty_row": ("zero", "nan", "uniform"),
+    "causal.alignment": ("bottom-right", "top-left"),
+    "causal_lm.packing": ("documents", "position_ids"),
+    "causal_lm.positions": ("mask", "caller"),
+    "choice.ties": ("lower", "unspecified"),
+    "clip_grad_norm.denominator": ("norm", "norm+1e-6"),
+    "cross_entropy.no_target": ("zero", "nan"),
+    "layer_norm.variance": ("two-pass", "one-pass"),
+    "adam.eps": ("outside", "hat", "inside"),
+    "rope.pairing": ("interleaved", "half"),
+    "sgd.first_velocity": ("damped", "gradient"),
+    "warmup.first_step": ("zero", "one"),
+}
+"""Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""
+
+_KEYS = ("dtypes", "devices", "not_provided", "provides", "conventions")
+
+
+class ClaimsWarning(UserWarning):
+    """A key or value of ``CLAIMS`` that means nothing, named so that it can be mended."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The claims that could be understood.
+
+    dtypes: record names of the formats promised per operation; ``"*"`` stands for every operation not named.
+    devices: device names promised, empty for any.
+    not_provided: operation, ``operation.argument`` or ``operation.gradient`` to the reason why it is left out.
+    provides: operation to the features that it provides, whatever a probe finds: calls that have them are judged.
+    conventions: convention to the value claimed.
+    raw: the dict as the implementation carries it, for the record.
+    asked: the conventions that checks have asked for.
+    """
+
+    dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    devices: tuple[str, ...] = ()
+    not_provided: Mapping[str, str] = field(default_factory=dict)
+    provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set, compare=False)
+
+    def convention(self, key: str) -> str:
+        """The value that holds for this implementation: claimed, or the contract's own."""
+        self.asked.add(key)
+        return self.conventions.get(key, KNOWN_CONVENTIONS[key][0])
+
+    def deviates(self, key: str) -> bool:
+        """Whether a convention other than the contract's is claimed."""
+        return self.convention(key) != KNOWN_CONVENTIONS[key][0]
+
+    def claiming(self, convention: str, value: str) -> Claims:
+        """The same, with one convention claimed besides."""
+        return replace(self, conventions={**self.conventions, convention: value})
+
+    def promises(self, operation: str, dtype: str) -> bool:
+        """Whether results in this dtype are promised for the operation."""
+        promised = self.dtypes.get(operation, self.dtypes.get("*"))
+        return promised is None or dtype in promised
+
+
+def read_claims(raw: object) -> Claims:
+    """Read a ``CLAIMS`` value. What cannot be understood is left out with a ClaimsWarning that names it."""
+    if raw is None:
+        return Claims()
+    if not isinstance(raw, Mapping):
+        _warn(f"CLAIMS: expected a dict, got {type(raw).__name__}; nothing of it is used")
+        return Claims()
+    for key in raw:
+        if key not in _KEYS:
+            _warn(f"CLAIMS[{key!r}]: unknown key; known keys are {', '.join(_KEYS)}")
+    return Claims(
+        dtypes=_dtypes(raw.get("dtypes")),
+        devices=tuple(_strings(raw.get("devices"), "devices")),
+        not_provided=_reasons(raw.get("not_provided")),
+        provides=_provided(raw.get("provides")),
+        conventions=_conventions(raw.get("conventions")),
+        raw=dict(raw),
+    )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ClaimsWarning, stacklevel=4)
+
+
+def _strings(value: object, key: str) -> list[str]:
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        _warn(f"CLAIMS[{key!r}]: expected a list of names, got {value!r}")
+        return []
+    return list(value)
+
+
+def _dtypes(value: object) -> dict[str, tuple[str, ...]]:
+    per_operation = value if isinstance(value, Mapping) else {"*": value}
+    claimed = {}
+    for operation, names in per_operation.items():
+        known = [_dtype(name) for name in _strings(names, f"dtypes.{operation}")]
+        if any(known):
+            claimed[str(operation)] = tuple(name for name in known if name)
+    return claimed
+
+
+def _dtype(name: str) -> str:
+    try:
+        return dtypes.canonical(name)
+    except ValueError as error:
+        _warn(f"CLAIMS['dtypes']: {error}")
+        return ""
+
+
+def _reasons(value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        _warn(f"CLAIMS['not_provided']: expected a dict of operation to reason, got {value!r}")
+        return {}
+    for key in map(str, value):
+        operation, dot, part = key.partition(".")
+        parts = (*OPTIONAL.get(operation, ()), "gradient")
+        if dot and operation not in POSITIONAL:
+            _warn(f"CLAIMS['not_provided'][{key!r}]: unknown operation {operation!r}")
+        elif dot and part not in parts:
+            _warn(
+                f"CLAIMS['not_provided'][{key!r}]: expected one of {', '.join(parts)} after {operation}, got {part!r}"
+            )
+    return {str(operation): str(reason) for operation, reason in value.items()}
+
+
+def _provided(value: object) -> dict[str, tuple[str, ...]]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        _warn(f"CLAIMS['provides']: expected a dict of operation to a list of features, got {value!r}")
+        return {}
+    claimed = {}
+    for operation, names in value.items():
+        known = {one.name for one in features(operation)} if operation in POSITIONAL else set()
+        if not known:
+            _warn(f"CLAIMS['provides'][{operation!r}]: unknown operation {operation!r}")
+            continue
+        known |= {GRADIENTS, *dtypes.NAMES}
+        listed = _strings(names, f"provides.{operation}")
+        for name in (name for label in listed for name in label.split(" + ") if name not in known):
+            _warn(f"CLAIMS['provides'][{operation!r}]: unknown feature {name!r}")
+        claimed[str(operation)] = tuple(listed)
+    return claimed
+
+
+def _conventions(value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        _warn(f"CLAIMS['conventions']: expected a dict of convention to value, got {value!r}")
+        return {}
+    claimed = {}
+    for key, choice in value.items():
+        if key not in KNOWN_CONVENTIONS:
+            _warn(f"CLAIMS['conventions'][{key!r}]: unknown convention; known are {', '.join(KNOWN_CONVENTIONS)}")
+        elif KNOWN_CONVENTIONS[key] and choice not in KNOWN_CONVENTIONS[key]:
+            _warn(f"CLAIMS['conventions'][{key!r}]: expected one of {KNOWN_CONVENTIONS[key]}, got {choice!r}")
+        else:
+            claimed[key] = choice
+    return claimed

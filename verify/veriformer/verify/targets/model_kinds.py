@@ -1,0 +1,47 @@
+"""A bare model as a target: what kind it is, and what is known of the library that it comes from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+OPERATIONS = ("causal_lm", "masked_lm", "seq2seq_lm")
+"""The kinds of whole models: decoders, encoders, and encoders with a decoder."""
+
+HUGGING_FACE: Mapping[str, Any] = {"conventions": {"causal_lm.positions": "caller"}}
+"""Models of transformers leave positions to their caller: ``position_ids``, which ``generate`` makes from the mask."""
+
+
+def kind_of(model: nn.Module) -> str:
+    """``seq2seq_lm`` where it takes the decoder's tokens by themselves; ``masked_lm`` where it says it cannot generate.
+
+    Everything else is a ``causal_lm``.
+    """
+    known = inspect.signature(model.forward).parameters
+    if "decoder_input_ids" in known or "decoder_ids" in known:
+        return "seq2seq_lm"
+    generates = getattr(model, "can_generate", None)
+    return "masked_lm" if callable(generates) and not generates() else "causal_lm"
+
+
+def claims_of(implementation: object) -> object:
+    """The claims that an implementation carries; a bare model of transformers carries those of its library."""
+    own = getattr(implementation, "CLAIMS", None)
+    library = isinstance(implementation, nn.Module) and hasattr(implementation, "prepare_inputs_for_generation")
+    return HUGGING_FACE if own is None and library else own
+
+
+def provided(implementation: object) -> object:
+    """The implementation itself, or the model that it builds where it is a function or a class of models."""
+    if not inspect.isfunction(implementation) and not (
+        inspect.isclass(implementation) and issubclass(implementation, nn.Module)
+    ):
+        return implementation
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        built = implementation()
+    return built if isinstance(built, nn.Module) else implementation
