@@ -136,7 +136,7 @@ def test_rows_are_judged_without_what_is_refused_and_say_so_where_nothing_is_lef
     assert {row.requirement for row in run.results if row.status is Status.PASS} >= {"attention.equation"}
     said = {row.message for row in run.results if row.requirement == "attention.grouped_heads"}
     assert all(str(message).startswith("not provided: grouped heads (RuntimeError: ") for message in said)
-    assert run.domain["attention"]["refused"].keys() == {"grouped heads"}
+    assert run.domain["attention"].refused.keys() == {"grouped heads"}
 
 
 def test_a_claim_to_provide_it_makes_a_refusal_a_violation() -> None:

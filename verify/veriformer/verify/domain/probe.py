@@ -107,7 +107,7 @@ class Probe:
                 return self._base()
         return None
 
-    def _trial(self, dtype: str, data: st.DataObject | None = None) -> Trial:
+    def _trial(self, dtype: str, data: Any = None) -> Trial:
         positional = POSITIONAL.get(self.operation.name, ())
         return Trial(self.target, self.operation.name, positional, dtype, self.device, data)
 
