@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from veriformer.spec.requirement import Weight
+from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Counterexample, Result, Results, Status, write
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil.example/x onerror=alert(1)>\'"&|`${{7*7}}'
@@ -260,6 +262,17 @@ def hostile():
 def documents():
     """The mutants, the specification and the benchmarks as they are read from disk."""
     return {"mutants": MUTANTS, "spec": SPEC, "benchmarks": BENCHMARKS}
+
+
+@pytest.fixture
+def finding():
+    """Makes a finding."""
+
+    def make(identifier="a", weight="wrong", **fields):
+        named = {"operation": "softmax", "what": f"fault {identifier}"}
+        return Finding(id=identifier, weight=Weight(weight), **{**named, **fields})
+
+    return make
 
 
 @pytest.fixture

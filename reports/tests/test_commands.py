@@ -77,25 +77,25 @@ def test_diff_tells_newly_failing_first(run, row, violation, save):
         "newly failing (2)",
         "  mine.py  softmax.a[fp32-cpu]: pass → fail",
         "  mine.py  softmax.f[fp32-cpu]: no row → fail",
-        "newly passing (1)",
-        "  mine.py  softmax.b[fp32-cpu]: fail → pass",
-        "other changes (2)",
+        "evidence lost (2)",
         "  mine.py  softmax.c[fp32-cpu]: pass → vacuous",
         "  mine.py  softmax.d[fp32-cpu]: pass → no row",
+        "newly passing (1)",
+        "  mine.py  softmax.b[fp32-cpu]: fail → pass",
     ]
 
 
 def test_changes_come_newly_failing_first(run, row, violation):
     old = run([violation("softmax.a"), row("softmax.b"), row("softmax.c")])
     new = run([row("softmax.a"), row("softmax.b", status=Status.BLOCKED), violation("softmax.c")])
-    assert [change.key[8] for change in changes([old], [new])] == ["c", "a", "b"]
+    assert [change.key[8] for change in changes([old], [new])] == ["c", "b", "a"]
 
 
 def test_diff_without_newly_failing_rows_ends_with_0(run, row, violation, save):
     old, new = save("old.json", run([violation()])), save("new.json", run([row("softmax.shift")]))
     assert call(diff, old, new).exit_code == 0
     same = call(diff, old, old)
-    assert (same.exit_code, same.output) == (0, "no row changed its status\n")
+    assert (same.exit_code, same.output) == (0, "no finding came or went, and no row changed its status\n")
 
 
 def test_a_failure_that_becomes_blocked_is_no_pass(run, row, violation, save):
@@ -108,8 +108,59 @@ def test_a_failure_that_becomes_blocked_is_no_pass(run, row, violation, save):
 def test_diff_says_where_the_new_runs_cannot_be_relied_on(run, row, save):
     new = run([row(status=Status.HARNESS_ERROR)], planned=3)
     found = call(diff, save("old.json", run()), save("new.json", new))
-    assert "INVALID mine.py: 1 of 3 planned rows ran" in found.output
-    assert "INVALID mine.py: the suite itself broke in 1 of its rows" in found.output
+    assert found.exit_code == 3
+    assert "new: INVALID mine.py has no valid verdict" in found.output
+    assert "1 of 3 planned rows ran and the suite itself broke in 1 row" in found.output
+
+
+@pytest.mark.parametrize("status", [Status.NOT_PROVIDED, Status.VACUOUS, Status.BLOCKED, Status.NOT_APPLICABLE, None])
+def test_lost_evidence_is_named_and_counts(run, row, save, status):
+    kept = [row("softmax.equation")]
+    lost = [] if status is None else [row("softmax.shift", status=status)]
+    old = save("old.json", run([*kept, row("softmax.shift")]))
+    found = call(diff, old, save("new.json", run([*kept, *lost])))
+    assert found.exit_code == 1, found.output
+    assert found.output.splitlines()[0] == "evidence lost (1)"
+
+
+def test_a_run_that_shows_nothing_is_inconclusive_and_no_success(run, row, save):
+    nothing, good = save("a.json", run([row(status=Status.VACUOUS)])), save("b.json", run())
+    for words, side in (((good, nothing), "new"), ((nothing, good), "old")):
+        found = call(diff, *words)
+        assert found.exit_code == 3
+        assert f"{side}: INCONCLUSIVE mine.py was not judged well enough" in found.output
+
+
+def test_findings_are_compared_first_by_id_and_weight(run, row, violation, save, finding):
+    rows = [row(), violation()]
+    known = {"rows": ("softmax.shift[fp32-cpu]",)}
+    old = run(rows, findings=[finding("a", **known), finding("b", "unguarded"), finding("c", "imprecise")])
+    new = run(rows, findings=[finding("b", "leak", **known), finding("c", "unguarded"), finding("d", "fragile")])
+    found = call(diff, save("old.json", old), save("new.json", new))
+    assert found.exit_code == 1
+    assert found.output.splitlines() == [
+        "new findings (1)",
+        "  mine.py  fragile: softmax: fault d",
+        "findings of another weight (2)",
+        "  mine.py  unguarded → leak: softmax: fault b",
+        "  mine.py  imprecise → unguarded: softmax: fault c",
+        "findings that are gone (1)",
+        "  mine.py  wrong: softmax: fault a",
+    ]
+
+
+@pytest.mark.parametrize(("weight", "status"), [("wrong", 1), ("leak", 1), ("fragile", 1), ("imprecise", 0)])
+def test_new_advice_is_told_and_is_nothing_worse(run, save, finding, weight, status):
+    found = call(diff, save("old.json", run()), save("new.json", run(findings=[finding("a", weight)])))
+    assert found.exit_code == status
+    assert "new findings (1)" in found.output
+
+
+def test_a_run_from_before_findings_is_compared_by_its_rows(run, violation, row, save, finding):
+    new = run([violation()], findings=[finding("a", rows=("softmax.shift[fp32-cpu]",))])
+    found = call(diff, save("old.json", run([violation()])), save("new.json", new))
+    assert found.exit_code == 0
+    assert found.output.startswith("mine.py: one side has no findings, only rows are compared")
 
 
 def test_sets_are_matched_by_target_and_device(run, violation, save):
@@ -117,10 +168,11 @@ def test_sets_are_matched_by_target_and_device(run, violation, save):
     old = save("old.json", as_set([run(target="a"), run(target="b"), run(target="b", environment=gpu)]))
     new = save("new.json", as_set([run(target="b", environment=gpu), run([violation("softmax.equation")], target="b")]))
     found = call(diff, old, new)
+    assert found.exit_code == 1
     assert found.output.splitlines() == [
         "newly failing (1)",
         "  b  softmax.equation[fp32-cpu]: pass → fail",
-        "other changes (1)",
+        "evidence lost (1)",
         "  a  softmax.equation[fp32-cpu]: pass → no row",
     ]
 

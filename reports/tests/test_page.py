@@ -6,17 +6,18 @@ import pytest
 from veriformer.bench.document import Benchmarks
 from veriformer.reports.equations import Specification, read_specification
 from veriformer.reports.kills import Kills
-from veriformer.reports.page import Findings, headline, render, web_address
+from veriformer.reports.page import Inputs, headline, render, render_run, web_address
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import LOOKS
 from veriformer.reports.violations import violations
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.results import Counterexample, Status
 
 
 @pytest.fixture
 def everything(run, all_statuses, violation, documents, save):
     rows = [*all_statuses, violation("softmax.law1", "fp16", message="the same in another dtype")]
-    return Findings(
+    return Inputs(
         runs=label([run(rows), run(target="other.py"), run(target="short.py", planned=7)]),
         benchmarks=Benchmarks.from_dict(documents["benchmarks"]),
         kills=Kills(documents["mutants"]),
@@ -107,12 +108,51 @@ def test_hostile_text_is_shown_and_does_nothing(run, violation, hostile, documen
     wicked.environment |= dict.fromkeys(("python", "torch", "platform", "cpu", "device", "driver"), hostile)
     clean = {key: value for key, value in documents["mutants"].items() if key != "mutants"}
     mutants = [mutant | {"title": hostile, "link": hostile} for mutant in documents["mutants"]["mutants"]]
-    page = render(Findings(runs=label([wicked]), kills=Kills({**clean, "mutants": mutants})))
+    page = render(Inputs(runs=label([wicked]), kills=Kills({**clean, "mutants": mutants})))
     reader = Reader(page)
     assert {tag for tag, _ in reader.tags} & {"script", "img"} == set()
     assert not any(name.startswith("on") for _, attributes in reader.tags for name in attributes)
     assert 'alert("x")' in reader.text
     assert "49" not in re.findall(r"\$\{(\d+)", reader.text)
+
+
+def test_findings_open_the_page_each_unfolding_to_its_evidence(run, violation, finding, hostile):
+    example = {
+        "arguments": {"z": hostile},
+        "observed": [2.0],
+        "exact": [1.0],
+        "bound": [0.5],
+        "script": "print(hostile)",
+    }
+    found = finding(
+        "deep",
+        what="is wrong",
+        when=hostile,
+        rows=("softmax.shift[fp32-cpu]", "softmax.gone[fp32-cpu]"),
+        precedents=("https://a.b/c", "javascript:alert(1)"),
+        suggestion={"convention": "c", "value": "v"},
+        counterexample=example,
+    )
+    many = [finding(f"f{i}", "fragile") for i in range(59)]
+    domain = {"softmax": Domain(refused={"grouped heads": hostile}, constants={"eps": 1e-5})}
+    page = render_run(run([violation()], findings=[*many, found], domain=domain))
+    reader = Reader(page)
+    assert page.index("does not compute the published mathematics: 60 findings") < page.index('id="findings"')
+    assert (
+        page.index('id="findings"')
+        < page.index("softmax: is wrong")
+        < page.index("fault f0")
+        < page.index('id="matrix"')
+    )
+    assert "script" not in {tag for tag, _ in reader.tags}
+    for part in ("print(hostile)", "grouped heads", "eps = 1e-05, as measured", 'CLAIMS = {"conventions": {"c": "v"}}'):
+        assert part in reader.text
+    links = {attributes.get("href") for tag, attributes in reader.tags if tag == "a"}
+    anchors = {attributes.get("id") for _, attributes in reader.tags}
+    assert "https://a.b/c" in links
+    assert "javascript:alert(1)" not in links
+    assert {link[1:] for link in links if link.startswith("#")} <= anchors
+    assert sum(name.startswith("f-") for name in anchors if name) == 60
 
 
 def test_invalid_runs_are_shouted_and_planned_stands_beside_run(everything):
@@ -144,7 +184,7 @@ def test_the_kill_matrix_and_the_counts(everything):
 
 
 def test_what_was_not_given_is_left_out(run):
-    page = render(Findings(runs=label([run()])))
+    page = render(Inputs(runs=label([run()])))
     for section in ("violations", "equations", "errata", "kills", "costs"):
         assert f'id="{section}"' not in page
     assert 'id="matrix"' in page
@@ -166,7 +206,7 @@ def test_a_specification_that_is_broken_or_foreign_does_not_break_the_page(run, 
     from veriformer.reports.equations import EquationView
 
     specification = Specification((EquationView(equation), EquationView(strange)))
-    page = render(Findings(runs=label([run()]), specification=specification))
+    page = render(Inputs(runs=label([run()]), specification=specification))
     reader = Reader(page)
     assert "\\broken{" in reader.text
     assert "u" not in {tag for tag, _ in reader.tags}
@@ -189,7 +229,7 @@ def test_only_web_addresses_become_links(address, kept):
 
 def test_operations_that_nobody_provides_are_named_in_one_line(run, row):
     rows = [row(), row("gelu.equation", status=Status.NOT_PROVIDED), row("silu.equation", status=Status.NOT_PROVIDED)]
-    page = render(Findings(runs=label([run(rows)])))
+    page = render(Inputs(runs=label([run(rows)])))
     assert "Not provided: <code>gelu</code>, <code>silu</code>." in page
     assert 'id="r-softmax.equation"' in page
     assert 'id="r-gelu.equation"' not in page
@@ -197,11 +237,11 @@ def test_operations_that_nobody_provides_are_named_in_one_line(run, row):
 
 def test_the_headline_says_what_holds_and_what_does_not(run, row, violation):
     def said(*runs):
-        return headline(Findings(runs=label(list(runs))).verdicts)
+        return headline(Inputs(runs=label(list(runs))).verdicts)
 
     good, bad = run(target="a"), run([violation()], target="b")
     nothing, invalid = run([row(status=Status.BLOCKED)], target="c"), run(target="d", planned=2)
-    assert said(good) == "a without a violation."
+    assert said(good) == "a computes the published mathematics, as far as it was tried: no finding."
     assert said(good, bad, nothing, invalid) == (
         "Of 4 runs, 1 invalid, 1 violated, 1 without evidence, 1 without a violation."
     )

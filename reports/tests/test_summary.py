@@ -4,14 +4,14 @@ from veriformer.bench.document import Benchmarks
 from veriformer.reports.badge import badge
 from veriformer.reports.equations import EquationView, Specification
 from veriformer.reports.kills import Kills
-from veriformer.reports.page import Findings
+from veriformer.reports.page import Inputs
 from veriformer.reports.runs import label
 from veriformer.reports.summary import SHOWN, code, fenced, summary, text
 from veriformer.verify.results import Status
 
 
 def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation, documents):
-    findings = Findings(
+    findings = Inputs(
         runs=label([run([row(), violation()], target="a"), run(target="b", planned=4)]),
         benchmarks=Benchmarks.from_dict(documents["benchmarks"]),
         kills=Kills(documents["mutants"]),
@@ -19,7 +19,8 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
     )
     words = summary(findings)
     assert words.startswith("## Veriformer: Of 2 runs, 1 invalid, 1 violated.\n")
-    assert "| ✗ | `a` | 1 of 2 requirements violated: softmax.shift. | 2 | 2 | – |" in words
+    told = "a does not compute the published mathematics: 1 finding (1 wrong). Otherwise it holds for softmax, fp32."
+    assert f"| ✗ | `a` | {told} | 2 | 2 | – |" in words
     assert "| 4 | 1 | 3 not run |" in words
     assert "- ✗ **fail** `softmax.shift` on `a` (fp32, cpu): result" in words
     assert "  ```python\n  import torch\n" in words
@@ -29,8 +30,21 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
     assert "1 confirmed, 1 refuted, 1 not countable" in words
 
 
+def test_findings_come_before_rows_and_are_counted_where_there_are_many(run, violation, finding):
+    found = [finding(f"f{i}", rows=("softmax.shift[fp32-cpu]",)) for i in range(60)]
+    advice = finding("later", "unguarded")
+    words = summary(Inputs(runs=label([run([violation()], findings=[advice, *found])])))
+    assert (
+        words.index("### Findings") < words.index("1. **wrong** softmax: fault f0") < words.index("### Violated rows")
+    )
+    assert f"{SHOWN}. **wrong**" in words
+    assert f"{SHOWN + 1}. **wrong**" not in words
+    assert f"… and {60 - SHOWN} more findings." in words
+    assert "**Advice**\n\n- softmax: fault later" in words
+
+
 def test_hostile_text_is_escaped(run, violation, hostile):
-    words = summary(Findings(runs=label([run([violation(message=hostile)], target=hostile)])))
+    words = summary(Inputs(runs=label([run([violation(message=hostile)], target=hostile)])))
     table = [line for line in words.splitlines() if line.startswith("| ✗")]
     assert len(table) == 1
     assert table[0].replace("\\|", "").count("|") == 7
@@ -38,7 +52,7 @@ def test_hostile_text_is_escaped(run, violation, hostile):
 
 
 def test_many_violations_are_counted(run, violation):
-    words = summary(Findings(runs=label([run([violation(f"softmax.law{i}") for i in range(SHOWN + 3)])])))
+    words = summary(Inputs(runs=label([run([violation(f"softmax.law{i}") for i in range(SHOWN + 3)])])))
     assert words.count("**fail**") == SHOWN
     assert "… and 3 more." in words
 
@@ -56,13 +70,13 @@ def words_of(image):
 
 def test_the_badge_shows_the_worst_verdict(run, row, violation, hostile):
     def shown(*runs):
-        return words_of(badge(Findings(runs=label(list(runs))).verdicts))
+        return words_of(badge(Inputs(runs=label(list(runs))).verdicts))
 
     good, bad, short = run(target="a"), run([violation()], target="b"), run(target="c", planned=3)
     assert shown(good) == "veriformer: 1 of 1 hold"
     assert shown(run([row(), row("softmax.a", status=Status.VACUOUS)])) == "veriformer: 1 of 2 hold"
-    assert shown(good, bad) == "veriformer: violated: b"
-    assert shown(good, bad, run([violation()], target="d")) == "veriformer: 2 violated"
+    assert shown(good, bad) == "veriformer: 1 finding: b"
+    assert shown(good, bad, run([violation()], target="d")) == "veriformer: 2 findings: 2 runs"
     assert shown(good, bad, short) == "veriformer: invalid: c"
     assert shown() == "veriformer: nothing run"
     assert hostile in shown(run([violation()], target=hostile))

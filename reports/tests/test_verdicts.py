@@ -33,7 +33,19 @@ def test_holding_says_what_was_not_shown(run, row):
 @pytest.mark.parametrize("status", [Status.NOT_PROVIDED, Status.VACUOUS, Status.BLOCKED, Status.NOT_APPLICABLE])
 def test_where_nothing_passed_nothing_is_shown(run, row, status):
     found = judged(run([row(status=status)]))
-    assert (found.state, found.sentence) == (State.NOTHING, "Nothing was shown: 0 of 1 row passed.")
+    assert found.state is State.NOTHING
+    assert found.sentence.startswith("Too little was shown: 0 of 1 row passed; ")
+
+
+def test_a_run_that_changes_global_state_says_so(run, row):
+    found = judged(run([row()], global_state={"softmax": ["the working directory"]}))
+    assert found.state is State.VIOLATED
+    assert found.sentence == "Violated: it changes global state (softmax: the working directory)."
+
+
+def test_advice_violates_nothing_and_is_counted(run, row):
+    found = judged(run([row(), row("softmax.refusal", status=Status.ADVICE)]))
+    assert (found.state, found.caveat) == (State.HOLDS, "Not shown: 1 advice.")
 
 
 def test_violations_are_named_up_to_a_number(run, violation, row):

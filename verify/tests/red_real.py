@@ -71,6 +71,13 @@ def rate_in_a_byte(op: Operation, *args: Any, dropout_p: float = 0.0, **options:
     return y
 
 
+def rate_in_a_byte_alone(op: Operation, *args: Any, dropout_p: float = 0.0, **options: Any) -> Tensor:
+    """What is kept is decided in steps of 1/256, and grown as if it were not."""
+    y = rate_in_a_byte(op, *args, dropout_p=dropout_p, **options)
+    kept = (math.floor((1 - dropout_p) * 255) + 1) / 256
+    return y * (kept / (1 - dropout_p)) if 0 < dropout_p < 1 and options.get("training") else y
+
+
 def zero_for_no_maximum(op: Operation, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
     """From the right, tiles of 128 keys: where the first is hidden the maximum so far is 0, and stays so."""
     y: Tensor = op(q, k, v, **options)
@@ -133,7 +140,7 @@ REAL: dict[str, tuple[str, Fault]] = {
     "more mass than there is": ("top_p_filter.equation", instead(reaches_p)),
     "a heap that loses what has fallen": ("bpe_train.most_frequent", instead(forgets_the_fallen)),
     "no half at the smallest numbers": ("gelu.symmetry", instead(one_near_zero)),
-    "probabilities in steps of 1/256": ("attention.dropout_rate", instead(rate_in_a_byte)),
+    "probabilities in steps of 1/256": ("attention.dropout_rate", instead(rate_in_a_byte_alone)),
     "a maximum of 0 where a tile is hidden": ("attention.long_windows", instead(zero_for_no_maximum)),
     "parts put together for one batch": ("attention.decoding", instead(folded_batch)),
     "parts that see nothing": ("attention.decoding", instead(lost_splits)),

@@ -9,17 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veriformer.spec.requirement import Kind, Requirement
+from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify.engine import row as row_module
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.row import PATIENCE, Row, run_row
 from veriformer.verify.judging.check import Check
-from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.judge import Reference, Violation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
 from veriformer.verify.strategies import seeds, sizes
 from veriformer.verify.targets.loading import load
 
+LAW = Requirement(
+    slug="softmax.test",
+    operation="softmax",
+    statement="a law",
+    float_form="the same",
+    kind=Kind.LAW,
+    weight=Weight.WRONG,
+)
 PLANNED = PROFILES["quick"].examples
 SHARP, BLUNT = Reference(np.array(1.0), np.array(0.5)), Reference(np.array(1.0), np.array(2.0))
 
@@ -32,10 +40,7 @@ def ran(blunt: int) -> tuple[Status, int, float | None]:
         trial.draw(seeds())
         trial.effective.append((SHARP if next(turns) >= blunt else BLUNT).effective)
 
-    requirement = Requirement(
-        slug="softmax.test", operation="softmax", statement="a law", float_form="the same", kind=Kind.LAW
-    )
-    result = run_row(Row(Check(requirement=requirement, body=body), "fp64"), load("torch"), PROFILES["quick"], "0", {})
+    result = run_row(Row(Check(requirement=LAW, body=body), "fp64"), load("torch"), PROFILES["quick"], "0", {})
     return result.status, result.examples, result.vacuous_share
 
 
@@ -62,10 +67,7 @@ def drawn(seed: str) -> list[int]:
         found.extend(trial.draw(strategy) for strategy in (sizes(0, 9999), seeds()))
         trial.effective.append(True)
 
-    requirement = Requirement(
-        slug="softmax.test", operation="softmax", statement="a law", float_form="the same", kind=Kind.LAW
-    )
-    row = Row(Check(requirement=requirement, body=body, effort=20), "fp64")
+    row = Row(Check(requirement=LAW, body=body, effort=20), "fp64")
     run_row(row, load("torch"), PROFILES["quick"], seed, {})
     return found
 
@@ -90,3 +92,25 @@ def test_seeds_are_drawn_from_all_there_are() -> None:
     found = [x for i in range(4) for x in drawn(str(i))[1::2]]
     assert len(set(found)) > 0.75 * len(found)  # the simplest is 0, and begins every burst
     assert 0.4 < sum(x < 2**31 for x in found if x) / sum(x > 0 for x in found) < 0.6
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "2", "3"])
+def test_shrinking_never_slips_from_one_failure_to_another(seed: str) -> None:
+    """Long rows break a law; rows of two raise. Made smaller, the first stays what it is."""
+    first: list[str] = []
+
+    def body(trial: Trial) -> None:
+        n = trial.draw(sizes(1, 40))
+        if n == 2:
+            first.append("raised ZeroDivisionError")
+            raise Violation("raised ZeroDivisionError: 0") from ZeroDivisionError("0")
+        if n >= 5:
+            first.append("a law is broken")
+            raise Violation(f"a law is broken at {n}", about="law")
+        trial.effective.append(True)
+
+    row = Row(Check(requirement=LAW, body=body, effort=4), "fp64")
+    result = run_row(row, load("torch"), PROFILES["quick"], seed, {})
+    assert str(result.message).startswith(first[0])
+    if first[0] == "a law is broken":
+        assert result.message == "a law is broken at 5"

@@ -73,6 +73,15 @@ def test_a_script_of_a_refusal(body: str, status: object) -> None:
     assert end.value.code == status or str(status) in str(end.value.code)
 
 
+@pytest.mark.parametrize(("body", "status"), [("raise RuntimeError", 0), ("return z", "bad input was accepted")])
+def test_a_script_of_bad_input_that_any_exception_refuses(body: str, status: object) -> None:
+    call = Recorded("r0", "f", ("z",), {"z": BASE, "dim": 9}, refusal=())
+    text = script("title", f"class target:\n    def f(z, dim):\n        {body}", [call], [])
+    with pytest.raises(SystemExit) as end:
+        exec(compile(text, "script", "exec"), {})
+    assert end.value.code == status
+
+
 def test_arguments_become_plain_data() -> None:
     assert describe([torch.ones(1, dtype=torch.bfloat16), Seed(3), None]) == [
         {"dtype": "bfloat16", "shape": [1], "values": [1.0]},

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from markupsafe import escape
 
+from veriformer.reports.findings import entries
 from veriformer.reports.verdicts import State, Verdict
+from veriformer.verify.presentation.run import number
 
 _COLOURS = {State.INVALID: "#8b1d6b", State.VIOLATED: "#b3261e", State.NOTHING: "#7d5300", State.HOLDS: "#1a6b3c"}
 _NAME = "veriformer"
@@ -34,6 +36,9 @@ def badge(verdicts: Sequence[Verdict]) -> str:
 def _worst(verdicts: Sequence[Verdict]) -> tuple[State, str]:
     for state in State:
         met = [verdict for verdict in verdicts if verdict.state is state]
+        if met and state is State.VIOLATED:
+            found = sum(len(entries(verdict.run)) for verdict in met)
+            return state, f"{number(found, 'finding')}: {met[0].run.label if len(met) == 1 else f'{len(met)} runs'}"
         if met and state is not State.HOLDS:
             return state, f"{state.value}: {met[0].run.label}" if len(met) == 1 else f"{len(met)} {state.value}"
     if not verdicts:

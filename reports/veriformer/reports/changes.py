@@ -6,19 +6,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from veriformer.reports.pairs import pairs
 from veriformer.reports.statuses import LOOKS, SHOWN
-from veriformer.verify.results import VIOLATIONS, Result, Results, Status
+from veriformer.verify.presentation.verdict import headline
+from veriformer.verify.results import VIOLATIONS, Result, Results, Status, Verdict
 
 
 class Sort(IntEnum):
     """What a change means, in the order in which changes are told."""
 
     NEWLY_FAILING = 0
-    NEWLY_PASSING = 1
-    OTHER = 2
+    LOST = 1
+    NEWLY_PASSING = 2
+    OTHER = 3
 
 
-HEADINGS = {Sort.NEWLY_FAILING: "newly failing", Sort.NEWLY_PASSING: "newly passing", Sort.OTHER: "other changes"}
+HEADINGS = {
+    Sort.NEWLY_FAILING: "newly failing",
+    Sort.LOST: "evidence lost",
+    Sort.NEWLY_PASSING: "newly passing",
+    Sort.OTHER: "other changes",
+}
+
+_SILENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE, Status.BLOCKED, Status.VACUOUS, Status.HARNESS_ERROR})
+"""Statuses of rows that say nothing about an implementation."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +48,16 @@ class Change:
         fails = self.new is not None and self.new.status in VIOLATIONS
         if fails and not was:
             return Sort.NEWLY_FAILING
+        held = self.old is not None and self.old.status in SHOWN
+        if held and (self.new is None or self.new.status in _SILENT):
+            return Sort.LOST
         passes = self.new is not None and self.new.status in SHOWN
         return Sort.NEWLY_PASSING if was and passes else Sort.OTHER
 
     @property
-    def fails_newly(self) -> bool:
-        """Whether it fails and did not before."""
-        return self.sort is Sort.NEWLY_FAILING
+    def worse(self) -> bool:
+        """Whether it fails and did not before, or held and no longer shows anything."""
+        return self.sort in (Sort.NEWLY_FAILING, Sort.LOST)
 
     def __str__(self) -> str:
         return f"{self.target}  {self.key}: {_word(self.old)} → {_word(self.new)}"
@@ -55,36 +69,14 @@ def changes(old: Sequence[Results], new: Sequence[Results]) -> list[Change]:
     Runs are matched by target and device; where each side holds a single run, these two are compared whatever they are
     called.
     """
-    found = [change for pair in _pairs(old, new) for change in _changes(*pair)]
+    found = [change for pair in pairs(old, new) for change in _changes(*pair)]
     return sorted(found, key=lambda change: change.sort)  # a stable sort keeps the order of the suite
 
 
-def gaps(runs: Sequence[Results]) -> list[str]:
-    """Why runs cannot be relied on: rows that were planned and did not run, and errors of the suite itself."""
-    found = []
-    for run in runs:
-        if len(run.results) != run.planned:
-            found.append(f"{run.implementation['target']}: {len(run.results)} of {run.planned} planned rows ran")
-        errors = run.summary.get(Status.HARNESS_ERROR.value, 0)
-        if errors:
-            found.append(f"{run.implementation['target']}: the suite itself broke in {errors} of its rows")
-    return found
-
-
-Pair = tuple[str, Results | None, Results | None]
-
-
-def _pairs(old: Sequence[Results], new: Sequence[Results]) -> Iterator[Pair]:
-    if len(old) == len(new) == 1:
-        yield str(new[0].implementation["target"]), old[0], new[0]
-        return
-    before, after = _by_name(old), _by_name(new)
-    for name in dict.fromkeys([*after, *before]):
-        yield name[0] if name[1] in (None, "cpu") else f"{name[0]} on {name[1]}", before.get(name), after.get(name)
-
-
-def _by_name(runs: Sequence[Results]) -> dict[tuple[str, str | None], Results]:
-    return {(str(run.implementation["target"]), run.environment["device"]): run for run in runs}
+def without_verdict(runs: Sequence[Results]) -> list[str]:
+    """Runs that show nothing either way, each as what it is: invalid or inconclusive, and why."""
+    lacking = (run for run in runs if run.verdict in (Verdict.INVALID, Verdict.INCONCLUSIVE))
+    return [f"{run.verdict.upper()} {headline(run)}" for run in lacking]
 
 
 def _changes(target: str, old: Results | None, new: Results | None) -> Iterator[Change]:

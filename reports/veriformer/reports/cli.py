@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from veriformer.reports.page import Findings
+    from veriformer.reports.page import Inputs
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -40,28 +40,28 @@ def report(
       summary.md    Markdown for the summary of a CI job
       badge.svg     a badge for a README
 
-    Exit status: 0 nothing violated, 1 at least one violation, 2 a file cannot be read or written,
-    3 the verdict of a run is invalid.
+    Exit status: 0 every run holds, 1 one is violated, 2 a file cannot be read or written,
+    3 one has no verdict.
     """
     try:
-        findings = _findings(results, benchmarks, mutants, specification)
-        _write(findings, output)
+        inputs = _inputs(results, benchmarks, mutants, specification)
+        _write(inputs, output)
     except (ValueError, OSError) as error:
         _refuse(error)
     click.echo(f"wrote {output / 'index.html'}", err=True)
-    click.get_current_context().exit(max(run.results.exit_status for run in findings.runs))
+    click.get_current_context().exit(max(run.results.exit_status for run in inputs.runs))
 
 
-def _findings(
+def _inputs(
     results: tuple[Path, ...], benchmarks: Path | None, mutants: Path | None, specification: Path | None
-) -> Findings:
+) -> Inputs:
     from veriformer.bench.document import read as read_benchmarks
     from veriformer.reports.equations import read_specification
     from veriformer.reports.kills import read_kills
-    from veriformer.reports.page import Findings
+    from veriformer.reports.page import Inputs
     from veriformer.reports.runs import label, read_results
 
-    return Findings(
+    return Inputs(
         runs=label([run for path in results for run in read_results(path)]),
         benchmarks=_optional(benchmarks, read_benchmarks),
         kills=_optional(mutants, read_kills),
@@ -76,18 +76,18 @@ def _optional(path: Path | None, read: Callable[[Path], Document]) -> Document |
     return None if path is None else read(path)
 
 
-def _write(findings: Findings, output: Path) -> None:
+def _write(inputs: Inputs, output: Path) -> None:
     from veriformer.reports.badge import badge
     from veriformer.reports.page import render
     from veriformer.reports.runs import as_set
     from veriformer.reports.summary import summary
 
-    whole = json.dumps(as_set([run.results for run in findings.runs]), indent=1, ensure_ascii=False, allow_nan=False)
+    whole = json.dumps(as_set([run.results for run in inputs.runs]), indent=1, ensure_ascii=False, allow_nan=False)
     texts = {
-        "index.html": render(findings),
+        "index.html": render(inputs),
         "results.json": whole + "\n",
-        "summary.md": summary(findings),
-        "badge.svg": badge(findings.verdicts),
+        "summary.md": summary(inputs),
+        "badge.svg": badge(inputs.verdicts),
     }
     output.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
@@ -98,11 +98,14 @@ def _write(findings: Findings, output: Path) -> None:
 @click.argument("old", type=_FILE, metavar="OLD.json")
 @click.argument("new", type=_FILE, metavar="NEW.json")
 def diff(old: Path, new: Path) -> None:
-    """Compare two results files, or two sets of them: newly failing rows first.
+    """Compare two results files, or two sets of them: findings first, then rows, what is worse first.
 
-    Exit status: 0 nothing fails that did not fail before, 1 something does, 2 a file cannot be read.
+    \b
+    Exit status: 0 nothing is worse, 1 a finding or a violated row is new, or evidence is lost (what passed is not
+    provided, vacuous, blocked or no longer there), 2 a file cannot be read, 3 a run is invalid or inconclusive.
     """
-    from veriformer.reports.changes import changes, gaps
+    from veriformer.reports.changes import changes, without_verdict
+    from veriformer.reports.finding_changes import finding_changes, incomparable
     from veriformer.reports.runs import read_results
     from veriformer.reports.showing import show_changes
 
@@ -110,9 +113,14 @@ def diff(old: Path, new: Path) -> None:
         before, after = read_results(old), read_results(new)
     except ValueError as error:
         _refuse(error)
-    found = changes(before, after)
-    show_changes(found, gaps(after), sys.stdout)
-    raise SystemExit(int(any(change.fails_newly for change in found)))
+    findings, rows = finding_changes(before, after), changes(before, after)
+    lacking = [
+        f"{name}: {words}" for name, runs in (("old", before), ("new", after)) for words in without_verdict(runs)
+    ]
+    bare = [f"{target}: one side has no findings, only rows are compared" for target in incomparable(before, after)]
+    show_changes(findings, rows, lacking + bare, sys.stdout)
+    worse = any(change.worse for change in findings) or any(change.worse for change in rows)
+    raise SystemExit(3 if lacking else int(worse))
 
 
 def _refuse(message: object) -> NoReturn:

@@ -11,20 +11,21 @@ import jinja2
 from veriformer.bench.document import Benchmarks
 from veriformer.reports import charts, costs, equations, figures
 from veriformer.reports.equations import Specification
+from veriformer.reports.findings import entries, remarks
 from veriformer.reports.kills import Kills
 from veriformer.reports.mathml import math, prose, statement
 from veriformer.reports.matrix import matrix
-from veriformer.reports.runs import Run
+from veriformer.reports.runs import Run, label
 from veriformer.reports.statuses import LOOKS
 from veriformer.reports.verdicts import State, Verdict, verdict
 from veriformer.reports.violations import anchor, by_requirement, violations
 from veriformer.spec.requirement import Requirement
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.results import VIOLATIONS, Status
+from veriformer.verify.results import VIOLATIONS, Results, Status
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings:
+class Inputs:
     """Everything a report may be about; what was not given is None."""
 
     runs: Sequence[Run]
@@ -46,7 +47,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     by_state = {state: [v for v in verdicts if v.state is state] for state in State}
     parts = [f"{len(met)} {_WORDS[state]}" for state, met in by_state.items() if met]
     total = f"Of {len(verdicts)} runs, " if len(verdicts) > 1 else ""
-    return f"{total}{', '.join(parts)}." if total else f"{verdicts[0].run.label} {_WORDS[verdicts[0].state]}."
+    return f"{total}{', '.join(parts)}." if total else f"{verdicts[0].headline}."
 
 
 _WORDS = {
@@ -57,28 +58,36 @@ _WORDS = {
 }
 
 
-def render(findings: Findings) -> str:
-    """The page. The same findings give the same bytes."""
-    kills = findings.kills
+def render(inputs: Inputs) -> str:
+    """The page. The same inputs give the same bytes."""
+    kills = inputs.kills
     return (
         _environment()
         .get_template("page.html")
         .render(
-            findings=findings,
-            verdicts=findings.verdicts,
-            headline=headline(findings.verdicts),
-            groups=matrix(findings.runs),
-            violations=by_requirement(violations(findings.runs)),
+            runs=inputs.runs,
+            verdicts=inputs.verdicts,
+            found=sum(len(entries(run)) for run in inputs.runs),
+            told=any(entries(run) or remarks(run) for run in inputs.runs),
+            headline=headline(inputs.verdicts),
+            groups=matrix(inputs.runs),
+            violations=by_requirement(violations(inputs.runs)),
             shown_below=VIOLATIONS | {Status.HARNESS_ERROR},
-            requirements=findings.requirements,
+            requirements=inputs.requirements,
             kills=kills,
-            specification=findings.specification,
-            equation_numbers=findings.specification.numbers if findings.specification else frozenset(),
-            cost_groups=costs.groups(findings.benchmarks) if findings.benchmarks else [],
-            chart=charts.bound_use(findings.runs),
+            specification=inputs.specification,
+            equation_numbers=inputs.specification.numbers if inputs.specification else frozenset(),
+            benchmarks=inputs.benchmarks,
+            cost_groups=costs.groups(inputs.benchmarks) if inputs.benchmarks else [],
+            chart=charts.bound_use(inputs.runs),
             chart_legend=charts.legend(),
         )
     )
+
+
+def render_run(results: Results) -> str:
+    """The page of a single run."""
+    return render(Inputs(runs=label([results])))
 
 
 def _environment() -> jinja2.Environment:
@@ -99,6 +108,8 @@ def _environment() -> jinja2.Environment:
     }
     environment.globals |= {
         "LOOKS": LOOKS,
+        "entries": entries,
+        "remarks": remarks,
         "anchor": anchor,
         "step_look": equations.step_look,
         "erratum_look": equations.erratum_look,

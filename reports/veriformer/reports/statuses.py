@@ -57,6 +57,13 @@ LOOKS: dict[Status, Look] = {
             "warn",
             "Ran, but too few examples could tell right from wrong: shows nothing.",
         ),
+        Look(
+            Status.ADVICE,
+            "△",
+            "advice",
+            "warn",
+            "A lesser requirement is not met: results could be more precise, or refusals more helpful.",
+        ),
         Look(Status.KNOWN_FAIL, "⚑", "known fail", "warn", "Fails as waived: with a reason, a link and an expiry."),
         Look(
             Status.DEVIATION,

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from veriformer.reports import costs
-from veriformer.reports.page import Findings, headline
+from veriformer.reports.findings import entries, remarks
+from veriformer.reports.page import Inputs, headline
+from veriformer.reports.runs import Run
 from veriformer.reports.violations import Violation, violations
 
 SHOWN = 20
@@ -16,35 +18,58 @@ LONGEST_SCRIPT = 4000
 """Characters up to which a script stands in the summary, whose size is limited; a longer one is in the report."""
 
 
-def summary(findings: Findings) -> str:
+def summary(inputs: Inputs) -> str:
     """The Markdown text."""
-    return "\n".join(_lines(findings)) + "\n"
+    return "\n".join(_lines(inputs)) + "\n"
 
 
-def _lines(findings: Findings) -> Iterator[str]:
-    yield f"## Veriformer: {text(headline(findings.verdicts))}"
+def _lines(inputs: Inputs) -> Iterator[str]:
+    yield f"## Veriformer: {text(headline(inputs.verdicts))}"
     yield ""
-    yield from _verdicts(findings)
-    found = violations(findings.runs)
+    yield from _verdicts(inputs)
+    for run in inputs.runs:
+        yield from _findings(run, named=len(inputs.runs) > 1)
+    found = violations(inputs.runs)
     if found:
-        yield from ("", "### Violations", "")
+        yield from ("", "### Violated rows", "")
         for violation in found[:SHOWN]:
             yield from _violation(violation)
         if len(found) > SHOWN:
             yield f"… and {len(found) - SHOWN} more."
-    extras = list(_extras(findings))
+    extras = list(_extras(inputs))
     if extras:
         yield from ("", "### Beside the runs", "", *extras)
 
 
-def _verdicts(findings: Findings) -> Iterator[str]:
+def _verdicts(inputs: Inputs) -> Iterator[str]:
     yield "| | run | verdict | planned | run | not shown |"
     yield "|---|---|---|---:|---:|---|"
-    for verdict in findings.verdicts:
+    for verdict in inputs.verdicts:
         results = verdict.run.results
-        words = (verdict.sign, code(verdict.run.label), text(verdict.sentence), str(results.planned))
+        words = (
+            verdict.sign,
+            code(verdict.run.label),
+            text(f"{verdict.headline}. {verdict.scope}".rstrip(" .") + "."),
+            str(results.planned),
+        )
         caveat = text(verdict.caveat.removeprefix("Not shown: ").removesuffix(".") or "–")
         yield f"| {' | '.join(words)} | {len(results.results)} | {caveat} |"
+
+
+def _findings(run: Run, *, named: bool) -> Iterator[str]:
+    found = entries(run)
+    of = f" of {code(run.label)}" if named else ""
+    if found:
+        yield from ("", f"### Findings{of}", "")
+    for entry in found[:SHOWN]:
+        yield f"{entry.number}. **{entry.finding.weight}** {text(entry.title)}: {text(entry.outcome or 'no message')}"
+        yield f"   explains {text(entry.explained)}{'' if not entry.claim else f'; if intended: {code(entry.claim)}'}"
+    if len(found) > SHOWN:
+        yield f"\n… and {len(found) - SHOWN} more findings."
+    for heading, lines in remarks(run):
+        yield from ("", f"**{heading}{of}**", "", *(f"- {text(line)}" for _, line in lines[:SHOWN]))
+        if len(lines) > SHOWN:
+            yield f"- … and {len(lines) - SHOWN} more"
 
 
 def _violation(violation: Violation) -> Iterator[str]:
@@ -57,17 +82,17 @@ def _violation(violation: Violation) -> Iterator[str]:
         yield from ("", "  </details>", "")
 
 
-def _extras(findings: Findings) -> Iterator[str]:
-    if findings.specification:
-        steps = ", ".join(f"{count} {look[1]}" for look, count in findings.specification.steps)
-        errata = len(findings.specification.errata)
-        number = len(findings.specification.equations)
+def _extras(inputs: Inputs) -> Iterator[str]:
+    if inputs.specification:
+        steps = ", ".join(f"{count} {look[1]}" for look, count in inputs.specification.steps)
+        errata = len(inputs.specification.errata)
+        number = len(inputs.specification.equations)
         yield f"- Equations: {number}; derivation steps: {steps or 'none'}; errata: {errata}."
-    if findings.kills:
-        yield f"- Kill matrix: {text(findings.kills.sentence)}"
-        yield from (f"  - survivor {code(m['id'])}: {text(str(m['title']))}" for m in findings.kills.survivors)
-    if findings.benchmarks:
-        yield f"- Exact counts: {text(costs.sentence(findings.benchmarks))}"
+    if inputs.kills:
+        yield f"- Kill matrix: {text(inputs.kills.sentence)}"
+        yield from (f"  - survivor {code(m['id'])}: {text(str(m['title']))}" for m in inputs.kills.survivors)
+    if inputs.benchmarks:
+        yield f"- Exact counts: {text(costs.sentence(inputs.benchmarks))}"
 
 
 def text(words: str) -> str:

@@ -8,7 +8,9 @@ from enum import StrEnum
 
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import LOOKS, SHOWN, Look
+from veriformer.verify.presentation.verdict import headline, scope
 from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.results import Verdict as Outcome
 
 _ABSENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE})
 """Statuses of what there is nothing of to judge."""
@@ -44,6 +46,16 @@ class Verdict:
     counts: tuple[tuple[Look, int], ...]
 
     @property
+    def headline(self) -> str:
+        """The run in one sentence, as the terminal tells it."""
+        return headline(self.run.results)
+
+    @property
+    def scope(self) -> str:
+        """For what it holds."""
+        return scope(self.run.results)
+
+    @property
     def sign(self) -> str:
         """The sign of the state."""
         return SIGNS[self.state]
@@ -70,12 +82,7 @@ def verdict(run: Run) -> Verdict:
 
 
 def _state(run: Run) -> State:
-    results = run.results
-    if not results.valid:
-        return State.INVALID
-    if results.violations:
-        return State.VIOLATED
-    return State.HOLDS if any(row.status in SHOWN for row in results.results) else State.NOTHING
+    return _STATES[run.results.verdict]
 
 
 def _invalid(run: Run) -> str:
@@ -91,13 +98,20 @@ def _invalid(run: Run) -> str:
 
 def _violated(run: Run) -> str:
     names = list(dict.fromkeys(row.requirement for row in run.results.violations))
+    if not names:
+        changed = "; ".join(f"{name}: {', '.join(what)}" for name, what in run.results.global_state.items())
+        return (
+            f"Violated: it changes global state ({changed})." if changed else "Violated: see its findings and domain."
+        )
     named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     judged = [row for row in run.results.results if row.status not in _ABSENT]
     return f"{len(names)} of {_number(_requirements(judged), 'requirement')} violated: {named}."
 
 
 def _nothing(run: Run) -> str:
-    return f"Nothing was shown: 0 of {_number(len(run.results.results), 'row')} passed."
+    shown = sum(row.status in SHOWN for row in run.results.results)
+    number = _number(len(run.results.results), "row")
+    return f"Too little was shown: {shown} of {number} passed; {'; '.join(run.results.gaps)}."
 
 
 def _holds(run: Run) -> str:
@@ -105,6 +119,13 @@ def _holds(run: Run) -> str:
     requirements = _number(_requirements(shown), "requirement")
     return f"Nothing violated: {requirements} held in {len(shown)} of {_number(len(run.results.results), 'row')}."
 
+
+_STATES = {
+    Outcome.INVALID: State.INVALID,
+    Outcome.VIOLATED: State.VIOLATED,
+    Outcome.INCONCLUSIVE: State.NOTHING,
+    Outcome.HOLDS: State.HOLDS,
+}
 
 _SENTENCES = {State.INVALID: _invalid, State.VIOLATED: _violated, State.NOTHING: _nothing, State.HOLDS: _holds}
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from veriformer.reports.figures import exact, short
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import LOOKS, Look
+from veriformer.verify.presentation.evidence import Element as WorstElement
+from veriformer.verify.presentation.evidence import elements
 from veriformer.verify.results import VIOLATIONS, Counterexample, Result, Status
 
 SHOWN_ELEMENTS = 8
@@ -87,8 +89,8 @@ def by_requirement(found: Sequence[Violation]) -> list[list[Violation]]:
 def violations(runs: Sequence[Run]) -> list[Violation]:
     """Every violation of every run, and after them the rows in which the suite itself broke."""
     rows = [(run, row) for run in runs for row in run.results.results]
-    found = [_violation(run, row) for run, row in rows if row.status in VIOLATIONS]
-    return found + [_violation(run, row) for run, row in rows if row.status is Status.HARNESS_ERROR]
+    found = [evidence(run, row) for run, row in rows if row.status in VIOLATIONS]
+    return found + [evidence(run, row) for run, row in rows if row.status is Status.HARNESS_ERROR]
 
 
 def anchor(run: Run, row: Result) -> str:
@@ -97,50 +99,16 @@ def anchor(run: Run, row: Result) -> str:
     return "v-" + "".join(c if c.isascii() and c.isalnum() else "-" for c in words)
 
 
-def _violation(run: Run, row: Result) -> Violation:
-    elements = sorted(_elements(row.counterexample), key=lambda e: -e.ratio if e.ratio == e.ratio else -float("inf"))
-    shown = tuple(elements[:SHOWN_ELEMENTS])
-    return Violation(run, row, shown, len(elements) - len(shown))
+def evidence(run: Run, row: Result) -> Violation:
+    """A row with the worst numbers of its counterexample."""
+    found = [_element(element) for element in elements(vars(row.counterexample))] if row.counterexample else []
+    shown = tuple(found[:SHOWN_ELEMENTS])
+    return Violation(run, row, shown, len(found) - len(shown))
 
 
-def _elements(example: Counterexample | None) -> list[Element]:
-    if example is None or example.exact is None or example.bound is None:
-        return []
-    observed, exact_, bound = (dict(_leaves(value)) for value in (example.observed, example.exact, example.bound))
-    if not observed or observed.keys() != exact_.keys():
-        return []
-    if bound.keys() == {""}:
-        bound = dict.fromkeys(observed, bound[""])
-    if bound.keys() != observed.keys():
-        return []
-    return [_element(place, observed[place], exact_[place], bound[place]) for place in observed]
-
-
-def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _leaves(item, f"{place}, {index}" if place else str(index))
-    else:
-        yield place, value
-
-
-def _element(place: str, observed: Any, true: Any, bound: Any) -> Element:
-    return Element(
-        f"[{place}]" if place else "", exact(observed), exact(true), exact(bound), _ratio(observed, true, bound)
-    )
-
-
-def _ratio(observed: Any, true: Any, bound: Any) -> float:
-    try:
-        a, b, limit = float(observed), float(true), float(bound)
-    except (TypeError, ValueError):
-        return float("inf")
-    if a == b:
-        return 0.0
-    error = abs(a - b)
-    if error != error:
-        return float("inf")
-    return error / limit if limit else float("inf")
+def _element(found: WorstElement) -> Element:
+    place = f"[{found.place}]" if found.place else ""
+    return Element(place, exact(found.observed), exact(found.exact), exact(found.bound), found.ratio)
 
 
 def _argument(name: str, value: Any) -> tuple[str, str, str]:

@@ -6,8 +6,9 @@
 
 from veriformer.verify.engine.run import check
 from veriformer.verify.engine.user_tests import conformance
+from veriformer.verify.presentation.error import FindingsError
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.targets.loading import TargetError, load
 from veriformer.verify.targets.target import Target
 
-__all__ = ["Result", "Results", "Status", "Target", "TargetError", "check", "conformance", "load"]
+__all__ = ["FindingsError", "Result", "Results", "Status", "Target", "TargetError", "check", "conformance", "load"]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
-import io
+import importlib
 import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 from rich.console import Console
@@ -24,12 +22,14 @@ from veriformer.verify import results
 from veriformer.verify.catalogue.selection import UnknownSelectionError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine import waivers
+from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import probe
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import run
-from veriformer.verify.results.terminal import Live, console, summarise
+from veriformer.verify.presentation.terminal import show as show_findings
+from veriformer.verify.results.terminal import Live, console, show_rows
 from veriformer.verify.targets.loading import TargetError
 
 INTERRUPTED = 130
@@ -109,6 +109,8 @@ def _seed(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write results.json here.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML here.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the conformance report here.")
+@click.option("--strict", is_flag=True, help="Advice counts as a violation, and so does a domain that is narrower.")
+@click.option("--rows", "every_row", is_flag=True, help="Show every row as well, and each violated one at once.")
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -127,6 +129,8 @@ def verify(
     json_file: Path | None,
     junit: Path | None,
     html: Path | None,
+    strict: bool,
+    every_row: bool,
     resume: Path | None,
 ) -> None:
     """Hold an implementation against the published mathematics.
@@ -146,15 +150,26 @@ def verify(
       veriformer verify torch --json out/torch.json --html out/torch.html
 
     \b
-    Exit status: 0 nothing violated, 1 at least one violation, 2 unusable arguments or target,
-    3 the verdict is invalid, 130 interrupted (what was finished is saved; go on with --resume).
+    Exit status: 0 it holds (advice aside, unless --strict), 1 it is violated, 2 unusable arguments or target,
+    3 no verdict: the run is invalid, or nothing was provided or exercised,
+    130 interrupted (what was finished is saved; go on with --resume).
     """
-    plan = Plan(target=target, profile=profile, only=only, dtypes=dtype, device=device, seed=seed, timeout_s=timeout)
+    plan = Plan(
+        target=target,
+        profile=profile,
+        only=only,
+        dtypes=dtype,
+        device=device,
+        seed=seed,
+        timeout_s=timeout,
+        strict=strict,
+    )
     try:
         rows = plan.rows()
         waived = waivers.of_run(target, waiver_file, rows)
         plan = replace(plan, stored=waivers.stored(waived, rows))
-        described = probe(target, device)
+        described = probe(target, device, plan.operations(), plan.dtypes)
+        plan = replace(plan, domains=described.domains)
         journal = _journal(plan, json_file, resume)
     except (UnknownSelectionError, TargetError, JournalError, waivers.WaiverError) as error:
         refuse(error)
@@ -162,11 +177,15 @@ def verify(
         console().print(f"[yellow]warning[/] {warning}")
     waive = partial(waivers.apply, waivers=waived, today=date.today())
     done = len(journal.results())
-    with Live(len(rows) - done, target) as live:
+    with Live(len(rows) - done, target, rows=every_row) as live:
         found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=lambda r: live.tell(waive(r)))
     found.results = [waive(result) for result in found.results]
+    if not interrupted:
+        add_findings(found, plan, jobs=jobs)
     _save(found, journal, json_file, html, keep=interrupted)
-    summarise(found, console())
+    if every_row:
+        show_rows(found, console())
+    show_findings(found, console(), saved=next((str(file) for file in (html, json_file) if file), None))
     if interrupted:
         console().print(
             f"interrupted: {len(found.results)} of {found.planned} rows are saved; go on with --resume {journal.path}"
@@ -259,19 +278,8 @@ def _save(found: results.Results, journal: Journal, json_file: Path | None, html
 
 
 def _report(found: results.Results, html: Path) -> None:
-    # The reports room rests on this one, so it is reached as any command is: by its entry point.
-    command: Callable[..., Any] = next(
-        iter(importlib.metadata.entry_points(group="veriformer.commands", name="report"))
-    ).load()
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "results.json"
-        results.write(found, source)
-        said = io.StringIO()
-        try:
-            with contextlib.redirect_stderr(said):
-                partial(command, standalone_mode=False)([str(source), "--output", folder])
-        except SystemExit:
-            refuse(said.getvalue().removeprefix("veriformer: ").strip())
-        html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text((Path(folder) / "index.html").read_text(encoding="utf-8"), encoding="utf-8")
+    # The reports room rests on this one, so it is asked for by name, and only where a page is wanted.
+    page: str = importlib.import_module("veriformer.reports.page").render_run(found)
+    html.parent.mkdir(parents=True, exist_ok=True)
+    html.write_text(page, encoding="utf-8")
     click.echo(f"wrote {html}", err=True)

@@ -198,7 +198,7 @@ def refusals(operation: str, statement: str) -> tuple[Requirement, Requirement]:
         slug=f"{operation}.refusal",
         operation=operation,
         statement=statement,
-        float_form="The same: ValueError or TypeError.",
+        float_form="The same, with any exception.",
         kind=Kind.REFUSAL,
         weight=Weight.UNGUARDED,
         prerequisites=(f"{operation}.contract",),
@@ -207,7 +207,7 @@ def refusals(operation: str, statement: str) -> tuple[Requirement, Requirement]:
     named = Requirement(
         slug=f"{operation}.refusal_names_argument",
         operation=operation,
-        statement="The message of a refusal names the argument that was bad.",
+        statement="A refusal is a ValueError or a TypeError whose message names the argument that was bad.",
         float_form="The same; where two arguments clash, either name will do.",
         kind=Kind.REFUSAL,
         weight=Weight.UNGUARDED,

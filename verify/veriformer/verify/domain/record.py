@@ -19,7 +19,7 @@ class Domain:
     provided: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
-    constants: Mapping[str, float | str] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
     precision: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -29,5 +29,10 @@ class Domain:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Domain:
         """The record of one entry of ``domain``."""
-        lists = {key: tuple(entry.get(key, ())) for key in ("provided", "rules")}
-        return cls(**lists, **{key: dict(entry.get(key, {})) for key in ("refused", "constants", "precision")})
+        return cls(
+            provided=tuple(entry.get("provided", ())),
+            refused=dict(entry.get("refused", {})),
+            rules=tuple(entry.get("rules", ())),
+            constants=dict(entry.get("constants", {})),
+            precision=dict(entry.get("precision", {})),
+        )

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 
-class RowTimeout(BaseException):  # (not an Exception, so that neither target nor Hypothesis can swallow it)
-    """The row took longer than it may."""
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise Interrupted
 
 
 @contextlib.contextmanager
@@ -22,13 +24,17 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
 
     A target stuck in native code, or one that swallows everything, does not hear of it: with ``may_kill`` the
     process ends
-    itself at twice the time, which only a worker process may do.
+    itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so that a
+    KeyboardInterrupt is the target's own.
     """
 
     def ring(signum: int, frame: FrameType | None) -> None:
         raise RowTimeout
 
     previous = signal.signal(signal.SIGALRM, ring)
+    heard = signal.getsignal(signal.SIGINT)
+    if callable(heard):  # else it is ignored, as in a shell's background job
+        signal.signal(signal.SIGINT, _interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         with _deadline(2 * seconds) if may_kill else contextlib.nullcontext():
@@ -36,6 +42,8 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+        if callable(heard):
+            signal.signal(signal.SIGINT, heard)
 
 
 @contextlib.contextmanager

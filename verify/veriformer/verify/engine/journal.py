@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ class Journal:
             raise JournalError(f"{self.path} belongs to another run: {where}. Repeat its arguments, or start anew")
         self.begin(plan)
         for line in lines[1:]:
-            if "requirement" in line:  # rows that were only begun did not end their process: the whole run was ended
+            if (
+                "requirement" in line or "changes" in line
+            ):  # rows that were only begun did not end their process: the whole run was ended
                 self._append(line)
 
     def add(self, result: Result) -> None:
@@ -76,6 +79,18 @@ class Journal:
     def begun(self) -> dict[str, tuple[str, float]]:
         """By row: the worker that began it last, and when."""
         return {line["started"]: (line["worker"], line["at"]) for line in self._lines() if "started" in line}
+
+    def change(self, changes: Mapping[str, Sequence[str]]) -> None:
+        """Note what of the process's state a target was found to have changed, by operation."""
+        self._append({"changes": {operation: list(what) for operation, what in changes.items()}})
+
+    def changes(self) -> dict[str, list[str]]:
+        """All that was noted of that, by operation."""
+        found: dict[str, set[str]] = {}
+        for line in self._lines():
+            for operation, what in line.get("changes", {}).items():
+                found.setdefault(operation, set()).update(what)
+        return {operation: sorted(found[operation]) for operation in sorted(found)}
 
     def _append(self, line: dict[str, Any]) -> None:
         # One write to a descriptor opened for appending: several processes may write without mixing their lines.

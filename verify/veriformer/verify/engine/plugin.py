@@ -18,10 +18,13 @@ import pytest
 import torch
 
 from veriformer.verify.engine import isolation
+from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.engine.suggestion import suggested
+from veriformer.verify.judging import global_state
+from veriformer.verify.presentation.clean import clean
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
@@ -111,6 +114,7 @@ class Worker(_Collects):
     def __init__(self, plan: Plan, journal: Journal, name: str) -> None:
         super().__init__(plan, journal)
         self.name = name
+        self._noted: dict[str, list[str]] = {}
 
     def pytest_sessionstart(self) -> None:
         """Leave the other core to the other worker, and the machine its memory."""
@@ -121,7 +125,12 @@ class Worker(_Collects):
     @cached_property
     def target(self) -> Target:
         """The implementation under test, loaded at the first row."""
-        return load(self.plan.target)
+        changes: list[str] = []
+        with global_state.guarded(global_state.OF_ROWS, changes.append):
+            target = self.plan.within(load(self.plan.target))
+        if changes:
+            target.changes["loading"] = changes
+        return target
 
     def caller(self, row: Row) -> Callable[[pytest.Item], None]:
         """Run the row, leave its result for the report, and tell pytest whether it failed."""
@@ -140,11 +149,19 @@ class Worker(_Collects):
                     may_kill=self.may_kill,
                     stored=self.plan.stored.get(row.key),
                 )
-                finished[row.key] = suggested(row, self.target, result, self.plan.seed)
+                result = suggested(row, self.target, result, self.plan.seed)
+                finished[row.key] = result if self.plan.strict else as_advice(result)
+                self._note_changes()
                 self.journal.add(finished[row.key])
             settle(finished[row.key])
 
         return call
+
+    def _note_changes(self) -> None:
+        changes = {operation: list(what) for operation, what in self.target.changes.items()}
+        if changes != self._noted:
+            self.journal.change(changes)
+            self._noted = changes
 
 
 class Local(Worker, Controller):
@@ -155,6 +172,7 @@ class Local(Worker, Controller):
     def __init__(self, plan: Plan, journal: Journal, tell: Callable[[Result], None], target: Target) -> None:
         Controller.__init__(self, plan, journal, tell)
         self.name = "local"
+        self._noted = {}
         self._handed_over = target
 
     def pytest_sessionstart(self) -> None:
@@ -176,6 +194,7 @@ def died(row: Row, seconds: float, timeout_s: float) -> Result:
 def settle(result: Result) -> None:
     """Tell pytest what became of a row, in its own terms."""
     if result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR:
-        pytest.fail(f"{result.key} {result.status}: {result.message}", pytrace=False)
+        part = f" (finding {result.finding})" if result.finding else ""
+        pytest.fail(f"{result.key} {result.status}{part}: {clean(result.message)}", pytrace=False)
     if result.status not in (Status.PASS, Status.DEVIATION, Status.KNOWN_FAIL):
         pytest.skip(f"{result.status}: {result.message}")

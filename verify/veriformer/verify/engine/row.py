@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import difflib
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from unittest import mock
 
-import hypothesis
 import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
-from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from veriformer.verify.engine import isolation
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.replay import reproduces
+from veriformer.verify.examples import BURST, number, prepared, without_constants
+from veriformer.verify.findings.signature import signature
+from veriformer.verify.judging import global_state
 from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import Tally, Violation
 from veriformer.verify.judging.trial import NoGradient, Trial
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.scripts.script import describe, script
 from veriformer.verify.targets.target import Target
-
-BURST = 10
-"""Examples per run of Hypothesis. After ten it begins to vary what it has drawn, and one draw then decides for many."""
 
 VACUOUS_SHARE = 0.5
 """A row in which more than this share of the examples could not tell right from wrong was not exercised."""
@@ -69,6 +67,7 @@ class Row:
             status=status,
             bug_class=requirement.bug_class or None,
             kind=requirement.kind.value,
+            weight=requirement.weight.value,
             **fields,  # type: ignore[arg-type]
         )
 
@@ -93,16 +92,22 @@ def run_row(
     finished: statuses of rows already run, by key, to see whether a prerequisite failed. stored: the script of a known
     counterexample, run before anything is searched for.
     """
-    settled = _settled_by_claims(row, target) or _settled_by_prerequisites(row, finished)
+    settled = (
+        _settled_by_claims(row, target) or _settled_by_domain(row, target) or _settled_by_prerequisites(row, finished)
+    )
     if settled is not None:
         return settled
     started = time.perf_counter()
-    search = _Search(row, target, profile)
+    search, tell = _Search(row, target, profile), target.changed(row.check.operation)
     try:
-        with isolation.time_limit(profile.timeout_s, may_kill=may_kill):
+        with (
+            isolation.time_limit(profile.timeout_s, may_kill=may_kill),
+            global_state.guarded(global_state.OF_ROWS, tell),
+            global_state.environment(tell),
+        ):
             found = None if stored is None else reproduces(stored)
             result = search.run(seed) if found is None else _known(row, found, str(stored))
-    except isolation.RowTimeout:
+    except RowTimeout:
         result = row.result(
             Status.TIMEOUT,
             examples=search.tally.examples,
@@ -122,12 +127,25 @@ def _settled_by_claims(row: Row, target: Target) -> Result | None:
     if operation in claims.not_provided:
         return row.result(Status.NOT_PROVIDED, message=claims.not_provided[operation])
     if target.operation(operation) is None:
-        return row.result(Status.NOT_PROVIDED, message=f"the implementation has no callable {operation!r}")
+        return row.result(Status.NOT_PROVIDED, message=_absent(operation, target))
     if not claims.promises(operation, row.dtype):
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no {row.dtype} for {operation}")
     if claims.devices and row.device not in claims.devices:
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no results on {row.device}")
     return None
+
+
+def _settled_by_domain(row: Row, target: Target) -> Result | None:
+    refused = target.refusals(row.check.operation).messages
+    if row.dtype not in refused:
+        return None
+    return row.result(Status.NOT_PROVIDED, message=f"not provided: {row.dtype} ({refused[row.dtype]})")
+
+
+def _absent(operation: str, target: Target) -> str:
+    message = f"the implementation has no callable {operation!r}"
+    near = difflib.get_close_matches(operation, target.names())
+    return f"{message}; did you mean {operation} where it says {near[0]}?" if near else message
 
 
 def _settled_by_prerequisites(row: Row, finished: Mapping[str, Status]) -> Result | None:
@@ -158,12 +176,12 @@ class _Search:
     lacking: list[frozenset[str]] = field(default_factory=list)
 
     def run(self, seed: str) -> Result:
-        applies = self.row.check.applies
-        reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
-        if reason:
-            return self.row.result(Status.NOT_APPLICABLE, message=reason)
-        torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
         try:
+            applies = self.row.check.applies
+            reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
+            if reason:
+                return self.row.result(Status.NOT_APPLICABLE, message=reason)
+            torch.manual_seed(number(f"{seed}|{self.row.key}|global"))
             for turn in range(PATIENCE):
                 if turn and self._exercised():
                     break
@@ -176,6 +194,10 @@ class _Search:
             return self.row.result(Status.NOT_PROVIDED, message=self._what_is_lacking())
         except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
             return self._failed(error)
+        except Interrupted:
+            raise
+        except (SystemExit, KeyboardInterrupt) as error:  # where a model is built or looked at
+            return self._result(Status.FAIL, f"raised {type(error).__name__}: {error}")
         except Exception:
             return self._broken()
         return self._held()
@@ -183,8 +205,10 @@ class _Search:
     def _draw(self, seed: str, done: int) -> None:
         for first in range(0, self._planned, BURST):
             try:
-                with _without_constants():
-                    self._property(f"{seed}|{self.row.key}|{done + first}", min(BURST, self._planned - first))()
+                with without_constants():
+                    planned = min(BURST, self._planned - first)
+                    key, shrink = f"{seed}|{self.row.key}|{done + first}", bool(self.profile.shrinks)
+                    prepared(self._example, key, planned, shrink=shrink)()
             except Unsatisfiable:
                 if not self.lacking:
                     raise
@@ -197,23 +221,6 @@ class _Search:
         """Whether examples enough could tell right from wrong: half of those run, or of those planned if fewer."""
         effective = self.tally.examples - self.tally.vacuous
         return effective >= (1 - VACUOUS_SHARE) * min(self._planned, self.tally.examples)
-
-    def _property(self, seed: str, examples: int) -> Callable[[], None]:
-        settings = hypothesis.settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            derandomize=False,
-            print_blob=False,
-            report_multiple_bugs=False,
-            verbosity=hypothesis.Verbosity.quiet,
-            suppress_health_check=list(hypothesis.HealthCheck),
-            phases=[hypothesis.Phase.generate] + ([hypothesis.Phase.shrink] if self.profile.shrinks else []),
-        )
-        found: Callable[[], None] = settings(hypothesis.given(st.data())(self._example))
-        # The key of an example database, which there is none of; left alone, Hypothesis parses our source for one.
-        vars(found)["_hypothesis_internal_database_key"] = b""
-        return hypothesis.seed(_number(seed))(found)
 
     def _example(self, data: st.DataObject) -> None:
         check = self.row.check
@@ -236,7 +243,9 @@ class _Search:
                 self._lacks(frozenset(trial.lacking))
             raise
         except Violation as violation:
-            if self.best is None or _size(trial) <= _size(self.best[1]):
+            if self.best is not None and signature(violation) != signature(self.best[0]):
+                return  # another cause: what is made smaller stays what was found
+            if self.best is None or size(trial) <= size(self.best[1]):
                 self.best = (violation, trial)
             raise
         if self.best is None and not any(trial.effective):
@@ -248,16 +257,23 @@ class _Search:
             raise _NothingToAsk
 
     def _what_is_lacking(self) -> str:
-        """What every example lacked, or if there is no such thing any of them, with the reasons that are claimed."""
+        """What every example lacked, or if there is no such thing any of them, with the reasons that are known."""
         operation, reasons = self.row.check.operation, self.target.claims.not_provided
+        refused = self.target.refusals(operation).messages
         names = sorted(frozenset.intersection(*self.lacking) or frozenset.union(*self.lacking))
+        rules = {str(rule) for rule in self.target.refusals(operation).rules}
+        found = [f"not provided: {name} ({refused[name]})" for name in names if name in refused]
+        found += [f"not provided: sizes other than {name}" for name in names if name in rules]
         claimed = [
             f"{operation}.{name}: {reasons[f'{operation}.{name}']}"
             for name in names
             if f"{operation}.{name}" in reasons
         ]
-        silent = ", ".join(name for name in names if f"{operation}.{name}" not in reasons)
-        return "; ".join([*claimed, *([f"the implementation's {operation} takes no {silent}"] if silent else [])])
+        silent = ", ".join(
+            name for name in names if f"{operation}.{name}" not in reasons and name not in {*refused, *rules}
+        )
+        said = [f"the implementation's {operation} takes no {silent}"] if silent else []
+        return "; ".join([*claimed, *found, *said])
 
     def _held(self) -> Result:
         convention = self.row.check.convention
@@ -278,7 +294,7 @@ class _Search:
         if self.best is None:
             return self._result(Status.FAIL, str(error))
         violation, trial = self.best
-        return self._result(Status.FAIL, str(violation), _counterexample(self.row, self.target, violation, trial))
+        return self._result(Status.FAIL, str(violation), counterexample(self.row, self.target, violation, trial))
 
     def _broken(self) -> Result:
         return self._result(Status.HARNESS_ERROR, traceback.format_exc(limit=-6))
@@ -294,35 +310,15 @@ class _Search:
         )
 
 
-@contextlib.contextmanager
-def _without_constants() -> Iterator[None]:
-    """Let Hypothesis draw from its distributions alone.
-
-    Of itself it takes one draw in twenty from the constants of whatever code is loaded, so that no seed could repeat a
-    run elsewhere, and has no setting for that; versions that do not have the method have not the habit either.
-    """
-    if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
-        yield
-        return
-    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", new=_no_constant):
-        yield
-
-
-def _no_constant(*_: object, **__: object) -> None:
-    return None
-
-
-def _number(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
-
-
-def _size(trial: Trial) -> int:
+def size(trial: Trial) -> int:
+    """How many numbers the tensors of all calls of an example have together."""
     values = [value for call in trial.calls for value in call.arguments.values()]
     flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
     return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
 
 
-def _counterexample(row: Row, target: Target, violation: Violation, trial: Trial) -> Counterexample:
+def counterexample(row: Row, target: Target, violation: Violation, trial: Trial) -> Counterexample:
+    """The record of an example that was a violation."""
     title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
     lines = violation.lines or ["raise SystemExit(0)"]
     return Counterexample(
@@ -331,5 +327,5 @@ def _counterexample(row: Row, target: Target, violation: Violation, trial: Trial
         exact=violation.exact,
         bound=violation.bound,
         script=script(title, target.loader, trial.calls, lines),
-        scalars=_size(trial),
+        scalars=size(trial),
     )

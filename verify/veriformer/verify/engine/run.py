@@ -14,10 +14,14 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify.contract import dtypes
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import plugin, probe, suite
+from veriformer.verify.engine.inquiry import LEAST_S, SHARE, settle
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.findings import everything
+from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Result, Results
 from veriformer.verify.targets.loading import wrap
 
@@ -51,8 +55,8 @@ def run(
             "--dist=loadgroup",
             f"--max-worker-restart={len(plan.pending()) + jobs}",
             f"--veriformer-plan={shared}",
-            f"--veriformer-journal={journal.path}",
-            *([f"--junit-xml={junit}", "-ojunit_suite_name=veriformer"] if junit else []),
+            f"--veriformer-journal={journal.path.absolute()}",
+            *([f"--junit-xml={junit.absolute()}", "-ojunit_suite_name=veriformer"] if junit else []),
         ]
         side = plugin.Controller(plan, journal, tell)
         if plan.pending():
@@ -68,12 +72,16 @@ def check(
     dtype: Sequence[str] = dtypes.NAMES,
     device: str = "cpu",
     seed: str = "slug",
+    strict: bool = False,
 ) -> Results:
     """Hold an implementation (any object or module that carries operations of the contract) against the specification.
 
     only: requirements, operations, equation numbers or globs; empty for everything. profile: ``quick``, ``default`` or
     ``thorough``. dtype: names such as ``fp32``. seed: text; equal seeds give equal runs.
-    Returns Results, with ``.violations``, ``.exit_status``, ``.to_pandas()``.
+    strict: whether requirements of lesser weight (unhelpful refusals, results that could be more precise), which are
+    advice, count as violations.
+    Returns Results, with ``.verdict``, ``.findings``, ``.raise_for_findings()``, ``.violations``,
+    ``.advice``, ``.exit_status``, ``.to_pandas()``.
 
     Rows run in this very process: a row that hangs is stopped, but an implementation that ends the process ends
     yours. The command
@@ -83,17 +91,26 @@ def check(
         raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
     target = wrap(implementation)
     names = tuple(dtypes.canonical(name) for name in dtype)
-    plan = Plan(target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed)
+    plan = Plan(
+        target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed, strict=strict
+    )
     started, clock = datetime.now(UTC), time.perf_counter()
+    plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names))
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
-        side = plugin.Local(plan, journal, _silent, target)
+        side = plugin.Local(plan, journal, _silent, plan.within(target))
         if plan.pending():
             run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
         if side.interrupted:
             raise KeyboardInterrupt
-        return _results(plan, probe.describe(target, device), journal, started, clock)
+        found = _results(plan, probe.describe(target, device), journal, started, clock)
+    told: dict[str, list[Finding]] = {}
+    everything.inquire(
+        everything.by_operation(found.results), target, seed, max(LEAST_S, SHARE * found.duration_s), told.__setitem__
+    )
+    settle(found, told)
+    return found
 
 
 def run_pytest(options: list[str], side: object, folder: Path) -> int:
@@ -136,5 +153,8 @@ def _results(plan: Plan, described: probe.Described, journal: Journal, started: 
         started=started.isoformat(timespec="seconds"),
         duration_s=round(time.perf_counter() - clock, 3),
         planned=len(rows),
+        strict=plan.strict,
+        global_state=journal.changes(),
+        domain={name: Domain.from_dict(entry) for name, entry in plan.domains.items()},
         results=[finished[row.key] for row in rows if row.key in finished],
     )

@@ -9,6 +9,7 @@ import pytest
 
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
+from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.plugin import settle
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.row import Row, plan, run_row
@@ -24,6 +25,7 @@ def conformance(
     dtype: Sequence[str] = dtypes.NAMES,
     device: str = "cpu",
     seed: str = "slug",
+    strict: bool = False,
 ) -> pytest.MarkDecorator:
     """Parametrize a test with every row that applies to an implementation.
 
@@ -32,8 +34,8 @@ def conformance(
     ...     row()
 
     Each row is a callable that fails the test with the shrunk counterexample, or skips it where it cannot be
-    judged. Operations that the
-    implementation does not carry make no tests. The arguments are those of ``check``.
+    judged, or where what it lacks
+    is advice. Operations that the implementation does not carry make no tests. The arguments are those of ``check``.
     """
     target = wrap(implementation)
     chosen = [c for c in select(only) if target.operation(c.operation) is not None]
@@ -42,6 +44,7 @@ def conformance(
     def bound(row: Row) -> Callable[[], None]:
         def call() -> None:
             result = run_row(row, target, PROFILES[profile], seed, finished)
+            result = result if strict else as_advice(result)
             finished[row.key] = result.status
             settle(result)
 

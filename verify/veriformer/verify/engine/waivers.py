@@ -121,9 +121,10 @@ def apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:
     waiver = next((w for w in waivers if w.covers(result.requirement, result.dtype)), None)
     if waiver is None:
         return result
-    if result.status in VIOLATIONS and waiver.expires < today:
+    unmet = result.status in VIOLATIONS or result.status is Status.ADVICE
+    if unmet and waiver.expires < today:
         return replace(result, message=f"{result.message} (its waiver ended on {waiver.expires}: {waiver.reason})")
-    if result.status in VIOLATIONS:
+    if unmet:
         return replace(result, status=Status.KNOWN_FAIL, message=f"{waiver.reason} ({waiver.link}): {result.message}")
     if result.status is Status.PASS:
         return replace(

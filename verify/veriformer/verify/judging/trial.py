@@ -5,23 +5,28 @@ Everything that a trial does to the target is recorded, so that a violation can 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
 import textwrap
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import torch
+from hypothesis.errors import UnsatisfiedAssumption
 
-from veriformer.spec.arithmetic import Float, Format, Rounded
+from veriformer.spec.arithmetic import Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.domain.features import GRADIENTS
+from veriformer.verify.judging import global_state
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.scripts.script import Recorded, Seed, naming, within_bound
 from veriformer.verify.scripts.uses import USES
@@ -91,9 +96,11 @@ def _not_a_tensor(expression: str) -> list[str]:
 class Trial:
     """One example. A check's body gets one and raises Violation through it, or returns.
 
-    Attributes: ``dtype`` (PyTorch), ``format`` (the spec's), ``xp`` (the rounded arithmetic of that format),
-    ``plain`` (the formula's own arithmetic in that format, for accuracy), ``claims`` and ``device`` of the target under
-    test; ``lacking``, the options and gradients that this example would have asked for, had the target had them.
+    Attributes: ``dtype`` (PyTorch) and ``row_dtype`` (its name); ``dtype_name`` and ``format`` (the spec's) by which
+    results are judged; ``xp`` (the rounded arithmetic of that format), ``plain`` (the formula's own arithmetic in that
+    format, for accuracy); ``constants``, what the target was found to compute with where its signature hides it;
+    ``claims`` and ``device`` of the target under test; ``lacking``, the options and gradients that this example would
+    have asked for, had the target had them.
     """
 
     def __init__(
@@ -102,17 +109,25 @@ class Trial:
         self.target = target
         self.operation = operation
         self.positional = tuple(positional)
-        self.dtype_name = dtype
+        self.row_dtype = dtype
         self.dtype = dtypes.TORCH[dtype]
-        self.format: Format = dtypes.format_of(self.dtype)
         self.device = device
-        self.xp = rounded(dtype)
-        self.plain = Float(self.format)
+        known = target.domain(operation)
+        self.constants: Mapping[str, Any] = known.constants
+        self.judge_by(known.precision.get(dtype, dtype))
         self.calls: list[Recorded] = []
         self.tally = Tally()
         self.effective: list[bool] = []
         self.lacking: set[str] = set()
         self._data = data
+
+    def judge_by(self, dtype: str) -> None:
+        """Grant the errors and the range of this format: that of the row, or a coarser one that results come from."""
+        self.dtype_name = dtype
+        self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
+        large = bool(self.target.refusals(self.operation).rules)
+        self.xp = over_float64(dtype) if large else rounded(dtype)  # digits by the hundred would take for ever
+        self.plain = Float(self.format)
 
     @property
     def claims(self) -> Claims:
@@ -127,7 +142,8 @@ class Trial:
 
     def assume(self, condition: bool) -> None:
         """Give this example up without a verdict unless the condition holds."""
-        hypothesis.assume(condition)
+        if not condition:
+            raise UnsatisfiedAssumption
 
     def tensor(self, values: Any) -> torch.Tensor:
         """Numbers rounded to the dtype of this row, on its device."""
@@ -164,6 +180,7 @@ class Trial:
         """
         operation = operation or self.operation
         arguments, wrt = self._taken(operation, arguments), self._asked(operation, wrt)
+        self._needs_gradients(operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, operation)
         copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
         value = self._raw(record.operation, copies)
@@ -188,6 +205,7 @@ class Trial:
         """
         arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
         wrt = self._asked(self.operation, wrt)
+        self._needs_gradients(self.operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, self.operation, again=again)
         value = self._raw(record.operation, copies)
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
@@ -196,12 +214,22 @@ class Trial:
         """Whether the target takes every argument of this call that says more than leaving it out would."""
         operation = operation or self.operation
         given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
-        silent = {name: [OPTIONAL[operation][name]] for name in given}
+        known = self.target.domain(operation).constants
+        silent = {name: [known.get(name, OPTIONAL[operation][name])] for name in given}
         if "num_kv_heads" in silent:
             silent["num_kv_heads"].append(arguments.get("num_heads"))
         needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
+        needed |= self.target.refusals(operation).of(arguments, self.row_dtype)
         self.lacking |= needed
         return not needed
+
+    def fitted(self, axis: str, size: int) -> int:
+        """This size of an axis, or another that the target takes where it takes only some."""
+        return self.target.refusals(self.operation).fitted(axis, size)
+
+    def supports(self, feature: str) -> bool:
+        """Whether calls with this feature are worth drawing: they are unless the target refuses them all."""
+        return feature not in self.target.refusals(self.operation).messages
 
     def _taken(self, operation: str, arguments: Arguments) -> Arguments:
         """The arguments that the target takes; gives the example up where that would be another call."""
@@ -213,8 +241,16 @@ class Trial:
         """The arguments whose gradients can be asked for: none where the target claims to have none."""
         if not wrt or self.target.differentiates(operation):
             return wrt
-        self.lacking.add("gradient")
+        refused = GRADIENTS in self.target.refusals(operation).messages
+        self.lacking.add(GRADIENTS if refused else "gradient")
         return ()
+
+    def _needs_gradients(self, operation: str, arguments: Arguments, wrt: Sequence[str]) -> None:
+        """Give the example up where the target has no gradients of such a call, though of others."""
+        if wrt:
+            refused = self.target.refusals(operation).of(arguments, self.row_dtype, gradients=True)
+            self.lacking |= refused
+            self.assume(not refused)
 
     def _record(
         self,
@@ -238,14 +274,19 @@ class Trial:
         positional = [arguments[key] for key in self.positional if key in arguments]
         options = {key: value for key, value in arguments.items() if key not in self.positional}
         default = dtypes.default(self.dtype if operation in dtypes.DEFAULTED else None)
-        with warnings.catch_warnings(), default:
+        with warnings.catch_warnings(), default, self._guarded(operation):
             warnings.simplefilter("ignore")
             try:
                 if operation in USES:
                     return USES[operation](self.target.implementation, *positional, **options)
                 return function(*positional, **options)
-            except Exception as error:
+            except (Interrupted, RowTimeout):
+                raise
+            except BaseException as error:  # leaving, or interrupting, is not the target's to say
                 raise Violation(f"raised {type(error).__name__}: {error}") from error
+
+    def _guarded(self, operation: str) -> contextlib.AbstractContextManager[None]:
+        return global_state.guarded(global_state.OF_CALLS, self.target.changed(operation))
 
     def _gradients(
         self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None, again: bool = False
@@ -255,14 +296,19 @@ class Trial:
         leaves = [copies[key] for key in wrt]
         given = torch.ones_like(value) if given is None else given
         if given.shape != value.shape:
-            raise Violation(f"the result has shape {tuple(value.shape)}, expected {tuple(given.shape)}")
+            raise Violation(f"the result has shape {tuple(value.shape)}, expected {tuple(given.shape)}", about="shape")
         found, failure = None, None
         for kept in (True, False) if again else (False,):
             try:
-                found = torch.autograd.grad(
-                    value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
-                )
-            except Exception as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
+                with self._guarded(self.operation):
+                    found = torch.autograd.grad(
+                        value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
+                    )
+            except (Interrupted, RowTimeout):
+                raise
+            except (
+                BaseException
+            ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
             raise Violation(f"the backward pass raised {type(failure).__name__}: {failure}") from failure
@@ -300,20 +346,26 @@ class Trial:
         if tuple(observed.value.shape) != reference.exact.shape:
             raise Violation(
                 f"{what} has shape {tuple(observed.value.shape)}, expected {reference.exact.shape}",
+                about="shape",
                 lines=[*lines, f"raise SystemExit(tuple({observed.expression}.shape) != {reference.exact.shape!r})"],
             )
 
-    def require(self, condition: bool, message: str, expression: str) -> None:
-        """Raise Violation with this message unless the condition holds; the expression says the same in a script."""
+    def require(self, condition: bool, message: str, expression: str, about: str = "") -> None:
+        """Raise Violation with this message unless the condition holds; the expression says the same in a script.
+
+        about: what is required, where the message tells more than that.
+        """
         self.effective.append(True)
         if not condition:
-            raise Violation(message, lines=[f"raise SystemExit(0 if ({expression}) else {message!r})"])
+            lines = [f"raise SystemExit(0 if ({expression}) else {message!r})"]
+            raise Violation(message, lines=lines, about=about)
 
     def refuses(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
-        """Raise Violation unless the target refuses the call with ValueError or TypeError.
+        """Raise Violation unless the target refuses the call, with any exception.
 
-        With ``names``, its message must hold one of them, as a word. A call that was refused leaves no record: nothing
-        that is found later rests on it. What the target does not take, it cannot refuse.
+        With ``names``, it must be ValueError or TypeError, and its message hold one of them, as a word. A call that was
+        refused leaves no record: nothing that is found later rests on it. What the target does not take, it cannot
+        refuse.
         """
         if not self.takes(arguments):
             return
@@ -325,8 +377,12 @@ class Trial:
             self._raw(self.operation, copies)
         except Violation as raised:
             error = raised.__cause__
-            if not isinstance(error, ValueError | TypeError):
-                raise Violation(f"{what}: expected ValueError or TypeError, but it {raised}") from error
+            if isinstance(error, AssertionError | AttributeError) and _in_use(error):
+                raise Violation(f"{what}: accepted, and could not be used: {error}") from error
+            expected = (ValueError, TypeError) if names else (Exception,)
+            if not isinstance(error, expected):
+                kinds = " or ".join(kind.__name__ for kind in expected)
+                raise Violation(f"{what}: expected {kinds}, but it {raised}") from error
             if names and not re.search(naming(names), str(error)):
                 raise Violation(f"{what}: the refusal does not name {' or '.join(names)}: {error}") from error
             self.calls.pop()
@@ -334,19 +390,31 @@ class Trial:
         raise Violation(f"{what}: accepted")
 
 
+def _in_use(error: BaseException) -> bool:
+    """Whether an error came from what uses the target, which met something unusable, not from the target itself."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_filename in {inspect.getfile(use) for use in USES.values()}
+
+
 @functools.cache
 def _source(function: Callable[..., torch.Tensor]) -> str:
     return textwrap.dedent(inspect.getsource(function))
 
 
-_ROUNDED: dict[str, Rounded] = {}
+_ROUNDED: dict[str, RunningError] = {}
 
 
-def rounded(dtype: str) -> Rounded:
+def rounded(dtype: str) -> RunningError:
     """The rounded arithmetic of a dtype by its record name, made once."""
     if dtype not in _ROUNDED:
-        _ROUNDED[dtype] = Rounded(dtypes.format_of(dtypes.TORCH[dtype]))
+        _ROUNDED[dtype] = RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
     return _ROUNDED[dtype]
+
+
+@functools.cache
+def over_float64(dtype: str) -> RunningError:
+    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
+    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
 
 
 def array(tensor: torch.Tensor) -> Floats:

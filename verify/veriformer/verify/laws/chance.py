@@ -22,7 +22,7 @@ def interval(n: int, q: float) -> tuple[float, float]:
 
     def divergence(s: float) -> float:
         terms = ((s, q), (1.0 - s, 1.0 - q))
-        return math.fsum(a * math.log(a / b) for a, b in terms if a > 0)
+        return math.fsum(a * math.log(a / b) if b > 0 else math.inf for a, b in terms if a > 0)
 
     return _edge(divergence, n, q, 0.0), _edge(divergence, n, q, 1.0)
 

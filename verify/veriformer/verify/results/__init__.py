@@ -1,13 +1,10 @@
 """What a run found: its record on disk, and how it is shown."""
 
 from veriformer.verify.results.record import (
-    BLOCKING,
     SCHEMA_NAME,
-    VIOLATIONS,
     Counterexample,
     Result,
     Results,
-    Status,
     json_safe,
     read,
     schema,
@@ -15,6 +12,8 @@ from veriformer.verify.results.record import (
     write,
     write_json,
 )
+from veriformer.verify.results.status import BLOCKING, VIOLATIONS, Status
+from veriformer.verify.results.verdict import Verdict
 
 __all__ = [
     "BLOCKING",
@@ -24,6 +23,7 @@ __all__ = [
     "Result",
     "Results",
     "Status",
+    "Verdict",
     "json_safe",
     "read",
     "schema",

@@ -1,6 +1,7 @@
 """The result schema: records, the verdict that follows from them, and reading and writing ``results.json``.
 
-The schema itself ships as ``schema/results-1.json``; whatever is read or written is validated against it.
+The schema itself ships as ``schema/results-2.json``; whatever is read or written is validated against it. Files of
+version 1 are read as well.
 """
 
 from __future__ import annotations
@@ -10,40 +11,22 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.error import raise_for
+from veriformer.verify.results.status import VIOLATIONS, Status
+from veriformer.verify.results.upgrade import VERSION_1, from_version_1
+from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps
+
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA_NAME = "veriformer/results/1"
-
-
-class Status(StrEnum):
-    """What became of one row. Green never hides what did not run."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    DEVIATION = "deviation"
-    KNOWN_FAIL = "known-fail"
-    UNEXPECTED_PASS = "unexpected-pass"
-    NOT_PROVIDED = "not-provided"
-    NOT_APPLICABLE = "not-applicable"
-    BLOCKED = "blocked"
-    VACUOUS = "vacuous"
-    TIMEOUT = "timeout"
-    CRASH = "crash"
-    HARNESS_ERROR = "harness-error"
-
-
-VIOLATIONS = frozenset({Status.FAIL, Status.TIMEOUT, Status.CRASH, Status.UNEXPECTED_PASS})
-"""Statuses that make the exit status 1."""
-
-BLOCKING = VIOLATIONS | {Status.BLOCKED, Status.HARNESS_ERROR}
-"""Statuses of a prerequisite that block what rests on it."""
+SCHEMA_NAME = "veriformer/results/2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +51,9 @@ class Counterexample:
 class Result:
     """One row: a requirement on one operation, in one dtype, on one device.
 
-    suggestion: ``convention`` and ``value`` of the claim under which a row that failed would hold.
+    weight: what is at stake, as text; None for a requirement that this version of the suite does not know.
+    finding: the id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under
+    which a row that failed would hold.
     """
 
     requirement: str
@@ -86,6 +71,8 @@ class Result:
     blocked_by: str | None = None
     counterexample: Counterexample | None = None
     kind: str | None = None
+    weight: str | None = None
+    finding: str | None = None
     suggestion: dict[str, str] | None = None
 
     @property
@@ -107,7 +94,11 @@ class Result:
 
 @dataclass(kw_only=True)
 class Results:
-    """One run of the suite against one implementation."""
+    """One run of the suite against one implementation.
+
+    strict: advice counts, and so does a domain that is narrower than the contract. domain: by operation, what a probe
+    found out about it. global_state: by operation, or ``loading``, what of the process's state the target has changed.
+    """
 
     suite: dict[str, Any]
     implementation: dict[str, Any]
@@ -117,6 +108,10 @@ class Results:
     started: str
     duration_s: float
     planned: int
+    strict: bool = False
+    domain: dict[str, Domain] = field(default_factory=dict)
+    global_state: dict[str, list[str]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
 
     @property
@@ -131,42 +126,77 @@ class Results:
         return [result for result in self.results if result.status in VIOLATIONS]
 
     @property
+    def advice(self) -> list[Result]:
+        """The rows of lesser requirements that are not met."""
+        return [result for result in self.results if result.status is Status.ADVICE]
+
+    @property
     def valid(self) -> bool:
         """Whether everything planned was run and the suite itself made no error."""
         clean = all(result.status is not Status.HARNESS_ERROR for result in self.results)
         return clean and len(self.results) == self.planned
 
     @property
-    def exit_status(self) -> int:
-        """0 nothing violated, 1 at least one violation, 3 the verdict is invalid."""
+    def verdict(self) -> Verdict:
+        """What the run comes to: invalid before violated before inconclusive before holds."""
         if not self.valid:
-            return 3
-        return 1 if self.violations else 0
+            return Verdict.INVALID
+        if self._violated:
+            return Verdict.VIOLATED
+        return Verdict.INCONCLUSIVE if self.gaps else Verdict.HOLDS
+
+    @property
+    def gaps(self) -> list[str]:
+        """Why rows without a violation would not show that the implementation holds; nothing where they would."""
+        return gaps(self.results)
+
+    @property
+    def exit_status(self) -> int:
+        """0 it holds, 1 it is violated, 3 there is no verdict."""
+        return EXIT_STATUS[self.verdict]
+
+    @property
+    def _violated(self) -> bool:
+        grave = any(self.strict or not finding.weight.advice for finding in self.findings)
+        narrower = self.strict and any(domain.refused for domain in self.domain.values())
+        return bool(self.violations or self.global_state) or grave or narrower
+
+    def raise_for_findings(self) -> None:
+        """Return where the run holds; else raise FindingsError with the findings as the terminal shows them."""
+        raise_for(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole of ``results.json``."""
         return {
             "schema": SCHEMA_NAME,
-            "suite": self.suite,
-            "implementation": self.implementation,
-            "environment": self.environment,
-            "profile": self.profile,
-            "seed": self.seed,
-            "started": self.started,
-            "duration_s": self.duration_s,
-            "planned": self.planned,
+            **{name: getattr(self, name) for name in _NAMES},
             "run": len(self.results),
             "summary": self.summary,
+            "verdict": self.verdict.value,
+            "strict": self.strict,
+            "domain": {operation: domain.to_dict() for operation, domain in self.domain.items()},
+            "global_state": self.global_state,
+            "findings": [finding.to_dict() for finding in self.findings],
             "results": [result.to_dict() for result in self.results],
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Results:
-        """Read a document, after validating it. Raises ValueError that says where it breaks the schema."""
+        """Read a document of either version, after validating it.
+
+        Raises ValueError that says where it breaks the schema.
+        """
         validate(document)
-        names = ("suite", "implementation", "environment", "profile", "seed", "started", "duration_s", "planned")
-        rows = [Result.from_dict(row) for row in document["results"]]
-        return cls(**{name: document[name] for name in names}, results=rows)
+        if document["schema"] == VERSION_1:
+            document = from_version_1(document, SCHEMA_NAME)
+        return cls(
+            **{name: document[name] for name in _NAMES},
+            strict=document.get("strict", False),
+            domain={operation: Domain.from_dict(entry) for operation, entry in document["domain"].items()},
+            global_state={operation: list(changed) for operation, changed in document.get("global_state", {}).items()},
+            findings=[Finding.from_dict(entry) for entry in document["findings"]],
+            results=[Result.from_dict(row) for row in document["results"]],
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """One line per row, the counterexample left out."""
@@ -176,10 +206,14 @@ class Results:
         return pd.DataFrame(rows)
 
 
+_NAMES = ("suite", "implementation", "environment", "profile", "seed", "started", "duration_s", "planned")
+
+
 @cache
-def schema() -> dict[str, Any]:
-    """The JSON Schema of ``results.json``."""
-    text = resources.files("veriformer.verify").joinpath("schema/results-1.json").read_text(encoding="utf-8")
+def schema(name: str = SCHEMA_NAME) -> dict[str, Any]:
+    """The JSON Schema of ``results.json``, of this version or of an earlier one by its name."""
+    file = f"schema/results-{name.rpartition('/')[2]}.json"
+    text = resources.files("veriformer.verify").joinpath(file).read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 
@@ -188,7 +222,8 @@ def validate(document: Mapping[str, Any]) -> None:
     """Raise ValueError that names the first place where the document breaks the schema."""
     import jsonschema
 
-    errors: Iterable[jsonschema.ValidationError] = jsonschema.Draft202012Validator(schema()).iter_errors(document)
+    name = VERSION_1 if document.get("schema") == VERSION_1 else SCHEMA_NAME
+    errors: Iterable[jsonschema.ValidationError] = jsonschema.Draft202012Validator(schema(name)).iter_errors(document)
     first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
     if first is not None:
         place = "/".join(map(str, first.path)) or "the document"

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on, and when it has ended."""
+"""What a person sees while a run goes on, and its rows when it has ended."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from veriformer.verify.presentation.clean import clean, one_line
+from veriformer.verify.presentation.evidence import is_tensor
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 
 COLOURS = {
     Status.PASS: "green",
     Status.FAIL: "bold red",
+    Status.ADVICE: "yellow",
     Status.DEVIATION: "cyan",
     Status.KNOWN_FAIL: "yellow",
     Status.UNEXPECTED_PASS: "bold red",
@@ -30,6 +33,9 @@ COLOURS = {
     Status.HARNESS_ERROR: "bold magenta",
 }
 
+MESSAGE, ARGUMENT, TRACE = 2000, 200, 20_000
+"""Characters of a row's message, of an argument's values and of a traceback that are shown."""
+
 
 def console() -> Console:
     """Standard error: standard output stays free for what was asked for. Wide lines elsewhere than on a terminal."""
@@ -39,12 +45,16 @@ def console() -> Console:
 
 
 class Live:
-    """Progress of a run: a bar on a terminal, plain lines elsewhere; violations are told at once on both."""
+    """Progress of a run: a bar on a terminal, plain lines elsewhere, with the rows counted by what became of them.
 
-    def __init__(self, total: int, title: str) -> None:
+    rows: tell of each violated row at once as well.
+    """
+
+    def __init__(self, total: int, title: str, *, rows: bool = False) -> None:
         self.console = console()
         self.total = total
-        self.title = title
+        self.title = one_line(title, 80)
+        self.rows = rows
         self.done = 0
         self.counts: Counter[Status] = Counter()
         columns = (
@@ -55,12 +65,12 @@ class Live:
             TextColumn("{task.fields[note]}"),
         )
         self._bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
-        self._task = self._bar.add_task(title, total=total, note="")
+        self._task = self._bar.add_task(escape(self.title), total=total, note="")
 
     def __enter__(self) -> Live:
         self._bar.start()
         if not self.console.is_terminal:
-            self.console.print(f"{self.title}: {self.total} rows")
+            self.console.print(f"{self.title}: {self.total} rows", markup=False)
         return self
 
     def __exit__(
@@ -69,69 +79,27 @@ class Live:
         self._bar.stop()
 
     def tell(self, result: Result) -> None:
-        """Count a finished row, and show it if it is a violation."""
+        """Count a finished row."""
         self.done += 1
         self.counts[result.status] += 1
         note = "  ".join(f"{status} {count}" for status, count in self.counts.items() if status is not Status.PASS)
         self._bar.update(self._task, completed=self.done, note=note)
-        if result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR:
+        if self.rows and (result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR):
             self.console.print(f"[{COLOURS[result.status]}]{result.status.upper():>9}[/] {escape(result.key)}")
         if not self.console.is_terminal and (self.done % 50 == 0 or self.done == self.total):
             self.console.print(f"{self.title}: {self.done}/{self.total}  {note}", markup=False)
 
 
-def summarise(results: Results, out: Console) -> None:
-    """The verdict, per operation, with every violation and what to do about it."""
-    absent, provided = _provided(results)
-    out.print(_table(provided))
-    _not_judged(absent, provided, out)
+def show_rows(results: Results, out: Console) -> None:
+    """Every row: how many ended how, by operation, and each violation with its evidence."""
+    has = {row.operation for row in results.results if row.status is not Status.NOT_PROVIDED}
+    out.print(_table([row for row in results.results if row.operation in has]))
     for result in results.violations:
         _explain(result, out)
     for result in results.results:
         if result.status is Status.HARNESS_ERROR:
-            out.print(f"[bold magenta]HARNESS ERROR[/] {escape(result.key)}\n{escape(str(result.message))}")
-    _suggest(results, out)
-    out.print(verdict(results))
-
-
-def _suggest(results: Results, out: Console) -> None:
-    """The claims under which violations would be none, if they are meant."""
-    found = Counter(tuple(result.suggestion.values()) for result in results.results if result.suggestion)
-    for (convention, value), count in found.items():
-        rows = f"{count} row{'s' * (count > 1)} that failed would hold"
-        claim = f'CLAIMS = {{"conventions": {{"{convention}": "{value}"}}}}'
-        out.print(f"\n[yellow]suggestion[/] {rows} under {escape(claim)}: claim it if it is what you mean")
-
-
-def verdict(results: Results) -> str:
-    """The run in one sentence."""
-    name = results.implementation["target"]
-    counts = ", ".join(f"{count} {status}" for status, count in results.summary.items())
-    if len(results.results) != results.planned:
-        head = f"[bold magenta]INVALID[/] {name}: {len(results.results)} of {results.planned} planned rows ran"
-    elif not results.valid:
-        head = f"[bold magenta]INVALID[/] {name}: the suite itself made an error"
-    elif results.violations:
-        head = f"[bold red]VIOLATED[/] {name}: {len(results.violations)} of {results.planned} rows"
-    else:
-        head = f"[bold green]NOTHING VIOLATED[/] {name}: {results.planned} rows"
-    return f"{head} ({counts}; profile {results.profile}, seed {results.seed}, {results.duration_s:.1f} s)"
-
-
-def _provided(results: Results) -> tuple[list[str], list[Result]]:
-    """The operations that the target has nothing of, and the rows of all others."""
-    has = {row.operation for row in results.results if row.status is not Status.NOT_PROVIDED}
-    absent = dict.fromkeys(row.operation for row in results.results if row.operation not in has)
-    return list(absent), [row for row in results.results if row.operation in has]
-
-
-def _not_judged(absent: Sequence[str], provided: Sequence[Result], out: Console) -> None:
-    """What was not judged because it is not there: whole operations, and arguments that a signature leaves out."""
-    missing = Counter(row.message for row in provided if row.status is Status.NOT_PROVIDED)
-    for message, count in missing.items():
-        out.print(f"not judged: {message} ({count} row{'s' * (count > 1)})", style="dim", markup=False)
-    if absent:
-        out.print(f"not provided: {', '.join(absent)}", style="dim", markup=False)
+            out.print(f"[bold magenta]HARNESS ERROR[/] {escape(result.key)}", soft_wrap=True)
+            out.print(clean(str(result.message)[:TRACE]), markup=False, soft_wrap=True)
 
 
 def _table(rows: Sequence[Result]) -> Table:
@@ -152,12 +120,12 @@ def _table(rows: Sequence[Result]) -> Table:
 
 def _explain(result: Result, out: Console) -> None:
     out.print(f"\n[bold red]{result.status.upper()}[/] {escape(result.key)}{_equations(result.equations)}")
-    out.print(f"  {result.message}", markup=False)
+    out.print(f"  {clean(str(result.message)[:MESSAGE])}", markup=False, soft_wrap=True)
     if result.bug_class:
         out.print(f"  bug class: {result.bug_class}", markup=False)
     if result.counterexample:
         for name, value in result.counterexample.arguments.items():
-            out.print(f"  {name} = {_short(value)}", markup=False)
+            out.print(f"  {name} = {one_line(_value(value), ARGUMENT)}", markup=False)
         if result.counterexample.script:
             out.print(
                 "  the whole of it: counterexample.script in the JSON (--json FILE) or the report (--html FILE)",
@@ -169,10 +137,5 @@ def _equations(numbers: Sequence[str]) -> str:
     return f"  [dim]equation{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}[/]" if numbers else ""
 
 
-def _short(value: Any, limit: int = 200) -> str:
-    text = f"{value['values']}  ({value['dtype']}, shape {value['shape']})" if _is_tensor(value) else repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}…"
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, dict) and {"dtype", "shape", "values"} <= value.keys()
+def _value(value: Any) -> str:
+    return f"{value['values']}  ({value['dtype']}, shape {value['shape']})" if is_tensor(value) else repr(value)

@@ -97,6 +97,10 @@ def naming(names: tuple[str, ...]) -> str:
 
 
 def _refused(made: str, names: tuple[str, ...]) -> list[str]:
+    if not names:
+        unusable = "except (AssertionError, AttributeError):  # what came of it could not be used"
+        refused = ["except Exception:", "    raise SystemExit(0)", 'raise SystemExit("bad input was accepted")']
+        return ["try:", f"    {made}", unusable, "    pass", *refused]
     return [
         "import re",
         "",

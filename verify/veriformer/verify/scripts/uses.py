@@ -39,7 +39,7 @@ def used_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=
         if action == "overflow":
             try:
                 cache.update(*given)
-            except (ValueError, TypeError):
+            except Exception:
                 pass
             else:
                 raise AssertionError(f"more tokens than max_length={max_length} were accepted")
@@ -67,7 +67,7 @@ def used_cached_attention(target, q_new, k_new, v_new, *, max_length, past=(), o
     if excess:
         try:
             target.cached_attention(*excess, cache, **options)
-        except (ValueError, TypeError):
+        except Exception:
             pass
         else:
             raise AssertionError(f"more tokens than max_length={max_length} were accepted")

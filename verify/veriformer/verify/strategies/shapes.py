@@ -28,12 +28,6 @@ def leading_shapes(largest_rank: int = 3, largest: int = 4) -> st.SearchStrategy
 
 
 @cache
-def no_target_shapes() -> st.SearchStrategy[tuple[int, ...]]:
-    """Leading axes of targets of which none will count: of so many that are ignored, or of no rows at all."""
-    return st.one_of(leading_shapes(2), leading_shapes(2), st.sampled_from([(0,), (2, 0), (0, 3)]))
-
-
-@cache
 def long_shapes() -> st.SearchStrategy[tuple[int, int]]:
     """Rows and their width, either or both longer than the tiles of kernels, and not multiples of one."""
     return st.sampled_from([(300, 7), (2, 1025), (70, 513), (1030, 3), (5, 67), (2, 2048), (1, 4999)])

@@ -16,6 +16,7 @@ from veriformer.verify.laws.chance import agreement, kept_share, share
 from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.laws.rates import under_its_rate
 from veriformer.verify.scripts.script import Seed, literal
 from veriformer.verify.strategies import choice, seeds, shapes, sizes, values
 
@@ -102,9 +103,13 @@ def _scale(trial: Trial) -> None:
     keep, e = array(outcome.result.value) != 0, outcome.name
     trial.require(bool(keep.any()), "every entry is dropped", f"bool(({e} != 0).any())")
     trial.require(not keep.all(), "no entry is dropped", f"not bool(({e} != 0).all())")
-    known = {**arguments, "keep": keep}
-    agrees(trial, DROPOUT, known, outcome, DROPOUT.exact(trial, known, sharp=False))
-    gradients_agree(trial, outcome, DROPOUT.exact_gradients(trial, known, cotangent, sharp=False))
+
+    def judge(rate: float) -> None:
+        known = {**arguments, "keep": keep, "p": rate}
+        agrees(trial, DROPOUT, known, outcome, DROPOUT.exact(trial, known, sharp=False))
+        gradients_agree(trial, outcome, DROPOUT.exact_gradients(trial, known, cotangent, sharp=False))
+
+    under_its_rate(trial, p, judge)
 
 
 def _large(trial: Trial, p: float) -> Arguments:
@@ -113,12 +118,23 @@ def _large(trial: Trial, p: float) -> Arguments:
 
 def _rate(trial: Trial) -> None:
     for p in (trial.draw(choice(0.25, 0.1, 0.7, 0.9)), 0.0039):  # less than 1/256: no byte decides
-        result = trial.call(_large(trial, p)).result
-        trial.judge(trial.observe(kept_share, result), share(result.value.numel(), 1.0 - p), f"share kept with p = {p}")
+        _judge_rate(trial, _large(trial, p))
     many = trial.tensor(np.ones(1)).expand(2**18)
     for p in (0.0002, 0.9998):  # on its wrong side is too often what is drawn in steps of 1/256 or 1/2048
-        result = trial.call({"x": many, "p": p, "generator": Seed(trial.draw(seeds()))}).result
-        trial.judge(trial.observe(kept_share, result), share(result.value.numel(), 1.0 - p), f"share kept with p = {p}")
+        _judge_rate(trial, {"x": many, "p": p, "generator": Seed(trial.draw(seeds()))})
+
+
+def _judge_rate(trial: Trial, arguments: Arguments) -> None:
+    p, outcome = arguments["p"], trial.call(arguments)
+    kept = trial.observe(kept_share, outcome.result)
+
+    def judge(rate: float) -> None:
+        trial.judge(kept, share(outcome.result.value.numel(), 1.0 - rate), f"share kept with p = {rate}")
+        if rate != p:  # then the scale must be that of the other rate, too
+            known = {**arguments, "keep": array(outcome.result.value) != 0, "p": rate}
+            agrees(trial, DROPOUT, known, outcome, DROPOUT.exact(trial, known, sharp=False))
+
+    under_its_rate(trial, p, judge)
 
 
 def _independence(trial: Trial) -> None:

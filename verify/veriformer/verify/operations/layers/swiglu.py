@@ -46,7 +46,7 @@ def draw_swiglu(trial: Trial) -> Arguments:
 
 def _bad_gated(trial: Trial) -> Iterator[Refusal]:
     a = gated(trial, (2,), 3, 5, 4)
-    yield from bad_tensors(trial, a, {"w_gate": ("x",), "w_up": ("x", "w_gate"), "w_down": ("w_gate", "w_up")})
+    yield from bad_tensors(trial, a, {"w_gate": ("x", "w_up"), "w_up": ("x", "w_gate"), "w_down": ("w_gate", "w_up")})
     yield Refusal("one hidden unit to let through", {**a, "w_up": a["w_up"][:, :1]}, ("w_up", "w_gate"))
 
 

@@ -50,9 +50,7 @@ _SQUARE = 150
 
 
 def _contract(trial: Trial) -> None:
-    """Also of a layer without inputs, or without outputs."""
-    nothing = trial.option(trial.draw(choice("n_in", "n_out")), None, 0)
-    arguments = {**XAVIER_NORMAL.ordinary(trial), **nothing}
+    arguments = XAVIER_NORMAL.ordinary(trial)
     has_form(trial, trial.call(arguments).result, (arguments["n_in"], arguments["n_out"]), trial.dtype)
 
 

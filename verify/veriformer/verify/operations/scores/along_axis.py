@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.points import equals
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Index, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -35,7 +35,7 @@ def softmax_by_log(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
     """dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
-    highest = equals(z - xp.max(z, axis=axis, keepdims=True), 0)
+    highest = exactly_equal(z - xp.max(z, axis=axis, keepdims=True), 0)
     return xp.where(highest, dz + (dm - xp.sum(dz, axis=axis, keepdims=True)), dz)
 
 
@@ -45,7 +45,7 @@ def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
     axis = trial.draw(st.one_of(st.none(), axis_of(len(others) + 1), axis_of(len(others) + 1)))
     named: Arguments = {} if axis is None else {"dim": axis}
     kind = trial.draw(values())
-    x = kind.array(*others, trial.draw(widths()))
+    x = kind.array(*others, trial.fitted("n", trial.draw(widths())))
     if trial.draw(st.integers(0, 3)) == 3:
         x = _hide_some(kind.rng, x)
     return {"z": trial.tensor(np.moveaxis(x, -1, axis_in(named))), **named}
@@ -97,7 +97,8 @@ def long_rows_of_scores(trial: Trial) -> Arguments:
 
 def ordinary_scores(trial: Trial) -> Arguments:
     """Gaussian scores of any shape."""
-    shape = trial.draw(shapes(1, 3))
+    *lead, n = trial.draw(shapes(1, 3))
+    shape = (*lead, trial.fitted("n", n))
     return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
 
 

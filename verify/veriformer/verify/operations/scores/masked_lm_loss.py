@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.language.masked_lm import masked_lm_loss, masked_lm_loss_vjp
+from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
@@ -29,7 +29,7 @@ from veriformer.verify.operations.scores.targets import (
     long_rows,
     ordinary_rows,
 )
-from veriformer.verify.strategies import choice, leading_shapes, no_target_shapes, sizes, values
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 
 
 def labelled(a: Arguments) -> Arguments:
@@ -174,7 +174,7 @@ def _range(trial: Trial) -> None:
 
 
 def _no_target(trial: Trial) -> None:
-    lead, V = trial.draw(no_target_shapes()), trial.draw(sizes())
+    lead, V = trial.draw(leading_shapes(2)), trial.draw(sizes())
     index = trial.draw(choice(IGNORE_INDEX, 0, -1))
     a = {
         "logits": trial.tensor(trial.draw(values()).array(*lead, V)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.perplexity import perplexity, perplexity_vjp
+from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -31,7 +31,7 @@ from veriformer.verify.operations.scores.targets import (
     options_of,
     ordinary_rows,
 )
-from veriformer.verify.strategies import choice, leading_shapes, no_target_shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 
 
 def _perplexity(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -138,7 +138,7 @@ def _partition(trial: Trial) -> None:
 
 
 def _no_target(trial: Trial) -> None:
-    lead, vocabulary = trial.draw(no_target_shapes()), trial.draw(sizes())
+    lead, vocabulary = trial.draw(leading_shapes(2)), trial.draw(sizes())
     ignore_index = trial.draw(choice(IGNORE_INDEX, 0, -1))
     arguments = {
         "logits": trial.tensor(trial.draw(values()).array(*lead, vocabulary)),

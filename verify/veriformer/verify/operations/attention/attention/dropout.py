@@ -15,6 +15,7 @@ from veriformer.verify.laws.chance import ERROR_RATE, agreement, kept_share, sha
 from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, draw_wrt, judge_with_gradients
+from veriformer.verify.laws.rates import under_its_rate
 from veriformer.verify.operations.attention.attention.draws import Shape, draw_options, draw_shape, draw_tensors, sees
 from veriformer.verify.operations.attention.attention.record import ATTENTION
 from veriformer.verify.scripts.script import Seed
@@ -62,8 +63,12 @@ def _scale(trial: Trial) -> None:
     keep, e = array(outcome.result.value) != 0, outcome.result.expression
     trial.require(bool(keep.any()), "every weight is dropped", f"bool(({e} != 0).any())")
     trial.require(not keep.all(), "no weight is dropped", f"not bool(({e} != 0).all())")
-    known = {**arguments, "keep": keep}
-    agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+
+    def judge(rate: float) -> None:
+        known = {**arguments, "keep": keep, "dropout_p": rate}
+        agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+
+    under_its_rate(trial, p, judge)
 
 
 def _none_left(trial: Trial, arguments: Arguments) -> None:
@@ -111,9 +116,20 @@ def _uniform(trial: Trial, p: float, shape: tuple[int, ...] | None = None) -> Ar
 def _rate(trial: Trial) -> None:
     ordinary, fine = trial.draw(choice(0.25, 0.1, 0.7, 0.9)), trial.draw(choice(0.002, 0.998))
     for p, arguments in ((ordinary, _uniform(trial, ordinary)), (fine, _uniform(trial, fine, (1, 2, 128, 128)))):
-        result = trial.call(arguments).result
-        law = share(result.value.numel(), 1.0 - p)
-        trial.judge(trial.observe(kept_share, result), law, f"share of weights kept with p = {p}")
+        _judge_rate(trial, arguments, p)
+
+
+def _judge_rate(trial: Trial, arguments: Arguments, p: float) -> None:
+    outcome = trial.call(arguments)
+    kept = trial.observe(kept_share, outcome.result)
+
+    def judge(rate: float) -> None:
+        trial.judge(kept, share(outcome.result.value.numel(), 1.0 - rate), f"share of weights kept with p = {rate}")
+        if rate != p:  # then the scale must be that of the other rate, too
+            known = {**arguments, "keep": array(outcome.result.value) != 0, "dropout_p": rate}
+            agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+
+    under_its_rate(trial, p, judge)
 
 
 def _independence(trial: Trial) -> None:
@@ -166,9 +182,13 @@ def _judge_dropped(trial: Trial, shape: Shape) -> None:
         said = f"bool(({outcome.name} != 0).any())"
         trial.require(bool(keep.any()), "every weight is dropped", said)
         trial.effective.clear()
-    known = {**arguments, "keep": keep}
-    agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
-    gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, known, cotangent, sharp=False))
+
+    def judge(rate: float) -> None:
+        known = {**arguments, "keep": keep, "dropout_p": rate}
+        agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+        gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, known, cotangent, sharp=False))
+
+    under_its_rate(trial, p, judge)
 
 
 CHECKS = (

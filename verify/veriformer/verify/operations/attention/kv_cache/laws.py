@@ -142,8 +142,8 @@ def _history(trial: Trial) -> None:
 
 def _overflow(trial: Trial) -> None:
     """Up to the last token, then beyond, then up to the last token again."""
-    story = Script(trial, trial.draw(choice(1, 0, 2, 3, 4, 6)), trial.draw(choice(None, 2, 3, 4)))
-    if story.room and trial.draw(choice(False, True)):
+    story = Script(trial, trial.draw(choice(1, 2, 3, 4, 6)), trial.draw(choice(None, 2, 3, 4)))
+    if trial.draw(choice(False, True)):
         story.append(trial.draw(sizes(1, story.room)))
     story.append(story.room - story.length + trial.draw(sizes(1, 2)))
     while story.length < story.room:

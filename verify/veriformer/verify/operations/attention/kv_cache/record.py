@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.efficient import cache as spec
+from veriformer.spec.efficient import kv_cache as spec
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
 from veriformer.verify.operations.attention.kv_cache.draws import draw_axes, draw_rows, sized
@@ -84,7 +84,6 @@ def _bad_caches(trial: Trial) -> Iterator[Refusal]:
         ("an order of another batch", torch.tensor([0, 1, 0])),
         ("an order of rank 2", torch.tensor([[0, 1]])),
         ("an order of floats", torch.tensor([0.0, 1.0])),
-        ("an order of int32", torch.tensor([0, 1], dtype=torch.int32)),
         ("an order beyond the batch", torch.tensor([0, 2])),
         ("a negative order", torch.tensor([-1, 0])),
     ):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.arithmetic.vocabulary import Array
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import nudged
@@ -201,7 +201,7 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("a context of one batch element", {**good, "context": made(1, n, d)}, ("context", "x"))
     yield Refusal("a context of another width", {**good, "context": made(b, n, d + 1)}, ("context", "w_k", "w_v"))
     for what, mask in _bad_masks(b, n):
-        yield Refusal(what, {**good, "attention_mask": mask}, ("attention_mask",))
+        yield Refusal(what, {**good, "attention_mask": mask}, ("attention_mask", "x", "context"))
 
 
 def _bad_masks(b: int, n: int) -> Iterator[tuple[str, Any]]:

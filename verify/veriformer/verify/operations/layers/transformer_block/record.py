@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import torch
 
-from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
+from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import nudged
@@ -151,7 +151,7 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("key heads that do not divide", {**good, "num_kv_heads": 3}, ("num_kv_heads", "num_heads"))
     yield Refusal("heads of 0", {**good, "num_heads": 0}, ("num_heads",))
     mask = torch.ones(2, 4, dtype=torch.bool)
-    yield Refusal("a mask of another length", {**good, "attention_mask": mask}, ("attention_mask",))
+    yield Refusal("a mask of another length", {**good, "attention_mask": mask}, ("attention_mask", "x"))
 
 
 TRANSFORMER_BLOCK = Operation(

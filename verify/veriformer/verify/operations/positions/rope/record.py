@@ -130,8 +130,10 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     yield Refusal("no positions", {"x": x, "positions": None}, ("positions",))
     yield Refusal("an odd width", {"x": x[:, :5], "positions": at}, ("x",))
     yield Refusal("too many positions", {"x": x, "positions": torch.arange(4)}, ("positions", "x"))
-    yield Refusal("positions of the batch alone", {"x": batched, "positions": torch.zeros(2, 3).long()}, ("positions",))
-    yield Refusal("positions per feature", {"x": x, "positions": torch.zeros(3, 6).long()}, ("positions",))
+    yield Refusal(
+        "positions of the batch alone", {"x": batched, "positions": torch.zeros(2, 3).long()}, ("positions", "x")
+    )
+    yield Refusal("positions per feature", {"x": x, "positions": torch.zeros(3, 6).long()}, ("positions", "x"))
     yield Refusal("an unknown scaling", {"x": x, "positions": at, "scaling": ("cubic", 2.0)}, ("scaling",))
     for s in (0.0, -2.0, True):
         yield Refusal(f"scaling by {s}", {"x": x, "positions": at, "scaling": ("linear", s)}, ("scaling",))

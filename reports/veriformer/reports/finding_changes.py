@@ -1,0 +1,95 @@
+"""What changed between the findings of two runs: new, of another weight, gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from veriformer.reports.pairs import Pair, pairs
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.ranked import by_weight
+from veriformer.verify.presentation.words import title
+from veriformer.verify.results import Results
+
+
+class FindingSort(IntEnum):
+    """What became of a finding, in the order in which it is told."""
+
+    NEW = 0
+    CHANGED = 1
+    GONE = 2
+
+
+FINDING_HEADINGS = {
+    FindingSort.NEW: "new findings",
+    FindingSort.CHANGED: "findings of another weight",
+    FindingSort.GONE: "findings that are gone",
+}
+
+
+@dataclass(frozen=True)
+class FindingChange:
+    """A finding that is not what it was; ``old`` or ``new`` is None where there is none of that id."""
+
+    target: str
+    old: Finding | None
+    new: Finding | None
+    strict: bool
+
+    @property
+    def sort(self) -> FindingSort:
+        """What became of it."""
+        if self.old is None:
+            return FindingSort.NEW
+        return FindingSort.GONE if self.new is None else FindingSort.CHANGED
+
+    @property
+    def worse(self) -> bool:
+        """Whether the new run is violated by it and the old one was not."""
+        return _violates(self.new, self.strict) and not _violates(self.old, self.strict)
+
+    def __str__(self) -> str:
+        last = self.new or self.old
+        words = " → ".join(dict.fromkeys(finding.weight.value for finding in (self.old, self.new) if finding))
+        return f"{self.target}  {words}: {title(last) if last else ''}"
+
+
+def finding_changes(old: Sequence[Results], new: Sequence[Results]) -> list[FindingChange]:
+    """Every finding that came, went or changed its weight, by id; new ones first, and the gravest first among them."""
+    found = [change for pair in pairs(old, new) for change in _changes(pair)]
+    return sorted(found, key=lambda change: change.sort)
+
+
+def incomparable(old: Sequence[Results], new: Sequence[Results]) -> list[str]:
+    """The targets of which one side was written before there were findings: their rows alone are compared."""
+    return [target for target, before, after in pairs(old, new) if _apart(before, after)]
+
+
+def _changes(pair: Pair) -> Iterator[FindingChange]:
+    target, before, after = pair
+    if _apart(before, after):
+        return
+    was, found = _by_id(before), _by_id(after)
+    for name in dict.fromkeys([*found, *was]):
+        change = FindingChange(target, was.get(name), found.get(name), bool(after and after.strict))
+        if change.old is None or change.new is None or change.old.weight is not change.new.weight:
+            yield change
+
+
+def _apart(one: Results | None, other: Results | None) -> bool:
+    found = bool((one and one.findings) or (other and other.findings))
+    return found and (_bare(one) or _bare(other))
+
+
+def _bare(run: Results | None) -> bool:
+    """Whether a run has violated rows and no findings at all, as files of version 1 have."""
+    return run is not None and bool(run.violations) and not run.findings
+
+
+def _by_id(run: Results | None) -> dict[str, Finding]:
+    return {finding.id: finding for finding in by_weight(run.findings)} if run else {}
+
+
+def _violates(finding: Finding | None, strict: bool) -> bool:
+    return finding is not None and (strict or not finding.weight.advice)

@@ -1,0 +1,51 @@
+"""Every requirement says what is at stake, and what is advice is said once: nothing that the mathematics demands is."""
+
+import pytest
+
+from veriformer.spec.requirement import Kind, Requirement, Weight
+from veriformer.spec.requirements import REQUIREMENTS
+
+ADVICE = {
+    "refusal": Weight.UNGUARDED,
+    "refusal_names_argument": Weight.UNGUARDED,
+    "numpy_numbers": Weight.UNGUARDED,
+    "accuracy": Weight.IMPRECISE,
+}
+ALWAYS = {
+    "contract": Weight.WRONG,
+    "equation": Weight.WRONG,
+    "gradient": Weight.WRONG,
+    "purity": Weight.WRONG,
+    "layout": Weight.WRONG,
+    "sensitivity": Weight.WRONG,
+    "long": Weight.WRONG,
+    "batch": Weight.LEAK,
+    "causality": Weight.LEAK,
+    "range": Weight.FRAGILE,
+    **ADVICE,
+}
+
+
+def law(requirement: Requirement) -> str:
+    return requirement.slug.partition(".")[2]
+
+
+def test_advice_is_what_it_is_listed_to_be_and_nothing_else() -> None:
+    for requirement in REQUIREMENTS:
+        assert requirement.weight.advice == (law(requirement) in ADVICE), requirement.slug
+        assert requirement.weight is ALWAYS.get(law(requirement), requirement.weight), requirement.slug
+
+
+def test_a_refusal_is_never_what_a_formula_demands() -> None:
+    for requirement in REQUIREMENTS:
+        assert (requirement.kind is Kind.REFUSAL) == law(requirement).startswith("refusal"), requirement.slug
+
+
+def test_what_is_about_range_is_fragile() -> None:
+    numerics = [r for r in REQUIREMENTS if r.kind is Kind.NUMERICS and law(r) not in (*ADVICE, "int8")]
+    assert {r.weight for r in numerics} == {Weight.FRAGILE}
+
+
+def test_a_weight_has_no_default() -> None:
+    with pytest.raises(TypeError, match="weight"):
+        Requirement(slug="a.b", operation="a", statement="", float_form="", kind=Kind.LAW)  # type: ignore[call-arg]

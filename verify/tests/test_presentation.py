@@ -1,0 +1,263 @@
+"""What a run found is told in findings: short, ranked, clean, whatever a target's messages hold."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify import FindingsError
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.engine.plugin import settle
+from veriformer.verify.presentation.clean import clean, one_line
+from veriformer.verify.presentation.evidence import elements
+from veriformer.verify.presentation.ranked import advice, grave, ranked
+from veriformer.verify.presentation.terminal import as_text, show
+from veriformer.verify.presentation.verdict import headline, scope
+from veriformer.verify.presentation.words import claim, title
+from veriformer.verify.results import Results, Status
+from veriformer.verify.results.terminal import Live, show_rows
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from made_results import HOSTILE, failing, finding, results, row, several
+
+
+def shown(run: Results, width: int = 100, **options: Any) -> str:
+    file = io.StringIO()
+    show(run, Console(file=file, width=width, **options))
+    return file.getvalue()
+
+
+def test_the_first_two_lines_are_the_verdict_and_for_what_it_holds() -> None:
+    first, second, third, *_ = as_text(several()).splitlines()
+    counts = "4 findings (2 wrong, 1 leak, 1 fragile)"
+    assert first == f"VIOLATED mine.py does not compute the published mathematics: {counts}"
+    judged = "attention and softmax, fp64 and fp32, forward and backward; 3 of 5 features provided"
+    narrower = "(without grouped heads and d_v ≠ d_k); only where n a multiple of 16"
+    assert f"{second} {third}" == f"Otherwise it holds for {judged} {narrower}"
+
+
+def test_findings_come_by_weight_and_otherwise_as_they_came() -> None:
+    assert [found.id for found in ranked(several())] == ["f1", "more", "leak", "fragile", "imprecise"]
+    assert [found.id for found in grave(several())] == ["f1", "more", "leak", "fragile"]
+    assert [found.id for found in advice(several())] == ["imprecise"]
+    text = as_text(several())
+    places = [text.index(f"\n{word}  ") for word in ("WRONG", "LEAK", "FRAGILE")]
+    assert places == sorted(places)
+
+
+def test_a_finding_is_told_with_its_facts() -> None:
+    text = as_text(results([row(), failing()], findings=[finding()]))
+    for fact in (
+        "1. attention: a scale of 0 is taken as not given (when: scale = 0)",
+        "q = [[[[1.0], [2.0]]]] (float32), k: float32 [1, 1, 9, 3], mask = None, scale = 0.0",
+        "at [0, 1]: observed 0.731058579, exact 0.5, bound 5.96e-08 (off by 3.9e+06 × the",
+        "1 failed row in fp64 and fp32: attention.scale and attention.equation",
+        "https://github.com/x/y/pull/1",
+    ):
+        assert fact in text
+
+
+def test_what_no_experiment_bore_out_is_told_as_such() -> None:
+    assert title(finding(confirmed=False)).endswith("(perhaps when, not confirmed: scale = 0)")
+    assert title(finding(what="attention: late", when=None)) == "attention: late"
+
+
+def test_a_claim_is_told_as_the_line_of_code_that_makes_it() -> None:
+    code = 'CLAIMS = {"conventions": {"causal.alignment": "top-left"}}'
+    assert claim({"convention": "causal.alignment", "value": "top-left"}) == code
+    assert claim({"causal.alignment": "top-left"}) == code
+    assert code in as_text(several())
+
+
+def test_remarks_come_after_the_findings_one_line_each() -> None:
+    text = as_text(several())
+    remarks = [
+        "imprecise rms_norm: computed in float32 (when: float64 input)",
+        "unguarded not met in 1 row: attention.refusals",
+        "not provided attention: grouped heads (RuntimeError: The size of tensor a (3) must match)",
+        "not provided gelu",
+        "sizes    attention: n a multiple of 16",
+        "measured rms_norm: eps = 1e-05, as measured; judged by it",
+        "measured rms_norm: computes in fp32 for fp64 input",
+    ]
+    lines = text.splitlines()
+    places = [lines.index(remark) for remark in remarks]
+    assert places == sorted(places)
+    assert places[0] > lines.index("4. softmax: overflows (perhaps when, not confirmed: a row of −inf)")
+
+
+def test_the_same_advice_on_many_operations_is_one_line() -> None:
+    operations = ("gelu", "silu", "softmax", "rope", "mlp")
+    said = [
+        finding(name, Weight.UNGUARDED, operation=name, what="None raises AttributeError", when=None)
+        for name in operations
+    ]
+    lines = as_text(results(findings=said)).splitlines()
+    assert "unguarded gelu, silu, softmax and 2 more: None raises AttributeError" in lines
+    verdict = "mine.py computes the published mathematics, as far as it was tried: no finding; 5 pieces of advice"
+    assert headline(results(findings=said)) == verdict
+
+
+def test_a_row_that_no_finding_explains_is_never_lost() -> None:
+    rows = [failing("attention.scale"), failing("attention.mask"), failing("attention.mask", dtype="fp16")]
+    found = grave(results(rows, findings=[finding()]))
+    assert [(f.id, len(f.rows), f.dtypes) for f in found[1:]] == [("attention.mask", 2, ("fp32", "fp16"))]
+    assert "2. attention: option ignored" in as_text(results(rows, findings=[finding()]))
+
+
+def test_findings_of_advice_alone_are_shown_where_they_were_held_strictly() -> None:
+    strict = [finding(weight=Weight.UNGUARDED, rows=("attention.scale[fp32-cpu]",))]
+    run = results([row(), failing(weight="unguarded")], findings=strict)
+    assert grave(run) == strict
+    assert advice(run) == []
+    assert headline(run) == "mine.py does not meet the contract strictly: 1 finding (1 unguarded)"
+
+
+@pytest.mark.parametrize(
+    ("run", "first"),
+    [
+        (results(), "HOLDS mine.py computes the published mathematics, as far as it was tried: no finding"),
+        (
+            results([row(status=Status.NOT_PROVIDED)]),
+            "INCONCLUSIVE mine.py was not judged: it has none of the operations that were asked for",
+        ),
+        (
+            results([row(status=Status.VACUOUS)]),
+            "INCONCLUSIVE mine.py was not judged well enough for a verdict: "
+            "attention.equation not exercised in any dtype",
+        ),
+        (
+            results([failing()], planned=3),
+            "INVALID mine.py has no valid verdict, nothing here may be relied on: 1 of 3 planned rows ran; "
+            "so far 1 finding (1 wrong)",
+        ),
+        (
+            results([row(), failing(weight="fragile")]),
+            "VIOLATED mine.py follows the published mathematics on ordinary input and fails at the edges: "
+            "1 finding (1 fragile)",
+        ),
+    ],
+)
+def test_each_verdict_has_a_sentence(run: Results, first: str) -> None:
+    assert shown(run, 300).splitlines()[0].strip() == first
+
+
+def test_where_gradients_do_not_hold_it_is_told() -> None:
+    refused = row("attention.gradient", Status.NOT_PROVIDED, kind="gradient")
+    assert scope(results([row(), refused])) == "Holds for attention, fp32, forward only"
+    assert scope(results([failing()])) == ""
+
+
+def test_sixty_findings_make_a_screen_and_not_a_scroll() -> None:
+    text = as_text(results([failing()], findings=[finding(str(i), what=f"fault {i}") for i in range(60)]))
+    assert len(text.splitlines()) < 60
+    assert "15. attention: fault 14" in text
+    assert "fault 15" not in text
+    assert "… and 45 more findings" in text
+
+
+def test_many_remarks_are_counted() -> None:
+    refused = {f"feature {i}": "no" for i in range(30)}
+    text = as_text(results(domain={"attention": Domain(provided=("one",), refused=refused)}))
+    assert "feature 5 (no)" in text
+    assert "feature 6 (no)" not in text
+    assert "… and 24 more" in text
+
+
+def _hostile() -> Results:
+    long = HOSTILE + "x" * 300_000
+    wicked = finding(
+        what=long,
+        when=long,
+        message=long,
+        operation=HOSTILE,
+        requirements=(long,),
+        dtypes=(long,),
+        precedents=(long,),
+        suggestion={long: long},
+        counterexample={"arguments": {HOSTILE: long}, "observed": long, "exact": None, "bound": None, "script": long},
+    )
+    domain = {HOSTILE: Domain(refused={long: long}, rules=(long,), constants={long: long}, precision={long: long})}
+    rows = [row(), failing(message=long), row("softmax.law", Status.HARNESS_ERROR, message=long)]
+    listed = finding("2", Weight.UNGUARDED, what=long, suggestion={long: long})
+    return results(rows, target=long, seed=long, findings=[wicked, listed], domain=domain)
+
+
+def test_hostile_text_neither_steers_the_terminal_nor_floods_it() -> None:
+    for width in (40, 100):
+        text = shown(_hostile(), width)
+        assert set("\x1b\x07\u202e\u2066\ud800") & set(text) == set()
+        assert (
+            "\\x1b[31mred\\x07 \\u202egnirts\\u2066 \\ud800 [bold]markup[/bold] [/]" in " ".join(text.split())
+            or width == 40
+        )
+        assert len(text) < 16_000
+        text.encode()
+
+
+def test_rows_and_progress_are_clean_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    show_rows(_hostile(), Console(file=file, width=100))
+    assert set("\x1b\x07\u202e\ud800") & set(file.getvalue()) == set()
+    assert len(file.getvalue()) < 320_000  # a traceback of the suite itself is shown whole
+
+
+def test_no_line_is_wider_than_the_terminal_and_colours_are_for_terminals_only() -> None:
+    for width in (40, 80, 132):
+        assert max(map(len, shown(several(), width).splitlines())) <= width
+    assert "\x1b[" not in shown(several())
+    assert "\x1b[" in shown(several(), force_terminal=True, color_system="standard")
+
+
+def test_progress_counts_violated_rows_and_shouts_only_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    for rows in (False, True):
+        with Live(1, "mine.py", rows=rows) as live:
+            live.tell(failing())
+        told = capsys.readouterr().err
+        assert "fail 1" in told
+        assert ("attention.scale[fp32-cpu]" in told) is rows
+
+
+def test_a_run_that_does_not_hold_raises_its_findings() -> None:
+    with pytest.raises(FindingsError) as caught:
+        several().raise_for_findings()
+    assert isinstance(caught.value, AssertionError)
+    assert str(caught.value) == as_text(several())
+    assert [found.id for found in caught.value.findings] == ["f1", "more", "leak", "fragile"]
+    results().raise_for_findings()
+    with pytest.raises(FindingsError, match="INCONCLUSIVE"):
+        results([row(status=Status.NOT_PROVIDED)]).raise_for_findings()
+
+
+def test_a_failing_row_names_its_finding_where_it_is_known() -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"attention.scale\[fp32-cpu\] fail \(finding f1\): result"):
+        settle(failing(finding="f1"))
+    with pytest.raises(pytest.fail.Exception, match=r"attention.scale\[fp32-cpu\] fail: result"):
+        settle(failing())
+
+
+def test_clean_keeps_what_is_seen() -> None:
+    assert clean("λ ≠ 数\n\tü 😀") == "λ ≠ 数\n\tü 😀"
+    assert one_line("a\n  b\tc", 100) == "a b c"
+    assert one_line("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("observed", "exact", "bound", "ratios"),
+    [
+        ([1.0, 3.0], [1.0, 2.0], [1.0, 0.5], [2.0, 0.0]),
+        ([1.0, 3.0], [1.0, 2.0], 0.5, [2.0, 0.0]),
+        ("nan", 1.0, 1.0, [float("inf")]),
+        ([1.0], [1.0, 2.0], 1.0, []),
+        ("raised", None, None, []),
+    ],
+)
+def test_the_worst_number_comes_first(observed: Any, exact: Any, bound: Any, ratios: list[float]) -> None:
+    assert [e.ratio for e in elements({"observed": observed, "exact": exact, "bound": bound})] == ratios

@@ -1,0 +1,147 @@
+"""What a run comes to: advice violates nothing unless asked for strictly, and what shows nothing is no verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.test_engine import verify
+from veriformer.spec.requirement import Weight
+from veriformer.verify import Result, Results, check
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.engine.advice import as_advice
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.results import Status, Verdict, json_safe, read, validate, write
+from veriformer.verify.results.status import VIOLATIONS
+
+VERSION_1 = Path(__file__).parent / "data" / "results_version_1.json"
+
+
+def row(requirement: str, status: Status, weight: Weight = Weight.WRONG, dtype: str = "fp32") -> Result:
+    operation = requirement.partition(".")[0]
+    fixed = {"operation": operation, "equations": [], "dtype": dtype, "device": "cpu", "weight": weight.value}
+    return Result(requirement=requirement, status=status, **fixed)  # type: ignore[arg-type]
+
+
+def run(*rows: Result, **fields: object) -> Results:
+    named = {"profile": "quick", "seed": "slug", "started": "", "duration_s": 0.0, "planned": len(rows)}
+    nothing: dict[str, object] = {"suite": {}, "implementation": {}, "environment": {}}
+    return Results(results=list(rows), **{**nothing, **named, **fields})  # type: ignore[arg-type]
+
+
+def softmax(z: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """As anybody writes it."""
+    e = torch.exp(z - z.max(dim, keepdim=True).values)
+    return e / e.sum(dim, keepdim=True)
+
+
+def accepting(z: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """PyTorch's, which normalises over nothing."""
+    return torch.softmax(z, dim)
+
+
+def refused_otherwise(z: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    """Refuses everything that is bad, with an exception of its own."""
+    try:
+        assert isinstance(z, torch.Tensor)
+        assert not isinstance(dim, bool)
+        return softmax(z, dim)
+    except Exception as error:
+        raise RuntimeError("no") from error
+
+
+@pytest.mark.parametrize("status", list(Status))
+@pytest.mark.parametrize("weight", list(Weight))
+def test_what_is_not_met_is_advice_where_little_is_at_stake(status: Status, weight: Weight) -> None:
+    found = as_advice(row("softmax.refusal", status, weight)).status
+    lesser = weight in (Weight.IMPRECISE, Weight.UNGUARDED) and status in (Status.FAIL, Status.TIMEOUT)
+    assert found is (Status.ADVICE if lesser else status)
+
+
+def test_advice_violates_and_blocks_nothing_unless_strict() -> None:
+    mine = SimpleNamespace(softmax=accepting)
+    only = ["softmax.equation", "softmax.refusal", "softmax.refusal_names_argument"]
+    found = {strict: check(mine, only=only, dtype=["fp32"], strict=strict) for strict in (False, True)}
+    kept = {strict: [row.status.value for row in found[strict].results] for strict in found}
+    assert kept == {False: ["pass", "pass", "advice", "advice"], True: ["pass", "pass", "fail", "blocked"]}
+    assert (found[False].verdict, found[False].exit_status) == (Verdict.HOLDS, 0)
+    assert (found[True].verdict, found[True].exit_status) == (Verdict.VIOLATED, 1)
+    assert {r.requirement for r in found[False].advice} == {"softmax.refusal", "softmax.refusal_names_argument"}
+
+
+def test_what_refuses_with_another_exception_has_refused() -> None:
+    mine = SimpleNamespace(softmax=refused_otherwise)
+    found = check(mine, only=["softmax.refusal", "softmax.refusal_names_argument"], dtype=["fp32"], strict=True)
+    kept = {row.requirement: row.status for row in found.results}
+    assert kept["softmax.refusal"] is Status.PASS
+    assert kept["softmax.refusal_names_argument"] is Status.FAIL
+
+
+def test_a_timeout_and_a_dead_process_are_violations_of_graver_requirements() -> None:
+    for status in VIOLATIONS:
+        assert run(row("softmax.equation", status)).verdict is Verdict.VIOLATED
+    assert run(row("softmax.equation", Status.HARNESS_ERROR)).verdict is Verdict.INVALID
+    assert run(row("softmax.equation", Status.FAIL), planned=2).verdict is Verdict.INVALID
+
+
+def test_what_shows_nothing_is_inconclusive() -> None:
+    vacuous = [row("softmax.equation", Status.VACUOUS, dtype=name) for name in ("fp32", "fp64")]
+    found = run(row("softmax.contract", Status.PASS), *vacuous)
+    assert (found.verdict, found.exit_status) == (Verdict.INCONCLUSIVE, 3)
+    assert found.gaps == ["softmax.equation not exercised in any dtype"]
+    assert run(*vacuous, row("softmax.equation", Status.PASS, dtype="fp16")).verdict is Verdict.HOLDS
+    nothing = run(row("softmax.contract", Status.NOT_PROVIDED), row("gelu.equation", Status.NOT_PROVIDED))
+    assert (nothing.verdict, nothing.gaps) == (Verdict.INCONCLUSIVE, ["nothing is provided of softmax, gelu"])
+    assert run(row("softmax.causality", Status.NOT_APPLICABLE)).verdict is Verdict.INCONCLUSIVE
+    assert run(row("causal_lm.contract", Status.PASS), row("causal_lm.reach", Status.VACUOUS)).verdict is Verdict.HOLDS
+
+
+def test_findings_domain_and_global_state_weigh_in() -> None:
+    held = row("softmax.equation", Status.PASS)
+    grave, slight = (Finding(id=w, weight=w, operation="softmax", what="…") for w in (Weight.LEAK, Weight.IMPRECISE))
+    narrow = {"softmax": Domain(refused={"fp16": "RuntimeError"})}
+    assert run(held, findings=[grave]).verdict is Verdict.VIOLATED
+    assert run(held, findings=[slight], domain=narrow).verdict is Verdict.HOLDS
+    assert run(held, findings=[slight], strict=True).verdict is Verdict.VIOLATED
+    assert run(held, domain=narrow, strict=True).verdict is Verdict.VIOLATED
+    assert run(held, global_state={"softmax": ["the default dtype"]}).verdict is Verdict.VIOLATED
+
+
+def test_a_document_holds_all_of_it_and_reads_back(tmp_path: Path) -> None:
+    found = check(SimpleNamespace(softmax=softmax), only=["softmax.equation", "softmax.refusal"], dtype=["fp32"])
+    found.domain["softmax"] = Domain(provided=("dim",), refused={"rank 0": "IndexError"}, constants={"eps": 1e-5})
+    found.findings.append(Finding(id="a", weight=Weight.FRAGILE, operation="softmax", what="…", dtypes=("fp16",)))
+    found.global_state["softmax"] = ["the default dtype"]
+    write(found, tmp_path / "results.json")
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert (document["schema"], document["verdict"]) == ("veriformer/results/2", "violated")
+    assert [r["weight"] for r in document["results"]] == ["wrong", "wrong", "unguarded"]
+    assert all(r["finding"] is None for r in document["results"])
+    assert read(tmp_path / "results.json") == found
+    document["results"][0]["weight"] = "grave"
+    with pytest.raises(ValueError, match="results/0/weight"):
+        validate(document)
+
+
+def test_a_file_of_version_1_is_read_as_the_strict_run_that_it_was(tmp_path: Path) -> None:
+    old = read(VERSION_1)
+    assert (old.strict, old.verdict, old.summary) == (True, Verdict.VIOLATED, {"pass": 3, "fail": 2, "not-provided": 1})
+    assert {r.requirement: r.weight for r in old.results}["softmax.refusal"] == "unguarded"
+    assert json_safe(old.to_dict())["schema"] == "veriformer/results/2"
+    document = json.loads(VERSION_1.read_text())
+    (tmp_path / "spoiled.json").write_text(json.dumps({**document, "verdict": "holds"}))
+    with pytest.raises(ValueError, match="verdict"):
+        read(tmp_path / "spoiled.json")
+
+
+def test_the_command_line_takes_strict(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import torch\ndef softmax(z, dim=-1):\n    return torch.softmax(z, dim)\n")
+    words = [tmp_path / "mine.py", "--profile", "quick", "--only", "softmax.refusal", "--dtype", "fp32", "--jobs", 1]
+    plain, strict = verify(*words), verify(*words, "--strict")
+    assert (plain.returncode, strict.returncode) == (0, 1), plain.stderr + strict.stderr
+    assert "advice (1 row; --strict makes it a violation): softmax.refusal" in plain.stderr
+    assert "HOLDS" in plain.stderr

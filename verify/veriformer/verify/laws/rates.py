@@ -1,0 +1,37 @@
+"""Rates of dropout: the one asked for, and its neighbours among the multiples of 1/256, in which kernels may count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.trial import Trial
+
+_STEPS = 256
+
+
+def under_its_rate(trial: Trial, p: float, judge: Callable[[float], None]) -> None:
+    """Judge under the rate asked for, or else under a neighbour that the target may have in its place.
+
+    Raises the violation under the rate asked for where all of them are violated.
+    """
+    try:
+        judge(p)
+    except Violation:
+        worst = trial.tally.worst_ratio
+        for rate in _neighbours(p):
+            trial.tally.worst_ratio = None
+            try:
+                judge(rate)
+            except Violation:
+                continue
+            return
+        trial.tally.worst_ratio = worst
+        raise
+
+
+def _neighbours(p: float) -> list[float]:
+    """Multiples of 1/256 next to p, but for 1, which has no scale."""
+    steps = {math.floor(p * _STEPS), math.ceil(p * _STEPS)} - {_STEPS}
+    return [step / _STEPS for step in sorted(steps) if step != p * _STEPS]

@@ -1,0 +1,26 @@
+"""Foreign text made fit to be shown: nothing in it can steer a terminal, and no more of it than there is room for."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of characters that do something instead of being seen: control, format (direction), surrogates."""
+
+
+def clean(text: object) -> str:
+    """The text with every character that steers instead of being seen written as its escape; line ends stay."""
+    return "".join(_seen(character) for character in str(text).replace("\r\n", "\n"))
+
+
+def one_line(text: object, limit: int) -> str:
+    """The text on one line, clean, and at most so many characters long."""
+    words = " ".join(clean(str(text)[: 20 * limit]).split())
+    return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
+
+
+def _seen(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in _STEERING:
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,24 @@
+"""Findings as an exception: what a test raises where a run does not hold."""
+
+from __future__ import annotations
+
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.ranked import grave
+from veriformer.verify.presentation.run import Run
+
+
+class FindingsError(AssertionError):
+    """A run that does not hold; the message is what the terminal shows. ``findings``: what the verdict rests on."""
+
+    def __init__(self, message: str, findings: list[Finding]) -> None:
+        super().__init__(message)
+        self.findings = findings
+
+
+def raise_for(run: Run) -> None:
+    """Return where the run holds; raise FindingsError where it is violated, inconclusive or invalid."""
+    if run.verdict == "holds":
+        return
+    from veriformer.verify.presentation.terminal import as_text  # rich is needed only to tell
+
+    raise FindingsError(as_text(run), grave(run))

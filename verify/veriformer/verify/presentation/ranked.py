@@ -1,0 +1,82 @@
+"""The findings of a run in the order in which they matter, and with them every violation that none of them explains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.run import Run
+
+_ORDER = list(Weight)
+
+
+def ranked(run: Run) -> list[Finding]:
+    """All findings, the gravest first and otherwise as they came; rows without one stay findings of their own."""
+    return by_weight([*run.findings, *unexplained(run)])
+
+
+def by_weight(found: Iterable[Finding]) -> list[Finding]:
+    """The gravest first, and otherwise as they came."""
+    return sorted(found, key=lambda finding: _ORDER.index(finding.weight))
+
+
+def grave(run: Run) -> list[Finding]:
+    """The findings that the verdict rests on. Where advice alone violates, it was asked for strictly: then advice."""
+    found = ranked(run)
+    weighty = [finding for finding in found if not finding.weight.advice]
+    return weighty or (found if run.verdict == "violated" else [])
+
+
+def advice(run: Run) -> list[Finding]:
+    """The findings that violate nothing."""
+    violating = grave(run)
+    return [finding for finding in ranked(run) if finding not in violating]
+
+
+def unexplained(run: Run) -> Iterator[Finding]:
+    """One finding for each requirement that is violated in rows which no finding explains."""
+    known = {key for finding in run.findings for key in finding.rows}
+    groups: dict[str, list[Any]] = {}
+    for row in run.violations:
+        if row.key not in known:
+            groups.setdefault(row.requirement, []).append(row)
+    for rows in groups.values():
+        yield _of_rows(rows)
+    told = " ".join(finding.what for finding in run.findings if "global state" in finding.what)
+    for operation, changed in run.global_state.items():
+        if not all(change in told for change in changed):
+            what = f"changes global state: {', '.join(changed)}"
+            yield Finding(id=f"{operation}.global_state", weight=Weight.WRONG, operation=operation, what=what)
+
+
+def _of_rows(rows: Sequence[Any]) -> Finding:
+    first = rows[0]
+    return Finding(
+        id=first.requirement,
+        weight=Weight(getattr(first, "weight", None) or Weight.WRONG),
+        operation=first.operation,
+        what=_what(first),
+        dtypes=tuple(dict.fromkeys(row.dtype for row in rows if row.dtype)),
+        requirements=(first.requirement,),
+        rows=tuple(row.key for row in rows),
+        counterexample=asdict(first.counterexample) if first.counterexample else None,
+        suggestion=first.suggestion,
+        message=first.message,
+    )
+
+
+def _what(row: Any) -> str:
+    """What little a row says of itself: the class of bug that it is there to catch, else what became of it."""
+    if row.status == "fail":
+        return str(row.bug_class or f"{row.requirement.partition('.')[2]} does not hold")
+    return _BECAME.get(row.status, str(row.status))
+
+
+_BECAME = {
+    "timeout": "gives no answer in time",
+    "crash": "ends its process",
+    "unexpected-pass": "a waived failure no longer happens: the waiver must go",
+}

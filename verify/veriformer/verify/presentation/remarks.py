@@ -1,0 +1,77 @@
+"""What is told after the findings, one line each: advice, what is not provided, and what was measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.ranked import advice
+from veriformer.verify.presentation.run import Run, named, number
+from veriformer.verify.presentation.words import claim, title
+
+Remark = tuple[str, str]
+"""Label and text."""
+
+_LINE = 240
+_FEW = 8
+"""Operations up to which those that are missing are named."""
+
+
+def advised(run: Run) -> Iterator[Remark]:
+    """Advice, the same advice on several operations as one; then rows of advice that no finding explains."""
+    groups: dict[tuple[str, str, str | None], list[Finding]] = {}
+    for finding in advice(run):
+        groups.setdefault((finding.weight.value, finding.what, finding.when), []).append(finding)
+    for members in groups.values():
+        yield members[0].weight.value, one_line(_advice(members), _LINE)
+    known = {key for finding in run.findings for key in finding.rows}
+    rows = [row for row in run.results if row.status == "advice" and row.key not in known]
+    for weight in dict.fromkeys(row.weight or "advice" for row in rows):
+        mine = [row for row in rows if (row.weight or "advice") == weight]
+        names = list(dict.fromkeys(row.requirement for row in mine))
+        yield weight, one_line(f"not met in {number(len(mine), 'row')}: {named(names, 3)}", _LINE)
+
+
+def _advice(members: list[Finding]) -> str:
+    first = members[0]
+    said = title(first)
+    if len(members) > 1:
+        operations = list(dict.fromkeys(finding.operation for finding in members))
+        said = f"{named(operations, 3)}: {said.removeprefix(f'{first.operation}: ')}"
+    return said + (f"; if intended, {claim(first.suggestion)}" if first.suggestion else "")
+
+
+def lacking(run: Run) -> Iterator[Remark]:
+    """What the target does not support, and which of the contract's operations it has not at all."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for operation, domain in run.domain.items():
+        for feature, message in domain.refused.items():
+            groups.setdefault((feature, message), []).append(operation)
+    for (feature, message), operations in groups.items():
+        text = f"{named(operations, 3)}: {one_line(feature, 80)} ({one_line(message, 120)})"
+        yield "not provided", one_line(text, _LINE)
+    provided = {row.operation for row in run.results if row.status != "not-provided"}
+    missing = Counter(row.message for row in run.results if _left_out(row) and row.operation in provided)
+    for reason, count in missing.items():
+        yield "not provided", one_line(f"{reason or 'no reason given'} ({number(count, 'row')})", _LINE)
+    absent = list(dict.fromkeys(row.operation for row in run.results if row.operation not in provided))
+    if absent:
+        names = named(absent, _FEW) if len(absent) <= _FEW else f"{len(absent)} other operations of the contract"
+        yield "not provided", names
+
+
+def _left_out(row: object) -> bool:
+    return getattr(row, "status", None) == "not-provided"
+
+
+def measured(run: Run) -> Iterator[Remark]:
+    """Constants that no signature shows, rules on sizes, and the precision in which results are computed."""
+    for operation, domain in run.domain.items():
+        for name, value in domain.constants.items():
+            yield "measured", one_line(f"{operation}: {name} = {value}, as measured; judged by it", _LINE)
+        for given, computed in domain.precision.items():
+            yield "measured", one_line(f"{operation}: computes in {computed} for {given} input", _LINE)
+        for rule in domain.rules:
+            yield "sizes", one_line(f"{operation}: {rule}", _LINE)

@@ -1,0 +1,104 @@
+"""The end of a run on a terminal: a screen of findings, and where the rest is."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.ranked import grave
+from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured
+from veriformer.verify.presentation.run import HARNESS_ERROR, Run, number
+from veriformer.verify.presentation.verdict import headline, scope
+from veriformer.verify.presentation.words import MEANING, facts, title
+
+DETAILED, LISTED, REMARKS = 5, 10, 6
+"""Findings shown with their facts; findings named after these; remarks of one kind."""
+
+_STYLES = {"holds": "bold green", "violated": "bold red", "inconclusive": "bold yellow", "invalid": "bold magenta"}
+_WEIGHTS = {Weight.WRONG: "bold red", Weight.LEAK: "bold red", Weight.FRAGILE: "bold yellow"}
+_LABEL = len("intended?")
+_WIDTH = 100
+"""Columns of text that is read elsewhere than on a terminal."""
+
+
+def show(run: Run, out: Console, saved: str | None = None) -> None:
+    """The verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
+    out.print(Text(run.verdict.upper(), style=_STYLES[str(run.verdict)]), Text(headline(run)), soft_wrap=False)
+    if scope(run):
+        out.print(Text(scope(run)), soft_wrap=False)
+    _errors(run, out)
+    _findings(grave(run), out)
+    for kind in (advised, lacking, measured):
+        _remarks(list(kind(run)), out)
+    out.print()
+    out.print(Text(_end(run, saved), style="dim"), soft_wrap=False)
+
+
+def as_text(run: Run) -> str:
+    """The same as plain text."""
+    file = io.StringIO()
+    show(run, Console(file=file, width=_WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def _findings(found: Sequence[Finding], out: Console) -> None:
+    weight = None
+    for position, finding in enumerate(found[: DETAILED + LISTED]):
+        if finding.weight is not weight:
+            weight = finding.weight
+            heading = Text(f"\n{weight.upper()}", style=_WEIGHTS.get(weight, "bold"))
+            out.print(heading.append(f"  {MEANING[weight]}", style="not bold dim"), soft_wrap=False)
+        _grid([(f"{position + 1}.", title(finding))], out, label="bold", text="bold")
+        if position < DETAILED:
+            _grid([("", label.ljust(_LABEL), text) for label, text in facts(finding)], out)
+    hidden = len(found) - DETAILED - LISTED
+    if hidden > 0:
+        out.print(f"\n… and {number(hidden, 'more finding')}", soft_wrap=False)
+
+
+def _remarks(remarks: Sequence[Remark], out: Console) -> None:
+    if not remarks:
+        return
+    out.print()
+    _grid(remarks[:REMARKS], out, label="bold" if remarks[0][0] in ("imprecise", "unguarded") else "dim")
+    if len(remarks) > REMARKS:
+        _grid([("", f"… and {len(remarks) - REMARKS} more")], out)
+
+
+def _grid(lines: Iterable[Sequence[str]], out: Console, label: str = "dim", text: str = "") -> None:
+    """Lines under each other with their labels before them; what is too long goes on below its own beginning."""
+    table = Table.grid(padding=(0, 1))
+    lines = list(lines)
+    if not lines:
+        return
+    labels = len(lines[0]) - 1
+    for column in range(labels):
+        narrow = 3 if column == 0 and labels > 1 else None
+        table.add_column(no_wrap=True, style=label, min_width=narrow)
+    table.add_column(overflow="fold", style=text)
+    for line in lines:
+        table.add_row(*map(Text, line))
+    out.print(table, soft_wrap=False)
+
+
+def _errors(run: Run, out: Console) -> None:
+    """Where the suite itself broke, the last line of why, for the first few rows."""
+    broken = [row for row in run.results if row.status == HARNESS_ERROR]
+    for row in broken[:3]:
+        last = str(row.message or "").strip().rpartition("\n")[2]
+        out.print(Text(f"suite error in {row.key}: {one_line(last, 200)}", style="magenta"), soft_wrap=False)
+
+
+def _end(run: Run, saved: str | None) -> str:
+    counts = ", ".join(f"{count} {status}" for status, count in run.summary.items())
+    ran = f"{number(len(run.results), 'row')} in {run.duration_s:.1f} s ({counts}); profile {run.profile}, seed "
+    kept = f"scripts that show each finding: {saved}" if saved else "--json FILE or --html FILE keeps the scripts"
+    more = f"; {kept}" if any(finding.counterexample for finding in grave(run)) else ""
+    return f"{ran}{one_line(run.seed, 40)}; --rows shows every row{more}"
