@@ -106,9 +106,8 @@ def check(
             raise KeyboardInterrupt
         found = _results(plan, probe.describe(target, device), journal, started, clock)
     told: dict[str, list[Finding]] = {}
-    everything.inquire(
-        everything.by_operation(found.results), target, seed, max(LEAST_S, SHARE * found.duration_s), told.__setitem__
-    )
+    seconds = max(LEAST_S, SHARE * found.duration_s)
+    everything.inquire(everything.by_operation(found.results), plan.within(target), seed, seconds, told.__setitem__)
     settle(found, told)
     return found
 
