@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
 
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 torch.set_num_threads(1)
-ROUNDED = {name: Rounded(form) for name, form in FORMATS.items()}
+ROUNDED = {name: RunningError(form) for name, form in FORMATS.items()}
 
 
 def softmax(xp, z):

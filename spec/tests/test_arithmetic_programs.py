@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded, Symbolic
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError, Symbolic
 from veriformer.spec.arithmetic.plain import Plain
 
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 torch.set_num_threads(1)
-ROUNDED = {name: Rounded(form) for name, form in FORMATS.items()}
+ROUNDED = {name: RunningError(form) for name, form in FORMATS.items()}
 SHAPE = (3, 6)
 
 STEPS = {
@@ -150,7 +150,7 @@ def test_float_arithmetic_stays_within_its_own_bound(name, data, program):
 @given(data=st.data(), program=programs, seed=st.integers(0, 2**32))
 def test_float_may_serve_as_the_oracle_of_fp64(data, program, seed):
     assert_within(
-        Rounded(FORMATS["fp64"], oracle=Float()), program, data.draw(inputs(FORMATS["fp64"])), Real("fp64", seed)
+        RunningError(FORMATS["fp64"], oracle=Float()), program, data.draw(inputs(FORMATS["fp64"])), Real("fp64", seed)
     )
 
 

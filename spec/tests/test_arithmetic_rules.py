@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veriformer.spec.arithmetic import FORMATS, Float, Format, Rounded, RoundedArray
+from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError, RunningErrorArray
 from veriformer.spec.arithmetic.ulps import ULPS
 
 torch.set_num_threads(1)
-R64, R32, RB16, R16 = (Rounded(FORMATS[name]) for name in ("fp64", "fp32", "bf16", "fp16"))
+R64, R32, RB16, R16 = (RunningError(FORMATS[name]) for name in ("fp64", "fp32", "bf16", "fp16"))
 U = FORMATS["fp32"].unit_roundoff
 ETA = FORMATS["fp32"].smallest_subnormal
 
@@ -41,7 +41,7 @@ def test_multiplying_may_lose_half_an_ulp():
 
 def test_the_oracle_may_round_the_other_way():
     u = FORMATS["fp64"].unit_roundoff
-    xp = Rounded(FORMATS["fp64"], oracle=Float())
+    xp = RunningError(FORMATS["fp64"], oracle=Float())
     total = xp.asarray(1) + u
     assert total.value == 1
     assert 2 * u <= total.error < 2.001 * u
@@ -123,7 +123,7 @@ def test_functions_underflow_too():
 
 def uncertain(value, error):
     value = R64.oracle.convert(value)
-    return RoundedArray(R64, value, np.asarray(error, dtype=np.float64), R64.oracle.magnitude(value))
+    return RunningErrorArray(R64, value, np.asarray(error, dtype=np.float64), R64.oracle.magnitude(value))
 
 
 CARRIED = {
@@ -183,7 +183,7 @@ def test_the_conditioning_of_functions_cannot_be_smaller(name, a):
 
 def test_errors_are_rounded_like_everything_else():
     u = FORMATS["bf16"].unit_roundoff
-    a, b = (RoundedArray(RB16, np.array(0.0), np.array(e), np.array(0.0)) for e in (1 + 2 * u, u))
+    a, b = (RunningErrorArray(RB16, np.array(0.0), np.array(e), np.array(0.0)) for e in (1 + 2 * u, u))
     total = RB16.format.round((1 + 2 * u) + u)
     assert total > 1 + 3 * u
     assert total <= (a + b).error <= total * (1 + u)
@@ -279,13 +279,13 @@ def test_judging_grants_the_final_rounding():
 
 
 def test_a_coarser_table_widens_the_function_and_nothing_else():
-    coarse = Rounded(FORMATS["fp32"], ulps=ULPS | {"tanh": 4096.0})
+    coarse = RunningError(FORMATS["fp32"], ulps=ULPS | {"tanh": 4096.0})
     assert coarse.tanh(coarse.asarray(0.5)).error > 1000 * R32.tanh(R32.asarray(0.5)).error
     assert coarse.exp(coarse.asarray(0.5)).error == R32.exp(R32.asarray(0.5)).error
 
 
 def test_a_format_of_ones_own_is_a_machine_too():
-    tensor_float = Rounded(Format("tf32", 11, -126, 127))
+    tensor_float = RunningError(Format("tf32", 11, -126, 127))
     x = tensor_float.asarray(1 + 2.0**-10)
     assert x.error == 0
     assert used(x * x, np.float32(1)) > 1
@@ -302,7 +302,7 @@ def flushed():
 
 @pytest.mark.usefixtures("flushed")
 def test_flushing_is_granted_where_asked_for():
-    xp = Rounded(FORMATS["fp32"], flush=True)
+    xp = RunningError(FORMATS["fp32"], flush=True)
     x, y = np.array([1.5 * 2.0**-126, 2.0**-149, 2.0**-140]), np.array([-(2.0**-126), 1.0, 2.0**100])
     a, b = (torch.from_numpy(v).to(torch.float32) for v in (x, y))
     for f in (lambda p, q: p + q, lambda p, q: p * q, lambda p, q: p / q, lambda p, q: (p[None] @ q[:, None])[0]):

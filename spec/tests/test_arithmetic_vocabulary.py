@@ -8,14 +8,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded, Symbolic
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError, Symbolic
 
 ARITHMETICS = {
     "float": Float(),
     "exact": Exact(),
     "symbolic": Symbolic(),
-    "rounded-fp64": Rounded(FORMATS["fp64"]),
-    "rounded-fp32": Rounded(FORMATS["fp32"]),
+    "rounded-fp64": RunningError(FORMATS["fp64"]),
+    "rounded-fp32": RunningError(FORMATS["fp32"]),
 }
 every_arithmetic = pytest.mark.parametrize("xp", ARITHMETICS.values(), ids=ARITHMETICS)
 X = np.arange(12.0).reshape(3, 4) / 4 + 0.25
@@ -97,7 +97,7 @@ def test_where_does_not_look_at_what_it_hides(xp):
     x = xp.asarray(np.array([1.0, np.nan, np.inf]))
     y = xp.sum(xp.where([True, False, False], x, 0) * 2)
     assert float(y.value) == 2.0
-    if isinstance(xp, Rounded):
+    if isinstance(xp, RunningError):
         assert y.error < 1e-6
 
 
@@ -192,12 +192,12 @@ def test_symbols_are_numbers_of_the_symbolic_arithmetic():
 def test_arrays_of_another_arithmetic_are_refused():
     with pytest.raises(TypeError, match=r"Float\(fp64\).*Exact\(200\)"):
         Float().asarray(1.0) + Exact().asarray(1.0)
-    with pytest.raises(TypeError, match="Rounded"):
-        Rounded(FORMATS["fp32"]).asarray(Float().asarray(1.0))
-    with pytest.raises(TypeError, match="Rounded"):
-        Rounded(FORMATS["fp32"]).asarray(Rounded(FORMATS["fp32"]).asarray(1.0))
+    with pytest.raises(TypeError, match="RunningError"):
+        RunningError(FORMATS["fp32"]).asarray(Float().asarray(1.0))
+    with pytest.raises(TypeError, match="RunningError"):
+        RunningError(FORMATS["fp32"]).asarray(RunningError(FORMATS["fp32"]).asarray(1.0))
     with pytest.raises(ValueError, match="oracle"):
-        Rounded(FORMATS["fp32"], oracle=Float(FORMATS["fp32"]))
+        RunningError(FORMATS["fp32"], oracle=Float(FORMATS["fp32"]))
 
 
 def test_the_package_opens_without_sympy_and_never_needs_torch():

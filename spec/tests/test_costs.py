@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from veriformer.spec import costs
-from veriformer.spec.masks import causal_mask
+from veriformer.spec.attention.causal_mask import causal_mask
 
 SIZES = {"B": 2, "H": 4, "G": 2, "n_q": 3, "n_k": 5, "d_k": 7, "d_v": 11, "w": 4, "T": 3}
 

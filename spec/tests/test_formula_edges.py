@@ -5,23 +5,28 @@ from itertools import product
 import numpy as np
 import pytest
 
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
-from veriformer.spec.attention import attention, attention_vjp
-from veriformer.spec.clipping import clip_grad_norm, global_norm
-from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
-from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
-from veriformer.spec.masks import causal_mask, masked_softmax, visible
-from veriformer.spec.online_softmax import State, finish, merge, partial
-from veriformer.spec.perplexity import perplexity, perplexity_vjp
-from veriformer.spec.points import equals, sum_to_shape
-from veriformer.spec.rms_norm import rms_norm, rms_norm_vjp
-from veriformer.spec.softmax import softmax
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal, unbroadcast
+from veriformer.spec.attention.attention import attention, attention_vjp
+from veriformer.spec.attention.causal_mask import causal_mask, masked_softmax, visible
+from veriformer.spec.attention.online_softmax import State, finish, merge, partial
+from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
+from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
+from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_norm
+from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
+from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
+from veriformer.spec.scores.softmax import softmax
 
 XP = Float()
 # Two computations with 300 bits agree when they are rounded to fp64.
 EXACT = Exact(300)
-EVERY = {"float": XP, "exact": Exact(), "rounded": Rounded(FORMATS["fp32"]), "rounded-fp64": Rounded(FORMATS["fp64"])}
+EVERY = {
+    "float": XP,
+    "exact": Exact(),
+    "rounded": RunningError(FORMATS["fp32"]),
+    "rounded-fp64": RunningError(FORMATS["fp64"]),
+}
 every_arithmetic = pytest.mark.parametrize("xp", EVERY.values(), ids=EVERY)
 RNG = np.random.default_rng(0)
 
@@ -103,7 +108,7 @@ def test_masks_and_biases_align_right(rank):
     small = run_vjp(q, k, v, g, mask=mask, bias=XP.asarray(bias))[3]
     large = run_vjp(q, k, v, g, **full)[3]
     assert small.shape == shape
-    assert (small == floats(sum_to_shape(XP, XP.asarray(large), shape))).all()
+    assert (small == floats(unbroadcast(XP, XP.asarray(large), shape))).all()
 
 
 @every_arithmetic
@@ -316,8 +321,8 @@ def test_states_of_nothing_change_nothing():
 
 
 def test_points():
-    assert equals(XP.asarray([0.0, -np.inf, 1.0]), -np.inf).tolist() == [False, True, False]
-    assert equals(Exact().asarray([0.0, -np.inf]), 0).tolist() == [True, False]
+    assert exactly_equal(XP.asarray([0.0, -np.inf, 1.0]), -np.inf).tolist() == [False, True, False]
+    assert exactly_equal(Exact().asarray([0.0, -np.inf]), 0).tolist() == [True, False]
     x = XP.asarray(np.ones((2, 3, 4)))
-    assert floats(sum_to_shape(XP, x, (3, 1))).tolist() == [[8]] * 3
-    assert floats(sum_to_shape(XP, x, ())) == 24
+    assert floats(unbroadcast(XP, x, (3, 1))).tolist() == [[8]] * 3
+    assert floats(unbroadcast(XP, x, ())) == 24

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from veriformer.spec.arithmetic import FORMATS, Rounded
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.arithmetic import FORMATS, RunningError
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.spec.positions.rope import rope, rope_vjp
 
 torch.set_num_threads(1)
-FP64 = Rounded(FORMATS["fp64"])
+FP64 = RunningError(FORMATS["fp64"])
 
 
 def assert_within(reference, got):

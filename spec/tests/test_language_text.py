@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from veriformer.spec.language.bpe import bpe_encode, bpe_train, merged, pair_counts
-from veriformer.spec.language.unigram import unigram_segment
+from veriformer.spec.language.unigram_segment import unigram_segment
 
 TEXTS = ["low lower lowest", "abracadabra", "naïve 🙂🙂", "aaaaa", "a", ""]
 

@@ -5,19 +5,19 @@ import pytest
 import torch
 from torch.nn import functional
 
-from veriformer.spec.arithmetic import FORMATS, Rounded
+from veriformer.spec.arithmetic import FORMATS, RunningError
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
-from veriformer.spec.layers.experts import mixture_of_experts, mixture_of_experts_vjp, route
 from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
 from veriformer.spec.layers.gelu import gelu, gelu_vjp
+from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp, route
 from veriformer.spec.layers.mlp import mlp, mlp_vjp
-from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
+from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
 from veriformer.spec.layers.silu import silu, silu_vjp
 from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
 
 torch.set_num_threads(1)
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32}
-ROUNDED = {name: Rounded(FORMATS[name]) for name in DTYPES}
+ROUNDED = {name: RunningError(FORMATS[name]) for name in DTYPES}
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
 SIGMAS = {"relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "gelu": functional.gelu}
 

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from veriformer.spec.arithmetic import FORMATS, Rounded
-from veriformer.spec.attention import attention_vjp
-from veriformer.spec.heads.multi_head import multi_head_attention_vjp
-from veriformer.spec.layer_norm import layer_norm_vjp
-from veriformer.spec.layers.experts import of_all_experts
+from veriformer.spec.arithmetic import FORMATS, RunningError
+from veriformer.spec.attention.attention import attention_vjp
+from veriformer.spec.heads.multi_head_attention import multi_head_attention_vjp
+from veriformer.spec.layers.layer_norm import layer_norm_vjp
+from veriformer.spec.layers.mixture_of_experts import of_all_experts
 from veriformer.spec.layers.silu import silu, silu_slope
 from veriformer.spec.layers.swiglu import swiglu_vjp
 
-FP32 = Rounded(FORMATS["fp32"])
+FP32 = RunningError(FORMATS["fp32"])
 U = FORMATS["fp32"].unit_roundoff
 RNG = np.random.default_rng(0)
 

@@ -5,16 +5,16 @@ import pytest
 import torch
 from torch import nn
 
-from veriformer.spec.arithmetic import FORMATS, Float, Rounded
+from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.optimization.adam import adam, adam_start
-from veriformer.spec.optimization.momentum import Moving, sgd_momentum
-from veriformer.spec.optimization.weight_decay import adamw
-from veriformer.spec.staged import entries
+from veriformer.spec.optimization.adamw import adamw
+from veriformer.spec.optimization.sgd_momentum import MomentumState, sgd_momentum
+from veriformer.spec.proofs.tower_arithmetic import entries
 
 torch.set_num_threads(1)
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32}
 # Float is precise enough for fp32, and fp64 itself needs the exact oracle.
-ROUNDED = {name: Rounded(FORMATS[name]) for name in DTYPES}
+ROUNDED = {name: RunningError(FORMATS[name]) for name in DTYPES}
 RNG = np.random.default_rng(1)
 
 
@@ -88,7 +88,7 @@ def test_momentum_of_torch_is_ours_with_another_start(dtype):
     xp = ROUNDED[dtype]
     params, steps = walk(dtype)
     make = lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.75, dampening=0.75)  # noqa: E731
-    states = [Moving(p, g) for p, g in zip(params, steps[0], strict=True)]
+    states = [MomentumState(p, g) for p, g in zip(params, steps[0], strict=True)]
     for grads, found in zip(steps, torch_walk(make, dtype, params, steps), strict=True):
         states = sgd_momentum(xp, states, grads, lr=0.1, beta=0.75)
         assert_within(xp, states, found)

@@ -1,4 +1,4 @@
-"""Encodings, rotations and biases of positions by a second route, at their edges, and their claims."""
+"""Encodings, rotations and biases of positions by a second route and at their edges."""
 
 from itertools import product
 
@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 
 from veriformer.spec import costs
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
-from veriformer.spec.claim import Claim
-from veriformer.spec.equation import Source
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
 from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
 from veriformer.spec.positions.angles import cosines_and_sines, frequencies
-from veriformer.spec.positions.claims import CLAIMS
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.learned import add_positions, add_positions_vjp
 from veriformer.spec.positions.rope import rope
-from veriformer.spec.positions.sinusoidal import sinusoidal_encoding
-from veriformer.spec.positions.t5_bias import edges, t5_bias, t5_bias_vjp, t5_relative_position_bucket
+from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
+from veriformer.spec.positions.t5_bias import t5_bias, t5_bias_vjp
+from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
+from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import select
-from veriformer.spec.staged import entries
 
 XP = Float()
 # Two computations with 300 bits agree when they are rounded to fp64.
@@ -100,7 +98,7 @@ def test_slopes_of_eight_and_of_three_heads():
 
 
 def test_slopes_of_other_counts_are_not_one_sequence():
-    xp = Rounded(FORMATS["fp32"])
+    xp = RunningError(FORMATS["fp32"])
     value, bound = xp.judgeable(alibi_slopes(xp, 12))
     one_sequence = 2.0 ** (-8 * np.arange(1, 13) / 12)
     assert (abs(one_sequence - value) > bound).any()
@@ -275,16 +273,3 @@ def test_formula_by_two_routes(slug):
             for name, x in arguments.items()
         }
         assert same(equation.formula(EXACT, **lifted), ROUTES[slug](EXACT.context, arguments))
-
-
-def test_every_claim_has_a_verdict():
-    verdicts = [claim.verdict for claim in CLAIMS]
-    assert set(verdicts) == {"proved", "imprecise", "contradictory", "not checkable"}
-    assert verdicts.count("not checkable") == sum(bool(claim.reason) for claim in CLAIMS)
-
-
-def test_a_claim_needs_something_that_decides_it():
-    with pytest.raises(LookupError, match="nothing:at-all"):
-        _ = Claim(Source("002", "6", 1), "x", by="nothing:at-all").verdict
-    with pytest.raises(ValueError, match="either"):
-        Claim(Source("002", "6", 1), "x")

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, Rounded
+from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
 from veriformer.spec.positions.angles import cosines_and_sines
 from veriformer.spec.positions.rope import rope, rope_vjp
+from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import select
-from veriformer.spec.staged import entries
 
 XP = Float()
 # Two computations with 300 bits agree when they are rounded to fp64.
@@ -136,7 +136,7 @@ POSITIONS = np.array([0, 1, 2, 255, 257, 4095, 30001, 100000])
 @pytest.mark.parametrize(("name", "dtype"), [("fp32", np.float32), ("fp16", np.float16)])
 def test_bounds_admit_angles_in_single_precision(name, dtype):
     x = RNG.normal(size=(50, len(POSITIONS), 16)).astype(dtype)
-    xp = Rounded(FORMATS[name])
+    xp = RunningError(FORMATS[name])
     exact, bound = xp.judgeable(rope(xp, xp.asarray(x.astype(np.float64)), POSITIONS))
     got = as_commonly_computed(x, POSITIONS, dtype).astype(np.float64)
     assert (abs(got - exact) <= bound).all()
@@ -145,7 +145,7 @@ def test_bounds_admit_angles_in_single_precision(name, dtype):
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
 def test_bounds_refuse_positions_in_half_precision(name):
     # 257 is 256 in bf16, and 4095 is 4096 in fp16: two positions have one angle.
-    xp, place = Rounded(FORMATS[name]), {"bf16": 257, "fp16": 4095}[name]
+    xp, place = RunningError(FORMATS[name]), {"bf16": 257, "fp16": 4095}[name]
     x = np.ones((1, 8))
     exact, bound = xp.judgeable(rope(xp, xp.asarray(x), np.array([place])))
     wrong = floats(rope(XP, XP.asarray(x), FORMATS[name].round(np.array([place]))))
@@ -154,7 +154,7 @@ def test_bounds_refuse_positions_in_half_precision(name):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_bounds_refuse_another_base_scaling_and_pairing(name):
-    xp, x = Rounded(FORMATS[name]), RNG.normal(size=(6, 8))
+    xp, x = RunningError(FORMATS[name]), RNG.normal(size=(6, 8))
     x = FORMATS[name].round(x)
     for wrong in ({"base": 500.0}, {"scaling": ("linear", 2.0)}, {"scaling": ("ntk", 2.0)}, {"pairing": "half"}):
         exact, bound = xp.judgeable(rope(xp, xp.asarray(x), np.arange(6)))
@@ -170,7 +170,7 @@ def test_halves_form_angles_in_single_precision():
 
 
 def test_errors_of_angles_grow_with_the_position():
-    xp = Rounded(FORMATS["fp64"])
+    xp = RunningError(FORMATS["fp64"])
     cos, _ = cosines_and_sines(xp, np.array([1, 1000, 100000]), 4)
     assert (np.diff(cos.error, axis=0) > 0).all()
     assert cos.error.max() < 1e5 * 2.0**-48

@@ -5,14 +5,14 @@ import importlib.util
 import pytest
 import sympy as sp
 
-from veriformer.spec import verdicts
-from veriformer.spec.algebra import disagreement, vanishes
 from veriformer.spec.equation import Erratum, Evidence, Scope, Source, Step
-from veriformer.spec.indexed import delta, dimension, index, total, vector
-from veriformer.spec.proof import prove, prove_all, sabotaged
+from veriformer.spec.proofs import proof_cache
+from veriformer.spec.proofs.algebra import is_identically_zero, numeric_counterexample
+from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.prover import prove, prove_all, sabotaged
+from veriformer.spec.proofs.sums import tidy
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.registry import UnknownEquationError, equations, select
-from veriformer.spec.staged import Staged, entries
-from veriformer.spec.sums import tidy
 
 A, B, C = sp.symbols("a b c", real=True)
 P, Q = sp.symbols("p q", positive=True)
@@ -41,15 +41,18 @@ TRUE = {
     "smallest": (sp.Min(1, (P + Q) / P) * A, A),
     "largest": (sp.Max(P / Q, (P + Q) / Q), P / Q + 1),
     "functions": (sp.tanh(A + B) ** 2 - 1, (sp.tanh(B + A) - 1) * (sp.tanh(A + B) + 1)),
-    "sum of a constant": (total(A, I, N), A * N),
-    "linear": (total(A * X[I] + Y[I], I, N), A * total(X[J], J, N) + total(Y[J], J, N)),
-    "contraction": (total(X[I] * delta(I, J), I, N), X[J]),
+    "sum of a constant": (symbolic_sum(A, I, N), A * N),
+    "linear": (symbolic_sum(A * X[I] + Y[I], I, N), A * symbolic_sum(X[J], J, N) + symbolic_sum(Y[J], J, N)),
+    "contraction": (symbolic_sum(X[I] * delta(I, J), I, N), X[J]),
     "cases": (delta(I, J) * X[I], delta(I, J) * X[J]),
-    "exchange": (total(total(X[I, J] * Y[J], I, N), J, M), total(Y[I] * total(X[J, I], J, N), I, M)),
-    "one more": (total(X[I], I, N + 1) - total(X[I], I, N), X[N + 1]),
-    "powers of the index": (total(I, I, N), N * (N + 1) / 2),
-    "square of a sum": (total(total(X[I] * X[J], I, N), J, N), total(X[I], I, N) ** 2),
-    "derivative of a sum": (sp.diff(total(X[I] ** 2, I, N), X[K]), 2 * X[K]),
+    "exchange": (
+        symbolic_sum(symbolic_sum(X[I, J] * Y[J], I, N), J, M),
+        symbolic_sum(Y[I] * symbolic_sum(X[J, I], J, N), I, M),
+    ),
+    "one more": (symbolic_sum(X[I], I, N + 1) - symbolic_sum(X[I], I, N), X[N + 1]),
+    "powers of the index": (symbolic_sum(I, I, N), N * (N + 1) / 2),
+    "square of a sum": (symbolic_sum(symbolic_sum(X[I] * X[J], I, N), J, N), symbolic_sum(X[I], I, N) ** 2),
+    "derivative of a sum": (sp.diff(symbolic_sum(X[I] ** 2, I, N), X[K]), 2 * X[K]),
 }
 
 
@@ -64,14 +67,14 @@ def test_true_identities_are_proved_and_their_sabotage_is_refused(name):
 
 FALSE = {
     "sign": (sp.exp(A - B), sp.exp(B - A)),
-    "index": (total(X[I] * Y[I], I, N), total(X[I], I, N) * total(Y[J], J, N)),
-    "transposed": (total(X[I, J], J, N), total(X[J, I], J, N)),
+    "index": (symbolic_sum(X[I] * Y[I], I, N), symbolic_sum(X[I], I, N) * symbolic_sum(Y[J], J, N)),
+    "transposed": (symbolic_sum(X[I, J], J, N), symbolic_sum(X[J, I], J, N)),
     "off the diagonal": (delta(I, J), sp.S.One),
     "root": (sp.sqrt(P + Q), sp.sqrt(P) + sp.sqrt(Q)),
     "even and odd powers of a root": (sp.sqrt(P + Q), sp.S.One),
     "logarithm": (sp.log(P + Q), sp.log(P) + sp.log(Q)),
     "logarithm of negative numbers": (sp.log(A * B), sp.log(A) + sp.log(B)),
-    "one term too many": (total(X[I], I, N + 1), total(X[I], I, N)),
+    "one term too many": (symbolic_sum(X[I], I, N + 1), symbolic_sum(X[I], I, N)),
     "smallest": (sp.Min(1, P), P),
 }
 
@@ -82,18 +85,20 @@ def test_false_identities_are_refuted_at_a_point(name):
     verdict = prove(step((left, right)), cached=False)
     assert verdict.status == "refuted"
     assert "against" in verdict.detail
-    assert not vanishes(left - right)
+    assert not is_identically_zero(left - right)
 
 
 def test_the_point_tells_the_values():
-    assert disagreement(A + 1, A) is not None
-    assert "a = " in disagreement(A + 1, A)
-    assert disagreement(A, A + 0) is None
+    assert numeric_counterexample(A + 1, A) is not None
+    assert "a = " in numeric_counterexample(A + 1, A)
+    assert numeric_counterexample(A, A + 0) is None
 
 
 def test_zero_is_not_negated_or_doubled():
     made_up = step((A + B, B + 2 * A - A), (A - sp.sqrt(A**2 + 1), A - sp.sqrt(1 + A**2)), (P, P * (Q + 1) - P * Q))
-    zero = step((total(X[I] - X[I], I, N), sp.S.Zero), ((A + 1) ** 2, A**2 + 2 * A + 1), (A, A * (B + 1) - A * B))
+    zero = step(
+        (symbolic_sum(X[I] - X[I], I, N), sp.S.Zero), ((A + 1) ** 2, A**2 + 2 * A + 1), (A, A * (B + 1) - A * B)
+    )
     assert len(list(sabotaged(made_up))) == 9
     assert [v.slug.split(":")[2] for v in sabotaged(zero)].count("negated") == 2
 
@@ -126,30 +131,33 @@ def test_numerical_checks_are_confirmed_not_proved():
 
 
 def test_sums_in_normal_form_have_the_same_value():
-    samples = [total(total(X[I] * Y[J] * X[I, J] + A, I, N), J, M), total(sp.exp(X[I] - A) / total(X[J], J, N), I, N)]
+    samples = [
+        symbolic_sum(symbolic_sum(X[I] * Y[J] * X[I, J] + A, I, N), J, M),
+        symbolic_sum(sp.exp(X[I] - A) / symbolic_sum(X[J], J, N), I, N),
+    ]
     for e in samples:
-        assert disagreement(e, tidy(e)) is None
+        assert numeric_counterexample(e, tidy(e)) is None
         assert tidy(e) != e
 
 
 def test_sums_whose_ranges_depend_on_each_other_are_not_exchanged():
     triangle = sp.Sum(sp.Sum(X[I, J], (J, 1, I)), (I, 1, N))
-    assert disagreement(triangle, tidy(triangle)) is None
+    assert numeric_counterexample(triangle, tidy(triangle)) is None
 
 
 def test_derivatives_go_through_exponentials():
-    xp = Staged()
+    xp = TowerArithmetic()
     z = xp.symbols("z", 2)
     y = xp.exp(xp.exp(z) * 2 - xp.log(z * z + 1))
     for staged, plain in zip(entries(y), [sp.exp(2 * sp.exp(e)) / (e**2 + 1) for e in entries(z)], strict=True):
-        assert vanishes(xp.in_full(staged) - plain)
+        assert is_identically_zero(xp.in_full(staged) - plain)
     for e, g in zip(entries(z), xp.gradient(y, [1, 1], z), strict=True):
-        assert vanishes(xp.in_full(g) - sp.diff(sp.exp(2 * sp.exp(e)) / (e**2 + 1), e))
+        assert is_identically_zero(xp.in_full(g) - sp.diff(sp.exp(2 * sp.exp(e)) / (e**2 + 1), e))
 
 
 STEP_FILE = """
 from veriformer.spec.equation import Step
-from veriformer.spec.indexed import real
+from veriformer.spec.proofs.indexed import real
 
 def identity():
     log.append(1)
@@ -168,8 +176,8 @@ def module(tmp_path, monkeypatch):
     def load(power, name="made_up"):
         file = tmp_path / f"{name}.py"
         file.write_text(STEP_FILE.format(power=power))
-        verdicts._text.cache_clear()
-        verdicts._imports.cache_clear()
+        proof_cache._text.cache_clear()
+        proof_cache._imports.cache_clear()
         specification = importlib.util.spec_from_file_location(name, file)
         made_up = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(made_up)
@@ -202,26 +210,26 @@ def test_no_cache_proves_again(module):
 
 def test_another_version_of_sympy_is_another_proof(module, monkeypatch):
     made_up = module(2)
-    key = verdicts.key(made_up.STEP)
-    monkeypatch.setattr(verdicts, "version", lambda name: "0.0")
-    assert verdicts.key(made_up.STEP) != key
+    key = proof_cache.key(made_up.STEP)
+    monkeypatch.setattr(proof_cache, "version", lambda name: "0.0")
+    assert proof_cache.key(made_up.STEP) != key
 
 
 def test_the_modules_that_a_proof_rests_on_are_part_of_its_key(module, monkeypatch):
     made_up = module(2)
-    key, read = verdicts.key(made_up.STEP), verdicts._text
-    sources = {file.name for file in verdicts._closure(verdicts.Path(made_up.__file__))}
-    assert {"made_up.py", "indexed.py", "algebra.py", "sums.py", "lazy.py", "symbolic.py"} <= sources
+    key, read = proof_cache.key(made_up.STEP), proof_cache._text
+    sources = {file.name for file in proof_cache._closure(proof_cache.Path(made_up.__file__))}
+    assert {"made_up.py", "indexed.py", "algebra.py", "sums.py", "lazy_sympy.py", "symbolic.py"} <= sources
     assert "softmax.py" not in sources
-    monkeypatch.setattr(verdicts, "_text", lambda file: read(file) + b"#" * (file.name == "sums.py"))
-    assert verdicts.key(made_up.STEP) != key
+    monkeypatch.setattr(proof_cache, "_text", lambda file: read(file) + b"#" * (file.name == "sums.py"))
+    assert proof_cache.key(made_up.STEP) != key
 
 
 @pytest.mark.parametrize("rubbish", ["", "{", "[1]", '{"status": "proved"}'])
 def test_a_damaged_cache_is_no_proof(module, rubbish):
     made_up = module(3)
     prove(made_up.STEP)
-    (verdicts.directory() / f"{verdicts.key(made_up.STEP)}.json").write_text(rubbish)
+    (proof_cache.directory() / f"{proof_cache.key(made_up.STEP)}.json").write_text(rubbish)
     assert prove(made_up.STEP).status == "refuted"
     assert made_up.log == [1, 1]
 

@@ -1,4 +1,4 @@
-"""The command line of this room, and the door to the others."""
+"""`veriformer spec`, and the group that finds the commands of the other packages."""
 
 import json
 import subprocess
@@ -8,11 +8,11 @@ from importlib.metadata import EntryPoint
 import click
 import pytest
 
-from veriformer.spec import cli, show
+from veriformer.spec import cli, terminal
 from veriformer.spec.document import document, summary
 from veriformer.spec.equation import Equation, Erratum, Evidence, Source, Step
-from veriformer.spec.indexed import real
-from veriformer.spec.proof import Verdict
+from veriformer.spec.proofs.indexed import real
+from veriformer.spec.proofs.prover import Verdict
 from veriformer.spec.registry import select
 
 
@@ -47,7 +47,7 @@ def test_a_derivation_is_shown_step_by_step(call):
     assert code == 0
     places = [out.index(x) for x in ("from", "where", "if", "then", "1. proved", "2. proved", "4. proved", "errata")]
     assert places == sorted(places)
-    assert "document 002, section 5.2, line 678" in out
+    assert "document 002, section 5.2, line 678 of The Mathematics of Transformers: From First Principles" in out
     assert "their means are zero" in out
     assert "proved by enumeration for small n: d_k ≤ 2" in out
     assert "the statement gives 1, the truth is 3" in out
@@ -156,7 +156,7 @@ def entry(name, value):
     return EntryPoint(name=name, value=value, group="veriformer.commands")
 
 
-def test_rooms_that_are_not_installed_cost_no_other(call, monkeypatch):
+def test_packages_that_are_not_installed_cost_no_other(call, monkeypatch):
     entries = [entry("bench", "veriformer.nowhere.cli:bench"), entry("spec", "veriformer.spec.cli:spec")]
     monkeypatch.setattr(cli, "entry_points", lambda group: entries)
     code, out, _ = call("--help")
@@ -180,7 +180,7 @@ def test_sudden_ends(call, monkeypatch, error, code):
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(show, "with_progress", fail)
+    monkeypatch.setattr(terminal, "with_progress", fail)
     assert call("spec", "24b")[0] == code
 
 

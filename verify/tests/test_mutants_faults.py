@@ -11,18 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from veriformer.spec import (
-    attention,
-    clipping,
-    cross_entropy,
-    layer_norm,
-    logsumexp,
-    masks,
-    perplexity,
-    rms_norm,
-    softmax,
-)
-from veriformer.spec.arithmetic import FORMATS, Rounded
+from veriformer.spec.arithmetic import FORMATS, RunningError
+from veriformer.spec.attention import attention, causal_mask
+from veriformer.spec.layers import layer_norm, rms_norm
+from veriformer.spec.optimization import clip_grad_norm
+from veriformer.spec.scores import cross_entropy, logsumexp, perplexity, softmax
 from veriformer.verify import mutants
 from veriformer.verify.judging.judge import Reference, ratios
 from veriformer.verify.mutants import MUTANTS
@@ -34,11 +27,11 @@ FORMULAS = {
     "perplexity": (perplexity.perplexity, perplexity.perplexity_vjp, ("logits", "target")),
     "layer_norm": (layer_norm.layer_norm, layer_norm.layer_norm_vjp, ("x", "weight", "bias")),
     "rms_norm": (rms_norm.rms_norm, rms_norm.rms_norm_vjp, ("x", "weight")),
-    "clip_grad_norm": (clipping.clip_grad_norm, None, ("grads", "max_norm")),
+    "clip_grad_norm": (clip_grad_norm.clip_grad_norm, None, ("grads", "max_norm")),
     "attention": (attention.attention, attention.attention_vjp, ("q", "k", "v", "bias")),
 }
 XP = {
-    dtype: Rounded(FORMATS[name])
+    dtype: RunningError(FORMATS[name])
     for dtype, name in [(torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float16, "fp16")]
 }
 
@@ -66,7 +59,7 @@ def worst(implementation, case):
         for k, x in case.arguments.items()
     }
     if case.operation == "causal_mask":
-        exact = masks.causal_mask(**case.arguments)
+        exact = causal_mask.causal_mask(**case.arguments)
         return math.inf if (implementation.causal_mask(**leaves).numpy() != exact).any() else 0.0
     got = getattr(implementation, case.operation)(**leaves)
     return max(

@@ -14,7 +14,7 @@ from veriformer.verify.engine import row as row_module
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.row import PATIENCE, Row, run_row
 from veriformer.verify.judging.check import Check
-from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.judge import Reference, Violation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
 from veriformer.verify.strategies import seeds, sizes
@@ -92,3 +92,25 @@ def test_seeds_are_drawn_from_all_there_are() -> None:
     found = [x for i in range(4) for x in drawn(str(i))[1::2]]
     assert len(set(found)) > 0.75 * len(found)  # the simplest is 0, and begins every burst
     assert 0.4 < sum(x < 2**31 for x in found if x) / sum(x > 0 for x in found) < 0.6
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "2", "3"])
+def test_shrinking_never_slips_from_one_failure_to_another(seed: str) -> None:
+    """Long rows break a law; rows of two raise. Made smaller, the first stays what it is."""
+    first: list[str] = []
+
+    def body(trial: Trial) -> None:
+        n = trial.draw(sizes(1, 40))
+        if n == 2:
+            first.append("raised ZeroDivisionError")
+            raise Violation("raised ZeroDivisionError: 0") from ZeroDivisionError("0")
+        if n >= 5:
+            first.append("a law is broken")
+            raise Violation(f"a law is broken at {n}", about="law")
+        trial.effective.append(True)
+
+    row = Row(Check(requirement=LAW, body=body, effort=4), "fp64")
+    result = run_row(row, load("torch"), PROFILES["quick"], seed, {})
+    assert str(result.message).startswith(first[0])
+    if first[0] == "a law is broken":
+        assert result.message == "a law is broken at 5"

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 
 from veriformer.spec.arithmetic import Exact
-from veriformer.spec.masks import causal_mask
+from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.judging.operation import Operation
 from veriformer.verify.judging.trial import Trial

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from veriformer.spec.arithmetic import FORMATS, Float, Rounded
-from veriformer.spec.attention import attention
+from veriformer.spec.arithmetic import FORMATS, Float, RunningError
+from veriformer.spec.attention.attention import attention
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.judging.judge import Reference, ratios
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.torch_functional import TARGET
 
-XP = Rounded(FORMATS["fp64"], oracle=Float())
+XP = RunningError(FORMATS["fp64"], oracle=Float())
 
 
 def heads(n_q, n_k, *, H=4, G=2, d=3):

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from veriformer.bench.contenders import Attend
-from veriformer.spec.arithmetic import FORMATS, Float, Format, Rounded
-from veriformer.spec.attention import attention, attention_vjp
+from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError
+from veriformer.spec.attention.attention import attention, attention_vjp
 
 Reals = NDArray[np.float64]
 _HALVES = {torch.bfloat16: FORMATS["bf16"], torch.float16: FORMATS["fp16"]}
@@ -41,7 +41,7 @@ def verify(attend: Attend, *, width: int, dtype: torch.dtype, is_causal: bool, d
 @cache
 def expected(width: int, dtype: torch.dtype, is_causal: bool) -> list[tuple[Reals, Reals]]:
     """Exact values of output, dq, dk and dv, each with the bound on a right kernel's error."""
-    xp = Rounded(FORMATS["fp32"])
+    xp = RunningError(FORMATS["fp32"])
     arguments = _arguments(width, dtype)
     raised = [xp.asarray(x) for x in arguments]
     results = (

@@ -1,4 +1,4 @@
-"""The door of the command line, and the command of this room: ``veriformer spec``."""
+"""The command line: the group that finds the commands of all packages, and ``veriformer spec``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from veriformer.spec.requirement import Weight
 _INTERRUPTED = 130
 
 
-class Rooms(click.Group):
-    """A group of the commands that the installed rooms register as entry points, each loaded when it is called."""
+class PluginGroup(click.Group):
+    """A group of the commands that installed packages register as entry points, each loaded when it is called."""
 
     def _entries(self) -> dict[str, EntryPoint]:
         return {e.name: e for e in entry_points(group="veriformer.commands")}
@@ -28,7 +28,7 @@ class Rooms(click.Group):
         return sorted({*super().list_commands(ctx), *self._entries()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Load a command. A room that is registered but cannot be imported says so, and costs no other room."""
+        """Load a command. A package that is registered but cannot be imported says so, and costs no other."""
         entry = self._entries().get(name)
         if name in self.commands or entry is None:
             return super().get_command(ctx, name)
@@ -66,7 +66,7 @@ def _absent(name: str, error: ImportError) -> Any:
     return refuse
 
 
-@click.group(cls=Rooms, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Does this code compute the published Transformer mathematics, at the published cost?"""
 
@@ -82,19 +82,19 @@ def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, n
     SELECT is a number (24a; 24 for 24a and 24b), a range (20-23), a slug or a glob (*attention*). Without any, all
     equations are listed; with some, each derivation is shown step by step. The exit status is 1 if a step fails.
     """
-    from veriformer.spec import show
+    from veriformer.spec import terminal
     from veriformer.spec.document import document
 
     try:
         equations = select(*selections)
     except UnknownEquationError as error:
         raise click.UsageError(str(error)) from error
-    verdicts = show.with_progress(equations, jobs=jobs, cached=not no_cache)
+    verdicts = terminal.with_progress(equations, jobs=jobs, cached=not no_cache)
     if json_file is not None:
         text = json.dumps(document(equations, verdicts), indent=1, ensure_ascii=False)
         click.echo(text) if json_file == "-" else _write(Path(json_file), text)
     if json_file != "-":
-        show.listing(equations, verdicts, in_full=bool(selections))
+        terminal.listing(equations, verdicts, in_full=bool(selections))
     sound = all(v.holds for v in verdicts.values()) and all(
         x.counterexample().refutes for e in equations for x in e.errata
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from veriformer.spec import inventory, registry
+from veriformer.spec import registry
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Equation, Erratum, Source, Step, Symbol
-from veriformer.spec.lazy import sp
-from veriformer.spec.proof import Verdict, prove_all
+from veriformer.spec.proofs.prover import Verdict, prove_all
+from veriformer.spec.sources import source_coverage
 
 Verdicts = Mapping[tuple[str, str], Verdict]
 
@@ -23,14 +24,15 @@ def document(equations: Sequence[Equation], verdicts: Verdicts | None = None) ->
         verdicts = {(e.slug, s.slug): v for e, s, v in prove_all(equations)}
     return {
         "schema": "veriformer/spec/1",
+        "documents": source_coverage.titles(),
         "equations": [_equation(e, verdicts) for e in equations],
         "inventory": [_item(i) for i in decided(equations)],
     }
 
 
-def decided(equations: Sequence[Equation]) -> tuple[inventory.Item, ...]:
+def decided(equations: Sequence[Equation]) -> tuple[source_coverage.Item, ...]:
     """What these equations decide of all that the sources say; with all of them, everything."""
-    return inventory.decided_by(equations, everything=len(equations) == len(registry.equations()))
+    return source_coverage.decided_by(equations, everything=len(equations) == len(registry.equations()))
 
 
 def _equation(e: Equation, verdicts: Verdicts) -> dict[str, Any]:
@@ -52,15 +54,15 @@ def _source(s: Source) -> dict[str, Any]:
     return {"document": s.document, "section": s.section, "line": s.line}
 
 
-def _item(i: inventory.Item) -> dict[str, Any]:
+def _item(i: source_coverage.Item) -> dict[str, Any]:
     return {
         "id": i.id,
-        **_source(i.claim.source),
+        **_source(i.statement.source),
         "kind": i.kind,
-        "statement": i.claim.text,
-        "verdict": i.claim.verdict,
-        "decided_by": i.claim.by or None,
-        "reason": i.claim.reason or None,
+        "statement": i.statement.text,
+        "verdict": i.statement.verdict,
+        "decided_by": i.statement.decided_by or None,
+        "reason": i.statement.reason or None,
     }
 
 

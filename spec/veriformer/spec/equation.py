@@ -48,18 +48,40 @@ class Assumption:
     holds: Callable[[Mapping[str, Any]], bool]
 
 
-Pairs = Iterable[tuple[Any, Any]]
+Identities = Iterable[tuple[Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of a derivation: a claim, and the identities of SymPy expressions (left, right) that make it up."""
+    """One step of a derivation: a claim, and the identities of SymPy expressions (left, right) that make it up.
+
+    `step` makes one of a function.
+    """
 
     slug: str
     claim: str
-    identity: Callable[[], Pairs]
+    identity: Callable[[], Identities]
     scope: Scope = Scope.ALL
     scope_detail: str = ""
+
+
+def step(slug: str = "", *, scope: Scope = Scope.ALL, detail: str = "") -> Callable[[Callable[[], Identities]], Step]:
+    """Make a step of the function that yields its identities; the function's docstring is the claim.
+
+    slug: by default the function's name in words ("mean-zero" for `_mean_zero`). detail: how far the scope reaches.
+    """
+
+    def record(identity: Callable[[], Identities]) -> Step:
+        claim = " ".join((identity.__doc__ or "").split())
+        if not claim:
+            raise ValueError(f"step {_name(identity)}: expected its claim as the docstring of the function, got none")
+        return Step(slug=slug or _name(identity), claim=claim, identity=identity, scope=scope, scope_detail=detail)
+
+    return record
+
+
+def _name(function: Callable[[], Any]) -> str:
+    return function.__name__.strip("_").replace("_", "-")
 
 
 @dataclass(frozen=True)
@@ -104,6 +126,24 @@ class Erratum:
     def __post_init__(self) -> None:
         if self.kind not in ERRATUM_KINDS:
             raise ValueError(f"kind: expected one of {', '.join(ERRATUM_KINDS)}, got {self.kind!r}")
+
+
+def erratum(
+    slug: str = "", *, kind: str, source: Source, printed: str, corrected: str
+) -> Callable[[Callable[[], Evidence]], Erratum]:
+    """Make an erratum of the function that gives its counterexample; slug: by default that function's name in words."""
+
+    def record(counterexample: Callable[[], Evidence]) -> Erratum:
+        return Erratum(
+            slug=slug or _name(counterexample),
+            kind=kind,
+            source=source,
+            printed=printed,
+            corrected=corrected,
+            counterexample=counterexample,
+        )
+
+    return record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from veriformer.verify import results
 from veriformer.verify.catalogue.selection import UnknownSelectionError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine import waivers
+from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import probe
@@ -178,6 +179,8 @@ def verify(
     with Live(len(rows) - done, target, rows=every_row) as live:
         found, interrupted = run(plan, described, journal, jobs=jobs, junit=junit, tell=lambda r: live.tell(waive(r)))
     found.results = [waive(result) for result in found.results]
+    if not interrupted:
+        add_findings(found, plan, jobs=jobs)
     _save(found, journal, json_file, html, keep=interrupted)
     if every_row:
         show_rows(found, console())

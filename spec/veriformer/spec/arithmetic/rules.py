@@ -42,7 +42,7 @@ class Bounded(Protocol):
 
 
 @dataclass(frozen=True)
-class Machine:
+class RoundingModel:
     """What an implementation may lose: relatively u, absolutely by underflow, everything beyond `largest`.
 
     `vanished` is how many times as much a power of e may lose by underflow, since its exponent may have been lowered
@@ -59,24 +59,24 @@ class Machine:
     ulps: Mapping[str, float]
 
 
-def _add(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+def _add(c: RoundingModel, y: Reals, a: Bounded, b: Bounded) -> Reals:
     e = c.u * y + _grown(c, 1) * (a.error + b.error)
     return e + c.flush if c.flush else e
 
 
-def _multiply(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+def _multiply(c: RoundingModel, y: Reals, a: Bounded, b: Bounded) -> Reals:
     d = a.magnitude * b.error + a.error * (b.magnitude + b.error)
     return _underflowing(c, y, c.u * y + _grown(c, 1) * d, 1.0)
 
 
-def _divide(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+def _divide(c: RoundingModel, y: Reals, a: Bounded, b: Bounded) -> Reals:
     least = _least(b)
     d = INFLATION * np.where(least > 0.0, a.error / least + y * (b.error / least), np.inf)
     # Through the reciprocal, its underflow is multiplied by the numerator.
     return _underflowing(c, y, d + 2.0 * c.ulps["divide"] * c.u * (y + d), 2.0 + a.magnitude + a.error)
 
 
-def _matmul(c: Machine, y: Reals, a: Any, b: Any) -> Reals:
+def _matmul(c: RoundingModel, y: Reals, a: Any, b: Any) -> Reals:
     n = a.error.shape[-1]
     p, q, k = a.magnitude, b.magnitude, _grown(c, n)
     e: Reals = p @ (n * c.u * q + k * b.error) + a.error @ (k * (q + b.error)) + n * (c.underflow + c.flush)
@@ -85,7 +85,7 @@ def _matmul(c: Machine, y: Reals, a: Any, b: Any) -> Reals:
     return np.where(k * ((p + a.error) @ (q + b.error)) <= c.largest, e, np.inf)
 
 
-def _sum(c: Machine, y: Reals, x: Any, axis: Axis = None, keepdims: bool = False) -> Reals:
+def _sum(c: RoundingModel, y: Reals, x: Any, axis: Axis = None, keepdims: bool = False) -> Reals:
     n = x.error.size // max(y.size, 1)
     e = _total((n - 1) * c.u * x.magnitude + _grown(c, n) * x.error + c.flush, axis, keepdims)
     if n <= 1 or _below(e, _safely(c, (n - 1) * c.u)):
@@ -94,19 +94,19 @@ def _sum(c: Machine, y: Reals, x: Any, axis: Axis = None, keepdims: bool = False
     return np.where(_grown(c, n) * _total(x.magnitude + x.error, axis, keepdims) <= c.largest, e, np.inf)
 
 
-def _max(c: Machine, y: Reals, x: Bounded, axis: Axis = None, keepdims: bool = False) -> Reals:
+def _max(c: RoundingModel, y: Reals, x: Bounded, axis: Axis = None, keepdims: bool = False) -> Reals:
     return np.asarray(_largest(x.error, axis=axis, keepdims=keepdims, initial=0.0))
 
 
-def _larger(c: Machine, y: Reals, a: Bounded, b: Bounded) -> Reals:
+def _larger(c: RoundingModel, y: Reals, a: Bounded, b: Bounded) -> Reals:
     return np.maximum(a.error, b.error)
 
 
-def _same(c: Machine, y: Reals, x: Bounded) -> Reals:
+def _same(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
     return x.error
 
 
-def _exp(c: Machine, y: Reals, x: Bounded) -> Reals:
+def _exp(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
     d = y * np.expm1(x.error) * INFLATION
     # exp(x) as exp2(x · log₂e): the constant and the product are rounded, and shift the argument by (2 + u) u |x|.
     # An argument beyond the clip gives 0 or overflows; the clip keeps the exact −∞ from becoming 0 · ∞.
@@ -115,13 +115,13 @@ def _exp(c: Machine, y: Reals, x: Bounded) -> Reals:
     return e + 2.0 * c.ulps["exp"] * c.underflow * c.vanished * np.isfinite(x.magnitude)
 
 
-def _log(c: Machine, y: Reals, x: Bounded) -> Reals:
+def _log(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
     least = _least(x)
     d = INFLATION * np.where(least > 0.0, x.error / least, np.inf)
     return d + 2.0 * c.ulps["log"] * c.u * (y + d)
 
 
-def _sqrt(c: Machine, y: Reals, x: Bounded) -> Reals:
+def _sqrt(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
     # (â − v) / (√â + √v), and never more than √e, which also holds where the argument may be zero.
     d = x.error / (y * _DEFLATION + np.sqrt(_least(x)))
     d = INFLATION * np.where(x.error > 0.0, np.fmin(d, np.sqrt(x.error)), 0.0)
@@ -131,7 +131,7 @@ def _sqrt(c: Machine, y: Reals, x: Bounded) -> Reals:
 def _sloped(name: str, slope: float) -> Callable[..., Reals]:
     """A function that is nowhere steeper than `slope`."""
 
-    def rule(c: Machine, y: Reals, x: Bounded) -> Reals:
+    def rule(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
         d = slope * INFLATION * x.error
         return _underflowing(c, y, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name])
 
@@ -141,7 +141,7 @@ def _sloped(name: str, slope: float) -> Callable[..., Reals]:
 def _flattening(name: str, slope: Callable[[Reals], Reals]) -> Callable[..., Reals]:
     """A function whose slope falls with |x|: between x̂ and x it is steepest at the least magnitude."""
 
-    def rule(c: Machine, y: Reals, x: Bounded) -> Reals:
+    def rule(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
         d = slope(_least(x)) * INFLATION * x.error
         return _underflowing(c, y, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name])
 
@@ -160,7 +160,7 @@ def _slope_of_erf(t: Reals) -> Reals:
     return slope
 
 
-def _erf(c: Machine, y: Reals, x: Bounded) -> Reals:
+def _erf(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
     return _flattening("erf", _slope_of_erf)(c, y, x) + c.erf_absolute
 
 
@@ -169,17 +169,17 @@ def _least(x: Bounded) -> Reals:
     return np.maximum((x.magnitude - x.error) * _DEFLATION - 2.0**-1073, 0.0)
 
 
-def _grown(c: Machine, n: int) -> float:
+def _grown(c: RoundingModel, n: int) -> float:
     """What n roundings make of an error that an operand brings."""
     return (1.0 + n * c.u) * INFLATION
 
 
-def _underflowing(c: Machine, y: Reals, e: Reals, times: Reals | float) -> Reals:
+def _underflowing(c: RoundingModel, y: Reals, e: Reals, times: Reals | float) -> Reals:
     """Grant underflow, unless the result is an exact zero."""
     return e + c.underflow * times * np.sign(y + e)
 
 
-def _safely(c: Machine, nu: float) -> float:
+def _safely(c: RoundingModel, nu: float) -> float:
     """An error of a sum up to which its terms' magnitudes, of which it is at least n u, cannot overflow."""
     return min(nu, 1.0) / (1.0 + nu + 2.0 * c.u) * c.largest * _DEFLATION
 

@@ -5,33 +5,48 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec import costs
-from veriformer.spec.blocks.block import attention_sublayer
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import jacobian, over, rate, x_hat, x_of
-from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, sample
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step
-from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs
+from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, sample
+from veriformer.spec.blocks.transformer_block import attention_sublayer
+from veriformer.spec.equation import Equation, Identities, Scope, Source, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
 
 
-def _same_input() -> Pairs:
+@step()
+def _same_input() -> Identities:
+    r"""The branch reads the same whatever the stream's scale and offset: $\hat{\mathbf{x}}(a \mathbf{x} + c; a^2
+    \epsilon) = \hat{\mathbf{x}}(\mathbf{x}; \epsilon)$. However large the stream has grown over the blocks, attention
+    sees rows of one size.
+    """
     i, a, c, eps = index("i"), positive("a"), real("c"), positive("epsilon")
     yield x_hat(i, lambda k: a * x_of(k) + c, a**2 * eps), x_hat(i)
 
 
-def _weaker_branch() -> Pairs:
+@step()
+def _weaker_branch() -> Identities:
+    r"""Its Jacobian is divided by that scale, $J(a \mathbf{x}; a^2 \epsilon) = J(\mathbf{x}; \epsilon) / a$: on a
+    stream that has grown, a block changes the gradient less, and comes closer to the identity.
+    """
     (i, k), a, eps = index("i k"), positive("a"), positive("epsilon")
     yield jacobian(i, k, lambda j: a * x_of(j), a**2 * eps), jacobian(i, k) / a
 
 
-def _jacobian() -> Pairs:
+@step()
+def _jacobian() -> Identities:
+    """The Jacobian is $I + W J$: the identity, untouched by norm and branch, and a term that goes through both."""
     w, (i, k) = vector("W"), index("i k")
     after = x_of(i) + over(lambda j: w[i, j] * x_hat(j))
     yield sp.diff(after, x_of(k)), delta(i, k) + over(lambda j: w[i, j] * jacobian(j, k))
 
 
-def _chain() -> Pairs:
+@step()
+def _pullback() -> Identities:
+    r"""So a cotangent comes back as $\mathbf{g}$ itself, plus $\mathbf{g} W$ through the norm's own vector-Jacobian
+    product (19).
+    """
     # g pulled back through the branch W, then through the norm, and added to what came past both.
     g, w, k, d = vector("g"), vector("W"), index("k"), dimension("d")
 
@@ -42,14 +57,16 @@ def _chain() -> Pairs:
     yield g[k] + over(lambda j: h(j) * jacobian(j, k)), g[k] + pulled
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one head; (n, d) of (1, 2), (2, 1) and (2, 2)")
+def _formula() -> Identities:
+    """The formula is the statement."""
     for n, d in ((1, 2), (2, 1), (2, 2)):
         case = Case(n, d, 1)
         x = case.x.value[0]
         h_1 = case.norm(1, x)
         printed = x + case.attended(h_1)
         computed = attention_sublayer(case.xp, case.x, case.params, **case.options)
-        yield from pairs(case.in_full(computed), printed)
+        yield from entrywise(case.in_full(computed), printed)
 
 
 EQUATIONS = (
@@ -63,22 +80,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=sample,
         formula=attention_sublayer,
-        steps=(
-            Step(
-                slug="same-input",
-                claim=r"The branch reads the same whatever the stream's scale and offset: $\hat{\mathbf{x}}(a "
-                r"\mathbf{x} + c; a^2 \epsilon) = \hat{\mathbf{x}}(\mathbf{x}; \epsilon)$. However large the stream "
-                "has grown over the blocks, attention sees rows of one size.",
-                identity=_same_input,
-            ),
-            Step(
-                slug="weaker-branch",
-                claim=r"Its Jacobian is divided by that scale, $J(a \mathbf{x}; a^2 \epsilon) = J(\mathbf{x}; "
-                r"\epsilon) / a$: on a stream that has grown, a block changes the gradient less, and comes closer to "
-                "the identity.",
-                identity=_weaker_branch,
-            ),
-        ),
+        steps=(_same_input, _weaker_branch),
         costs=costs.lazily("layer_norm"),
     ),
     Equation(
@@ -91,27 +93,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=sample,
         formula=attention_sublayer,
-        steps=(
-            Step(
-                slug="jacobian",
-                claim=r"The Jacobian is $I + W J$: the identity, untouched by norm and branch, and a term that goes "
-                "through both.",
-                identity=_jacobian,
-            ),
-            Step(
-                slug="pullback",
-                claim=r"So a cotangent comes back as $\mathbf{g}$ itself, plus $\mathbf{g} W$ through the norm's own "
-                "vector-Jacobian product (19).",
-                identity=_chain,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="one head; (n, d) of (1, 2), (2, 1) and (2, 2)",
-            ),
-        ),
+        steps=(_jacobian, _pullback, _formula),
         costs=COSTS,
     ),
 )

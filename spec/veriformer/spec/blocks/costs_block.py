@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import weight_count as heads_weights
-from veriformer.spec.indexed import index, total
 from veriformer.spec.layers.costs_layers import network_flops, network_parameters
-from veriformer.spec.lazy import sp
+from veriformer.spec.proofs.indexed import index, symbolic_sum
 
 
 def feed_forward_flops() -> Any:
@@ -52,33 +52,51 @@ def usual(cost: Any) -> Any:
     return sp.expand(cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True))
 
 
-def _flops() -> Pairs:
+@step()
+def _operations() -> Identities:
+    """The network takes $16 n d^2$ FLOPs, and the whole block $24 n d^2 + 4 n^2 d$: in n and d of the order that is
+    printed.
+    """
     n, d = costs.symbol("n"), costs.symbol("d")
-    yield usual(feed_forward_flops()), total(2 * d * 4 * d, index("i"), 2 * n)
+    yield usual(feed_forward_flops()), symbolic_sum(2 * d * 4 * d, index("i"), 2 * n)
     yield usual(block_flops()), 24 * n * d**2 + 4 * n**2 * d
 
 
-def _parameters() -> Pairs:
+@step()
+def _parameters() -> Identities:
+    """A block has $12 d^2 + 9 d$ parameters: $4 d^2$ in attention, $8 d^2 + 5 d$ in the network, $4 d$ in the norms."""
     d = costs.symbol("d")
-    yield usual(block_parameters()), total(sp.Integer(12), index("i"), d) * d + 13 * d - 4 * d
+    yield usual(block_parameters()), symbolic_sum(sp.Integer(12), index("i"), d) * d + 13 * d - 4 * d
 
 
-def _crossing() -> Pairs:
+@step()
+def _crossing() -> Identities:
+    """Scores and values outgrow everything else from $n > 6 d$ on, and attention with its projections outgrows the
+    network from $n > 2 d$ on.
+    """
     n, d = costs.symbol("n"), costs.symbol("d")
     attention = usual(costs.attention_flops())
     yield usual(block_flops() - costs.attention_flops()) - attention, 4 * n * d * (6 * d - n)
     yield usual(feed_forward_flops() - heads_flops()), 4 * n * d * (2 * d - n)
 
 
-def _gpt2() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d = 768, without biases in the projections")
+def _gpt_2() -> Identities:
+    """At d = 768 a block has 7,084,800 parameters, and twelve of them 85,017,600."""
     d = costs.symbol("d")
     one = usual(block_parameters()).subs(d, 768)
-    yield total(sp.Integer(12 * 768 + 9), index("i"), 768), one
-    yield total(one, index("l"), 12), sp.Integer(85_017_600)
-    yield total(sp.Integer(7_084_800), index("l"), 12), sp.Integer(85_017_600)
+    yield symbolic_sum(sp.Integer(12 * 768 + 9), index("i"), 768), one
+    yield symbolic_sum(one, index("l"), 12), sp.Integer(85_017_600)
+    yield symbolic_sum(sp.Integer(7_084_800), index("l"), 12), sp.Integer(85_017_600)
 
 
-def _not_dominant() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("003", "11, Stage 6: Feed-Forward Networks", 1331),
+    printed=r"\text{Dominates transformer computation cost due to large hidden dimension}",
+    corrected=r"\text{as long as } n < 2 d_{\text{model}}",
+)
+def _not_always_dominant() -> Evidence:
     at = {costs.symbol("n"): 2048, costs.symbol("d"): 768, costs.symbol("H"): 12}
     network, attention = (usual(cost).subs(at) for cost in (feed_forward_flops(), heads_flops()))
     return Evidence(
@@ -111,43 +129,8 @@ EQUATIONS = (
             Assumption("the network is four times as wide as the model", lambda a: a["inner"] == 4 * a["d"]),
         ),
         sample=_sample,
-        steps=(
-            Step(
-                slug="operations",
-                claim=r"The network takes $16 n d^2$ FLOPs, and the whole block $24 n d^2 + 4 n^2 d$: in n and d of "
-                "the order that is printed.",
-                identity=_flops,
-            ),
-            Step(
-                slug="parameters",
-                claim=r"A block has $12 d^2 + 9 d$ parameters: $4 d^2$ in attention, $8 d^2 + 5 d$ in the network, "
-                r"$4 d$ in the norms.",
-                identity=_parameters,
-            ),
-            Step(
-                slug="crossing",
-                claim=r"Scores and values outgrow everything else from $n > 6 d$ on, and attention with its "
-                r"projections outgrows the network from $n > 2 d$ on.",
-                identity=_crossing,
-            ),
-            Step(
-                slug="gpt-2",
-                claim="At d = 768 a block has 7,084,800 parameters, and twelve of them 85,017,600.",
-                identity=_gpt2,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 768, without biases in the projections",
-            ),
-        ),
+        steps=(_operations, _parameters, _crossing, _gpt_2),
         costs=COSTS,
-        errata=(
-            Erratum(
-                slug="not-always-dominant",
-                kind="imprecise",
-                source=Source("003", "11, Stage 6: Feed-Forward Networks", 1331),
-                printed=r"\text{Dominates transformer computation cost due to large hidden dimension}",
-                corrected=r"\text{as long as } n < 2 d_{\text{model}}",
-                counterexample=_not_dominant,
-            ),
-        ),
+        errata=(_not_always_dominant,),
     ),
 )

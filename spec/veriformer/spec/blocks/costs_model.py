@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import block_flops, block_parameters, usual
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import index, positive, total
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.indexed import index, positive, symbolic_sum
+from veriformer.spec.proofs.published import rounds_to, unevaluated
 
 GPT2 = {"V": 50257, "L": 12, "H": 12, "d": 768, "n": 1024, "c": 1024, "w": 2}
 
@@ -105,18 +105,30 @@ COSTS = {
 }
 
 
-def _adds_up() -> Pairs:
+@step()
+def _cache_saves_nothing_once() -> Identities:
+    """Decoding n tokens one by one with a cache takes exactly the FLOPs of one causal pass over all of them: what the
+    cache saves is repeating that pass for every token.
+    """
     t, n = index("t"), costs.symbol("n")
-    yield total(step_flops().subs(n, t), t, n), causal_flops()
+    yield symbolic_sum(step_flops().subs(n, t), t, n), causal_flops()
 
 
-def _six() -> Pairs:
+@step()
+def _six_n() -> Identities:
+    """With M weights in matrices a training step on n tokens takes $6 M n + 12 L n^2 d$: the rule of six FLOPs per
+    weight and token leaves out the scores. A decoding step takes $2 M + 4 L n d$.
+    """
     layers, d, n = _letters("L d n")
     yield training_flops(), 6 * matrix_weights() * n + 12 * layers * n**2 * d
     yield step_flops(), 2 * matrix_weights() + 4 * layers * n * d
 
 
-def _slope() -> Pairs:
+@step()
+def _slope() -> Identities:
+    r"""On logarithmic axes the cost rises in n with slope $1 + \frac{4 L n}{24 L d + 2 V + 4 L n}$: 1 for short texts,
+    2 for long ones, and $\frac{3}{2}$ at $n = 6 d + \frac{V}{2 L}$.
+    """
     v, layers, d, n = _letters("V L d n")
     slope = n * sp.diff(forward_flops(), n) / forward_flops()
     linear, square = 24 * layers * d + 2 * v, 4 * layers * n
@@ -124,7 +136,11 @@ def _slope() -> Pairs:
     yield sp.simplify(slope.subs(n, linear / (4 * layers))), sp.Rational(3, 2)
 
 
-def _intensity() -> Pairs:
+@step()
+def _intensity() -> Identities:
+    """A decoding step does two FLOPs for each number that it reads, weights of matrices and cache alike, and $2 d (9 L
+    + 2)$ fewer for norms and biases: it waits for memory, whatever the sizes.
+    """
     layers, d, n, w = _letters("L d n w")
     numbers = sp.expand(step_bytes() / w)
     yield numbers, matrix_weights() + 9 * layers * d + 2 * d + 2 * layers * n * d
@@ -132,15 +148,23 @@ def _intensity() -> Pairs:
     yield sp.expand(2 * numbers - step_flops()), 2 * d * (9 * layers + 2)
 
 
-def _segments() -> Pairs:
+@step()
+def _segments() -> Identities:
+    r"""Checkpoints after every s-th of L blocks keep $L / s + s$ inputs, at least $2 \sqrt{L}$, reached at $s =
+    \sqrt{L}$: $L / s + s - 2 \sqrt{L} = (\sqrt{L} - s)^2 / s$.
+    """
     layers, s = positive("L s")
     yield layers / s + s - 2 * sp.sqrt(layers), (sp.sqrt(layers) - s) ** 2 / s
 
 
-def _gpt2() -> Pairs:
-    yield computed(costs.evaluate(forward_flops(), **GPT2)), 291648307200
-    yield computed(costs.evaluate(step_flops(), **GPT2)), 284812800
-    yield computed(costs.evaluate(cache_bytes(), **GPT2)), 37748736
+@step(scope=Scope.ENUMERATED, detail="the sizes that the document names, two bytes per element")
+def _gpt_2() -> Identities:
+    """GPT-2 reads 1,024 tokens with 292 GFLOPs, and writes the next with 0.285; its cache then holds 37.7 MB in two
+    bytes per number. The scores, which six per weight leaves out, are 13 percent.
+    """
+    yield unevaluated(costs.evaluate(forward_flops(), **GPT2)), 291648307200
+    yield unevaluated(costs.evaluate(step_flops(), **GPT2)), 284812800
+    yield unevaluated(costs.evaluate(cache_bytes(), **GPT2)), 37748736
     share = 12 * GPT2["L"] * GPT2["n"] ** 2 * GPT2["d"] / costs.evaluate(training_flops(), **GPT2)
     yield share, sp.Rational(24576, 185425)
     yield rounds_to(share, "0.13")
@@ -176,46 +200,7 @@ EQUATIONS = (
             Assumption("the head is tied to the table of tokens", lambda a: bool(a["tied"])),
         ),
         sample=_sample,
-        steps=(
-            Step(
-                slug="cache-saves-nothing-once",
-                claim="Decoding n tokens one by one with a cache takes exactly the FLOPs of one causal pass over all "
-                "of them: what the cache saves is repeating that pass for every token.",
-                identity=_adds_up,
-            ),
-            Step(
-                slug="six-n",
-                claim=r"With M weights in matrices a training step on n tokens takes $6 M n + 12 L n^2 d$: the rule "
-                r"of six FLOPs per weight and token leaves out the scores. A decoding step takes $2 M + 4 L n d$.",
-                identity=_six,
-            ),
-            Step(
-                slug="slope",
-                claim=r"On logarithmic axes the cost rises in n with slope $1 + \frac{4 L n}{24 L d + 2 V + 4 L n}$: 1 "
-                r"for short texts, 2 for long ones, and $\frac{3}{2}$ at $n = 6 d + \frac{V}{2 L}$.",
-                identity=_slope,
-            ),
-            Step(
-                slug="intensity",
-                claim=r"A decoding step does two FLOPs for each number that it reads, weights of matrices and cache "
-                r"alike, and $2 d (9 L + 2)$ fewer for norms and biases: it waits for memory, whatever the sizes.",
-                identity=_intensity,
-            ),
-            Step(
-                slug="segments",
-                claim=r"Checkpoints after every s-th of L blocks keep $L / s + s$ inputs, at least $2 \sqrt{L}$, "
-                r"reached at $s = \sqrt{L}$: $L / s + s - 2 \sqrt{L} = (\sqrt{L} - s)^2 / s$.",
-                identity=_segments,
-            ),
-            Step(
-                slug="gpt-2",
-                claim=r"GPT-2 reads 1,024 tokens with 292 GFLOPs, and writes the next with 0.285; its cache then holds "
-                r"37.7 MB in two bytes per number. The scores, which six per weight leaves out, are 13 percent.",
-                identity=_gpt2,
-                scope=Scope.ENUMERATED,
-                scope_detail="the sizes that the document names, two bytes per element",
-            ),
-        ),
+        steps=(_cache_saves_nothing_once, _six_n, _slope, _intensity, _segments, _gpt_2),
         costs=COSTS,
     ),
 )

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veriformer.spec import costs
-from veriformer.spec.blocks.block import Params, attention_sublayer, feed_forward_sublayer
 from veriformer.spec.blocks.costs_block import block_flops, block_parameters
 from veriformer.spec.blocks.layer_jacobian import over
-from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, block_sample, normalised, parameters
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.heads.printed import Raw, multi_head
+from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, block_sample, normalised, parameters
+from veriformer.spec.blocks.transformer_block import Params, attention_sublayer, feed_forward_sublayer
+from veriformer.spec.equation import Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.heads.published import Raw, multi_head
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import weight_count
-from veriformer.spec.indexed import delta, index, vector
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, index, vector
 
 
 def decoder_block(
@@ -64,19 +64,29 @@ class _Decoder(Case):
         return np.asarray(x + self.thought(self.norm(2, x)))
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one token, two tokens of context, width 1")
+def _formula() -> Identities:
+    """What is computed are the three sublayers in the printed order; the context is not normalised again."""
     # A network of its own features would multiply the size of every expression that the norm before it has.
     case = _Decoder(1)
     y = decoder_block(case.xp, case.x, case.context, case.params, case.cross, activation="relu", **case.options)
-    yield from pairs(case.in_full(y), case.printed())
+    yield from entrywise(case.in_full(y), case.printed())
 
 
-def _context_path() -> Pairs:
+@step()
+def _context_path() -> Identities:
+    """The context reaches the result as $K + FK$, with K through cross-attention and F through the network: it has no
+    residual path, so an encoder learns only through attention to it.
+    """
     f, k_, (i, k) = vector("F"), vector("K"), index("i k")
     yield over(lambda j: (delta(i, j) + f[i, j]) * k_[j, k]), k_[i, k] + over(lambda j: f[i, j] * k_[j, k])
 
 
-def _stream_path() -> Pairs:
+@step()
+def _stream_path() -> Identities:
+    """Two sublayers with Jacobians A and C in their branches give $I + A + C + CA$: the identity stays, and by
+    induction through the third and any further one.
+    """
     a, c, (i, k) = vector("A"), vector("C"), index("i k")
     through = over(lambda j: (delta(i, j) + c[i, j]) * (delta(j, k) + a[j, k]))
     yield through, delta(i, k) + a[i, k] + c[i, k] + over(lambda j: c[i, j] * a[j, k])
@@ -110,28 +120,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=decoder_block,
-        steps=(
-            Step(
-                slug="formula",
-                claim="What is computed are the three sublayers in the printed order; the context is not normalised "
-                "again.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="one token, two tokens of context, width 1",
-            ),
-            Step(
-                slug="stream-path",
-                claim=r"Two sublayers with Jacobians A and C in their branches give $I + A + C + CA$: the identity "
-                "stays, and by induction through the third and any further one.",
-                identity=_stream_path,
-            ),
-            Step(
-                slug="context-path",
-                claim=r"The context reaches the result as $K + FK$, with K through cross-attention and F through the "
-                "network: it has no residual path, so an encoder learns only through attention to it.",
-                identity=_context_path,
-            ),
-        ),
+        steps=(_formula, _stream_path, _context_path),
         costs={"FLOPs": _flops, "parameters": _parameters},
     ),
 )

@@ -5,47 +5,61 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec import costs
-from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import over
-from veriformer.spec.blocks.printed import ASSUMPTIONS, SYMBOLS, Case, block_sample
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step
-from veriformer.spec.indexed import delta, index, real, vector
-from veriformer.spec.staged import pairs
+from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, block_sample
+from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
+from veriformer.spec.equation import Equation, Identities, Scope, Source, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, index, real, vector
 
 
 def _block(case: Case, **params: Any) -> Any:
     return transformer_block(case.xp, case.x, case.params | params, activation="relu", **case.options)
 
 
-def _by_tokens() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="2 tokens of 2 features")
+def _by_tokens() -> Identities:
+    """Norm and network work token by token: what they make of one token does not change with another. Only attention
+    carries anything between tokens.
+    """
     # Two tokens in a block whose attention adds nothing, against each token alone.
     case = Case(2, 2, 1).without("w_o")
     for row, alone in zip(_block(case).value[0], case.x.value[0], strict=True):
         token = alone[None]
-        yield from pairs(row, token + case.thought(case.norm(2, token)))
+        yield from entrywise(row, token + case.thought(case.norm(2, token)))
 
 
-def _two_branches() -> Pairs:
+@step()
+def _two_branches() -> Identities:
+    """With $A$ and $B$ for the two branches and their norms, the block's Jacobian is $(I + B)(I + A) = I + A + B + BA$:
+    past both, through one, or through both.
+    """
     a, b, (i, k) = vector("A"), vector("B"), index("i k")
     block = over(lambda j: (delta(i, j) + b[i, j]) * (delta(j, k) + a[j, k]))
     yield block, delta(i, k) + a[i, k] + b[i, k] + over(lambda j: b[i, j] * a[j, k])
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="ReLU as activation; (n, d, inner width) of (1, 2, 2) and (2, 1, 1)")
+def _formula() -> Identities:
+    """The formula's second half is the statement; its first half is equation 33."""
     # The first half adds nothing here; it is proved at equation 33.
     for n, d, inner in ((1, 2, 2), (2, 1, 1)):
         case = Case(n, d, inner).without("w_o")
         h_2 = case.x.value[0]
-        yield from pairs(_block(case), h_2 + case.thought(case.norm(2, h_2)))
+        yield from entrywise(_block(case), h_2 + case.thought(case.norm(2, h_2)))
 
 
-def _skipped_branch() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the network's branch, one token of 2 features")
+def _skipped_branch() -> Identities:
+    r"""A branch is linear in its last weights: scaled by t, they add t times as much. So a branch whose last weights
+    are zero is skipped, and a block whose $W^O$, $W_2$ and $\mathbf{b}_2$ are zero is the identity.
+    """
     # The network's last weights times t: its part is t times what it was, and nothing at t = 0.
     case, t = Case(1, 2, 1).without("w_o"), real("t")
     h_2 = case.x.value[0]
     weak = _block(case, w2=case.params["w2"] * t, b2=case.params["b2"] * t)
-    yield from pairs(weak, h_2 + t * case.thought(case.norm(2, h_2)))
+    yield from entrywise(weak, h_2 + t * case.thought(case.norm(2, h_2)))
 
 
 EQUATIONS = (
@@ -60,16 +74,7 @@ EQUATIONS = (
         sample=block_sample,
         formula=transformer_block,
         vjp=transformer_block_vjp,
-        steps=(
-            Step(
-                slug="by-tokens",
-                claim="Norm and network work token by token: what they make of one token does not change with "
-                "another. Only attention carries anything between tokens.",
-                identity=_by_tokens,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 tokens of 2 features",
-            ),
-        ),
+        steps=(_by_tokens,),
         costs=costs.lazily("layer_norm"),
     ),
     Equation(
@@ -83,30 +88,7 @@ EQUATIONS = (
         sample=block_sample,
         formula=transformer_block,
         vjp=transformer_block_vjp,
-        steps=(
-            Step(
-                slug="two-branches",
-                claim=r"With $A$ and $B$ for the two branches and their norms, the block's Jacobian is $(I + B)(I + "
-                r"A) = I + A + B + BA$: past both, through one, or through both.",
-                identity=_two_branches,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula's second half is the statement; its first half is equation 33.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="ReLU as activation; (n, d, inner width) of (1, 2, 2) and (2, 1, 1)",
-            ),
-            Step(
-                slug="skipped-branch",
-                claim=r"A branch is linear in its last weights: scaled by t, they add t times as much. So a branch "
-                r"whose last weights are zero is skipped, and a block whose $W^O$, $W_2$ and $\mathbf{b}_2$ are zero "
-                "is the identity.",
-                identity=_skipped_branch,
-                scope=Scope.ENUMERATED,
-                scope_detail="the network's branch, one token of 2 features",
-            ),
-        ),
+        steps=(_two_branches, _formula, _skipped_branch),
         costs=COSTS,
     ),
 )

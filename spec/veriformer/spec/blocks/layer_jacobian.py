@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from veriformer.spec.indexed import delta, dimension, positive, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.proofs.indexed import delta, dimension, positive, sum_over, vector
 
 Vector = Callable[[Any], Any]
 
 
 def over(term: Vector) -> Any:
     """Σ over all d features."""
-    j = sp.Dummy("j", integer=True)
-    return total(term(j), j, dimension("d"))
+    return sum_over("d", term)
 
 
 def x_of(i: Any) -> Any:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.blocks.block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.layer_jacobian import jacobian, over, x_hat, x_of
-from veriformer.spec.blocks.printed import ASSUMPTIONS, Case, block_sample
-from veriformer.spec.equation import Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, positive, vector
-from veriformer.spec.layer_norm import layer_norm_vjp
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs
+from veriformer.spec.blocks.published import ASSUMPTIONS, Case, block_sample
+from veriformer.spec.blocks.transformer_block import attention_sublayer, transformer_block, transformer_block_vjp
+from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.layers.layer_norm import layer_norm_vjp
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, vector
 
 
 def _summed(i: Any) -> Any:
@@ -22,7 +22,9 @@ def _summed(i: Any) -> Any:
     return x_of(i) + over(lambda j: w[i, j] * x_of(j))
 
 
-def _jacobian() -> Pairs:
+@step()
+def _jacobian() -> Identities:
+    """The block's Jacobian is $J (I + W) = J + J W$: every path goes through the norm, the one past the branch too."""
     u, w, (i, k) = vector("u"), vector("W"), index("i k")
 
     def stream(j: Any) -> Any:
@@ -34,20 +36,33 @@ def _jacobian() -> Pairs:
     yield through, jacobian(i, k, stream) + over(lambda j: jacobian(i, j, stream) * w[j, k])
 
 
-def _no_constant() -> Pairs:
+@step()
+def _no_constant() -> Identities:
+    r"""$\mathbf{1}^T J = 0$: what the loss wants of all features alike is lost in every block, whatever the branch
+    does.
+    """
     w, k = vector("W"), index("k")
     yield over(lambda i: jacobian(i, k)), 0
     yield over(lambda i: over(lambda j: jacobian(i, j) * (delta(j, k) + w[j, k]))), 0
 
 
-def _no_length() -> Pairs:
+@step()
+def _no_length() -> Identities:
+    r"""$J \mathbf{x} = \hat{\mathbf{x}} \epsilon / (\sigma^2 + \epsilon)$: neither does the stream's length pass, up to
+    ε. On the $d - 2$ directions that are left J is $1 / \sqrt{\sigma^2 + \epsilon}$ times the identity (19).
+    """
     k, eps = index("k"), positive("epsilon")
     # The derivative along x itself: what is left of it vanishes with ε.
     variance = over(lambda j: (x_of(j) - over(x_of) / dimension("d")) ** 2) / dimension("d")
     yield over(lambda j: jacobian(k, j) * x_of(j)), x_hat(k) * eps / (variance + eps)
 
 
-def _shrinking() -> Pairs:
+@step()
+def _shrinking_path() -> Identities:
+    r"""After a norm the stream has variance 1; an independent branch of variance $\tau^2$ makes it $1 + \tau^2$, so the
+    norm divides the path past the branch by $\sqrt{1 + \tau^2}$. After k blocks its square is $(1 + \tau^2)^{-k}$,
+    where before the norms it is 1: at $\tau = 1$ it halves with every block.
+    """
     # A stream ±1, as a norm leaves it, and an independent branch ±τ: four equally likely sums.
     tau, k = positive("tau"), dimension("k")
     spread = sum((h + f) ** 2 for h in (1, -1) for f in (tau, -tau)) / 4
@@ -56,19 +71,28 @@ def _shrinking() -> Pairs:
     yield path * spread, (1 + tau**2) ** (k + 1)
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one head, ReLU; (n, d) of (1, 2) and (2, 1), the second half of (1, 2)")
+def _formula() -> Identities:
+    """The formula with its norms after the sums is the statement, half by half."""
     for n, d in ((1, 2), (2, 1)):
         case = Case(n, d, 1)
         x = case.x.value[0]
         first = attention_sublayer(case.xp, case.x, case.params, norm="post", **case.options)
-        yield from pairs(case.in_full(first), case.norm(1, x + case.attended(x)))
+        yield from entrywise(case.in_full(first), case.norm(1, x + case.attended(x)))
     # With a weight of zero the first norm gives its bias, whatever it reads: what the second half does to any Y.
     case = Case(1, 2, 1).without("norm1_weight")
     y = case.params["norm1_bias"].value[None]
     second = transformer_block(case.xp, case.x, case.params, norm="post", activation="relu", **case.options)
-    yield from pairs(second, case.norm(2, y + case.thought(y)))
+    yield from entrywise(second, case.norm(2, y + case.thought(y)))
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("004", "3.3", 382),
+    printed=r"\text{Residual connections … allowing gradients to bypass nonlinear sublayers}",
+    corrected=r"\text{in the layer of line 85 they bypass the branch, but not LayerNorm, which is "
+    r"nonlinear and stands on the path; they do in a block that normalises inside the branch}",
+)
 def _no_bypass() -> Evidence:
     xp = Symbolic()
     gradient = layer_norm_vjp(xp, xp.asarray([0, 2]), None, None, xp.asarray([1, 1]), eps=sp.Rational(1, 10))[0]
@@ -76,6 +100,13 @@ def _no_bypass() -> Evidence:
     return Evidence(point, "(1, 1)", str(tuple(gradient.value)))
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("004", "1.3", 85),
+    printed=r"\text{Each Transformer layer: } Y = \mathrm{LayerNorm}(X + \mathrm{MHA}(X)), \ Z = "
+    r"\mathrm{LayerNorm}(Y + \mathrm{FFN}(Y))",
+    corrected=r"\text{two kinds of layers: the original one here, and the one of equations 32 to 35}",
+)
 def _two_layers() -> Evidence:
     xp, x = Symbolic(), [[[0, 2]]]
     zero = {"w_q": [[0], [0]], "w_k": [[0], [0]], "w_v": [[0], [0]], "w_o": [[0, 0]], "w1": [[0], [0]], "b1": [0]}
@@ -107,62 +138,8 @@ EQUATIONS = (
         sample=block_sample,
         formula=transformer_block,
         vjp=transformer_block_vjp,
-        steps=(
-            Step(
-                slug="jacobian",
-                claim=r"The block's Jacobian is $J (I + W) = J + J W$: every path goes through the norm, the one past "
-                "the branch too.",
-                identity=_jacobian,
-            ),
-            Step(
-                slug="no-constant",
-                claim=r"$\mathbf{1}^T J = 0$: what the loss wants of all features alike is lost in every block, "
-                "whatever the branch does.",
-                identity=_no_constant,
-            ),
-            Step(
-                slug="no-length",
-                claim=r"$J \mathbf{x} = \hat{\mathbf{x}} \epsilon / (\sigma^2 + \epsilon)$: neither does the stream's "
-                r"length pass, up to ε. On the $d - 2$ directions that are left J is $1 / \sqrt{\sigma^2 + \epsilon}$ "
-                "times the identity (19).",
-                identity=_no_length,
-            ),
-            Step(
-                slug="shrinking-path",
-                claim=r"After a norm the stream has variance 1; an independent branch of variance $\tau^2$ makes it "
-                r"$1 + \tau^2$, so the norm divides the path past the branch by $\sqrt{1 + \tau^2}$. After k blocks "
-                r"its square is $(1 + \tau^2)^{-k}$, where before the norms it is 1: at $\tau = 1$ it halves with "
-                "every block.",
-                identity=_shrinking,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula with its norms after the sums is the statement, half by half.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="one head, ReLU; (n, d) of (1, 2) and (2, 1), the second half of (1, 2)",
-            ),
-        ),
+        steps=(_jacobian, _no_constant, _no_length, _shrinking_path, _formula),
         costs=COSTS,
-        errata=(
-            Erratum(
-                slug="no-bypass",
-                kind="imprecise",
-                source=Source("004", "3.3", 382),
-                printed=r"\text{Residual connections … allowing gradients to bypass nonlinear sublayers}",
-                corrected=r"\text{in the layer of line 85 they bypass the branch, but not LayerNorm, which is "
-                r"nonlinear and stands on the path; they do in a block that normalises inside the branch}",
-                counterexample=_no_bypass,
-            ),
-            Erratum(
-                slug="two-layers",
-                kind="contradictory",
-                source=Source("004", "1.3", 85),
-                printed=r"\text{Each Transformer layer: } Y = \mathrm{LayerNorm}(X + \mathrm{MHA}(X)), \ Z = "
-                r"\mathrm{LayerNorm}(Y + \mathrm{FFN}(Y))",
-                corrected=r"\text{two kinds of layers: the original one here, and the one of equations 32 to 35}",
-                counterexample=_two_layers,
-            ),
-        ),
+        errata=(_no_bypass, _two_layers),
     ),
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.layer_jacobian import jacobian, over, x_hat, x_of
-from veriformer.spec.blocks.printed import ASSUMPTIONS, block_sample
-from veriformer.spec.equation import Equation, Pairs, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.blocks.published import ASSUMPTIONS, block_sample
+from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
+from veriformer.spec.equation import Equation, Identities, Source, Symbol, step
+from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
 
 
 def block(i: Any, k: Any) -> Any:
@@ -18,24 +18,38 @@ def block(i: Any, k: Any) -> Any:
     return delta(i, k) + over(lambda j: w[i, j] * jacobian(j, k))
 
 
-def _sum_of_branches() -> Pairs:
+@step()
+def _sum_of_branches() -> Identities:
+    r"""After L blocks the stream is $\mathbf{h}_0 + \sum_l F_l$, and one block more adds one more term: nothing is ever
+    done to what is there.
+    """
     h, f, i, l, n = vector("h"), vector("F"), index("i"), index("l"), dimension("L")
-    yield h[i] + total(f[l, i], l, n + 1), h[i] + total(f[l, i], l, n) + f[n + 1, i]
+    yield h[i] + symbolic_sum(f[l, i], l, n + 1), h[i] + symbolic_sum(f[l, i], l, n) + f[n + 1, i]
 
 
-def _one_block() -> Pairs:
+@step()
+def _one_block() -> Identities:
+    """A block's Jacobian is $I + W J$ with the Jacobian J of the norm: the norm stands in the branch only."""
     w, (i, k) = vector("W"), index("i k")
     yield sp.diff(x_of(i) + over(lambda j: w[i, j] * x_hat(j)), x_of(k)), block(i, k)
 
 
-def _any_depth() -> Pairs:
+@step()
+def _any_depth() -> Identities:
+    """If the blocks before have the Jacobian $I + R$, then with one more it is $I + (M + R + MR)$. By induction the
+    identity stays as a term, with the factor 1, at any depth.
+    """
     # The blocks before have the Jacobian I + R; M is the branch of the next one.
     m, r, (i, k) = vector("M"), vector("R"), index("i k")
     after = over(lambda j: (delta(i, j) + m[i, j]) * (delta(j, k) + r[j, k]))
     yield after, delta(i, k) + (m[i, k] + r[i, k] + over(lambda j: m[i, j] * r[j, k]))
 
 
-def _constant_direction() -> Pairs:
+@step()
+def _constant_direction() -> Identities:
+    r"""In one direction nothing can cancel it: the norm does not see a constant added to all features, so $(I + WJ)
+    \mathbf{1} = \mathbf{1}$ for any branch, and by induction through any number of blocks.
+    """
     i, r = index("i"), vector("R")
     yield over(lambda k: block(i, k)), 1
     # And by induction: if the blocks before send (1, …, 1) to itself, so does one more.
@@ -60,32 +74,6 @@ EQUATIONS = (
         sample=block_sample,
         formula=transformer_block,
         vjp=transformer_block_vjp,
-        steps=(
-            Step(
-                slug="sum-of-branches",
-                claim=r"After L blocks the stream is $\mathbf{h}_0 + \sum_l F_l$, and one block more adds one more "
-                "term: nothing is ever done to what is there.",
-                identity=_sum_of_branches,
-            ),
-            Step(
-                slug="one-block",
-                claim=r"A block's Jacobian is $I + W J$ with the Jacobian J of the norm: the norm stands in the branch "
-                "only.",
-                identity=_one_block,
-            ),
-            Step(
-                slug="any-depth",
-                claim=r"If the blocks before have the Jacobian $I + R$, then with one more it is $I + (M + R + MR)$. "
-                "By induction the identity stays as a term, with the factor 1, at any depth.",
-                identity=_any_depth,
-            ),
-            Step(
-                slug="constant-direction",
-                claim=r"In one direction nothing can cancel it: the norm does not see a constant added to all "
-                r"features, so $(I + WJ) \mathbf{1} = \mathbf{1}$ for any branch, and by induction through any number "
-                "of blocks.",
-                identity=_constant_direction,
-            ),
-        ),
+        steps=(_sum_of_branches, _one_block, _any_depth, _constant_direction),
     ),
 )

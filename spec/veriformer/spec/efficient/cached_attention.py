@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.attention import attention, attention_vjp
-from veriformer.spec.efficient.cache import Cache, cache_update, kv_cache, sample
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.masks import causal_mask
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.attention.attention import attention, attention_vjp
+from veriformer.spec.attention.causal_mask import causal_mask
+from veriformer.spec.efficient.kv_cache import Cache, cache_update, kv_cache, sample
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def cached_attention(
@@ -75,43 +76,60 @@ def splits(n: int) -> Iterator[list[int]]:
             yield [b - a for a, b in pairwise([0, *cuts, n])]
 
 
-def _hidden_token() -> Pairs:
+@step()
+def _hidden_token() -> Identities:
+    """One more key moves a query's output by $b_{n+1}$ times a bounded term: a key that it does not see, $b_{n+1} = 0$,
+    might as well not be there. By induction so for any number of later tokens: row i of the full causal computation is
+    attention over the first i keys, which is what the cache holds when row i is computed. As the order of keys means
+    nothing (23), keys that a window has left behind may go too.
+    """
     # Visible keys have b = 1, hidden ones b = 0; the keys are n, and then one more.
     s, v, b, j, n = vector("s"), vector("v"), vector("b"), index("j"), dimension("n")
 
     def over(count: Any, value: Any) -> Any:
-        return total(b[j] * sp.exp(s[j]) * value, j, count)
+        return symbolic_sum(b[j] * sp.exp(s[j]) * value, j, count)
 
     before = over(n, v[j]) / over(n, 1)
     change = b[n + 1] * sp.exp(s[n + 1]) * (v[n + 1] - before) / (over(n, 1) + b[n + 1] * sp.exp(s[n + 1]))
     yield over(n + 1, v[j]) / over(n + 1, 1) - before, change
 
 
-def _same_pairs() -> Pairs:
+@step()
+def _same_pairs() -> Identities:
+    r"""Computing m tokens, and then r over the cache, visits $\frac{m (m + 1)}{2} + r m + \frac{r (r + 1)}{2}$ pairs,
+    as many as computing $m + r$ at once: each pair of a query and a key it sees is visited once, however the text is
+    cut.
+    """
     # m tokens at once, and then r tokens over the cache of m, against m + r tokens at once.
     i, m, r = index("i"), costs.symbol("m"), costs.symbol("r")
     seen = costs.causal_pairs().subs({costs.symbol("n_q"): r, costs.symbol("n_k"): m + r}, simultaneous=True)
-    yield total(i, i, m) + seen, total(i, i, m + r)
-    yield total(i, i, m), total(sp.Integer(1), i, m) * (m + 1) / 2
+    yield symbolic_sum(i, i, m) + seen, symbolic_sum(i, i, m + r)
+    yield symbolic_sum(i, i, m), symbolic_sum(sp.Integer(1), i, m) * (m + 1) / 2
 
 
-def _every_split() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="every split of n ≤ 4 tokens, two heads that share their keys for n = 2")
+def _every_split() -> Identities:
+    """Decoding through the cache, in chunks of any sizes, gives the rows of the full causal computation."""
     for n, heads in ((2, 2), (3, 1), (4, 1)):
-        xp = Staged()
+        xp = TowerArithmetic()
         q, k, v = xp.symbols("q", 1, heads, n, 1), xp.symbols("k", 1, 1, n, 1), xp.symbols("v", 1, 1, n, 1)
         printed = _printed(q.value[0], k.value[0, 0], v.value[0, 0], n)
         for sizes in splits(n):
-            yield from pairs([xp.in_full(e) for e in decoded(xp, q, k, v, sizes).value.ravel()], printed)
+            yield from entrywise([xp.in_full(e) for e in decoded(xp, q, k, v, sizes).value.ravel()], printed)
 
 
-def _windows() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="every split for (n, w) of (2, 1), (3, 1), (3, 2), (4, 2)")
+def _windows() -> Identities:
+    """With a window w the cache need keep no more than its last $w - 1$ rows: the rows are still those of the full
+    computation.
+    """
     for n, window in ((2, 1), (3, 1), (3, 2), (4, 2)):
-        xp = Staged()
+        xp = TowerArithmetic()
         q, k, v = (xp.symbols(name, 1, 1, n, 1) for name in "qkv")
         printed = _printed(q.value[0], k.value[0, 0], v.value[0, 0], window)
         for sizes in splits(n):
             computed = decoded(xp, q, k, v, sizes, window=window)
-            yield from pairs([xp.in_full(e) for e in computed.value.ravel()], printed)
+            yield from entrywise([xp.in_full(e) for e in computed.value.ravel()], printed)
 
 
 def _printed(q: Any, k: Any, v: Any, window: int) -> list[Any]:
@@ -125,16 +143,18 @@ def _printed(q: Any, k: Any, v: Any, window: int) -> list[Any]:
     return out
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="2 new tokens over 2, without a window and with w = 2")
+def _vjp() -> Identities:
+    """The vector-Jacobian products are the formula's derivatives in the new queries, keys and values."""
     for window in (None, 2):
-        xp = Staged()
+        xp = TowerArithmetic()
         old = [xp.symbols(f"{name}_old", 1, 1, 2, 1) for name in "kv"]
         cache = cache_update(xp, kv_cache(xp, 1, 1, 4, 1, window=window), *old)[0]
         q, k, v = (xp.symbols(name, 1, 1, 2, 1) for name in "qkv")
         out, _ = cached_attention(xp, q, k, v, cache)
         g = xp.symbols("g", *out.shape)
         for argument, gradient in zip((q, k, v), cached_attention_vjp(xp, q, k, v, cache, g), strict=True):
-            yield from pairs(gradient, xp.gradient(out, g, argument))
+            yield from entrywise(gradient, xp.gradient(out, g, argument))
 
 
 def decode_flops() -> Any:
@@ -187,47 +207,7 @@ EQUATIONS = (
         sample=_sample,
         formula=cached_attention,
         vjp=cached_attention_vjp,
-        steps=(
-            Step(
-                slug="hidden-token",
-                claim=r"One more key moves a query's output by $b_{n+1}$ times a bounded term: a key that it does not "
-                r"see, $b_{n+1} = 0$, might as well not be there. By induction so for any number of later tokens: "
-                r"row i of the full causal computation is attention over the first i keys, which is what the cache "
-                r"holds when row i is computed. As the order of keys means nothing (23), keys that a window has left "
-                "behind may go too.",
-                identity=_hidden_token,
-            ),
-            Step(
-                slug="same-pairs",
-                claim=r"Computing m tokens, and then r over the cache, visits $\frac{m (m + 1)}{2} + r m + \frac{r (r "
-                r"+ 1)}{2}$ pairs, as many as computing $m + r$ at once: each pair of a query and a key it sees is "
-                "visited once, however the text is cut.",
-                identity=_same_pairs,
-            ),
-            Step(
-                slug="every-split",
-                claim="Decoding through the cache, in chunks of any sizes, gives the rows of the full causal "
-                "computation.",
-                identity=_every_split,
-                scope=Scope.ENUMERATED,
-                scope_detail="every split of n ≤ 4 tokens, two heads that share their keys for n = 2",
-            ),
-            Step(
-                slug="windows",
-                claim=r"With a window w the cache need keep no more than its last $w - 1$ rows: the rows are still "
-                "those of the full computation.",
-                identity=_windows,
-                scope=Scope.ENUMERATED,
-                scope_detail="every split for (n, w) of (2, 1), (3, 1), (3, 2), (4, 2)",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian products are the formula's derivatives in the new queries, keys and values.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 new tokens over 2, without a window and with w = 2",
-            ),
-        ),
+        steps=(_hidden_token, _same_pairs, _every_split, _windows, _vjp),
         costs={"FLOPs": decode_flops, "rows kept with a window": window_rows},
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from veriformer.spec.masks import visible
+from veriformer.spec.attention.causal_mask import visible
 
 
 class Feature(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float, Symbolic
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.efficient.linear_attention import (
     State,
     elu_plus_one,
@@ -17,31 +18,38 @@ from veriformer.spec.efficient.linear_attention import (
     linear_attention_vjp,
     linear_step,
 )
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, positive, sum_over, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # In the proofs for all sizes: f_c are the features of a query, g_jc those of key j; c over d, j over n.
 
 
 def _over(letter: str, term: Callable[[Any], Any], size: Any = None) -> Any:
-    i = sp.Dummy(letter, integer=True)
-    return total(term(i), i, dimension({"c": "d", "j": "n"}[letter]) if size is None else size)
+    return sum_over({"c": "d", "j": "n"}[letter] if size is None else size, term, letter)
 
 
 def _similarity(j: Any) -> Any:
     return _over("c", lambda c: vector("f")[c] * vector("g")[j, c])
 
 
-def _associative() -> Pairs:
+@step()
+def _associative() -> Identities:
+    r"""$(\phi(Q) \phi(K)^T) V = \phi(Q) (\phi(K)^T V)$, and the same with ones for the values: the sum over keys can be
+    done first, once for all queries.
+    """
     f, g, v = vector("f"), vector("g"), vector("v")
     sums = _over("c", lambda c: f[c] * _over("j", lambda j: g[j, c] * v[j]))
     yield _over("j", lambda j: _similarity(j) * v[j]), sums
     yield _over("j", _similarity), _over("c", lambda c: f[c] * _over("j", lambda j: g[j, c]))
 
 
-def _weights() -> Pairs:
+@step()
+def _weights() -> Identities:
+    r"""The weights $\phi(q) \cdot \phi(k_j) / \sum_i \phi(q) \cdot \phi(k_i)$ sum to one, and they are positive where
+    features are. A single feature of the query is a factor of all, and cancels.
+    """
     j = index("j")
     yield _over("j", lambda i: _similarity(i) / _over("j", _similarity)), 1
     yield (
@@ -50,7 +58,11 @@ def _weights() -> Pairs:
     )
 
 
-def _recurrence() -> Pairs:
+@step()
+def _recurrence() -> Identities:
+    r"""One more key adds $\phi(k)^T v$ to S and $\phi(k)$ to z, for any number of keys: the causal form is a recurrence
+    whose state does not grow.
+    """
     f, g, v, n = vector("f"), vector("g"), vector("v"), dimension("n")
     s_next = _over("c", lambda c: f[c] * (_over("j", lambda j: g[j, c] * v[j]) + g[n + 1, c] * v[n + 1]))
     yield _over("j", lambda j: _similarity(j) * v[j], n + 1), s_next
@@ -58,7 +70,11 @@ def _recurrence() -> Pairs:
     yield _over("j", _similarity, n + 1), z_next
 
 
-def _positive_features() -> Pairs:
+@step()
+def _features() -> Identities:
+    """elu + 1 is $x + 1$ above zero and $e^x$ below, positive on both sides, with the slopes 1 and $e^x$, which meet at
+    zero.
+    """
     p = positive("p")
     xp = Symbolic()
     for x, value, slope in ((p, p + 1, sp.S.One), (-p, sp.exp(-p), sp.exp(-p))):
@@ -74,7 +90,7 @@ def _cases() -> Any:
     """Queries and keys of either sign, on both sides of the corner of φ."""
     for n_q, n_k, causal in ((1, 2, False), (2, 2, True), (2, 1, True)):
         for of_q, of_k in ((0, 1), (1, 0)):
-            xp = Staged()
+            xp = TowerArithmetic()
             q = xp.symbols("q", 1, 1, n_q, 1, **_SIGNS[of_q])
             k = xp.symbols("k", 1, 1, n_k, 1, **_SIGNS[of_k])
             yield xp, q, k, xp.symbols("v", 1, 1, n_k, 1), causal
@@ -84,7 +100,14 @@ def _phi(x: Any) -> Any:
     return x + 1 if x.is_positive else sp.exp(x)
 
 
-def _formula() -> Pairs:
+@step(
+    scope=Scope.ENUMERATED,
+    detail="(n_q, n_k) of (1, 2), and causal (2, 2) and (2, 1); queries above and keys below zero, and the other way",
+)
+def _formula() -> Identities:
+    """The formula, which keeps the weights so that keys can be hidden, is the statement; a query that sees no key gets
+    zero.
+    """
     for xp, q, k, v, causal in _cases():
         o = linear_attention(xp, q, k, v, is_causal=causal).value[0, 0, :, 0]
         keys, values = (list(x.value[0, 0, :, 0]) for x in (k, v))
@@ -98,9 +121,11 @@ def _formula() -> Pairs:
             yield xp.in_full(o[i]), printed
 
 
-def _steps() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="n ≤ 3, d = 1")
+def _steps() -> Identities:
+    """Token by token through the state it is the causal formula."""
     for n in (1, 2, 3):
-        xp = Staged()
+        xp = TowerArithmetic()
         q, k, v = (
             xp.symbols("q", 1, 1, n, 1, positive=True),
             *(xp.symbols(name, 1, 1, n, 1, positive=True) for name in "kv"),
@@ -115,13 +140,15 @@ def _steps() -> Pairs:
             )
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the cases of the formula")
+def _vjp() -> Identities:
+    """The vector-Jacobian products are the formula's derivatives in queries, keys and values."""
     for xp, q, k, v, causal in _cases():
         o = linear_attention(xp, q, k, v, is_causal=causal)
         g = xp.symbols("g", *o.shape)
         for argument, gradient in zip((q, k, v), linear_attention_vjp(xp, q, k, v, g, is_causal=causal), strict=True):
             full = [[xp.in_full(e) for e in side] for side in (gradient.value.ravel(), xp.gradient(o, g, argument))]
-            yield from pairs(*full)
+            yield from entrywise(*full)
 
 
 def linear_flops() -> Any:
@@ -142,12 +169,24 @@ def _square(cost: Any) -> Any:
     return cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True)
 
 
-def _operations() -> Pairs:
+@step()
+def _operations() -> Identities:
+    r"""It takes $4 n d^2 + 2 n d$ FLOPs against $4 n^2 d$: fewer as soon as $n > d + \frac{1}{2}$, that is for $d <
+    n$.
+    """
     n, d = costs.symbol("n"), costs.symbol("d")
     yield _square(linear_flops()), 4 * n * d**2 + 2 * n * d
     yield _square(costs.attention_flops() - linear_flops()), 4 * n * d * (n - d - sp.Rational(1, 2))
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("000", "10.5", 366),
+    printed=r"\text{Approximate } \text{softmax}(\mathbf{q}^T\mathbf{k}) \text{ with } \phi(\mathbf{q})^T "
+    r"\phi(\mathbf{k})",
+    corrected=r"\text{it takes the place of } e^{\mathbf{q}^T \mathbf{k}} \text{ before the sum, and how "
+    r"near it is depends on } \phi \text{: elu + 1 with } d = 1 \text{ does not look at the query at all}",
+)
 def _not_softmax() -> Evidence:
     xp = Float()
     ways = []
@@ -162,7 +201,13 @@ def _not_softmax() -> Evidence:
     )
 
 
-def _no_denominator() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "10.5", 370),
+    printed=r"\frac{\phi(Q)(\phi(K)^T V)}{\phi(Q)(\phi(K)^T \mathbf{1})} \text{ for feature map } \phi",
+    corrected=r"\text{for a feature map with } \phi(\mathbf{q}) \cdot \phi(\mathbf{k}) > 0",
+)
+def _positive_features() -> Evidence:
     query, keys = sp.Integer(1), (sp.Integer(1), sp.Integer(-1))
     return Evidence("φ(x) = x, q = 1, keys 1 and −1: the denominator", "not 0", query * sum(keys))
 
@@ -198,85 +243,12 @@ EQUATIONS = (
         sample=_sample,
         formula=linear_attention,
         vjp=linear_attention_vjp,
-        steps=(
-            Step(
-                slug="associative",
-                claim=r"$(\phi(Q) \phi(K)^T) V = \phi(Q) (\phi(K)^T V)$, and the same with ones for the values: the "
-                "sum over keys can be done first, once for all queries.",
-                identity=_associative,
-            ),
-            Step(
-                slug="weights",
-                claim=r"The weights $\phi(q) \cdot \phi(k_j) / \sum_i \phi(q) \cdot \phi(k_i)$ sum to one, and they "
-                r"are positive where features are. A single feature of the query is a factor of all, and cancels.",
-                identity=_weights,
-            ),
-            Step(
-                slug="recurrence",
-                claim=r"One more key adds $\phi(k)^T v$ to S and $\phi(k)$ to z, for any number of keys: the causal "
-                "form is a recurrence whose state does not grow.",
-                identity=_recurrence,
-            ),
-            Step(
-                slug="features",
-                claim=r"elu + 1 is $x + 1$ above zero and $e^x$ below, positive on both sides, with the slopes 1 and "
-                r"$e^x$, which meet at zero.",
-                identity=_positive_features,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula, which keeps the weights so that keys can be hidden, is the statement; a query that "
-                "sees no key gets zero.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n_q, n_k) of (1, 2), and causal (2, 2) and (2, 1); queries above and keys below zero, "
-                "and the other way",
-            ),
-            Step(
-                slug="steps",
-                claim="Token by token through the state it is the causal formula.",
-                identity=_steps,
-                scope=Scope.ENUMERATED,
-                scope_detail="n ≤ 3, d = 1",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian products are the formula's derivatives in queries, keys and values.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="the cases of the formula",
-            ),
-            Step(
-                slug="operations",
-                claim=r"It takes $4 n d^2 + 2 n d$ FLOPs against $4 n^2 d$: fewer as soon as $n > d + \frac{1}{2}$, "
-                r"that is for $d < n$.",
-                identity=_operations,
-            ),
-        ),
+        steps=(_associative, _weights, _recurrence, _features, _formula, _steps, _vjp, _operations),
         costs={
             "FLOPs": linear_flops,
             "bytes of the state": state_bytes,
             "FLOPs of softmax attention": costs.attention_flops,
         },
-        errata=(
-            Erratum(
-                slug="not-softmax",
-                kind="imprecise",
-                source=Source("000", "10.5", 366),
-                printed=r"\text{Approximate } \text{softmax}(\mathbf{q}^T\mathbf{k}) \text{ with } \phi(\mathbf{q})^T "
-                r"\phi(\mathbf{k})",
-                corrected=r"\text{it takes the place of } e^{\mathbf{q}^T \mathbf{k}} \text{ before the sum, and how "
-                r"near it is depends on } \phi \text{: elu + 1 with } d = 1 \text{ does not look at the query at all}",
-                counterexample=_not_softmax,
-            ),
-            Erratum(
-                slug="positive-features",
-                kind="imprecise",
-                source=Source("000", "10.5", 370),
-                printed=r"\frac{\phi(Q)(\phi(K)^T V)}{\phi(Q)(\phi(K)^T \mathbf{1})} \text{ for feature map } \phi",
-                corrected=r"\text{for a feature map with } \phi(\mathbf{q}) \cdot \phi(\mathbf{k}) > 0",
-                counterexample=_no_denominator,
-            ),
-        ),
+        errata=(_not_softmax, _positive_features),
     ),
 )

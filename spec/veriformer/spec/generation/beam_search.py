@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.generation.costs_generation import BEAM
-from veriformer.spec.indexed import dimension, index, positive, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, fact
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.published import holds, unevaluated
 
 Scorer = Callable[[NDArray[np.int64]], Any]
 
@@ -93,7 +93,9 @@ def _search(step: Scorer, width: int, length: int, penalty: float = 0) -> tuple[
 _CASES = [(seed, size, length) for seed in range(4) for size, length in ((2, 3), (3, 2), (3, 3))]
 
 
-def _exhaustive() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the same models, penalties 0 and 1, against every text")
+def _exhaustive() -> Identities:
+    """A beam that holds every text finds the best of all texts, with and without a length penalty."""
     for seed, size, length in _CASES:
         step = _table(seed, size)
         for penalty in (0, 1):
@@ -109,20 +111,26 @@ def _greedily(step: Scorer, length: int) -> list[int]:
     return ids
 
 
-def _width_one() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="twelve models of 2 or 3 tokens, up to 3 rounds")
+def _width_one() -> Identities:
+    """A beam of width one is greedy decoding."""
     for seed, size, length in _CASES:
         step = _table(seed, size)
         ids, score = _search(step, 1, length)
-        yield fact(ids == _greedily(step, length))
-        yield computed(score), _sum(step, tuple(ids[1:]))
+        yield holds(ids == _greedily(step, length))
+        yield unevaluated(score), _sum(step, tuple(ids[1:]))
 
 
-def _own_score() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the same models, widths 2 and 3, penalty 1")
+def _own_score() -> Identities:
+    """At any width the score is that of the text that is returned, which ends in the end token or is as long as
+    allowed.
+    """
     for (seed, size, length), width in product(_CASES, (2, 3)):
         step = _table(seed, size)
         ids, score = _search(step, width, length, 1)
-        yield computed(score * (len(ids) - 1)), _sum(step, tuple(ids[1:]))
-        yield fact(ids[-1] == _EOS or len(ids) == 1 + length)
+        yield unevaluated(score * (len(ids) - 1)), _sum(step, tuple(ids[1:]))
+        yield holds(ids[-1] == _EOS or len(ids) == 1 + length)
 
 
 # The first token is 1 or 2, with 0.6 and 0.4; after 1 both follow with 0.5, after 2 with 0.9 and 0.1.
@@ -134,22 +142,35 @@ def _two_rounds(batch: Any) -> list[list[Any]]:
     return [[-sp.oo if p == "0" else sp.log(sp.Rational(p)) for p in row] for row in rows]
 
 
-def _greedy_is_not_best() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one example")
+def _greedy_is_not_best() -> Identities:
+    """The best first token need not begin the best text: 0.6 and then 0.5 make 0.3, while 0.4 and then 0.9 make 0.36,
+    which a beam of two finds.
+    """
     for width, probability in ((1, "0.3"), (2, "0.36")):
-        yield computed(sp.exp(_search(_two_rounds, width, 2)[1])), sp.Rational(probability)
+        yield unevaluated(sp.exp(_search(_two_rounds, width, 2)[1])), sp.Rational(probability)
 
 
-def _lengths() -> Pairs:
+@step()
+def _longer_is_never_likelier() -> Identities:
+    r"""One token more adds $\log p_{n+1} \le 0$ to the sum: without a penalty, a text never scores above its own
+    beginning, which favours short ones.
+    """
     # x_t = −log p_t is not negative.
     x, t, n = sp.IndexedBase("x", nonnegative=True), index("t"), dimension("n")
-    yield -total(x[t], t, n + 1), -total(x[t], t, n) - x[n + 1]
+    yield -symbolic_sum(x[t], t, n + 1), -symbolic_sum(x[t], t, n) - x[n + 1]
 
 
-def _mean() -> Pairs:
+@step()
+def _mean() -> Identities:
+    r"""With $\alpha = 1$ the score is the mean, $-\log$ of the perplexity: one token more raises it if and only if its
+    log-probability is above the mean, by $(x_{n+1} - \bar{x}_n) / (n + 1)$; n tokens of probability b have perplexity
+    1/b.
+    """
     x, t, n, b = vector("x"), index("t"), dimension("n"), positive("b")
-    mean = total(x[t], t, n) / n
-    yield total(x[t], t, n + 1) / (n + 1) - mean, (x[n + 1] - mean) / (n + 1)
-    yield sp.exp(-total(sp.log(b), t, n) / n), 1 / b
+    mean = symbolic_sum(x[t], t, n) / n
+    yield symbolic_sum(x[t], t, n + 1) / (n + 1) - mean, (x[n + 1] - mean) / (n + 1)
+    yield sp.exp(-symbolic_sum(sp.log(b), t, n) / n), 1 / b
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -173,51 +194,7 @@ EQUATIONS = (
             Assumption("there is room for a token", lambda a: a["max_length"] > len(a["start"])),
         ),
         sample=_sample,
-        steps=(
-            Step(
-                slug="width-one",
-                claim="A beam of width one is greedy decoding.",
-                identity=_width_one,
-                scope=Scope.ENUMERATED,
-                scope_detail="twelve models of 2 or 3 tokens, up to 3 rounds",
-            ),
-            Step(
-                slug="exhaustive",
-                claim="A beam that holds every text finds the best of all texts, with and without a length penalty.",
-                identity=_exhaustive,
-                scope=Scope.ENUMERATED,
-                scope_detail="the same models, penalties 0 and 1, against every text",
-            ),
-            Step(
-                slug="own-score",
-                claim="At any width the score is that of the text that is returned, which ends in the end token or "
-                "is as long as allowed.",
-                identity=_own_score,
-                scope=Scope.ENUMERATED,
-                scope_detail="the same models, widths 2 and 3, penalty 1",
-            ),
-            Step(
-                slug="greedy-is-not-best",
-                claim="The best first token need not begin the best text: 0.6 and then 0.5 make 0.3, while 0.4 and "
-                "then 0.9 make 0.36, which a beam of two finds.",
-                identity=_greedy_is_not_best,
-                scope=Scope.ENUMERATED,
-                scope_detail="one example",
-            ),
-            Step(
-                slug="longer-is-never-likelier",
-                claim=r"One token more adds $\log p_{n+1} \le 0$ to the sum: without a penalty, a text never scores "
-                "above its own beginning, which favours short ones.",
-                identity=_lengths,
-            ),
-            Step(
-                slug="mean",
-                claim=r"With $\alpha = 1$ the score is the mean, $-\log$ of the perplexity: one token more raises it "
-                r"if and only if its log-probability is above the mean, by $(x_{n+1} - \bar{x}_n) / (n + 1)$; n tokens "
-                "of probability b have perplexity 1/b.",
-                identity=_mean,
-            ),
-        ),
+        steps=(_width_one, _exhaustive, _own_score, _greedy_is_not_best, _longer_is_never_likelier, _mean),
         costs=BEAM,
     ),
 )

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.costs import ROWWISE, rowwise, symbol
-from veriformer.spec.lazy import sp
 
 Costs = dict[str, Callable[[], Any]]
 

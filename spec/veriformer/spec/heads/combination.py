@@ -7,21 +7,30 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.heads.multi_head import concat, multi_head_attention, multi_head_attention_vjp, split
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.multi_head_attention import concat, multi_head_attention, multi_head_attention_vjp, split
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, SYMBOLS, over, sample
 from veriformer.spec.heads.weights import COSTS
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 
 
-def _one_more_column() -> Pairs:
+@step()
+def _one_more_column() -> Identities:
+    r"""One more column $o_{D+1}$ adds $o_{D+1} W^O_{D+1}$ to the product. By induction the product of columns side by
+    side is the sum of the products of any groups of them: $\text{Concat}(\text{head}_1, \ldots) W^O = \sum_i
+    \text{head}_i W^O_i$ with the rows of $W^O$ that belong to head i.
+    """
     o, w, c, a, n = vector("o"), vector("Wo"), index("c"), index("a"), dimension("D")
-    yield total(o[c] * w[c, a], c, n + 1), total(o[c] * w[c, a], c, n) + o[n + 1] * w[n + 1, a]
+    yield symbolic_sum(o[c] * w[c, a], c, n + 1), symbolic_sum(o[c] * w[c, a], c, n) + o[n + 1] * w[n + 1, a]
 
 
-def _sum_of_heads() -> Pairs:
+@step()
+def _sum_of_heads() -> Identities:
+    r"""Hence the output is $\sum_j \mathbf{x}_j \sum_h p_{hj} W^V_h W^O_h$: a head adds, from each token j, its
+    features through one matrix $W^V_h W^O_h$, weighted by $p_{hj}$. Heads add up and do not read each other.
+    """
     # Any weights p[h, j] of head h on token j; b runs over the features of the model, c over those of a head.
     x, p, w_v, w_o, a = vector("X"), vector("p"), vector("Wv"), vector("Wo"), index("a")
 
@@ -35,13 +44,22 @@ def _sum_of_heads() -> Pairs:
     yield heads, over("j", lambda j: over("b", lambda b: x[j, b] * over("h", lambda h: p[h, j] * both(h, b))))
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="two heads on 2 tokens; two of d_v = 2 and three on a context of 2")
+def _formula() -> Identities:
+    """The formula, one product for all heads, is the statement with weights of each head's own."""
     for case in (Case(2, 2), Case(2, 2, n=1, d=2, d_v=2, context=2), Case(3, 3, n=1, context=2)):
         o = multi_head_attention(case.xp, case.x, *case.weights, **case.options)
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
-def _vjp() -> Pairs:
+@step(
+    scope=Scope.ENUMERATED,
+    detail="two heads on 2 tokens; with shared keys and causal; one token on a context of 2; d = 1",
+)
+def _vjp() -> Identities:
+    """The vector-Jacobian products are the formula's derivatives in the tokens, the context and all four weights; a
+    token that is its own context gets the sum of both.
+    """
     causal = {"is_causal": True}
     cases: tuple[tuple[Case, dict[str, bool]], ...] = (
         (Case(2, 2), {}),
@@ -55,13 +73,20 @@ def _vjp() -> Pairs:
         gradients = multi_head_attention_vjp(xp, *[case.x, *case.weights, g], **options)
         for argument, gradient in zip((case.x, *case.weights, case.context), gradients, strict=True):
             if argument is not None:
-                yield from pairs(gradient, xp.gradient(y, g, argument))
+                yield from entrywise(gradient, xp.gradient(y, g, argument))
 
 
 # One text of two tokens, two heads of width 1: their outputs are (1, 2) and (3, 4), token by token.
 _OUTPUTS = np.array([[1, 2], [3, 4]])
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("003", "9, Attention Computation Steps", 878),
+    printed=r"O_{\text{concat}}: \text{Reshape } O \in \mathbb{R}^{H \times n \times d_k} \text{ to } "
+    r"\mathbb{R}^{n \times d_{\text{model}}}",
+    corrected=r"\text{exchange the first two axes of } O \text{, then reshape}",
+)
 def _reshaped_output() -> Evidence:
     xp = Symbolic()
     rows = concat(xp, xp.asarray(_OUTPUTS[None, :, :, None])).value[0]
@@ -69,6 +94,14 @@ def _reshaped_output() -> Evidence:
     return Evidence(point, str(_OUTPUTS.reshape(2, 2)[0].tolist()), str(rows[0].tolist()))
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("003", "9, Attention Computation Steps", 808),
+    printed=r"\text{Reshape: split each matrix into multiple heads, } Q, K, V \in \mathbb{R}^{H \times n "
+    r"\times d_k}",
+    corrected=r"\text{reshape to } (n, H, d_k) \text{, as in document 002, line 776, and exchange the "
+    r"first two axes}",
+)
 def _reshaped_input() -> Evidence:
     xp = Symbolic()
     heads = split(xp, xp.asarray(_OUTPUTS[None]), 2).value[0, :, :, 0]
@@ -76,12 +109,25 @@ def _reshaped_input() -> Evidence:
     return Evidence(point, str(_OUTPUTS.reshape(2, 2, 1)[0, :, 0].tolist()), str(heads[0].tolist()))
 
 
-def _index_order() -> Evidence:
+@erratum(
+    kind="contradictory",
+    source=Source("003", "9, Attention Computation Steps", 855),
+    printed=r"A \in \mathbb{R}^{H \times n \times n}, \quad A_{ijh}: \text{ position } j \text{ to "
+    r"position } i \text{ in head } h",
+    corrected=r"A_{hij}",
+)
+def _order_of_indices() -> Evidence:
     heads, n, d_k = 2, 3, 1
     scores = np.zeros((heads, n, d_k)) @ np.zeros((heads, d_k, n))
     return Evidence("H = 2, n = 3: the shape that the indices of A run over", str((n, n, heads)), str(scores.shape))
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("001", "Appendix A", 728),
+    printed=r"W^Q, W^K, W^V, W^{\text{proj}}: [d_{\text{model}} \times d_k] \text{ per head}",
+    corrected=r"W^{\text{proj}} = W^O \text{ has } [d_v \times d_{\text{model}}] \text{ per head}",
+)
 def _part_of_the_output_projection() -> Evidence:
     d_model, heads = 6, 2
     part = np.split(np.zeros((d_model, d_model)), heads, axis=0)[0]
@@ -105,75 +151,8 @@ EQUATIONS = (
         sample=lambda rng: sample(rng, *((4, 2), (3, 3), (2, 1))[int(rng.integers(3))]),
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(
-            Step(
-                slug="one-more-column",
-                claim=r"One more column $o_{D+1}$ adds $o_{D+1} W^O_{D+1}$ to the product. By induction the product of "
-                r"columns side by side is the sum of the products of any groups of them: $\text{Concat}(\text{head}_1, "
-                r"\ldots) W^O = \sum_i \text{head}_i W^O_i$ with the rows of $W^O$ that belong to head i.",
-                identity=_one_more_column,
-            ),
-            Step(
-                slug="sum-of-heads",
-                claim=r"Hence the output is $\sum_j \mathbf{x}_j \sum_h p_{hj} W^V_h W^O_h$: a head adds, from each "
-                r"token j, its features through one matrix $W^V_h W^O_h$, weighted by $p_{hj}$. Heads add up and do "
-                "not read each other.",
-                identity=_sum_of_heads,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula, one product for all heads, is the statement with weights of each head's own.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="two heads on 2 tokens; two of d_v = 2 and three on a context of 2",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian products are the formula's derivatives in the tokens, the context and all "
-                "four weights; a token that is its own context gets the sum of both.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="two heads on 2 tokens; with shared keys and causal; one token on a context of 2; d = 1",
-            ),
-        ),
+        steps=(_one_more_column, _sum_of_heads, _formula, _vjp),
         costs=COSTS,
-        errata=(
-            Erratum(
-                slug="reshaped-input",
-                kind="imprecise",
-                source=Source("003", "9, Attention Computation Steps", 808),
-                printed=r"\text{Reshape: split each matrix into multiple heads, } Q, K, V \in \mathbb{R}^{H \times n "
-                r"\times d_k}",
-                corrected=r"\text{reshape to } (n, H, d_k) \text{, as in document 002, line 776, and exchange the "
-                r"first two axes}",
-                counterexample=_reshaped_input,
-            ),
-            Erratum(
-                slug="reshaped-output",
-                kind="imprecise",
-                source=Source("003", "9, Attention Computation Steps", 878),
-                printed=r"O_{\text{concat}}: \text{Reshape } O \in \mathbb{R}^{H \times n \times d_k} \text{ to } "
-                r"\mathbb{R}^{n \times d_{\text{model}}}",
-                corrected=r"\text{exchange the first two axes of } O \text{, then reshape}",
-                counterexample=_reshaped_output,
-            ),
-            Erratum(
-                slug="order-of-indices",
-                kind="contradictory",
-                source=Source("003", "9, Attention Computation Steps", 855),
-                printed=r"A \in \mathbb{R}^{H \times n \times n}, \quad A_{ijh}: \text{ position } j \text{ to "
-                r"position } i \text{ in head } h",
-                corrected=r"A_{hij}",
-                counterexample=_index_order,
-            ),
-            Erratum(
-                slug="part-of-the-output-projection",
-                kind="contradictory",
-                source=Source("001", "Appendix A", 728),
-                printed=r"W^Q, W^K, W^V, W^{\text{proj}}: [d_{\text{model}} \times d_k] \text{ per head}",
-                corrected=r"W^{\text{proj}} = W^O \text{ has } [d_v \times d_{\text{model}}] \text{ per head}",
-                counterexample=_part_of_the_output_projection,
-            ),
-        ),
+        errata=(_reshaped_input, _reshaped_output, _order_of_indices, _part_of_the_output_projection),
     ),
 )

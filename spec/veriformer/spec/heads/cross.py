@@ -6,34 +6,40 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, sample
 from veriformer.spec.heads.weights import COSTS
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one head on 2 tokens and 3 of context, two heads on 1 and 2")
+def _formula() -> Identities:
+    """With a context, queries come from X, keys and values from C, for lengths of their own."""
     for case in (Case(1, 1, n=2, context=3), Case(2, 2, n=1, context=2)):
         o = multi_head_attention(case.xp, case.x, *case.weights, **case.options)
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
-def _no_order() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="3 tokens of context, a rotation and an exchange (which generate all orders)")
+def _no_order() -> Identities:
+    """The order of the context changes nothing at all, unless its tokens carry their positions."""
     for order in ([1, 2, 0], [1, 0, 2]):
         case = Case(1, 1, n=1, context=3)
         moved = case.options | {"context": case.options["context"][:, order]}
         o = multi_head_attention(case.xp, case.x, *case.weights, **moved)
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
-def _padding() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="3 tokens of context, the last or the first hidden")
+def _padding() -> Identities:
+    """A context whose padding is hidden is the context without padding, on either side."""
     for seen in ([True, True, False], [False, True, True]):
         case = Case(1, 1, n=1, context=3)
         o = multi_head_attention(case.xp, case.x, *case.weights, **case.options, attention_mask=[seen])
         case.context = case.options["context"][:, seen]
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -62,29 +68,7 @@ EQUATIONS = (
         sample=_sample,
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(
-            Step(
-                slug="formula",
-                claim=r"With a context, queries come from X, keys and values from C, for lengths of their own.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="one head on 2 tokens and 3 of context, two heads on 1 and 2",
-            ),
-            Step(
-                slug="no-order",
-                claim="The order of the context changes nothing at all, unless its tokens carry their positions.",
-                identity=_no_order,
-                scope=Scope.ENUMERATED,
-                scope_detail="3 tokens of context, a rotation and an exchange (which generate all orders)",
-            ),
-            Step(
-                slug="padding",
-                claim="A context whose padding is hidden is the context without padding, on either side.",
-                identity=_padding,
-                scope=Scope.ENUMERATED,
-                scope_detail="3 tokens of context, the last or the first hidden",
-            ),
-        ),
+        steps=(_formula, _no_order, _padding),
         costs=COSTS,
     ),
 )

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, over, sample
 from veriformer.spec.heads.weights import COSTS, weight_count
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 
 
 def copied(w: Any, groups: int, share: int) -> Any:
@@ -23,37 +23,56 @@ def copied(w: Any, groups: int, share: int) -> Any:
     return np.repeat(w.reshape(d, groups, 1, width // groups), share, axis=2).reshape(d, share * width)
 
 
-def _copied_heads() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(H, G) of (4, 2), (2, 1), (3, 1), a context of 2")
+def _copied_heads() -> Identities:
+    r"""Sharing is copying: the output is that of multi-head attention whose heads $gr + 1, \ldots, gr + r$ all have the
+    weights of key head g.
+    """
     for heads, groups, n in ((4, 2, 1), (2, 1, 2), (3, 1, 1)):
         case = Case(heads, groups, n=n, context=2)
         o = multi_head_attention(case.xp, case.x, *case.weights, **case.options)
         for name in (1, 2):
             case.weights[name] = case.xp.asarray(copied(case.weights[name].value, groups, heads // groups))
         case.groups = heads
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
-def _shared_gradient() -> Pairs:
+@step()
+def _shared_gradient() -> Identities:
+    r"""So the gradient of a shared weight is the sum over its copies, $\sum_h \sum_j g_{hj} x_{je}$, for any number of
+    them.
+    """
     # Keys k_j = Σ_a x_ja w_a, read by r heads with a cotangent g_hj each.
     g, x, w, e, r = vector("g"), vector("x"), vector("w"), index("e"), dimension("r")
     h = sp.Dummy("h", integer=True)
 
     def pulled(a: Any) -> Any:
-        return total(over("j", lambda j: g[h, j] * x[j, a]), h, r)
+        return symbolic_sum(over("j", lambda j: g[h, j] * x[j, a]), h, r)
 
-    loss = total(over("j", lambda j: g[h, j] * over("a", lambda a: x[j, a] * w[a])), h, r)
+    loss = symbolic_sum(over("j", lambda j: g[h, j] * over("a", lambda a: x[j, a] * w[a])), h, r)
     yield sp.diff(loss, w[e]), pulled(e)
 
 
-def _cache() -> Pairs:
+@step()
+def _cache() -> Identities:
+    """The cache holds $2 B G n d_k$ numbers: $H/G$ times fewer than with a key head for each query, and H times fewer
+    if all share one.
+    """
     h, (n, b, d_k, heads, groups) = index("h"), (costs.symbol(x) for x in ("n_k", "B", "d_k", "H", "G"))
     per_head, w = 2 * b * n * d_k, costs.symbol("w")
     cache = costs.kv_cache_bytes().subs(costs.symbol("d_v"), d_k)
-    yield total(per_head, h, groups) * w, cache
-    yield total(per_head, h, heads) * w / cache, heads / groups
-    yield total(per_head, h, heads) / per_head, heads
+    yield symbolic_sum(per_head, h, groups) * w, cache
+    yield symbolic_sum(per_head, h, heads) * w / cache, heads / groups
+    yield symbolic_sum(per_head, h, heads) / per_head, heads
 
 
+@erratum(
+    kind="wrong",
+    source=Source("000", "10.3", 328),
+    printed=r"2 \cdot B \cdot H \cdot n \cdot d_k \text{ parameters}",
+    corrected=r"2 \cdot B \cdot H \cdot n \cdot d_k \text{ numbers in the cache of a layer; parameters "
+    r"depend neither on } B \text{ nor on } n",
+)
 def _not_parameters() -> Evidence:
     n = costs.symbol("n_k")
     printed = costs.kv_cache_bytes().subs({costs.symbol(size): 1 for size in ("B", "G", "d_k", "d_v", "w")})
@@ -87,39 +106,8 @@ EQUATIONS = (
         sample=lambda rng: sample(rng, *((4, 2), (6, 3), (3, 1))[int(rng.integers(3))]),
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(
-            Step(
-                slug="copied-heads",
-                claim=r"Sharing is copying: the output is that of multi-head attention whose heads "
-                r"$gr + 1, \ldots, gr + r$ all have the weights of key head g.",
-                identity=_copied_heads,
-                scope=Scope.ENUMERATED,
-                scope_detail="(H, G) of (4, 2), (2, 1), (3, 1), a context of 2",
-            ),
-            Step(
-                slug="shared-gradient",
-                claim=r"So the gradient of a shared weight is the sum over its copies, $\sum_h \sum_j g_{hj} x_{je}$, "
-                "for any number of them.",
-                identity=_shared_gradient,
-            ),
-            Step(
-                slug="cache",
-                claim=r"The cache holds $2 B G n d_k$ numbers: $H/G$ times fewer than with a key head for each query, "
-                "and H times fewer if all share one.",
-                identity=_cache,
-            ),
-        ),
+        steps=(_copied_heads, _shared_gradient, _cache),
         costs={**COSTS, "bytes of the cache": costs.kv_cache_bytes},
-        errata=(
-            Erratum(
-                slug="not-parameters",
-                kind="wrong",
-                source=Source("000", "10.3", 328),
-                printed=r"2 \cdot B \cdot H \cdot n \cdot d_k \text{ parameters}",
-                corrected=r"2 \cdot B \cdot H \cdot n \cdot d_k \text{ numbers in the cache of a layer; parameters "
-                r"depend neither on } B \text{ nor on } n",
-                counterexample=_not_parameters,
-            ),
-        ),
+        errata=(_not_parameters,),
     ),
 )

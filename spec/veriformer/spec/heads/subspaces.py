@@ -8,24 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.weights import COSTS
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs, symbols
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.tower_arithmetic import symbols
 
 # In the proofs for all sizes: a, b run over d features of the model, c over the e = d_k features of a head.
 
 
 def over(letter: str, term: Any) -> Any:
     """Σ over an index of the letter's range, for a term that is a function of it."""
-    i = sp.Dummy(letter, integer=True)
-    return total(term(i), i, dimension({"a": "d", "b": "d", "c": "e", "j": "n", "h": "H"}[letter]))
+    return sum_over({"a": "d", "b": "d", "c": "e", "j": "n", "h": "H"}[letter], term, letter)
 
 
-def _bilinear() -> Pairs:
+@step()
+def _bilinear() -> Identities:
+    r"""A score is $\mathbf{x}_i (W^Q W^{K\,T}) \mathbf{x}_j^T$: queries and keys are two halves of one bilinear form on
+    the features of the model, and only their product counts.
+    """
     q, x, c, w_q, w_k, (i, j, b) = *map(vector, "qXC"), vector("Wq"), vector("Wk"), index("i j b")
     # Any query q, and then the one that is projected from token i.
     score = over("c", lambda k: q[k] * over("b", lambda b: c[j, b] * w_k[b, k]))
@@ -34,7 +38,11 @@ def _bilinear() -> Pairs:
     yield projected, over("a", lambda a: x[i, a] * over("c", lambda k: w_q[a, k] * w_k[b, k]))
 
 
-def _rank() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d_k = 2, 3, the minor of d_k + 1 features")
+def _rank() -> Identities:
+    """Its rank is at most $d_k$, as every minor of $d_k + 1$ rows and columns vanishes: a head compares tokens in $d_k$
+    directions, and is blind to all others.
+    """
     for d_k in (2, 3):
         form = symbols("Wq", d_k + 1, d_k) @ symbols("Wk", d_k + 1, d_k).T
         yield sum(_term(form, order) for order in permutations(range(d_k + 1))), 0
@@ -46,13 +54,21 @@ def _term(form: Any, order: tuple[int, ...]) -> Any:
     return (-1) ** odd * prod(form[i, k] for i, k in enumerate(order))
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(n, d, d_k, d_v) of (2, 2, 2, 1) and (3, 1, 1, 2)")
+def _formula() -> Identities:
+    """With one head the formula is the statement, times the output projection."""
     for sizes in ({"d": 2, "d_k": 2}, {"n": 3, "d_v": 2}):
         case = Case(1, 1, **sizes)
         o = multi_head_attention(case.xp, case.x, *case.weights, **case.options)
-        yield from pairs(case.in_full(o), case.as_printed())
+        yield from entrywise(case.in_full(o), case.as_printed())
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("002", "6.1", 741),
+    printed=r"\text{This forces each head to focus on a specific subset of features}",
+    corrected=r"\text{each head sees } d_k \text{ combinations of all } d_{\text{model}} \text{ features}",
+)
 def _all_features() -> Evidence:
     x, w = symbols("x", 2), np.array([1, 1])
     read = sum(sp.diff(x @ w, feature) != 0 for feature in x)
@@ -99,39 +115,8 @@ EQUATIONS = (
         sample=sample,
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(
-            Step(
-                slug="bilinear",
-                claim=r"A score is $\mathbf{x}_i (W^Q W^{K\,T}) \mathbf{x}_j^T$: queries and keys are two halves of "
-                "one bilinear form on the features of the model, and only their product counts.",
-                identity=_bilinear,
-            ),
-            Step(
-                slug="rank",
-                claim=r"Its rank is at most $d_k$, as every minor of $d_k + 1$ rows and columns vanishes: a head "
-                r"compares tokens in $d_k$ directions, and is blind to all others.",
-                identity=_rank,
-                scope=Scope.ENUMERATED,
-                scope_detail="d_k = 2, 3, the minor of d_k + 1 features",
-            ),
-            Step(
-                slug="formula",
-                claim="With one head the formula is the statement, times the output projection.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d, d_k, d_v) of (2, 2, 2, 1) and (3, 1, 1, 2)",
-            ),
-        ),
+        steps=(_bilinear, _rank, _formula),
         costs=COSTS,
-        errata=(
-            Erratum(
-                slug="all-features",
-                kind="imprecise",
-                source=Source("002", "6.1", 741),
-                printed=r"\text{This forces each head to focus on a specific subset of features}",
-                corrected=r"\text{each head sees } d_k \text{ combinations of all } d_{\text{model}} \text{ features}",
-                counterexample=_all_features,
-            ),
-        ),
+        errata=(_all_features,),
     ),
 )

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import index, total
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.indexed import index, symbolic_sum
 
 
 def weight_count() -> Any:
@@ -71,39 +71,60 @@ def _square(cost: Any) -> Any:
     return cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True)
 
 
-def _projections() -> Pairs:
+@step()
+def _projections() -> Identities:
+    """Three projections of h heads, d by d/h each, have $3d^2$ weights, whatever h is: as many as one head of the full
+    width.
+    """
     h, d, heads = index("h"), costs.symbol("d"), costs.symbol("H")
-    yield total(3 * d * (d / heads), h, heads), 3 * d**2
+    yield symbolic_sum(3 * d * (d / heads), h, heads), 3 * d**2
 
 
-def _all_weights() -> Pairs:
+@step()
+def _all_weights() -> Identities:
+    """The output projection adds d/h by d for each head, $d^2$: together $4d^2$, without biases."""
     h, d, heads = index("h"), costs.symbol("d"), costs.symbol("H")
-    yield total(3 * d * (d / heads) + (d / heads) * d, h, heads), _square(weight_count())
-    yield total(4 * d * (d / heads), h, heads), 4 * d**2
+    yield symbolic_sum(3 * d * (d / heads) + (d / heads) * d, h, heads), _square(weight_count())
+    yield symbolic_sum(4 * d * (d / heads), h, heads), 4 * d**2
 
 
-def _grouped() -> Pairs:
+@step()
+def _grouped() -> Identities:
+    r"""With G key heads for H heads, $2 d \, d_k (H - G)$ weights are saved."""
     g, d, d_k, heads, groups = (costs.symbol(name) for name in ("g", "d", "d_k", "H", "G"))
-    saved = total(2 * d * d_k, g, heads) - total(2 * d * d_k, g, groups)
+    saved = symbolic_sum(2 * d * d_k, g, heads) - symbolic_sum(2 * d * d_k, g, groups)
     per_head = weight_count().subs(costs.symbol("d_v"), d_k)
     yield per_head.subs(groups, heads) - per_head, saved
 
 
-def _widths() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the three models that the documents name")
+def _widths() -> Identities:
+    """The worked widths: 8 heads of 64 fill 512 features, 12 of 64 fill 768, 2 of 32 fill 64."""
     for heads, width, model in ((8, 64, 512), (12, 64, 768), (2, 32, 64)):
-        yield total(sp.Integer(width), index("h"), heads), sp.Integer(model)
+        yield symbolic_sum(sp.Integer(width), index("h"), heads), sp.Integer(model)
 
 
-def _operations() -> Pairs:
+@step()
+def _operations() -> Identities:
+    """For n tokens the projections take $8nd^2$ FLOPs and attention $4n^2d$, that is $4n^2 d_k$ per head, whatever h
+    is: $O(n^2 d + n d^2)$, and attention is the larger part from $n > 2d$ on.
+    """
     n, d = costs.symbol("n"), costs.symbol("d")
     yield _square(flops()), 8 * n * d**2 + 4 * n**2 * d
-    yield _square(costs.attention_flops()), total(4 * n**2 * (d / costs.symbol("H")), index("h"), costs.symbol("H"))
+    yield (
+        _square(costs.attention_flops()),
+        symbolic_sum(4 * n**2 * (d / costs.symbol("H")), index("h"), costs.symbol("H")),
+    )
     yield _square(projection_flops()) / _square(costs.attention_flops()), 2 * d / n
 
 
-def _scores() -> Pairs:
+@step()
+def _scores() -> Identities:
+    """The scores of all heads are $h n^2$ numbers: with more heads of less width the FLOPs stay, and the softmax work
+    grows.
+    """
     n, heads = costs.symbol("n"), costs.symbol("H")
-    yield total(n**2, index("h"), heads), _square(score_entries())
+    yield symbolic_sum(n**2, index("h"), heads), _square(score_entries())
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -132,43 +153,7 @@ EQUATIONS = (
         ),
         assumptions=(Assumption("the heads divide the width of the model", lambda a: a["d"] % a["heads"] == 0),),
         sample=_sample,
-        steps=(
-            Step(
-                slug="projections",
-                claim=r"Three projections of h heads, d by d/h each, have $3d^2$ weights, whatever h is: as many as "
-                "one head of the full width.",
-                identity=_projections,
-            ),
-            Step(
-                slug="all-weights",
-                claim=r"The output projection adds d/h by d for each head, $d^2$: together $4d^2$, without biases.",
-                identity=_all_weights,
-            ),
-            Step(
-                slug="grouped",
-                claim=r"With G key heads for H heads, $2 d \, d_k (H - G)$ weights are saved.",
-                identity=_grouped,
-            ),
-            Step(
-                slug="widths",
-                claim=r"The worked widths: 8 heads of 64 fill 512 features, 12 of 64 fill 768, 2 of 32 fill 64.",
-                identity=_widths,
-                scope=Scope.ENUMERATED,
-                scope_detail="the three models that the documents name",
-            ),
-            Step(
-                slug="operations",
-                claim=r"For n tokens the projections take $8nd^2$ FLOPs and attention $4n^2d$, that is $4n^2 d_k$ per "
-                r"head, whatever h is: $O(n^2 d + n d^2)$, and attention is the larger part from $n > 2d$ on.",
-                identity=_operations,
-            ),
-            Step(
-                slug="scores",
-                claim=r"The scores of all heads are $h n^2$ numbers: with more heads of less width the FLOPs stay, "
-                "and the softmax work grows.",
-                identity=_scores,
-            ),
-        ),
+        steps=(_projections, _all_weights, _grouped, _widths, _operations, _scores),
         costs=COSTS,
     ),
 )

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.language.costs_language import BYTE_PAIRS
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, fact
+from veriformer.spec.proofs.published import holds, unevaluated
 
 Pair = tuple[bytes, bytes]
 
@@ -66,27 +66,37 @@ def _texts(longest: int) -> list[str]:
 _MERGES = ((), ((b"a", b"b"),), ((b"a", b"a"), (b"aa", b"b")), ((b"b", b"a"), (b"a", b"ba"), (b"aba", b"b")))
 
 
-def _lossless() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, four lists of merges; three texts beyond ASCII")
+def _lossless() -> Identities:
+    """The pieces join to the text, whatever the merges: joining neighbours keeps the bytes, and every byte is a piece
+    of its own, so nothing is unknown.
+    """
     for text, merges in product(_texts(5), _MERGES):
         yield _number(b"".join(bpe_encode(text, merges))), sp.Integer(int.from_bytes(text.encode()))
     for text in ("naïve", "中文", "🙂é"):
-        yield fact(b"".join(bpe_encode(text, bpe_train([text], 2))).decode() == text)
+        yield holds(b"".join(bpe_encode(text, bpe_train([text], 2))).decode() == text)
 
 
 def _number(text: bytes) -> Any:
-    return computed(sp.Integer(int.from_bytes(text)))
+    return unevaluated(sp.Integer(int.from_bytes(text)))
 
 
-def _shorter() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, every pair in them")
+def _shorter() -> Identities:
+    """A merge takes away one token for every pair it joins, and leaves none of that pair: in a run of equal letters
+    half of the overlapping pairs vanish unjoined.
+    """
     for text in _texts(5):
         pieces = _bytes(text)
         for pair in pair_counts([pieces]):
             after = merged(pieces, pair)
-            yield computed(len(pieces)), sp.Integer(len(after) + after.count(b"".join(pair)))
-            yield computed(pair_counts([after])[pair]), sp.S.Zero
+            yield unevaluated(len(pieces)), sp.Integer(len(after) + after.count(b"".join(pair)))
+            yield unevaluated(pair_counts([after])[pair]), sp.S.Zero
 
 
-def _most_frequent() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, two merges")
+def _most_frequent() -> Identities:
+    """Each merge that is learned is a most frequent pair of the text as merged so far."""
     for text in _texts(5):
         merges = bpe_train([text], 2)
         for k, pair in enumerate(merges):
@@ -94,36 +104,62 @@ def _most_frequent() -> Pairs:
             yield sp.Integer(counts[pair]), sp.Max(0, *counts.values(), evaluate=False)
 
 
-def _training_is_encoding() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 6, three merges")
+def _training_is_encoding() -> Identities:
+    """Encoding the text that was trained on gives the pieces that training ended with."""
     for text in _texts(6):
         merges, pieces = bpe_train([text], 3), _bytes(text)
         for pair in merges:
             pieces = merged(pieces, pair)
-        yield fact(bpe_encode(text, merges) == pieces)
+        yield holds(bpe_encode(text, merges) == pieces)
 
 
-def _fully_encoded() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, four lists of merges")
+def _fully_encoded() -> Identities:
+    """No learned pair stands next to each other in the result."""
     for text, merges in product(_texts(5), _MERGES):
         left = pair_counts([bpe_encode(text, merges)])
-        yield computed(sum(left[pair] for pair in set(merges))), sp.S.Zero
+        yield unevaluated(sum(left[pair] for pair in set(merges))), sp.S.Zero
 
 
-def _not_shortest() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one example")
+def _not_shortest() -> Identities:
+    """It is greedy: with merges bc, ab, cd the text "abcd" becomes a, bc, d, though ab, cd is shorter and in the
+    vocabulary.
+    """
     merges = [(b"b", b"c"), (b"a", b"b"), (b"c", b"d")]
     shortest = [b"ab", b"cd"]
-    yield fact({b"".join(pair) for pair in merges} >= set(shortest) and b"".join(shortest) == b"abcd")
-    yield computed(len(bpe_encode("abcd", merges))), sp.Integer(len(shortest) + 1)
+    yield holds({b"".join(pair) for pair in merges} >= set(shortest) and b"".join(shortest) == b"abcd")
+    yield unevaluated(len(bpe_encode("abcd", merges))), sp.Integer(len(shortest) + 1)
 
 
-def _vocabulary() -> Pairs:
-    yield computed(sp.Integer(len(bytes(range(256))) + 50000 + 1)), sp.Integer(50257)
+@step(
+    scope=Scope.ENUMERATED,
+    detail="one number; that there are 50,000 merges is known of the model, not of the documents",
+)
+def _vocabulary() -> Identities:
+    """256 bytes, 50,000 merges and one special token make the 50,257 tokens that are printed."""
+    yield unevaluated(sp.Integer(len(bytes(range(256))) + 50000 + 1)), sp.Integer(50257)
 
 
-def _example_length() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("003", "5, Simple Example", 292),
+    printed=r"\text{Input: The cat sat on (18 characters)}",
+    corrected=r"\text{14 characters}",
+)
+def _length_of_the_example() -> Evidence:
     return Evidence('the characters of "The cat sat on"', 18, len("The cat sat on"))
 
 
-def _characters() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "11.3", 414),
+    printed=r"\text{greedily merges frequent character pairs, handles any Unicode}",
+    corrected=r"\text{byte-level merges join pairs of byte strings, also within a character; that is why "
+    r"they handle any Unicode}",
+)
+def _bytes_not_characters() -> Evidence:
     text = "é"
     return Evidence('pairs that can be merged within "é", one character', len(text) - 1, len(bpe_train([text], 5)))
 
@@ -149,79 +185,8 @@ EQUATIONS = (
             Assumption("the number of merges is not negative", lambda a: a["num_merges"] >= 0),
         ),
         sample=_sample,
-        steps=(
-            Step(
-                slug="lossless",
-                claim="The pieces join to the text, whatever the merges: joining neighbours keeps the bytes, and every "
-                "byte is a piece of its own, so nothing is unknown.",
-                identity=_lossless,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 5, four lists of merges; three texts beyond ASCII",
-            ),
-            Step(
-                slug="shorter",
-                claim="A merge takes away one token for every pair it joins, and leaves none of that pair: in a run "
-                "of equal letters half of the overlapping pairs vanish unjoined.",
-                identity=_shorter,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 5, every pair in them",
-            ),
-            Step(
-                slug="most-frequent",
-                claim="Each merge that is learned is a most frequent pair of the text as merged so far.",
-                identity=_most_frequent,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 5, two merges",
-            ),
-            Step(
-                slug="training-is-encoding",
-                claim="Encoding the text that was trained on gives the pieces that training ended with.",
-                identity=_training_is_encoding,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 6, three merges",
-            ),
-            Step(
-                slug="fully-encoded",
-                claim="No learned pair stands next to each other in the result.",
-                identity=_fully_encoded,
-                scope=Scope.ENUMERATED,
-                scope_detail="texts of a and b up to length 5, four lists of merges",
-            ),
-            Step(
-                slug="not-shortest",
-                claim='It is greedy: with merges bc, ab, cd the text "abcd" becomes a, bc, d, though ab, cd is shorter '
-                "and in the vocabulary.",
-                identity=_not_shortest,
-                scope=Scope.ENUMERATED,
-                scope_detail="one example",
-            ),
-            Step(
-                slug="vocabulary",
-                claim="256 bytes, 50,000 merges and one special token make the 50,257 tokens that are printed.",
-                identity=_vocabulary,
-                scope=Scope.ENUMERATED,
-                scope_detail="one number; that there are 50,000 merges is known of the model, not of the documents",
-            ),
-        ),
+        steps=(_lossless, _shorter, _most_frequent, _training_is_encoding, _fully_encoded, _not_shortest, _vocabulary),
         costs=BYTE_PAIRS,
-        errata=(
-            Erratum(
-                slug="length-of-the-example",
-                kind="wrong",
-                source=Source("003", "5, Simple Example", 292),
-                printed=r"\text{Input: The cat sat on (18 characters)}",
-                corrected=r"\text{14 characters}",
-                counterexample=_example_length,
-            ),
-            Erratum(
-                slug="bytes-not-characters",
-                kind="imprecise",
-                source=Source("000", "11.3", 414),
-                printed=r"\text{greedily merges frequent character pairs, handles any Unicode}",
-                corrected=r"\text{byte-level merges join pairs of byte strings, also within a character; that is why "
-                r"they handle any Unicode}",
-                counterexample=_characters,
-            ),
-        ),
+        errata=(_length_of_the_example, _bytes_not_characters),
     ),
 )

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, total, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.language.costs_language import language_costs
-from veriformer.spec.lazy import sp
-from veriformer.spec.positions.adjoint import inner
-from veriformer.spec.staged import Staged
+from veriformer.spec.proofs.identities import inner_product
+from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def token_embedding(xp: Any, ids: NDArray[np.int64], weight: Any) -> Any:
@@ -27,31 +27,48 @@ def token_embedding_vjp(xp: Any, ids: NDArray[np.int64], weight: Any, g: Any) ->
     return xp.matmul(reads.astype(np.float64), xp.reshape(g, (ids.size, d)))
 
 
-def _one_hot() -> Pairs:
+@step()
+def _one_hot() -> Identities:
+    r"""Taking a row is multiplying by a one-hot vector: $E[i]_a = \sum_v \delta_{vi} E_{va}$. So a lookup is a linear
+    layer, without its multiplications.
+    """
     (v, i, a), table = index("v i a"), vector("E")
-    yield total(delta(v, i) * table[v, a], v, dimension("V")), table[i, a]
+    yield symbolic_sum(delta(v, i) * table[v, a], v, dimension("V")), table[i, a]
 
 
-def _scatter_add() -> Pairs:
+@step()
+def _scatter_add() -> Identities:
+    r"""With $o_{tv} = 1$ where token t is v, $\partial \mathcal{L} / \partial E_{wc} = \sum_t o_{tw} g_{tc}$: every
+    token adds its cotangent to the row that it read, and a row that none read gets 0.
+    """
     # o_tv is 1 where token t is v: the lookup of all tokens is the product o E.
     (t, v, a, w, c), g, o, table = index("t v a w c"), vector("g"), vector("o"), vector("E")
-    row = total(o[t, v] * table[v, a], v, dimension("V"))
-    loss = total(total(g[t, a] * row, a, dimension("d")), t, dimension("T"))
-    yield sp.diff(loss, table[w, c]), total(o[t, w] * g[t, c], t, dimension("T"))
+    row = symbolic_sum(o[t, v] * table[v, a], v, dimension("V"))
+    loss = symbolic_sum(symbolic_sum(g[t, a] * row, a, dimension("d")), t, dimension("T"))
+    yield sp.diff(loss, table[w, c]), symbolic_sum(o[t, w] * g[t, c], t, dimension("T"))
 
 
-def _repeated() -> Pairs:
+@step()
+def _repeated() -> Identities:
+    """A token that stands T times gets the sum of its T cotangents, and no other row gets any: writing instead of
+    adding keeps only one of them.
+    """
     # All T tokens are the same one, i.
     (t, i, w, c), g, table = index("t i w c"), vector("g"), vector("E")
-    loss = total(g[t] * table[i, c], t, dimension("T"))
-    yield sp.diff(loss, table[w, c]), delta(i, w) * total(g[t], t, dimension("T"))
+    loss = symbolic_sum(g[t] * table[i, c], t, dimension("T"))
+    yield sp.diff(loss, table[w, c]), delta(i, w) * symbolic_sum(g[t], t, dimension("T"))
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="V = 3, d = 2: two different tokens, one three times, a batch, and a single token")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the adjoint of the lookup, which is linear in the table."""
     for ids in (np.array([0, 2]), np.array([1, 1, 1]), np.array([[0, 1], [1, 2]]), np.array(2)):
-        xp = Staged()
+        xp = TowerArithmetic()
         table, g = xp.symbols("e", 3, 2), xp.symbols("g", *ids.shape, 2)
-        yield inner(g, token_embedding(xp, ids, table)), inner(token_embedding_vjp(xp, ids, table, g), table)
+        yield (
+            inner_product(g, token_embedding(xp, ids, table)),
+            inner_product(token_embedding_vjp(xp, ids, table, g), table),
+        )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -77,33 +94,7 @@ EQUATIONS = (
         sample=_sample,
         formula=token_embedding,
         vjp=token_embedding_vjp,
-        steps=(
-            Step(
-                slug="one-hot",
-                claim=r"Taking a row is multiplying by a one-hot vector: $E[i]_a = \sum_v \delta_{vi} E_{va}$. So a "
-                "lookup is a linear layer, without its multiplications.",
-                identity=_one_hot,
-            ),
-            Step(
-                slug="scatter-add",
-                claim=r"With $o_{tv} = 1$ where token t is v, $\partial \mathcal{L} / \partial E_{wc} = \sum_t o_{tw} "
-                r"g_{tc}$: every token adds its cotangent to the row that it read, and a row that none read gets 0.",
-                identity=_scatter_add,
-            ),
-            Step(
-                slug="repeated",
-                claim="A token that stands T times gets the sum of its T cotangents, and no other row gets any: "
-                "writing instead of adding keeps only one of them.",
-                identity=_repeated,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the adjoint of the lookup, which is linear in the table.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="V = 3, d = 2: two different tokens, one three times, a batch, and a single token",
-            ),
-        ),
+        steps=(_one_hot, _scatter_add, _repeated, _vjp),
         costs=language_costs("token_embedding"),
     ),
 )

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec import costs
-from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, fact
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.published import holds, unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
+from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 
 
 def perplexity_per_unit(xp: Any, logits: Any, target: NDArray[np.int64], units: int) -> Any:
@@ -30,17 +31,25 @@ def perplexity_per_unit_vjp(xp: Any, logits: Any, target: NDArray[np.int64], uni
     return cross_entropy_vjp(xp, logits, target, share, reduction="sum")[0]
 
 
-def _power() -> Pairs:
+@step()
+def _power() -> Identities:
+    r"""Two models that give a text the same probability, in n tokens and in m, have $\mathrm{PPL}_m =
+    \mathrm{PPL}_n^{n/m}$: fewer tokens, higher perplexity, and no difference in quality.
+    """
     p, n, m = positive("P n m")
     by_n = sp.Symbol("q", positive=True)
     yield sp.exp(n / m * sp.log(by_n)).subs(by_n, p ** (-1 / n)), sp.exp(-sp.log(p) / m)
 
 
-def _merged() -> Pairs:
+@step()
+def _merged() -> Identities:
+    r"""Merging two tokens into one of probability ab leaves the perplexity per character as it is. Per token, $\log
+    \mathrm{PPL}$ grows by $-\log P(\text{text}) / ((n + 1) (n + 2))$, for any n.
+    """
     # The last two of n + 2 tokens become one, whose probability is the product of theirs.
     x, t, n, units = vector("x"), index("t"), dimension("n"), positive("U")
     a, b = positive("a b")
-    fine, coarse = total(x[t], t, n) + sp.log(a) + sp.log(b), total(x[t], t, n) + sp.log(a * b)
+    fine, coarse = symbolic_sum(x[t], t, n) + sp.log(a) + sp.log(b), symbolic_sum(x[t], t, n) + sp.log(a * b)
     yield sp.exp(-fine / units), sp.exp(-coarse / units)
     yield -fine / (n + 2) + coarse / (n + 1), coarse / ((n + 1) * (n + 2))
 
@@ -48,32 +57,44 @@ def _merged() -> Pairs:
 _PIECES, _TEXT = ("hel", "lo", " wor", "ld"), "hello world"
 
 
-def _worked() -> Pairs:
-    yield fact("".join(_PIECES) == _TEXT)
-    yield computed(len(_PIECES)), sp.Integer(4)
-    yield computed(len(_TEXT)), sp.Integer(11)
+@step(scope=Scope.ENUMERATED, detail="the printed example, with a probability of ours")
+def _worked() -> Identities:
+    """ "hello world" in 4 pieces and in 11 letters: with $P = 2^{-44}$ the perplexity is 2048 and 16."""
+    yield holds("".join(_PIECES) == _TEXT)
+    yield unevaluated(len(_PIECES)), sp.Integer(4)
+    yield unevaluated(len(_TEXT)), sp.Integer(11)
     text = sp.Rational(1, 2**44)
-    yield computed((1 / text) ** sp.Rational(1, len(_PIECES))), sp.Integer(2048)
-    yield computed((1 / text) ** sp.Rational(1, len(_TEXT))), sp.Integer(16)
+    yield unevaluated((1 / text) ** sp.Rational(1, len(_PIECES))), sp.Integer(2048)
+    yield unevaluated((1 / text) ** sp.Rational(1, len(_TEXT))), sp.Integer(16)
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="up to 3 tokens, V = 2")
+def _formula() -> Identities:
+    """What is computed is $P^{-1/U}$."""
     for rows, units in ((1, 1), (2, 1), (3, 2)):
-        xp = Staged()
+        xp = TowerArithmetic()
         z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
         chosen = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, target, strict=True)]
         yield xp.in_full(perplexity_per_unit(xp, z, target, units).value[()]) ** units, 1 / sp.Mul(*chosen)
 
 
-def _vjp() -> Pairs:
-    xp = Staged()
+@step(scope=Scope.ENUMERATED, detail="2 tokens, V = 2, 2 units")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the statement's derivative."""
+    xp = TowerArithmetic()
     z, g, target = xp.symbols("z", 2, 2), xp.symbols("g"), np.array([1, 0])
     loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in zip(z.value, target, strict=True))
     pulled = [xp.in_full(e) for e in perplexity_per_unit_vjp(xp, z, target, 2, g).value.ravel()]
-    yield from pairs(pulled, [g.value[()] * sp.diff(sp.exp(loss / 2), e) for e in z.value.ravel()])
+    yield from entrywise(pulled, [g.value[()] * sp.diff(sp.exp(loss / 2), e) for e in z.value.ravel()])
 
 
-def _comparable() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "11.2", 403),
+    printed=r"\text{PPL comparisons only valid with same tokenizer}",
+    corrected=r"\text{and the same text; perplexities per character compare across tokenizers}",
+)
+def _comparable_per_character() -> Evidence:
     text = sp.Rational(1, 2**44)
     by_pieces, by_letters = [((1 / text) ** sp.Rational(1, n)) ** sp.Rational(n, len(_TEXT)) for n in (4, 11)]
     point = "11 letters of probability 2^-44, in 4 tokens and in 11: do the perplexities per letter differ"
@@ -104,51 +125,8 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity_per_unit,
         vjp=perplexity_per_unit_vjp,
-        steps=(
-            Step(
-                slug="power",
-                claim=r"Two models that give a text the same probability, in n tokens and in m, have $\mathrm{PPL}_m = "
-                r"\mathrm{PPL}_n^{n/m}$: fewer tokens, higher perplexity, and no difference in quality.",
-                identity=_power,
-            ),
-            Step(
-                slug="merged",
-                claim=r"Merging two tokens into one of probability ab leaves the perplexity per character as it is. "
-                r"Per token, $\log \mathrm{PPL}$ grows by $-\log P(\text{text}) / ((n + 1) (n + 2))$, for any n.",
-                identity=_merged,
-            ),
-            Step(
-                slug="worked",
-                claim=r'"hello world" in 4 pieces and in 11 letters: with $P = 2^{-44}$ the perplexity is 2048 and 16.',
-                identity=_worked,
-                scope=Scope.ENUMERATED,
-                scope_detail="the printed example, with a probability of ours",
-            ),
-            Step(
-                slug="formula",
-                claim=r"What is computed is $P^{-1/U}$.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="up to 3 tokens, V = 2",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the statement's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 tokens, V = 2, 2 units",
-            ),
-        ),
+        steps=(_power, _merged, _worked, _formula, _vjp),
         costs=costs.lazily("perplexity"),
-        errata=(
-            Erratum(
-                slug="comparable-per-character",
-                kind="imprecise",
-                source=Source("000", "11.2", 403),
-                printed=r"\text{PPL comparisons only valid with same tokenizer}",
-                corrected=r"\text{and the same text; perplexities per character compare across tokenizers}",
-                counterexample=_comparable,
-            ),
-        ),
+        errata=(_comparable_per_character,),
     ),
 )

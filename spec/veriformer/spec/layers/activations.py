@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import positive, real
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import gelu, gelu_slope
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.points import equals
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import positive, real
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 class Activation(NamedTuple):
@@ -32,7 +33,7 @@ def relu(xp: Any, z: Any) -> Any:
 
 def relu_slope(xp: Any, z: Any) -> Any:
     """1 for z > 0 and 0 for z ≤ 0, as max(z, 0) / z: without bound where rounding may change the sign of z."""
-    zero = equals(z, 0)
+    zero = exactly_equal(z, 0)
     # e^{log 0} is a zero of which nothing is known, as it must be where z is zero by chance.
     return xp.where(zero, xp.exp(xp.log(relu(xp, z))), relu(xp, z) / xp.where(zero, 1, z))
 
@@ -81,34 +82,48 @@ def _sigmoid(z: Any) -> Any:
     return 1 / (1 + sp.exp(-z))
 
 
-def _derivatives() -> Pairs:
+@step()
+def _derivatives() -> Identities:
+    r"""$\sigma' = \sigma (1 - \sigma)$ for the sigmoid, $1 - \tanh^2$ for tanh, and for ReLU 1 above and 0 below zero:
+    each is cheap to get from what the forward pass has computed.
+    """
     z, p = real("z"), positive("p")
     yield sp.diff(_sigmoid(z), z), _sigmoid(z) * (1 - _sigmoid(z))
     yield sp.diff(sp.tanh(z), z), 1 - sp.tanh(z) ** 2
     for side in (p, -p):
         xp = Symbolic()
         slope = relu_slope(xp, xp.asarray(side)).value[()]
-        yield computed(sp.diff(sp.Max(side, 0), p)), slope * sp.diff(side, p)
+        yield unevaluated(sp.diff(sp.Max(side, 0), p)), slope * sp.diff(side, p)
 
 
-def _sigmoid_is_tanh() -> Pairs:
+@step()
+def _sigmoid_is_tanh() -> Identities:
+    r"""$\sigma(z) = (1 + \tanh \frac{z}{2}) / 2$, and $\sigma(z) + \sigma(-z) = 1$: the two activations are one curve
+    at different scales.
+    """
     z = real("z")
     yield _sigmoid(z), (1 + sp.tanh(z / 2).rewrite(sp.exp)) / 2
     yield _sigmoid(z) + _sigmoid(-z), 1
 
 
-def _largest_slope() -> Pairs:
+@step()
+def _largest_slope() -> Identities:
+    r"""$\frac{1}{4} - \sigma'(z) = (\sigma(z) - \frac{1}{2})^2 \ge 0$: through each sigmoid a gradient shrinks to a
+    quarter or less, which is how it vanishes in deep networks.
+    """
     z = real("z")
     s = _sigmoid(z)
     yield sp.Rational(1, 4) - sp.diff(s, z), (s - sp.Rational(1, 2)) ** 2
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="2 entries; sigmoid, tanh and gelu (for relu see the derivatives)")
+def _vjp() -> Identities:
+    """The Jacobian is diagonal, and the vector-Jacobian product is the formula's derivative."""
     for name in ("sigmoid", "tanh", "gelu"):
-        xp = Staged()
+        xp = TowerArithmetic()
         z, g = xp.symbols("z", 2), xp.symbols("g", 2)
         dz = activate_vjp(xp, z, g, name)
-        yield from pairs(
+        yield from entrywise(
             [xp.in_full(e) for e in dz.value],
             [xp.in_full(e) for e in xp.gradient(activate(xp, z, name), g, z)],
         )
@@ -136,33 +151,7 @@ EQUATIONS = (
         sample=_sample,
         formula=activate,
         vjp=activate_vjp,
-        steps=(
-            Step(
-                slug="derivatives",
-                claim=r"$\sigma' = \sigma (1 - \sigma)$ for the sigmoid, $1 - \tanh^2$ for tanh, and for ReLU 1 above "
-                "and 0 below zero: each is cheap to get from what the forward pass has computed.",
-                identity=_derivatives,
-            ),
-            Step(
-                slug="sigmoid-is-tanh",
-                claim=r"$\sigma(z) = (1 + \tanh \frac{z}{2}) / 2$, and $\sigma(z) + \sigma(-z) = 1$: the two "
-                "activations are one curve at different scales.",
-                identity=_sigmoid_is_tanh,
-            ),
-            Step(
-                slug="largest-slope",
-                claim=r"$\frac{1}{4} - \sigma'(z) = (\sigma(z) - \frac{1}{2})^2 \ge 0$: through each sigmoid a "
-                "gradient shrinks to a quarter or less, which is how it vanishes in deep networks.",
-                identity=_largest_slope,
-            ),
-            Step(
-                slug="vjp",
-                claim="The Jacobian is diagonal, and the vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 entries; sigmoid, tanh and gelu (for relu see the derivatives)",
-            ),
-        ),
+        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _vjp),
         costs=elementwise(4),
     ),
 )

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.attention import attention
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, real, total, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.attention.attention import attention
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.layers.spelled import unfolded
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.staged import Staged
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Mask = NDArray[np.bool_]
 
@@ -45,58 +45,78 @@ def factor_moment(a: Any, b: Any, p: Any) -> Any:
     return 1 + delta(a, b) * p / (1 - p)
 
 
-def _mean() -> Pairs:
+@step()
+def _mean() -> Identities:
+    r"""With the factor $\frac{1}{1 - p}$ on what is kept, $E[m x] = x$: outside training nothing has to be scaled.
+    Without it the mean would be $(1 - p) x$.
+    """
     x, p = real("x p")
-    yield computed(expected(lambda m: m * x, p)), x
-    yield computed((1 - p) * x + p * 0), (1 - p) * expected(lambda m: m * x, p)
+    yield unevaluated(expected(lambda m: m * x, p)), x
+    yield unevaluated((1 - p) * x + p * 0), (1 - p) * expected(lambda m: m * x, p)
 
 
-def _variance() -> Pairs:
+@step()
+def _variance() -> Identities:
+    r"""$\text{Var}(m x) = \frac{p}{1 - p} x^2$, so that $E[m_a m_b] = 1 + \delta_{ab} \frac{p}{1-p}$."""
     x, p = real("x p")
     yield expected(lambda m: (m * x - x) ** 2, p), x**2 * p / (1 - p)
     yield expected(lambda m: m**2, p), factor_moment(0, 0, p)
     yield expected(lambda m: m, p) ** 2, factor_moment(0, 1, p)
 
 
-def _output() -> Pairs:
+@step()
+def _output() -> Identities:
+    r"""An output $\sum_j m_j A_j v_j$ keeps its mean, and gets the variance $\frac{p}{1 - p} \sum_j A_j^2 v_j^2$."""
     (a, b), n, p = index("a b"), dimension("n"), real("p")
     w, v = vector("A"), vector("v")
-    square = total(total(factor_moment(a, b, p) * w[a] * v[a] * w[b] * v[b], a, n), b, n)
-    yield square - total(w[a] * v[a], a, n) ** 2, p / (1 - p) * total(w[a] ** 2 * v[a] ** 2, a, n)
+    square = symbolic_sum(symbolic_sum(factor_moment(a, b, p) * w[a] * v[a] * w[b] * v[b], a, n), b, n)
+    yield square - symbolic_sum(w[a] * v[a], a, n) ** 2, p / (1 - p) * symbolic_sum(w[a] ** 2 * v[a] ** 2, a, n)
 
 
-def _row_sum() -> Pairs:
+@step()
+def _row_sum() -> Identities:
+    r"""So does the sum of a row of weights: its mean stays 1, its variance is $\frac{p}{1 - p} \sum_j A_j^2$, least for
+    even weights, $\frac{p}{(1 - p) n}$. The weights are not normalised again.
+    """
     (a, b), n, p = index("a b"), dimension("n"), real("p")
     w = vector("A")
-    square = total(total(factor_moment(a, b, p) * w[a] * w[b], a, n), b, n)
-    yield square - total(w[a], a, n) ** 2, p / (1 - p) * total(w[a] ** 2, a, n)
+    square = symbolic_sum(symbolic_sum(factor_moment(a, b, p) * w[a] * w[b], a, n), b, n)
+    yield square - symbolic_sum(w[a], a, n) ** 2, p / (1 - p) * symbolic_sum(w[a] ** 2, a, n)
     # With ΣA = 1 this says ΣA² = 1/n + Σ(A − 1/n)².
-    even = total((w[a] - 1 / n) ** 2, a, n)
-    yield total(w[a] ** 2, a, n), even + (2 * total(w[a], a, n) - 1) / n
+    even = symbolic_sum((w[a] - 1 / n) ** 2, a, n)
+    yield symbolic_sum(w[a] ** 2, a, n), even + (2 * symbolic_sum(w[a], a, n) - 1) / n
 
 
 def _masks() -> list[Mask]:
     return [np.array([bool(k & 1), bool(k & 2)]) for k in range(4)]
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="all masks of 2 entries, every p")
+def _formula() -> Identities:
+    """The formula zeroes what is dropped and divides the rest by 1 - p."""
     xp, p = Symbolic(), real("p")
-    x = Staged().symbols("x", 2).value
+    x = TowerArithmetic().symbols("x", 2).value
     for keep in _masks():
         printed = [e / (1 - p) if k else sp.S.Zero for e, k in zip(x, keep, strict=True)]
-        yield from unfolded(dropout(xp, xp.asarray(x), p, keep=keep), printed)
+        yield from unevaluated_pairs(dropout(xp, xp.asarray(x), p, keep=keep), printed)
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="all masks of 2 entries, every p")
+def _vjp() -> Identities:
+    """The gradient passes the same mask with the same factor."""
     for keep in _masks():
-        xp, p = Staged(), real("p")
+        xp, p = TowerArithmetic(), real("p")
         x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-        yield from unfolded(dropout_vjp(xp, x, p, g, keep=keep), xp.gradient(dropout(xp, x, p, keep=keep), g, x))
+        yield from unevaluated_pairs(
+            dropout_vjp(xp, x, p, g, keep=keep), xp.gradient(dropout(xp, x, p, keep=keep), g, x)
+        )
 
 
-def _in_attention() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one query, all masks of 2 keys, every p")
+def _in_attention() -> Identities:
+    """In attention it acts on the weights, after softmax and before the values."""
     for keep in _masks():
-        xp, p = Staged(), real("p")
+        xp, p = TowerArithmetic(), real("p")
         q, k, v = xp.symbols("q", 1, 1, 1, 1), xp.symbols("k", 1, 1, 2, 1), xp.symbols("v", 1, 1, 2, 1)
         o = attention(xp, q, k, v, keep=keep, dropout_p=p).value.ravel()[0]
         e = [sp.exp(q.value.ravel()[0] * key) for key in k.value.ravel()]
@@ -127,52 +147,7 @@ EQUATIONS = (
         sample=_sample,
         formula=dropout,
         vjp=dropout_vjp,
-        steps=(
-            Step(
-                slug="mean",
-                claim=r"With the factor $\frac{1}{1 - p}$ on what is kept, $E[m x] = x$: outside training nothing has "
-                r"to be scaled. Without it the mean would be $(1 - p) x$.",
-                identity=_mean,
-            ),
-            Step(
-                slug="variance",
-                claim=r"$\text{Var}(m x) = \frac{p}{1 - p} x^2$, so that $E[m_a m_b] = 1 + \delta_{ab} \frac{p}{1-p}$.",
-                identity=_variance,
-            ),
-            Step(
-                slug="output",
-                claim=r"An output $\sum_j m_j A_j v_j$ keeps its mean, and gets the variance $\frac{p}{1 - p} \sum_j "
-                r"A_j^2 v_j^2$.",
-                identity=_output,
-            ),
-            Step(
-                slug="row-sum",
-                claim=r"So does the sum of a row of weights: its mean stays 1, its variance is $\frac{p}{1 - p} "
-                r"\sum_j A_j^2$, least for even weights, $\frac{p}{(1 - p) n}$. The weights are not normalised again.",
-                identity=_row_sum,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula zeroes what is dropped and divides the rest by 1 - p.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="all masks of 2 entries, every p",
-            ),
-            Step(
-                slug="in-attention",
-                claim="In attention it acts on the weights, after softmax and before the values.",
-                identity=_in_attention,
-                scope=Scope.ENUMERATED,
-                scope_detail="one query, all masks of 2 keys, every p",
-            ),
-            Step(
-                slug="vjp",
-                claim="The gradient passes the same mask with the same factor.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="all masks of 2 entries, every p",
-            ),
-        ),
+        steps=(_mean, _variance, _output, _row_sum, _formula, _in_attention, _vjp),
         costs=elementwise(2, arrays=3),
     ),
 )

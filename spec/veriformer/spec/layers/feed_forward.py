@@ -1,23 +1,21 @@
-"""The feed-forward network, and dropout inside of it (equations 36 and 47)."""
+"""The feed-forward network (equation 36)."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, real, total, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.activations import ACTIVATIONS, activate, activate_vjp
 from veriformer.spec.layers.costs_layers import NETWORK
-from veriformer.spec.layers.dropout import PROBABILITY, Mask, dropout, dropout_vjp, expected, factor_moment
-from veriformer.spec.layers.dropout import SYMBOLS as DROPOUT_SYMBOLS
+from veriformer.spec.layers.dropout import Mask, dropout, dropout_vjp
 from veriformer.spec.layers.linear import linear, linear_vjp
-from veriformer.spec.layers.spelled import unfolded
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.staged import Staged
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def feed_forward(
@@ -67,7 +65,7 @@ class Case:
     """A network of symbols with its input and a cotangent of its output."""
 
     def __init__(self, n: int, d: int, f: int, d_out: int) -> None:
-        self.xp = xp = Staged()
+        self.xp = xp = TowerArithmetic()
         self.x, self.g = xp.symbols("x", n, d), xp.symbols("g", n, d_out)
         self.weights = [xp.symbols("W", d, f), xp.symbols("b", f), xp.symbols("U", f, d_out), xp.symbols("c", d_out)]
 
@@ -76,13 +74,13 @@ class Case:
         w1, b1, w2, b2 = (w.value for w in self.weights)
         return (factors * np.frompyfunc(sigma, 1, 1)(self.x.value @ w1 + b1)) @ w2 + b2
 
-    def vjp_pairs(self, **options: Any) -> Pairs:
+    def vjp_pairs(self, **options: Any) -> Identities:
         """Every gradient, ours and SymPy's."""
         y = feed_forward(self.xp, self.x, *self.weights, **options)
         ours = feed_forward_vjp(self.xp, self.x, *(*self.weights, self.g), **options)
         for argument, gradient in zip((self.x, *self.weights), ours, strict=True):
             left = [self.xp.in_full(e) for e in gradient.value.ravel()]
-            yield from unfolded(left, [self.xp.in_full(e) for e in self.xp.gradient(y, self.g, argument)])
+            yield from unevaluated_pairs(left, [self.xp.in_full(e) for e in self.xp.gradient(y, self.g, argument)])
 
 
 def sample(rng: np.random.Generator, activation: str | None = None) -> dict[str, Any]:
@@ -97,96 +95,90 @@ def _sample_gelu(rng: np.random.Generator) -> dict[str, Any]:
     return sample(rng, "gelu")
 
 
-def _sample_dropped(rng: np.random.Generator) -> dict[str, Any]:
-    a, p = sample(rng, "gelu"), float(rng.uniform(0, 0.9))
-    return {**a, "dropout_p": p, "keep": rng.random((2, 3, a["w1"].shape[1])) >= p}
-
-
-def _gelu(z: Any) -> Any:
+def printed_gelu(z: Any) -> Any:
+    """GELU as it is printed (37)."""
     return z * (1 + sp.erf(z / sp.sqrt(2))) / 2
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1) and (1, 2, 1, 2)")
+def _formula() -> Identities:
+    """The formula is the statement."""
     for sizes in ((2, 1, 2, 1), (1, 2, 1, 2)):
         case = Case(*sizes)
-        yield from unfolded(feed_forward(case.xp, case.x, *case.weights), case.printed(_gelu))
+        yield from unevaluated_pairs(feed_forward(case.xp, case.x, *case.weights), case.printed(printed_gelu))
 
 
-def _position_wise() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="2 tokens, (d, d_ffn, d_out) of (1, 2, 1)")
+def _position_wise() -> Identities:
+    """A token's output depends on that token alone, and is the same at every position: tokens in another order give the
+    same outputs in that order.
+    """
     # A row alone, and among others that change all at once.
     case = Case(2, 1, 2, 1)
     alone = feed_forward(case.xp, case.x[1:], *case.weights)
     moved = case.xp.asarray(np.array([[sp.Symbol("t", real=True)], [case.x.value[1, 0]]], dtype=object))
-    yield from unfolded(feed_forward(case.xp, moved, *case.weights)[1:], alone)
+    yield from unevaluated_pairs(feed_forward(case.xp, moved, *case.weights)[1:], alone)
     swapped = feed_forward(case.xp, case.x[::-1], *case.weights)
-    yield from unfolded(swapped, feed_forward(case.xp, case.x, *case.weights)[::-1])
+    yield from unevaluated_pairs(swapped, feed_forward(case.xp, case.x, *case.weights)[::-1])
 
 
-def _key_values() -> Pairs:
+@step()
+def _key_values() -> Identities:
+    """The network is a sum over hidden units: unit c reads the token with column c of $W_1$, and writes row c of $W_2$
+    times $h_c$; one unit more adds its own term and changes no other. It is a memory whose entries do not compete,
+    unlike those of attention.
+    """
     # Hidden unit c, whatever it has read, writes its row of W₂; the output is the sum of what all write.
     (b, c, e), f = index("b c e"), dimension("f")
     h, v = vector("h"), vector("V")
-    yield sp.diff(total(h[c] * v[c, b], c, f), v[e, b]), h[e]
-    yield total(h[c] * v[c, b], c, f + 1), total(h[c] * v[c, b], c, f) + h[f + 1] * v[f + 1, b]
+    yield sp.diff(symbolic_sum(h[c] * v[c, b], c, f), v[e, b]), h[e]
+    yield symbolic_sum(h[c] * v[c, b], c, f + 1), symbolic_sum(h[c] * v[c, b], c, f) + h[f + 1] * v[f + 1, b]
 
 
-def _identity() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d = 1, x of either sign; with these weights no two features meet")
+def _identity() -> Identities:
+    r"""With ReLU and $d_{\text{ffn}} = 2 d$, weights $W_1 = (I, -I)$ and $W_2 = W_1^T$ give $\text{FFN}(x) = x$, as
+    $\max(x, 0) - \max(-x, 0) = x$: the wide layer need not lose anything.
+    """
     for side in (1, -1):
-        xp = Staged()
+        xp = TowerArithmetic()
         x = xp.asarray([[side * sp.Symbol("x", positive=True)]])
         y = feed_forward(xp, x, *_two_sided(xp), activation="relu")
-        yield computed(y.value[0, 0]), x.value[0, 0]
+        yield unevaluated(y.value[0, 0]), x.value[0, 0]
 
 
 def _two_sided(xp: Any) -> list[Any]:
     return [xp.asarray(w) for w in ([[1, -1]], [0, 0], [[1], [-1]], [0])]
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 1, 1) with gelu and (1, 2, 2, 1) with tanh")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative, for the input and all weights."""
     yield from Case(2, 1, 1, 1).vjp_pairs()
     yield from Case(1, 2, 2, 1).vjp_pairs(activation="tanh")
 
 
-def _dropped_mean() -> Pairs:
-    p, b, c = real("p"), real("b"), index("c")
-    h, w, f = vector("h"), vector("w"), dimension("f")
-    yield computed(total(expected(lambda m: m * h[c], p) * w[c], c, f) + b), total(h[c] * w[c], c, f) + b
-
-
-def _dropped_variance() -> Pairs:
-    (a, c), p, f = index("a c"), real("p"), dimension("f")
-    h, w = vector("h"), vector("w")
-    square = total(total(factor_moment(a, c, p) * h[a] * w[a] * h[c] * w[c], a, f), c, f)
-    yield square - total(h[a] * w[a], a, f) ** 2, p / (1 - p) * total(h[a] ** 2 * w[a] ** 2, a, f)
-
-
-def _dropped_formula() -> Pairs:
-    p = real("p")
-    for keep in ([True, False], [False, True], [True, True]):
-        case = Case(1, 1, 2, 1)
-        mask = np.array([keep])
-        y = feed_forward(case.xp, case.x, *case.weights, dropout_p=p, keep=mask)
-        factors = np.array([[1 / (1 - p) if k else sp.S.Zero for k in keep]], dtype=object)
-        yield from unfolded(y, case.printed(_gelu, factors))
-
-
-def _dropped_vjp() -> Pairs:
-    p, keep = real("p"), np.array([[True, False], [True, True]])
-    yield from Case(2, 1, 2, 1).vjp_pairs(activation="sigmoid", dropout_p=p, keep=keep)
-
-
-def _column_vectors() -> Evidence:
+@erratum(
+    kind="contradictory",
+    source=Source("003", "11, Mathematical Formulation", 1237),
+    printed=r"\text{FFN}(x) = W_2 \cdot \sigma(W_1 x + b_1) + b_2, \quad W_1 \in \mathbb{R}^{"
+    r"d_{\text{model}} \times d_{\text{ffn}}}",
+    corrected=r"\text{FFN}(x) = \sigma(x W_1 + b_1) W_2 + b_2 \text{ for weights of these shapes}",
+)
+def _weights_on_the_left() -> Evidence:
     d, f = 1, 2
     return Evidence("d = 1, d_ffn = 2, W₁ of 1 × 2 as declared: entries of x that W₁ x needs", f, d)
 
 
-def _before_or_after() -> Evidence:
-    after, before = (round(scale * x * math.erfc(-x / math.sqrt(2)) / 2, 3) for scale, x in ((2.0, 1.0), (1.0, 2.0)))
-    return Evidence("x W₁ = 1 is kept, p = 1/2, dropout between the first product and GELU", before, after)
-
-
-def _not_a_bottleneck() -> Evidence:
-    xp = Staged()
+@erratum(
+    kind="wrong",
+    source=Source("003", "11", 1197),
+    printed=r"\text{FFNs serve as computational bottlenecks that force the model to compress and process "
+    r"information efficiently}",
+    corrected=r"\text{the hidden layer is wider than the input: nothing forces it to lose information}",
+)
+def _expansion_is_no_bottleneck() -> Evidence:
+    xp = TowerArithmetic()
     x = xp.asarray([[-2], [0], [3]])
     y = feed_forward(xp, x, *_two_sided(xp), activation="relu")
     lost = bool((x.value != y.value).any())
@@ -225,118 +217,8 @@ EQUATIONS = (
         sample=_sample_gelu,
         formula=feed_forward,
         vjp=feed_forward_vjp,
-        steps=(
-            Step(
-                slug="formula",
-                claim="The formula is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1) and (1, 2, 1, 2)",
-            ),
-            Step(
-                slug="position-wise",
-                claim="A token's output depends on that token alone, and is the same at every position: tokens in "
-                "another order give the same outputs in that order.",
-                identity=_position_wise,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 tokens, (d, d_ffn, d_out) of (1, 2, 1)",
-            ),
-            Step(
-                slug="key-values",
-                claim=r"The network is a sum over hidden units: unit c reads the token with column c of $W_1$, and "
-                r"writes row c of $W_2$ times $h_c$; one unit more adds its own term and changes no other. It is a "
-                "memory whose entries do not compete, unlike those of attention.",
-                identity=_key_values,
-            ),
-            Step(
-                slug="identity",
-                claim=r"With ReLU and $d_{\text{ffn}} = 2 d$, weights $W_1 = (I, -I)$ and $W_2 = W_1^T$ give "
-                r"$\text{FFN}(x) = x$, as $\max(x, 0) - \max(-x, 0) = x$: the wide layer need not lose anything.",
-                identity=_identity,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 1, x of either sign; with these weights no two features meet",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative, for the input and all weights.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 1, 1) with gelu and (1, 2, 2, 1) with tanh",
-            ),
-        ),
+        steps=(_formula, _position_wise, _key_values, _identity, _vjp),
         costs=NETWORK,
-        errata=(
-            Erratum(
-                slug="weights-on-the-left",
-                kind="contradictory",
-                source=Source("003", "11, Mathematical Formulation", 1237),
-                printed=r"\text{FFN}(x) = W_2 \cdot \sigma(W_1 x + b_1) + b_2, \quad W_1 \in \mathbb{R}^{"
-                r"d_{\text{model}} \times d_{\text{ffn}}}",
-                corrected=r"\text{FFN}(x) = \sigma(x W_1 + b_1) W_2 + b_2 \text{ for weights of these shapes}",
-                counterexample=_column_vectors,
-            ),
-            Erratum(
-                slug="expansion-is-no-bottleneck",
-                kind="wrong",
-                source=Source("003", "11", 1197),
-                printed=r"\text{FFNs serve as computational bottlenecks that force the model to compress and process "
-                r"information efficiently}",
-                corrected=r"\text{the hidden layer is wider than the input: nothing forces it to lose information}",
-                counterexample=_not_a_bottleneck,
-            ),
-        ),
-    ),
-    Equation(
-        slug="feed-forward-dropout",
-        number="47",
-        title="Dropout in the feed-forward network",
-        statement=r"\text{FFN}(\mathbf{x}) = W_2 \cdot \text{Dropout}(\text{GELU}(W_1 \mathbf{x}))",
-        sources=(Source("000", "11.1", 386), Source("001", "11.1", 498)),
-        symbols=(*SYMBOLS, *DROPOUT_SYMBOLS),
-        assumptions=(
-            *SHAPES,
-            Assumption(PROBABILITY.text, lambda a: 0 <= a["dropout_p"] < 1),
-        ),
-        sample=_sample_dropped,
-        formula=feed_forward,
-        vjp=feed_forward_vjp,
-        steps=(
-            Step(
-                slug="mean",
-                claim="Since only a linear layer follows, the mean over all masks is the output without dropout.",
-                identity=_dropped_mean,
-            ),
-            Step(
-                slug="variance",
-                claim=r"Its variance is $\frac{p}{1 - p} \sum_c h_c^2 W_{2,cb}^2$: noise in proportion to what each "
-                "hidden unit adds, hence dearest where few units do all the work.",
-                identity=_dropped_variance,
-            ),
-            Step(
-                slug="formula",
-                claim="Dropout acts on the hidden entries after GELU (here with biases, and rows as vectors).",
-                identity=_dropped_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="one token, two hidden units, masks that keep one or both, every p",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative for the mask that was drawn.",
-                identity=_dropped_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1), sigmoid, every p",
-            ),
-        ),
-        costs=NETWORK,
-        errata=(
-            Erratum(
-                slug="after-the-activation",
-                kind="imprecise",
-                source=Source("000", "11.1", 384),
-                printed=r"\text{FFN Dropout: Applied after first linear transformation}",
-                corrected=r"\text{applied after the activation, as (47) has it: GELU does not commute with a factor}",
-                counterexample=_before_or_after,
-            ),
-        ),
+        errata=(_weights_on_the_left, _expansion_is_no_bottleneck),
     ),
 )

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import real
-from veriformer.spec.layers.constants import pi
+from veriformer.spec.arithmetic.constants import pi
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import real
+from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 _CUBIC = Fraction(44715, 1000000)
 
@@ -60,41 +61,59 @@ def _inner(x: Any) -> Any:
     return sp.sqrt(2 / sp.pi) * (x + sp.Rational(44715, 1000000) * x**3)
 
 
-def _erf_form() -> Pairs:
+@step()
+def _erf_form() -> Identities:
+    r"""$\Phi(x) = \int_{-\infty}^x \varphi(t) \, dt = \frac{1}{2}(1 + \text{erf}(x / \sqrt{2}))$."""
     x, t = real("x t")
-    yield computed(sp.integrate(_normal(t), (t, -sp.oo, x)).rewrite(sp.erf)), _cumulative(x)
+    yield unevaluated(sp.integrate(_normal(t), (t, -sp.oo, x)).rewrite(sp.erf)), _cumulative(x)
 
 
-def _between() -> Pairs:
+@step()
+def _between() -> Identities:
+    r"""$\Phi$ rises, as $\Phi' = \varphi > 0$, from 0 over $\Phi(0) = \frac{1}{2}$: GELU is a share of its input
+    between none and all of it, and far below zero nothing is left.
+    """
     x = real("x")
     yield sp.diff(_cumulative(x), x), _normal(x)
-    yield computed(sp.limit(_cumulative(x), x, -sp.oo)), 0
-    yield computed(sp.limit(_cumulative(x), x, sp.oo)), 1
-    yield computed(_cumulative(sp.S.Zero)), sp.Rational(1, 2)
-    yield computed(sp.limit(x * _cumulative(x), x, -sp.oo)), 0
+    yield unevaluated(sp.limit(_cumulative(x), x, -sp.oo)), 0
+    yield unevaluated(sp.limit(_cumulative(x), x, sp.oo)), 1
+    yield unevaluated(_cumulative(sp.S.Zero)), sp.Rational(1, 2)
+    yield unevaluated(sp.limit(x * _cumulative(x), x, -sp.oo)), 0
 
 
-def _derivative() -> Pairs:
+@step()
+def _derivative() -> Identities:
+    r"""$\text{GELU}'(x) = \Phi(x) + x \varphi(x)$."""
     x = real("x")
-    yield computed(sp.diff(x * _cumulative(x), x)), _cumulative(x) + x * _normal(x)
+    yield unevaluated(sp.diff(x * _cumulative(x), x)), _cumulative(x) + x * _normal(x)
 
 
-def _curvature() -> Pairs:
+@step()
+def _curvature() -> Identities:
+    r"""$\text{GELU}''(x) = (2 - x^2) \varphi(x)$, defined everywhere, where ReLU has a corner: its slope bends one way
+    up to $|x| = \sqrt{2}$, and is largest there.
+    """
     x = real("x")
     yield sp.diff(x * _cumulative(x), x, 2), (2 - x**2) * _normal(x)
 
 
-def _symmetry() -> Pairs:
+@step()
+def _symmetry() -> Identities:
+    r"""$\text{GELU}(x) - \text{GELU}(-x) = x$, as for ReLU: what a negative number keeps, its opposite loses."""
     x = real("x")
     yield x * _cumulative(x) - (-x) * _cumulative(-x), x
 
 
-def _expectation() -> Pairs:
+@step()
+def _expectation() -> Identities:
+    """It is the mean of a switch that passes x where a normal variable is below x, and else 0: what dropout of inputs
+    by their value would give on average.
+    """
     # A switch that passes x where a normal variable is below it, and 0 where it is above.
     x, t = real("x t")
     passed = sp.integrate(x * _normal(t), (t, -sp.oo, x)) + sp.integrate(0 * _normal(t), (t, x, sp.oo))
     xp = Symbolic()
-    yield computed(passed.rewrite(sp.erf)), gelu(xp, xp.asarray(x)).value[()]
+    yield unevaluated(passed.rewrite(sp.erf)), gelu(xp, xp.asarray(x)).value[()]
 
 
 def _lowest() -> tuple[float, float]:
@@ -107,47 +126,64 @@ def _lowest() -> tuple[float, float]:
     return low, low * math.erfc(-low / math.sqrt(2)) / 2
 
 
-def _minimum() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="the zero of the slope by bisection")
+def _minimum() -> Identities:
+    """It is not monotone: below zero it falls to -0.1700 at x = -0.7518 and rises to 0 from there."""
     x, y = _lowest()
     yield rounds_to(sp.Float(-x), "0.7518")
     yield rounds_to(sp.Float(-y), "0.1700")
 
 
-def _formula() -> Pairs:
+@step()
+def _formula() -> Identities:
+    """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
-    yield computed(gelu(xp, xp.asarray(x)).value[()]), x * _cumulative(x)
+    yield unevaluated(gelu(xp, xp.asarray(x)).value[()]), x * _cumulative(x)
 
 
-def _vjp(approximate: str) -> Pairs:
-    xp = Staged()
+def _vjp(approximate: str) -> Identities:
+    xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
     y = gelu(xp, x, approximate=approximate)
     ours = gelu_vjp(xp, x, g, approximate=approximate)
-    yield from pairs([xp.in_full(e) for e in ours.value], xp.gradient(y, g, x))
+    yield from entrywise([xp.in_full(e) for e in ours.value], xp.gradient(y, g, x))
 
 
-def _exact_vjp() -> Pairs:
+@step("vjp", scope=Scope.ENUMERATED, detail="2 entries")
+def _exact_vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative."""
     yield from _vjp("none")
 
 
-def _tanh_vjp() -> Pairs:
+@step("vjp", scope=Scope.ENUMERATED, detail="2 entries")
+def _tanh_vjp() -> Identities:
+    """The vector-Jacobian product is the derivative of this form, not of GELU."""
     yield from _vjp("tanh")
 
 
-def _tanh_formula() -> Pairs:
+@step("formula")
+def _tanh_formula() -> Identities:
+    """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
     y = gelu(xp, xp.asarray(x), approximate="tanh").value[()]
-    yield computed(y), sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
+    yield unevaluated(y), sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
 
 
-def _as_sigmoid() -> Pairs:
+@step()
+def _as_sigmoid() -> Identities:
+    r"""$(1 + \tanh u) / 2 = 1 / (1 + e^{-2u})$: this form is x times a sigmoid, a SiLU of bent input."""
     u = real("u")
     yield (1 + sp.tanh(u).rewrite(sp.exp)) / 2, 1 / (1 + sp.exp(-2 * u))
 
 
-def _series() -> Pairs:
+@step()
+def _series() -> Identities:
+    r"""With c for 0.044715, the two gates agree at 0 in value and slope, and in their third derivatives for $c =
+    \frac{4 - \pi}{6 \pi} \approx 0.0455$: the printed c is close to that of the Taylor series, but gives up a little
+    there.
+    """
     x, c = real("x c")
     bent = sp.tanh(sp.sqrt(2 / sp.pi) * (x + c * x**3))
     curve = sp.erf(x / sp.sqrt(2))
@@ -156,10 +192,12 @@ def _series() -> Pairs:
     yield third, 6 * sp.sqrt(2 / sp.pi) * (c - (4 - sp.pi) / (6 * sp.pi))
 
 
-def _even() -> Pairs:
+@step()
+def _even() -> Identities:
+    """What it misses is the same for x and -x."""
     x = real("x")
     miss = x * _cumulative(x) - x / 2 * (1 + sp.tanh(_inner(x)).rewrite(sp.exp))
-    yield computed(miss.subs(x, -x)), miss
+    yield unevaluated(miss.subs(x, -x)), miss
 
 
 def _miss(x: float, cubic: float) -> float:
@@ -167,7 +205,11 @@ def _miss(x: float, cubic: float) -> float:
     return abs(x / 2 * (math.erf(x / math.sqrt(2)) - math.tanh(inner)))
 
 
-def _largest_error() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="every 1/1024 of 0 ≤ x < 8; beyond both are x or 0 to 14 digits")
+def _largest_error() -> Identities:
+    """It is nowhere further from GELU than 0.000473, which it reaches at |x| = 2.70; with the c of the Taylor series it
+    would be 0.000746.
+    """
     grid = [k / 1024 for k in range(8 * 1024)]
     for cubic, error, place in (
         (0.044715, "0.000473", "2.70"),
@@ -178,7 +220,13 @@ def _largest_error() -> Pairs:
         yield rounds_to(sp.Float(largest), error)
 
 
-def _survival() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("002", "7.2", 941),
+    printed=r"\text{inputs closer to the mean of a normal distribution are more likely to survive}",
+    corrected=r"\text{larger inputs are: } x \text{ survives with chance } \Phi(x) \text{, which rises}",
+)
+def _nearness_is_not_survival() -> Evidence:
     near, far = (round(math.erfc(-x / math.sqrt(2)) / 2, 3) for x in (0, 2))
     return Evidence(
         "inputs 0, the mean, and 2: which is kept more often, with chance 0.5 or 0.977", near, max(near, far)
@@ -213,68 +261,9 @@ EQUATIONS = (
         sample=_sample,
         formula=gelu,
         vjp=gelu_vjp,
-        steps=(
-            Step(
-                slug="erf-form",
-                claim=r"$\Phi(x) = \int_{-\infty}^x \varphi(t) \, dt = \frac{1}{2}(1 + \text{erf}(x / \sqrt{2}))$.",
-                identity=_erf_form,
-            ),
-            Step(
-                slug="between",
-                claim=r"$\Phi$ rises, as $\Phi' = \varphi > 0$, from 0 over $\Phi(0) = \frac{1}{2}$: GELU is a share "
-                "of its input between none and all of it, and far below zero nothing is left.",
-                identity=_between,
-            ),
-            Step(
-                slug="expectation",
-                claim=r"It is the mean of a switch that passes x where a normal variable is below x, and else 0: what "
-                "dropout of inputs by their value would give on average.",
-                identity=_expectation,
-            ),
-            Step(
-                slug="derivative",
-                claim=r"$\text{GELU}'(x) = \Phi(x) + x \varphi(x)$.",
-                identity=_derivative,
-            ),
-            Step(
-                slug="curvature",
-                claim=r"$\text{GELU}''(x) = (2 - x^2) \varphi(x)$, defined everywhere, where ReLU has a corner: its "
-                r"slope bends one way up to $|x| = \sqrt{2}$, and is largest there.",
-                identity=_curvature,
-            ),
-            Step(
-                slug="symmetry",
-                claim=r"$\text{GELU}(x) - \text{GELU}(-x) = x$, as for ReLU: what a negative number keeps, its "
-                "opposite loses.",
-                identity=_symmetry,
-            ),
-            Step(
-                slug="minimum",
-                claim="It is not monotone: below zero it falls to -0.1700 at x = -0.7518 and rises to 0 from there.",
-                identity=_minimum,
-                scope=Scope.NUMERIC,
-                scope_detail="the zero of the slope by bisection",
-            ),
-            Step(slug="formula", claim="The formula is the statement, for every x.", identity=_formula),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_exact_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 entries",
-            ),
-        ),
+        steps=(_erf_form, _between, _expectation, _derivative, _curvature, _symmetry, _minimum, _formula, _exact_vjp),
         costs=elementwise(5),
-        errata=(
-            Erratum(
-                slug="nearness-is-not-survival",
-                kind="wrong",
-                source=Source("002", "7.2", 941),
-                printed=r"\text{inputs closer to the mean of a normal distribution are more likely to survive}",
-                corrected=r"\text{larger inputs are: } x \text{ survives with chance } \Phi(x) \text{, which rises}",
-                counterexample=_survival,
-            ),
-        ),
+        errata=(_nearness_is_not_survival,),
     ),
     Equation(
         slug="gelu-tanh",
@@ -291,41 +280,7 @@ EQUATIONS = (
         sample=_sample_tanh,
         formula=gelu,
         vjp=gelu_vjp,
-        steps=(
-            Step(slug="formula", claim="The formula is the statement, for every x.", identity=_tanh_formula),
-            Step(
-                slug="series",
-                claim=r"With c for 0.044715, the two gates agree at 0 in value and slope, and in their third "
-                r"derivatives for $c = \frac{4 - \pi}{6 \pi} \approx 0.0455$: the printed c is close to that of the "
-                "Taylor series, but gives up a little there.",
-                identity=_series,
-            ),
-            Step(
-                slug="even",
-                claim="What it misses is the same for x and -x.",
-                identity=_even,
-            ),
-            Step(
-                slug="largest-error",
-                claim="It is nowhere further from GELU than 0.000473, which it reaches at |x| = 2.70; with the c of "
-                "the Taylor series it would be 0.000746.",
-                identity=_largest_error,
-                scope=Scope.NUMERIC,
-                scope_detail="every 1/1024 of 0 ≤ x < 8; beyond both are x or 0 to 14 digits",
-            ),
-            Step(
-                slug="as-sigmoid",
-                claim=r"$(1 + \tanh u) / 2 = 1 / (1 + e^{-2u})$: this form is x times a sigmoid, a SiLU of bent input.",
-                identity=_as_sigmoid,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the derivative of this form, not of GELU.",
-                identity=_tanh_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 entries",
-            ),
-        ),
+        steps=(_tanh_formula, _series, _even, _largest_error, _as_sigmoid, _tanh_vjp),
         costs=elementwise(9),
     ),
 )

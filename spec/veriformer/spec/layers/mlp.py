@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, real, total, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import LAYER, NETWORK
 from veriformer.spec.layers.feed_forward import SHAPES, Case, feed_forward, feed_forward_vjp, sample
 from veriformer.spec.layers.linear import linear, linear_vjp
-from veriformer.spec.layers.spelled import unfolded
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.staged import Staged
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Five = tuple[Any, Any, Any, Any, Any]
 
@@ -35,10 +35,14 @@ def _linear_vjp(xp: Any, x: Any, w: Any, b: Any, g: Any) -> tuple[Any, Any, Any]
 
 def _entry(x: Any, w: Any, i: Any, c: Any) -> Any:
     a = sp.Dummy("a", integer=True)
-    return total(x(i, a) * w[a, c], a, dimension("d"))
+    return symbolic_sum(x(i, a) * w[a, c], a, dimension("d"))
 
 
-def _jacobian() -> Pairs:
+@step()
+def _jacobian() -> Identities:
+    r"""$\partial z_{ic} / \partial W_{ek} = x_{ie} \delta_{ck}$, $\partial z_{ic} / \partial b_k = \delta_{ck}$ and
+    $\partial z_{ic} / \partial x_{ie} = W_{ec}$: all that backpropagation needs.
+    """
     (i, c, e, k), x, w = index("i c e k"), vector("x"), vector("W")
     z = _entry(lambda i, a: x[i, a], w, i, c) + vector("b")[c]
     yield sp.diff(z, w[e, k]), x[i, e] * delta(c, k)
@@ -46,7 +50,9 @@ def _jacobian() -> Pairs:
     yield sp.diff(z, x[i, e]), w[e, c]
 
 
-def _affine() -> Pairs:
+@step()
+def _affine() -> Identities:
+    """A layer takes straight lines to straight lines, at the same pace."""
     (i, c), t, x, y, w = index("i c"), real("t"), vector("x"), vector("y"), vector("W")
     b = vector("b")[c]
     mixed = _entry(lambda i, a: (1 - t) * x[i, a] + t * y[i, a], w, i, c) + b
@@ -54,60 +60,79 @@ def _affine() -> Pairs:
     yield mixed, (1 - t) * ends[0] + t * ends[1]
 
 
-def _bias_as_weight() -> Pairs:
+@step()
+def _bias_as_weight() -> Identities:
+    """A bias is the weight of one more feature that is always 1."""
     # Feature d + 1 is one; its weights are the biases.
     (c, a), d, x, w = index("c a"), dimension("d"), vector("x"), vector("W")
-    extended = total((x[a] * (1 - delta(a, d + 1)) + delta(a, d + 1)) * w[a, c], a, d + 1)
-    yield extended.doit(), total(x[a] * w[a, c], a, d) + w[d + 1, c]
+    extended = symbolic_sum((x[a] * (1 - delta(a, d + 1)) + delta(a, d + 1)) * w[a, c], a, d + 1)
+    yield extended.doit(), symbolic_sum(x[a] * w[a, c], a, d) + w[d + 1, c]
 
 
-def _first_formula() -> Pairs:
+@step("formula", scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden) of (2, 3, 2) and (1, 1, 1)")
+def _first_formula() -> Identities:
+    """The formula is the statement, row by row."""
     for n, d, f in ((2, 3, 2), (1, 1, 1)):
-        xp = Staged()
+        xp = TowerArithmetic()
         x, w, b = xp.symbols("x", n, d), xp.symbols("W", d, f), xp.symbols("b", f)
         printed = [sum(r[a] * w.value[a, c] for a in range(d)) + b.value[c] for r in x.value for c in range(f)]
-        yield from unfolded(linear(xp, x, w, b), printed)
+        yield from unevaluated_pairs(linear(xp, x, w, b), printed)
 
 
-def _first_vjp() -> Pairs:
-    xp = Staged()
+@step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden) of (2, 2, 3)")
+def _vjp() -> Identities:
+    r"""$d\mathbf{x} = G W^T$, $dW = X^T G$, $d\mathbf{b} = \sum_i G_i$."""
+    xp = TowerArithmetic()
     x, w, b, g = xp.symbols("x", 2, 2), xp.symbols("W", 2, 3), xp.symbols("b", 3), xp.symbols("g", 2, 3)
     y = linear(xp, x, w, b)
     for argument, gradient in zip((x, w, b), _linear_vjp(xp, x, w, b, g), strict=True):
-        yield from unfolded(gradient, xp.gradient(y, g, argument))
+        yield from unevaluated_pairs(gradient, xp.gradient(y, g, argument))
 
 
-def _collapse() -> Pairs:
+@step()
+def _collapse() -> Identities:
+    """Without the activation two layers are one: $(xW + b)U + c = x(WU) + (bU + c)$. What depth adds comes from what
+    stands between the products.
+    """
     (a, c, k), d, f = index("a c k"), dimension("d"), dimension("f")
     x, w, u, b, e = vector("x"), vector("W"), vector("U"), vector("b"), vector("c")
-    two = total((total(x[a] * w[a, c], a, d) + b[c]) * u[c, k], c, f) + e[k]
-    yield two, total(x[a] * total(w[a, c] * u[c, k], c, f), a, d) + total(b[c] * u[c, k], c, f) + e[k]
+    two = symbolic_sum((symbolic_sum(x[a] * w[a, c], a, d) + b[c]) * u[c, k], c, f) + e[k]
+    yield (
+        two,
+        symbolic_sum(x[a] * symbolic_sum(w[a, c] * u[c, k], c, f), a, d) + symbolic_sum(b[c] * u[c, k], c, f) + e[k],
+    )
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1), sigmoid and tanh")
+def _formula() -> Identities:
+    """The formula is the statement, for activations that are smooth."""
     sigmas = {"sigmoid": lambda z: 1 / (1 + sp.exp(-z)), "tanh": lambda z: sp.tanh(z)}
     for name, sigma in sigmas.items():
         case = Case(2, 2, 2, 1)
         y = mlp(case.xp, case.x, *case.weights, activation=name)
-        yield from unfolded([case.xp.in_full(e) for e in y.value.ravel()], case.printed(sigma))
+        yield from unevaluated_pairs([case.xp.in_full(e) for e in y.value.ravel()], case.printed(sigma))
 
 
-def _relu_formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="two hidden units, one above and one below zero, by any amount")
+def _relu() -> Identities:
+    """With ReLU, units below zero drop out, and the others are linear: on each such region the network is one layer."""
     # The signs of the two hidden units are given, and the unit below zero is switched off.
-    xp = Staged()
+    xp = TowerArithmetic()
     p, q = sp.symbols("p q", positive=True)
     u, b = xp.symbols("U", 2, 1), xp.symbols("c", 1)
     y = mlp(xp, xp.asarray([[p]]), xp.asarray([[1, -q]]), xp.asarray([q, 0]), u, b)
-    yield computed(y.value[0, 0]), (p + q) * u.value[0, 0] + b.value[0]
+    yield unevaluated(y.value[0, 0]), (p + q) * u.value[0, 0] + b.value[0]
 
 
-def _hidden_order() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="3 hidden units, a swap and a cycle")
+def _hidden_order() -> Identities:
+    """The order of the hidden units means nothing: weights that compute the same are never unique."""
     case = Case(1, 2, 3, 1)
     w1, b1, w2, b2 = case.weights
     y = mlp(case.xp, case.x, *case.weights, activation="tanh")
     for order in ([1, 0, 2], [2, 0, 1]):
         moved = mlp(case.xp, case.x, w1[:, order], b1[order], w2[order], b2, activation="tanh")
-        yield from unfolded(moved, y)
+        yield from unevaluated_pairs(moved, y)
 
 
 def _sample_first(rng: np.random.Generator) -> dict[str, Any]:
@@ -139,38 +164,7 @@ EQUATIONS = (
         sample=_sample_first,
         formula=linear,
         vjp=_linear_vjp,
-        steps=(
-            Step(
-                slug="jacobian",
-                claim=r"$\partial z_{ic} / \partial W_{ek} = x_{ie} \delta_{ck}$, $\partial z_{ic} / \partial b_k = "
-                r"\delta_{ck}$ and $\partial z_{ic} / \partial x_{ie} = W_{ec}$: all that backpropagation needs.",
-                identity=_jacobian,
-            ),
-            Step(
-                slug="affine",
-                claim="A layer takes straight lines to straight lines, at the same pace.",
-                identity=_affine,
-            ),
-            Step(
-                slug="bias-as-weight",
-                claim="A bias is the weight of one more feature that is always 1.",
-                identity=_bias_as_weight,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula is the statement, row by row.",
-                identity=_first_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d_in, d_hidden) of (2, 3, 2) and (1, 1, 1)",
-            ),
-            Step(
-                slug="vjp",
-                claim=r"$d\mathbf{x} = G W^T$, $dW = X^T G$, $d\mathbf{b} = \sum_i G_i$.",
-                identity=_first_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d_in, d_hidden) of (2, 2, 3)",
-            ),
-        ),
+        steps=(_jacobian, _affine, _bias_as_weight, _first_formula, _vjp),
         costs=LAYER,
     ),
     Equation(
@@ -184,36 +178,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(
-            Step(
-                slug="collapse",
-                claim=r"Without the activation two layers are one: $(xW + b)U + c = x(WU) + (bU + c)$. What depth "
-                "adds comes from what stands between the products.",
-                identity=_collapse,
-            ),
-            Step(
-                slug="formula",
-                claim="The formula is the statement, for activations that are smooth.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1), sigmoid and tanh",
-            ),
-            Step(
-                slug="relu",
-                claim="With ReLU, units below zero drop out, and the others are linear: on each such region the "
-                "network is one layer.",
-                identity=_relu_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="two hidden units, one above and one below zero, by any amount",
-            ),
-            Step(
-                slug="hidden-order",
-                claim="The order of the hidden units means nothing: weights that compute the same are never unique.",
-                identity=_hidden_order,
-                scope=Scope.ENUMERATED,
-                scope_detail="3 hidden units, a swap and a cycle",
-            ),
-        ),
+        steps=(_collapse, _formula, _relu, _hidden_order),
         costs=NETWORK,
     ),
 )

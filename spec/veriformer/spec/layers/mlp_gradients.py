@@ -5,39 +5,48 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from veriformer.spec.equation import Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, real, total, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import NETWORK, elementwise
 from veriformer.spec.layers.feed_forward import SHAPES, Case, sample
 from veriformer.spec.layers.mlp import SYMBOLS, mlp, mlp_vjp
-from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
-from veriformer.spec.layers.spelled import unfolded
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.staged import Staged, entries
+from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import delta, dimension, index, real, sum_over, vector
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 
 # In the proofs for all sizes: samples i of N, inputs a of d, hidden units c of f, outputs k of o.
 
 
 def over(letter: str, term: Any) -> Any:
     """Σ over an index of the letter's range, for a term that is a function of it."""
-    i = sp.Dummy(letter, integer=True)
-    return total(term(i), i, dimension({"i": "N", "a": "d", "c": "f", "k": "o"}[letter]))
+    return sum_over({"i": "N", "a": "d", "c": "f", "k": "o"}[letter], term, letter)
 
 
-def _identity_output() -> Pairs:
+@step()
+def _identity_output() -> Identities:
+    r"""The output is $\hat{\mathbf{y}} = \mathbf{z}^{(2)}$, whose Jacobian is the identity: the gradient passes
+    unchanged.
+    """
     k, g = index("k"), vector("g")
     yield over("k", lambda j: g[j] * delta(j, k)), g[k]
 
 
-def _squared_error() -> Pairs:
+@step()
+def _squared_error() -> Identities:
+    r"""For the mean squared error it is $\frac{2}{N} (\hat{\mathbf{y}} - \mathbf{y})$."""
     (i, k), n = index("i k"), dimension("N")
     z, y = vector("z"), vector("Y")
     loss = over("i", lambda r: over("k", lambda j: (y[r, j] - z[r, j]) ** 2)) / n
     yield sp.diff(loss, z[i, k]), 2 / n * (z[i, k] - y[i, k])
 
 
-def _output_layer() -> Pairs:
+@step("entries")
+def _output_layer() -> Identities:
+    r"""With $g = \partial \mathcal{L} / \partial \mathbf{z}^{(2)}$: $\partial \mathcal{L} / \partial W_{ck} = \sum_i
+    h_{ic} g_{ik}$ and $\partial \mathcal{L} / \partial b_k = \sum_i g_{ik}$, for any number of samples and any sizes.
+    """
     e, m = index("e m")
     g, h, w, b = vector("g"), vector("h"), vector("W"), vector("b")
     z = over("i", lambda i: over("k", lambda k: g[i, k] * (over("c", lambda c: h[i, c] * w[c, k]) + b[k])))
@@ -45,20 +54,33 @@ def _output_layer() -> Pairs:
     yield sp.diff(z, b[m]), over("i", lambda i: g[i, m])
 
 
-def _to_hidden() -> Pairs:
+@step()
+def _to_hidden() -> Identities:
+    r"""To the hidden layer the gradient goes through the same weights, transposed: $\partial \mathcal{L} / \partial
+    h_{ic} = \sum_k g_{ik} W^{(2)}_{ck}$.
+    """
     r, e = index("r e")
     g, h, w = vector("g"), vector("h"), vector("W")
     z = over("i", lambda i: over("k", lambda k: g[i, k] * over("c", lambda c: h[i, c] * w[c, k])))
     yield sp.diff(z, h[r, e]), over("k", lambda k: g[r, k] * w[e, k])
 
 
-def _rank_one() -> Pairs:
+@step()
+def _rank_one() -> Identities:
+    """One sample gives an outer product: every minor $(h_a g_c)(h_b g_e) - (h_a g_e)(h_b g_c)$ is zero. The gradient of
+    N samples has rank N at most.
+    """
     (a, b, c, e), h, g = index("a b c e"), vector("h"), vector("g")
     minor = sp.Matrix(2, 2, [h[a] * g[c], h[a] * g[e], h[b] * g[c], h[b] * g[e]])
-    yield computed(minor.det()), 0
+    yield unevaluated(minor.det()), 0
 
 
-def _first_layer() -> Pairs:
+@step("entries")
+def _first_layer() -> Identities:
+    r"""A small change of $\mathbf{z}^{(1)}$ moves $\mathbf{h}^{(1)}$ by $\sigma'$ times it, so that $\delta_1 = (g
+    W^{(2)T}) \odot \sigma'(\mathbf{z}^{(1)})$, and for the weights before it $\mathbf{x}^T \delta_1$, for the biases
+    $\sum_i \delta_{1,i}$, in any sizes.
+    """
     # To first order h moves by s dz, where s = σ'(z): the loss moves by Σ q s dz with q = g Uᵀ.
     e, m = index("e m")
     g, s, x, w, u, b = (vector(name) for name in ("g", "s", "x", "W", "U", "b"))
@@ -74,22 +96,26 @@ def _first_layer() -> Pairs:
     yield sp.diff(moved, b[m]), over("i", lambda i: delta_1(i, m))
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1) with tanh, (2, 1, 2, 2) with sigmoid")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative, for the input and all weights."""
     yield from Case(2, 2, 2, 1).vjp_pairs(activation="tanh")
     yield from Case(2, 1, 2, 2).vjp_pairs(activation="sigmoid")
 
 
-def _relu_vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one sample, two hidden units, one above and one below zero, by any amount")
+def _relu() -> Identities:
+    """With ReLU a unit that is off has no gradient, and a unit that is on passes it unchanged."""
     # Two hidden units with given signs, the second one off: z = (pr, -pq).
     p, q, r = sp.symbols("p q r", positive=True)
     for which in range(2):
-        xp = Staged()
+        xp = TowerArithmetic()
         weights = [xp.asarray([[r, -q]]), xp.asarray([0, 0]), xp.symbols("U", 2, 1), xp.symbols("c", 1)]
         x, g = xp.asarray([[p]]), xp.symbols("g", 1, 1)
         y = mlp(xp, x, *weights)
         ours = mlp_vjp(xp, x, *(*weights, g))
         argument, gradient = ((x, ours[0]), (weights[2], ours[3]))[which]
-        yield from unfolded(gradient, xp.gradient(y, g, argument))
+        yield from unevaluated_pairs(gradient, xp.gradient(y, g, argument))
     yield ours[1].value[0, 0], g.value[0, 0] * weights[2].value[0, 0] * p
 
 
@@ -103,7 +129,11 @@ def _printed_gradients(case: Case, y: Any) -> list[Any]:
     return [x.T @ d1 / n, d1.sum(axis=0) / n, a1.T @ d2 / n, d2.sum(axis=0) / n]
 
 
-def _whole_pass() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="N = 2, one input, two hidden units with tanh, one output")
+def _twice_as_printed() -> Identities:
+    r"""For $L = \frac{1}{N} \sum_i \|\cdot\|^2$ each gradient is twice what is printed, and is what (16) to (18)
+    give.
+    """
     case = Case(2, 1, 2, 1)
     xp, y = case.xp, case.xp.symbols("y", 2, 1)
     output = mlp(xp, case.x, *case.weights, activation="tanh")
@@ -112,11 +142,15 @@ def _whole_pass() -> Pairs:
     ours = mlp_vjp(xp, case.x, *(*case.weights, g), activation="tanh")[1:]
     for w, gradient, printed in zip(case.weights, ours, _printed_gradients(case, y), strict=True):
         true = xp.gradient(loss, xp.asarray(1), w)
-        yield from unfolded(gradient, true)
-        yield from unfolded([2 * e for e in entries(printed)], true)
+        yield from unevaluated_pairs(gradient, true)
+        yield from unevaluated_pairs([2 * e for e in entries(printed)], true)
 
 
-def _rate() -> Pairs:
+@step()
+def _halved_loss() -> Identities:
+    r"""What is printed belongs to $L / 2$, or to $L$ with half the rate: $\alpha \frac{g}{2} = \frac{\alpha}{2} g$. The
+    descent takes the same path, at another pace.
+    """
     alpha, g, w = real("alpha g w")
     yield w - alpha * (g / 2), w - (alpha / 2) * g
     (i, k), n = index("i k"), dimension("N")
@@ -125,18 +159,39 @@ def _rate() -> Pairs:
     yield sp.diff(halved, z[i, k]), (z[i, k] - y[i, k]) / n
 
 
-def _half() -> Evidence:
+@erratum(
+    kind="contradictory",
+    source=Source("002", "2.1.1", 201),
+    printed=r"\frac{\partial L}{\partial W_2} = \frac{1}{N} A_1^T \delta_2",
+    corrected=r"\frac{\partial L}{\partial W_2} = \frac{2}{N} A_1^T \delta_2 \text{ for the loss of line "
+    r"148, as line 154 has it; likewise } b_2, W_1, b_1",
+)
+def _half_the_gradient() -> Evidence:
     # N = 1, A₁ = 1, W₂ = 1, b₂ = 0, Y = 0: L = (A₁ W₂)², whose slope by W₂ is exactly that of a parabola.
     slope = (Fraction(2) ** 2 - Fraction(0) ** 2) / 2
     return Evidence("N = 1, A₁ = 1, W₂ = 1, b₂ = 0, Y_true = 0: ∂L/∂W₂ for L of line 148", Fraction(1), slope)
 
 
-def _sigmoid_output() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "3.2", 445),
+    printed=r"\frac{\partial \mathcal{L}}{\partial \mathbf{z}^{(2)}} = \frac{\partial \mathcal{L}}"
+    r"{\partial \hat{\mathbf{y}}}",
+    corrected=r"\text{so for } \hat{\mathbf{y}} = \mathbf{z}^{(2)} \text{, which section 3 does not say; "
+    r"an output activation adds the factor } \sigma'(\mathbf{z}^{(2)})",
+)
+def _needs_a_linear_output() -> Evidence:
     z = sp.Symbol("z", real=True)
     slope = sp.diff(1 / (1 + sp.exp(-z)), z).subs(z, 0)
     return Evidence("ŷ = sigmoid(z₂), L = ŷ, z₂ = 0: ∂L/∂z₂, given that ∂L/∂ŷ is 1", sp.S.One, slope)
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.1.1", 239),
+    printed=r"\delta_2 \text{: How much does changing each output neuron's value affect the loss?}",
+    corrected=r"\text{that is } \frac{2}{N} \delta_2",
+)
 def _delta_is_not_the_slope() -> Evidence:
     n, error = 4, Fraction(1)
     return Evidence("N = 4, error 1 at one output: how much the loss changes with it", error, Fraction(2, n) * error)
@@ -161,32 +216,9 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(
-            Step(
-                slug="identity-output",
-                claim=r"The output is $\hat{\mathbf{y}} = \mathbf{z}^{(2)}$, whose Jacobian is the identity: the "
-                "gradient passes unchanged.",
-                identity=_identity_output,
-            ),
-            Step(
-                slug="squared-error",
-                claim=r"For the mean squared error it is $\frac{2}{N} (\hat{\mathbf{y}} - \mathbf{y})$.",
-                identity=_squared_error,
-            ),
-        ),
+        steps=(_identity_output, _squared_error),
         costs=elementwise(1, arrays=3),
-        errata=(
-            Erratum(
-                slug="needs-a-linear-output",
-                kind="imprecise",
-                source=Source("002", "3.2", 445),
-                printed=r"\frac{\partial \mathcal{L}}{\partial \mathbf{z}^{(2)}} = \frac{\partial \mathcal{L}}"
-                r"{\partial \hat{\mathbf{y}}}",
-                corrected=r"\text{so for } \hat{\mathbf{y}} = \mathbf{z}^{(2)} \text{, which section 3 does not say; "
-                r"an output activation adds the factor } \sigma'(\mathbf{z}^{(2)})",
-                counterexample=_sigmoid_output,
-            ),
-        ),
+        errata=(_needs_a_linear_output,),
     ),
     Equation(
         slug="mlp-output-weights",
@@ -200,28 +232,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(
-            Step(
-                slug="entries",
-                claim=r"With $g = \partial \mathcal{L} / \partial \mathbf{z}^{(2)}$: $\partial \mathcal{L} / \partial "
-                r"W_{ck} = \sum_i h_{ic} g_{ik}$ and $\partial \mathcal{L} / \partial b_k = \sum_i g_{ik}$, for any "
-                "number of samples and any sizes.",
-                identity=_output_layer,
-            ),
-            Step(
-                slug="rank-one",
-                claim=r"One sample gives an outer product: every minor $(h_a g_c)(h_b g_e) - (h_a g_e)(h_b g_c)$ is "
-                "zero. The gradient of N samples has rank N at most.",
-                identity=_rank_one,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative, for the input and all weights.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1) with tanh, (2, 1, 2, 2) with sigmoid",
-            ),
-        ),
+        steps=(_output_layer, _rank_one, _vjp),
         costs=NETWORK,
     ),
     Equation(
@@ -236,28 +247,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(
-            Step(
-                slug="to-hidden",
-                claim=r"To the hidden layer the gradient goes through the same weights, transposed: $\partial "
-                r"\mathcal{L} / \partial h_{ic} = \sum_k g_{ik} W^{(2)}_{ck}$.",
-                identity=_to_hidden,
-            ),
-            Step(
-                slug="entries",
-                claim=r"A small change of $\mathbf{z}^{(1)}$ moves $\mathbf{h}^{(1)}$ by $\sigma'$ times it, so that "
-                r"$\delta_1 = (g W^{(2)T}) \odot \sigma'(\mathbf{z}^{(1)})$, and for the weights before it "
-                r"$\mathbf{x}^T \delta_1$, for the biases $\sum_i \delta_{1,i}$, in any sizes.",
-                identity=_first_layer,
-            ),
-            Step(
-                slug="relu",
-                claim="With ReLU a unit that is off has no gradient, and a unit that is on passes it unchanged.",
-                identity=_relu_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="one sample, two hidden units, one above and one below zero, by any amount",
-            ),
-        ),
+        steps=(_to_hidden, _first_layer, _relu),
         costs=NETWORK,
     ),
     Equation(
@@ -273,41 +263,8 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(
-            Step(
-                slug="twice-as-printed",
-                claim=r"For $L = \frac{1}{N} \sum_i \|\cdot\|^2$ each gradient is twice what is printed, and is what "
-                "(16) to (18) give.",
-                identity=_whole_pass,
-                scope=Scope.ENUMERATED,
-                scope_detail="N = 2, one input, two hidden units with tanh, one output",
-            ),
-            Step(
-                slug="halved-loss",
-                claim=r"What is printed belongs to $L / 2$, or to $L$ with half the rate: $\alpha \frac{g}{2} = "
-                r"\frac{\alpha}{2} g$. The descent takes the same path, at another pace.",
-                identity=_rate,
-            ),
-        ),
+        steps=(_twice_as_printed, _halved_loss),
         costs=NETWORK,
-        errata=(
-            Erratum(
-                slug="half-the-gradient",
-                kind="contradictory",
-                source=Source("002", "2.1.1", 201),
-                printed=r"\frac{\partial L}{\partial W_2} = \frac{1}{N} A_1^T \delta_2",
-                corrected=r"\frac{\partial L}{\partial W_2} = \frac{2}{N} A_1^T \delta_2 \text{ for the loss of line "
-                r"148, as line 154 has it; likewise } b_2, W_1, b_1",
-                counterexample=_half,
-            ),
-            Erratum(
-                slug="delta-is-not-the-slope",
-                kind="imprecise",
-                source=Source("002", "2.1.1", 239),
-                printed=r"\delta_2 \text{: How much does changing each output neuron's value affect the loss?}",
-                corrected=r"\text{that is } \frac{2}{N} \delta_2",
-                counterexample=_delta_is_not_the_slope,
-            ),
-        ),
+        errata=(_half_the_gradient, _delta_is_not_the_slope),
     ),
 )

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import real
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.activations import sigmoid
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import real
+from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def silu(xp: Any, x: Any) -> Any:
@@ -37,23 +38,29 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + sp.exp(-x))
 
 
-def _derivative() -> Pairs:
+@step()
+def _derivative() -> Identities:
+    r"""$\text{SiLU}' = \sigma (1 + x (1 - \sigma)) = \sigma(x) + x \sigma(x) \sigma(-x)$."""
     x = real("x")
     s = _sigmoid(x)
     yield sp.diff(x * s, x), s * (1 + x * (1 - s))
     yield sp.diff(x * s, x), s + x * s * _sigmoid(-x)
 
 
-def _symmetry() -> Pairs:
+@step()
+def _symmetry() -> Identities:
+    r"""$\text{SiLU}(x) - \text{SiLU}(-x) = x$, as for GELU and ReLU."""
     x = real("x")
     yield x * _sigmoid(x) - (-x) * _sigmoid(-x), x
 
 
-def _sharpened() -> Pairs:
+@step()
+def _sharpened() -> Identities:
+    r"""$x \sigma(\beta x)$ becomes ReLU as $\beta$ grows: SiLU is one of a family of soft switches."""
     x = sp.Symbol("x", positive=True)
     beta = sp.Symbol("beta", positive=True)
-    yield computed(sp.limit(x * _sigmoid(beta * x), beta, sp.oo)), sp.Max(x, 0)
-    yield computed(sp.limit(-x * _sigmoid(-beta * x), beta, sp.oo)), sp.Max(-x, 0)
+    yield unevaluated(sp.limit(x * _sigmoid(beta * x), beta, sp.oo)), sp.Max(x, 0)
+    yield unevaluated(sp.limit(-x * _sigmoid(-beta * x), beta, sp.oo)), sp.Max(-x, 0)
 
 
 def _lowest() -> float:
@@ -65,7 +72,11 @@ def _lowest() -> float:
     return low
 
 
-def _minimum() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="the zero of the slope by bisection")
+def _minimum() -> Identities:
+    r"""$\text{SiLU}' = \sigma^2 (1 + (1 + x) e^{-x})$, which vanishes where $1 + x + e^x = 0$, at x = -1.2785: it is
+    not monotone, and its least value is -0.2785.
+    """
     x = real("x")
     s = _sigmoid(x)
     yield sp.diff(x * s, x), s**2 * (1 + (1 + x) * sp.exp(-x))
@@ -74,16 +85,20 @@ def _minimum() -> Pairs:
     yield rounds_to(sp.Float(-lowest / (1 + math.exp(-lowest))), "0.2785")
 
 
-def _formula() -> Pairs:
+@step()
+def _formula() -> Identities:
+    """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
     yield silu(xp, xp.asarray(x)).value[()], x * sp.exp(x) / (1 + sp.exp(x))
 
 
-def _vjp() -> Pairs:
-    xp = Staged()
+@step(scope=Scope.ENUMERATED, detail="2 entries")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative."""
+    xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-    yield from pairs(silu_vjp(xp, x, g), xp.gradient(silu(xp, x), g, x))
+    yield from entrywise(silu_vjp(xp, x, g), xp.gradient(silu(xp, x), g, x))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -105,39 +120,7 @@ EQUATIONS = (
         sample=_sample,
         formula=silu,
         vjp=silu_vjp,
-        steps=(
-            Step(
-                slug="derivative",
-                claim=r"$\text{SiLU}' = \sigma (1 + x (1 - \sigma)) = \sigma(x) + x \sigma(x) \sigma(-x)$.",
-                identity=_derivative,
-            ),
-            Step(
-                slug="symmetry",
-                claim=r"$\text{SiLU}(x) - \text{SiLU}(-x) = x$, as for GELU and ReLU.",
-                identity=_symmetry,
-            ),
-            Step(
-                slug="sharpened",
-                claim=r"$x \sigma(\beta x)$ becomes ReLU as $\beta$ grows: SiLU is one of a family of soft switches.",
-                identity=_sharpened,
-            ),
-            Step(
-                slug="minimum",
-                claim=r"$\text{SiLU}' = \sigma^2 (1 + (1 + x) e^{-x})$, which vanishes where $1 + x + e^x = 0$, at x = "
-                "-1.2785: it is not monotone, and its least value is -0.2785.",
-                identity=_minimum,
-                scope=Scope.NUMERIC,
-                scope_detail="the zero of the slope by bisection",
-            ),
-            Step(slug="formula", claim="The formula is the statement, for every x.", identity=_formula),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 entries",
-            ),
-        ),
+        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _vjp),
         costs=elementwise(4),
     ),
 )

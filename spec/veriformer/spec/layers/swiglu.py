@@ -8,15 +8,15 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, total, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import GATED, gated_flops, gated_parameters, network_flops
 from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.layers.silu import silu, silu_slope
-from veriformer.spec.layers.spelled import unfolded
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.staged import Staged
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def swiglu(xp: Any, x: Any, w_gate: Any, w_up: Any, w_down: Any) -> Any:
@@ -42,56 +42,87 @@ def _outer(xp: Any, x: Any, g: Any) -> Any:
 
 class _Case:
     def __init__(self, n: int, d: int, f: int, d_out: int) -> None:
-        self.xp = xp = Staged()
+        self.xp = xp = TowerArithmetic()
         shapes = {"x": (n, d), "G": (d, f), "U": (d, f), "D": (f, d_out)}
         self.arguments = [xp.symbols(name, *shape) for name, shape in shapes.items()]
         self.g = xp.symbols("g", n, d_out)
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1) and (1, 2, 1, 2)")
+def _formula() -> Identities:
+    """The formula is the statement without biases, times the down projection."""
     for sizes in ((2, 1, 2, 1), (1, 2, 1, 2)):
         case = _Case(*sizes)
         x, gate, up, down = (a.value for a in case.arguments)
         opened = np.frompyfunc(lambda z: z / (1 + sp.exp(-z)), 1, 1)(x @ gate)
         y = swiglu(case.xp, *case.arguments)
-        yield from unfolded([case.xp.in_full(e) for e in y.value.ravel()], (opened * (x @ up)) @ down)
+        yield from unevaluated_pairs([case.xp.in_full(e) for e in y.value.ravel()], (opened * (x @ up)) @ down)
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 1, 1) and (1, 2, 2, 1)")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative, for the input and all weights."""
     for sizes in ((2, 1, 1, 1), (1, 2, 2, 1)):
         case = _Case(*sizes)
         y = swiglu(case.xp, *case.arguments)
         for argument, gradient in zip(case.arguments, swiglu_vjp(case.xp, *(*case.arguments, case.g)), strict=True):
-            yield from unfolded(gradient, case.xp.gradient(y, case.g, argument))
+            yield from unevaluated_pairs(gradient, case.xp.gradient(y, case.g, argument))
 
 
-def _up_is_linear() -> Pairs:
+@step()
+def _up_is_linear() -> Identities:
+    """For an open gate s the output is linear in the up projection, with gradient $s_m x_e W_{3,m}$: through it
+    gradients pass without a slope of an activation.
+    """
     (c, e, m), d, f = index("c e m"), dimension("d"), dimension("f")
     a = sp.Dummy("a", integer=True)
     s, x, u, w = vector("s"), vector("x"), vector("U"), vector("W")
-    y = total(s[c] * total(x[a] * u[a, c], a, d) * w[c, 1], c, f)
-    yield sp.diff(y, u[e, m]), total(s[c] * delta(c, m) * x[e] * w[c, 1], c, f)
+    y = symbolic_sum(s[c] * symbolic_sum(x[a] * u[a, c], a, d) * w[c, 1], c, f)
+    yield sp.diff(y, u[e, m]), symbolic_sum(s[c] * delta(c, m) * x[e] * w[c, 1], c, f)
 
 
-def _matching() -> Pairs:
+@step()
+def _matching() -> Identities:
+    r"""With three matrices, $d_{\text{ffn}} = \frac{8}{3} d$ gives $8 d^2$ weights and as many FLOPs as a network of
+    two with $d_{\text{ffn}} = 4 d$.
+    """
     d = costs.symbol("d")
     same = {costs.symbol("f"): sp.Rational(8, 3) * d, costs.symbol("o"): d}
-    yield computed(gated_parameters().subs(same, simultaneous=True)), 2 * d * (4 * d)
+    yield unevaluated(gated_parameters().subs(same, simultaneous=True)), 2 * d * (4 * d)
     standard = network_flops().subs({costs.symbol("f"): 4 * d, costs.symbol("o"): d}, simultaneous=True)
-    yield computed(gated_flops().subs(same, simultaneous=True)), standard
+    yield unevaluated(gated_flops().subs(same, simultaneous=True)), standard
 
 
-def _two_matrices() -> Evidence:
+@erratum(
+    kind="contradictory",
+    source=Source("003", "11, Mathematical Formulation", 1300),
+    printed=r"d_{\text{ffn}} = \frac{8}{3} d_{\text{model}} \text{ (parameter count matching)}",
+    corrected=r"\text{the count matches for three matrices; line 1285 has two, which give } \frac{16}{3} "
+    r"d_{\text{model}}^2",
+)
+def _third_matrix() -> Evidence:
     d = 3
     return Evidence("d = 3, d_ffn = 8, without biases: weights of the formula as printed", 8 * d * d, 2 * d * 8)
 
 
-def _output_width() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("003", "11, Mathematical Formulation", 1285),
+    printed=r"\text{Gated FFN: } (W_1 x + b_1) \odot \text{SiLU}(W_2 x + b_2)",
+    corrected=r"\text{a feed-forward network needs a projection back to } d_{\text{model}}",
+)
+def _no_way_back() -> Evidence:
     d, d_ffn = 3, 8
     return Evidence("d = 3, d_ffn = 8: entries of SwiGLU(x), to be added to x", d, d_ffn)
 
 
-def _not_elementwise() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("003", "11", 1205),
+    printed=r"\text{Activation function: element-wise nonlinearity (GELU, ReLU, or SwiGLU)}",
+    corrected=r"\text{SwiGLU is a layer with weights; the element-wise activation in it is SiLU}",
+)
+def _no_elementwise_activation() -> Evidence:
     xp, w = Float(), np.array([[1.0], [1.0]])
     firsts = [float(swiglu(xp, *map(xp.asarray, ([[1.0, b]], w, w, [[1.0]]))).value[0, 0]) for b in (0.0, 1.0)]
     point = "d = 2, all weights 1, x₁ = 1: the first output for x₂ = 0, and for x₂ = 1"
@@ -127,61 +158,8 @@ EQUATIONS = (
         sample=_sample,
         formula=swiglu,
         vjp=swiglu_vjp,
-        steps=(
-            Step(
-                slug="formula",
-                claim="The formula is the statement without biases, times the down projection.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1) and (1, 2, 1, 2)",
-            ),
-            Step(
-                slug="matching",
-                claim=r"With three matrices, $d_{\text{ffn}} = \frac{8}{3} d$ gives $8 d^2$ weights and as many FLOPs "
-                r"as a network of two with $d_{\text{ffn}} = 4 d$.",
-                identity=_matching,
-            ),
-            Step(
-                slug="up-is-linear",
-                claim="For an open gate s the output is linear in the up projection, with gradient "
-                r"$s_m x_e W_{3,m}$: through it gradients pass without a slope of an activation.",
-                identity=_up_is_linear,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative, for the input and all weights.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="(n, d, d_ffn, d_out) of (2, 1, 1, 1) and (1, 2, 2, 1)",
-            ),
-        ),
+        steps=(_formula, _matching, _up_is_linear, _vjp),
         costs=GATED,
-        errata=(
-            Erratum(
-                slug="third-matrix",
-                kind="contradictory",
-                source=Source("003", "11, Mathematical Formulation", 1300),
-                printed=r"d_{\text{ffn}} = \frac{8}{3} d_{\text{model}} \text{ (parameter count matching)}",
-                corrected=r"\text{the count matches for three matrices; line 1285 has two, which give } \frac{16}{3} "
-                r"d_{\text{model}}^2",
-                counterexample=_two_matrices,
-            ),
-            Erratum(
-                slug="no-way-back",
-                kind="imprecise",
-                source=Source("003", "11, Mathematical Formulation", 1285),
-                printed=r"\text{Gated FFN: } (W_1 x + b_1) \odot \text{SiLU}(W_2 x + b_2)",
-                corrected=r"\text{a feed-forward network needs a projection back to } d_{\text{model}}",
-                counterexample=_output_width,
-            ),
-            Erratum(
-                slug="no-elementwise-activation",
-                kind="wrong",
-                source=Source("003", "11", 1205),
-                printed=r"\text{Activation function: element-wise nonlinearity (GELU, ReLU, or SwiGLU)}",
-                corrected=r"\text{SwiGLU is a layer with weights; the element-wise activation in it is SiLU}",
-                counterexample=_not_elementwise,
-            ),
-        ),
+        errata=(_third_matrix, _no_way_back, _no_elementwise_activation),
     ),
 )

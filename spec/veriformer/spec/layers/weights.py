@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import weight_count
-from veriformer.spec.indexed import index, total
 from veriformer.spec.layers.costs_layers import network_flops, network_parameters
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
+from veriformer.spec.proofs.indexed import index, symbolic_sum
+from veriformer.spec.proofs.published import rounds_to, unevaluated
 
 # Vocabulary, positions, layers and width of document 003, line 237.
 GPT2 = {"V": 50257, "n": 1024, "L": 12, "d": 768}
@@ -52,27 +52,39 @@ def _model() -> Any:
     return sp.expand(v * d + n * d + layers * sp.simplify(_block()) + 2 * d)
 
 
-def _expansion() -> Pairs:
+@step()
+def _expansion() -> Identities:
+    """4 d hidden units read d numbers each, $4 d^2$ weights, and write d: $8 d^2$, and with biases $8 d^2 + 5 d$."""
     d, c = costs.symbol("d"), index("c")
-    yield total(d, c, 4 * d), 4 * d**2
-    yield 2 * total(d, c, 4 * d), 8 * d**2
+    yield symbolic_sum(d, c, 4 * d), 4 * d**2
+    yield 2 * symbolic_sum(d, c, 4 * d), 8 * d**2
     yield _network(d), 8 * d**2 + 5 * d
 
 
-def _share() -> Pairs:
+@step()
+def _share() -> Identities:
+    r"""Of the $4 d^2 + 8 d^2$ weights of a block that are $\frac{2}{3}$; with biases and norms, of $12 d^2 + 13 d$, a
+    little less.
+    """
     d = costs.symbol("d")
     yield 8 * d**2 / (4 * d**2 + 8 * d**2), sp.Rational(2, 3)
     yield _block(), 12 * d**2 + 13 * d
     yield sp.Rational(2, 3) - _network(d) / _block(), (11 * d) / (3 * (12 * d**2 + 13 * d))
 
 
-def _example() -> Pairs:
-    yield computed(sp.Integer(2) * 768 * 3072), 4718592
+@step(scope=Scope.ENUMERATED, detail="the one width that the document names")
+def _example() -> Identities:
+    """For d = 768: 4,718,592 weights, or 4,722,432 with biases, both 4.7 million."""
+    yield unevaluated(sp.Integer(2) * 768 * 3072), 4718592
     yield rounds_to(sp.Rational(2 * 768 * 3072, 10**6), "4.7")
     yield rounds_to(sp.Rational(2 * 768 * 3072 + 3072 + 768, 10**6), "4.7")
 
 
-def _work() -> Pairs:
+@step()
+def _work() -> Identities:
+    """For n tokens it takes $16 n d^2$ FLOPs, linear in n and quadratic in d; attention and its projections take $4 n d
+    (2 d - n)$ less. Beyond n = 2d attention takes more.
+    """
     n, d = costs.symbol("N"), costs.symbol("d")
     flops = network_flops().subs({costs.symbol("f"): 4 * d, costs.symbol("o"): d}, simultaneous=True)
     yield flops, 16 * n * d**2
@@ -80,27 +92,41 @@ def _work() -> Pairs:
     yield flops - (8 * n * d**2 + 4 * n**2 * d), 4 * n * d * (2 * d - n)
 
 
-def _parts() -> Pairs:
+@step()
+def _parts() -> Identities:
+    """The tables of tokens and of positions, the blocks, and the last norm; the output layer is the table of tokens
+    again and adds nothing. The number of heads plays no part.
+    """
     v, n, layers, d = (costs.symbol(name) for name in ("V", "n", "L", "d"))
     layer = index("l")
-    yield v * d + n * d + total(_block(), layer, layers) + 2 * d, d * (v + n + 2) + layers * (12 * d**2 + 13 * d)
+    yield v * d + n * d + symbolic_sum(_block(), layer, layers) + 2 * d, d * (v + n + 2) + layers * (12 * d**2 + 13 * d)
 
 
-def _gpt2() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the one model that the document specifies")
+def _gpt2() -> Identities:
+    """With the sizes of the document these are 124,439,808: the model that is called 124M."""
     count = costs.evaluate(_model(), **GPT2)
-    yield computed(count), 124439808
+    yield unevaluated(count), 124439808
     yield rounds_to(count / 10**6, "124")
 
 
-def _gpt2_share() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the one model that the document specifies")
+def _gpt2_share() -> Identities:
+    """56,669,184 of them, 45.5 percent, are in feed-forward networks, and 31.6 percent in the tables."""
     networks = GPT2["L"] * _network(costs.symbol("d")).subs(costs.symbol("d"), GPT2["d"])
-    yield computed(networks), 56669184
+    yield unevaluated(networks), 56669184
     yield rounds_to(networks / sp.Integer(124439808), "0.455")
     tables = (GPT2["V"] + GPT2["n"]) * GPT2["d"]
     yield rounds_to(sp.Rational(tables, 124439808), "0.316")
 
 
-def _majority() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("003", "11", 1193),
+    printed=r"\text{Contains majority of model parameters (~2/3 in standard architectures)}",
+    corrected=r"\text{2/3 of the weights of the blocks; of GPT-2, with its tables, 46 percent}",
+)
+def _not_the_majority_of_a_model() -> Evidence:
     d = GPT2["d"]
     share = Fraction(GPT2["L"] * (8 * d * d + 5 * d), 124439808)
     return Evidence(
@@ -137,44 +163,9 @@ EQUATIONS = (
         assumptions=(_POSITIVE,),
         sample=_sample_layer,
         formula=feed_forward_weights,
-        steps=(
-            Step(
-                slug="expansion",
-                claim=r"4 d hidden units read d numbers each, $4 d^2$ weights, and write d: $8 d^2$, and with biases "
-                r"$8 d^2 + 5 d$.",
-                identity=_expansion,
-            ),
-            Step(
-                slug="share",
-                claim=r"Of the $4 d^2 + 8 d^2$ weights of a block that are $\frac{2}{3}$; with biases and norms, of "
-                r"$12 d^2 + 13 d$, a little less.",
-                identity=_share,
-            ),
-            Step(
-                slug="example",
-                claim="For d = 768: 4,718,592 weights, or 4,722,432 with biases, both 4.7 million.",
-                identity=_example,
-                scope=Scope.ENUMERATED,
-                scope_detail="the one width that the document names",
-            ),
-            Step(
-                slug="work",
-                claim=r"For n tokens it takes $16 n d^2$ FLOPs, linear in n and quadratic in d; attention and its "
-                r"projections take $4 n d (2 d - n)$ less. Beyond n = 2d attention takes more.",
-                identity=_work,
-            ),
-        ),
+        steps=(_expansion, _share, _example, _work),
         costs={"parameters": network_parameters, "FLOPs": network_flops},
-        errata=(
-            Erratum(
-                slug="not-the-majority-of-a-model",
-                kind="imprecise",
-                source=Source("003", "11", 1193),
-                printed=r"\text{Contains majority of model parameters (~2/3 in standard architectures)}",
-                corrected=r"\text{2/3 of the weights of the blocks; of GPT-2, with its tables, 46 percent}",
-                counterexample=_majority,
-            ),
-        ),
+        errata=(_not_the_majority_of_a_model,),
     ),
     Equation(
         slug="gpt2-weights",
@@ -191,28 +182,7 @@ EQUATIONS = (
         assumptions=(_POSITIVE,),
         sample=_sample_model,
         formula=gpt2_weights,
-        steps=(
-            Step(
-                slug="parts",
-                claim="The tables of tokens and of positions, the blocks, and the last norm; the output layer is the "
-                "table of tokens again and adds nothing. The number of heads plays no part.",
-                identity=_parts,
-            ),
-            Step(
-                slug="gpt2",
-                claim="With the sizes of the document these are 124,439,808: the model that is called 124M.",
-                identity=_gpt2,
-                scope=Scope.ENUMERATED,
-                scope_detail="the one model that the document specifies",
-            ),
-            Step(
-                slug="gpt2-share",
-                claim="56,669,184 of them, 45.5 percent, are in feed-forward networks, and 31.6 percent in the tables.",
-                identity=_gpt2_share,
-                scope=Scope.ENUMERATED,
-                scope_detail="the one model that the document specifies",
-            ),
-        ),
+        steps=(_parts, _gpt2, _gpt2_share),
         costs={"parameters": _model},
     ),
 )

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.adam import run_adam
 from veriformer.spec.optimization.averages import closed_form, weight_so_far
-from veriformer.spec.optimization.printed import rounds_to
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import rounds_to
 
 
 def adam_step_bound(xp: Any, t: int, *, lr: Any, betas: tuple[Any, Any] = (0.9, 0.999)) -> Any:
@@ -42,25 +42,41 @@ def _weights(i: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def _cauchy_schwarz() -> Pairs:
+@step()
+def _cauchy_schwarz() -> Identities:
+    r"""How far can a step go? $(\sum_i a_i g_i)^2 \le \sum_i \frac{a_i^2}{b_i} \cdot \sum_i b_i g_i^2$: the difference
+    is half a sum of squares. The left side is $m_t^2$, the last factor $v_t$.
+    """
     a, b, g, (i, j), t = vector("a"), vector("b"), vector("g"), index("i j"), dimension("t")
-    product = total(a[i] ** 2 / b[i], i, t) * total(b[i] * g[i] ** 2, i, t)
-    gap = total(total(b[i] * b[j] * (a[i] / b[i] * g[j] - a[j] / b[j] * g[i]) ** 2, i, t), j, t) / 2
-    yield product - total(a[i] * g[i], i, t) ** 2, gap
+    product = symbolic_sum(a[i] ** 2 / b[i], i, t) * symbolic_sum(b[i] * g[i] ** 2, i, t)
+    gap = symbolic_sum(symbolic_sum(b[i] * b[j] * (a[i] / b[i] * g[j] - a[j] / b[j] * g[i]) ** 2, i, t), j, t) / 2
+    yield product - symbolic_sum(a[i] * g[i], i, t) ** 2, gap
 
 
-def _ratio_of_weights() -> Pairs:
+@step()
+def _ratio_of_weights() -> Identities:
+    r"""$\frac{a_i^2}{b_i} = \frac{(1 - \beta_1)^2}{1 - \beta_2} \left(\frac{\beta_1^2}{\beta_2}\right)^{t-i}$: the
+    bound, before the two bias corrections.
+    """
     i, t, (beta_1, beta_2) = index("i"), dimension("t"), _betas()
     a, b = _weights(i)
     yield a**2 / b, (1 - beta_1) ** 2 / (1 - beta_2) * (beta_1**2 / beta_2) ** (t - i)
 
 
-def _geometric() -> Pairs:
+@step()
+def _geometric() -> Identities:
+    r"""With $r = \beta_1^2 / \beta_2 < 1$ the sum telescopes to $(1 - r^t) / (1 - r)$, below $1 / (1 - r)$: however
+    large the gradients, no step is longer than a constant times $\eta$.
+    """
     k, r = index("k"), positive("r")
     yield (1 - r) * r**k, r**k - r ** (k + 1)
 
 
-def _attained() -> Pairs:
+@step()
+def _attained() -> Identities:
+    r"""Gradients that grow as $g_i = (\beta_1 / \beta_2)^{t-i}$ attain it: both averages become the same geometric
+    sum.
+    """
     i, t, (beta_1, beta_2) = index("i"), dimension("t"), _betas()
     a, b = _weights(i)
     g, ratio = (beta_1 / beta_2) ** (t - i), (beta_1**2 / beta_2) ** (t - i)
@@ -68,14 +84,20 @@ def _attained() -> Pairs:
     yield b * g**2, (1 - beta_2) * ratio
 
 
-def _attained_by_the_formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="t = 2, any β")
+def _attained_by_the_formula() -> Identities:
+    """Adam's second step after two such gradients has exactly that length."""
     eta, betas = positive("eta"), _betas()
     gradients = [betas[0] / betas[1], sp.S.One]
     before, after = run_adam(gradients, lr=eta, betas=betas, eps=0)
     yield before.theta - after.theta, adam_step_bound(Symbolic(), 2, lr=eta, betas=betas).value[()]
 
 
-def _defaults() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="exact roots, rounded as printed")
+def _defaults() -> Identities:
+    r"""For $\beta = (0.9, 0.999)$: at most $\eta$ at the first step, $1.04 \eta$ at the tenth, and in the limit $7.27
+    \eta$; $(1 - \beta_1) / \sqrt{1 - \beta_2}$ alone, which the first step would have without bias correction, is 3.16.
+    """
     beta_1, beta_2 = sp.Rational("0.9"), sp.Rational("0.999")
     largest = (1 - beta_1) / sp.sqrt((1 - beta_2) * (1 - beta_1**2 / beta_2))
     yield rounds_to(largest, "7.27")
@@ -90,7 +112,13 @@ def _corrected(beta: Any, value: Any) -> Any:
     return closed_form(t, beta, value) / closed_form(t, beta, lambda _: 1)
 
 
-def _bumpy_road() -> Pairs:
+@step()
+def _bumpy_road() -> Identities:
+    r"""With one $\beta$ for both averages $\hat{m}^2 / \hat{v} = 1 / (1 + s^2 / \hat{m}^2)$, where $s^2$ is the
+    weighted variance of the gradients: no step is longer than $\eta$, and the bumpier the road, compared with its
+    slope, the smaller the step. With two, it is so in expectation: $E[\hat{m}]^2 / E[\hat{v}] = 1 / (1 + \sigma^2 /
+    \mu^2)$.
+    """
     g, beta = vector("g"), positive("beta")
     mean = _corrected(beta, lambda i: g[i])
     spread = _corrected(beta, lambda i: (g[i] - mean) ** 2)
@@ -100,7 +128,14 @@ def _bumpy_road() -> Pairs:
     yield mu**2 / (((mu - sigma) ** 2 + (mu + sigma) ** 2) / 2), 1 / (1 + sigma**2 / mu**2)
 
 
-def _first_is_full() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "9.1", 129),
+    printed=r"\text{Starts cautiously but gets more confident over time (bias correction)}",
+    corrected=r"\text{with bias correction the first step already has the full length } \eta; "
+    r"\text{ what starts cautiously is warmup (10)}",
+)
+def _cautious_start() -> Evidence:
     betas = (sp.Rational(9, 10), sp.Rational(999, 1000))
     states = run_adam([sp.Integer(3)] * 10, lr=1, betas=betas, eps=0)
     first, last = real("theta") - states[0].theta, states[-2].theta - states[-1].theta
@@ -132,65 +167,14 @@ EQUATIONS = (
         sample=_sample,
         formula=adam_step_bound,
         steps=(
-            Step(
-                slug="cauchy-schwarz",
-                claim=r"How far can a step go? $(\sum_i a_i g_i)^2 \le \sum_i \frac{a_i^2}{b_i} \cdot \sum_i b_i "
-                "g_i^2$: the difference is half a sum of squares. The left side is $m_t^2$, the last factor $v_t$.",
-                identity=_cauchy_schwarz,
-            ),
-            Step(
-                slug="ratio-of-weights",
-                claim=r"$\frac{a_i^2}{b_i} = \frac{(1 - \beta_1)^2}{1 - \beta_2} \left(\frac{\beta_1^2}{\beta_2}"
-                r"\right)^{t-i}$: the bound, before the two bias corrections.",
-                identity=_ratio_of_weights,
-            ),
-            Step(
-                slug="geometric",
-                claim=r"With $r = \beta_1^2 / \beta_2 < 1$ the sum telescopes to $(1 - r^t) / (1 - r)$, below $1 / (1 "
-                r"- r)$: however large the gradients, no step is longer than a constant times $\eta$.",
-                identity=_geometric,
-            ),
-            Step(
-                slug="attained",
-                claim=r"Gradients that grow as $g_i = (\beta_1 / \beta_2)^{t-i}$ attain it: both averages become the "
-                "same geometric sum.",
-                identity=_attained,
-            ),
-            Step(
-                slug="attained-by-the-formula",
-                claim="Adam's second step after two such gradients has exactly that length.",
-                identity=_attained_by_the_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="t = 2, any β",
-            ),
-            Step(
-                slug="defaults",
-                claim=r"For $\beta = (0.9, 0.999)$: at most $\eta$ at the first step, $1.04 \eta$ at the tenth, and in "
-                r"the limit $7.27 \eta$; $(1 - \beta_1) / \sqrt{1 - \beta_2}$ alone, which the first step would have "
-                r"without bias correction, is 3.16.",
-                identity=_defaults,
-                scope=Scope.NUMERIC,
-                scope_detail="exact roots, rounded as printed",
-            ),
-            Step(
-                slug="bumpy-road",
-                claim=r"With one $\beta$ for both averages $\hat{m}^2 / \hat{v} = 1 / (1 + s^2 / \hat{m}^2)$, where "
-                r"$s^2$ is the weighted variance of the gradients: no step is longer than $\eta$, and the bumpier the "
-                "road, compared with its slope, the smaller the step. With two, it is so in expectation: "
-                r"$E[\hat{m}]^2 / E[\hat{v}] = 1 / (1 + \sigma^2 / \mu^2)$.",
-                identity=_bumpy_road,
-            ),
+            _cauchy_schwarz,
+            _ratio_of_weights,
+            _geometric,
+            _attained,
+            _attained_by_the_formula,
+            _defaults,
+            _bumpy_road,
         ),
-        errata=(
-            Erratum(
-                slug="cautious-start",
-                kind="imprecise",
-                source=Source("000", "9.1", 129),
-                printed=r"\text{Starts cautiously but gets more confident over time (bias correction)}",
-                corrected=r"\text{with bias correction the first step already has the full length } \eta; "
-                r"\text{ what starts cautiously is warmup (10)}",
-                counterexample=_first_is_full,
-            ),
-        ),
+        errata=(_cautious_start,),
     ),
 )

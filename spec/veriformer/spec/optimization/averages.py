@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 
 def average(xp: Any, mean: Any, value: Any, beta: Any) -> Any:
@@ -41,21 +41,27 @@ def corrected_average(xp: Any, values: Any, beta: Any) -> Any:
 def closed_form(t: Any, beta: Any, value: Any) -> Any:
     """(1 − β) Σ_{i=1}^t β^{t−i} value(i), the expression that proofs for every t start from."""
     i = sp.Dummy("i", integer=True)
-    return (1 - beta) * total(beta ** (t - i) * value(i), i, t)
+    return (1 - beta) * symbolic_sum(beta ** (t - i) * value(i), i, t)
 
 
 def _gradient(i: Any) -> Any:
     return vector("g")[i]
 
 
-def _closed_form() -> Pairs:
+@step()
+def _closed_form() -> Identities:
+    r"""By induction $\mathbf{m}_t = (1 - \beta) \sum_{i=1}^t \beta^{t-i} \mathbf{g}_i$: it holds at $t = 1$, and one
+    more step multiplies every weight by $\beta$ and adds $(1 - \beta) \mathbf{g}_{t+1}$.
+    """
     t, beta = dimension("t"), positive("beta")
     g = vector("g")
     yield closed_form(1, beta, _gradient).doit(), (1 - beta) * g[1]
     yield closed_form(t + 1, beta, _gradient), beta * closed_form(t, beta, _gradient) + (1 - beta) * g[t + 1]
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="t ≤ 4, any values")
+def _formula() -> Identities:
+    """What is computed step by step is the closed form, divided by the sum of its weights."""
     beta, g = real("beta"), vector("g")
     for t in range(1, 5):
         m = sum((1 - beta) * beta ** (t - i) * g[i] for i in range(1, t + 1))
@@ -69,33 +75,55 @@ def _gap(t: Any) -> Any:
     return closed_form(t, beta, lambda _: 1) - (1 - beta**t)
 
 
-def _weights_sum() -> Pairs:
+@step()
+def _weights_sum() -> Identities:
+    r"""Each weight is $(1 - \beta) \beta^{t-i} = \beta^{t-i} - \beta^{t-i+1}$, so their sum telescopes to $1 - \beta^t$
+    (by induction: the gap between the two is zero at $t = 1$ and is multiplied by $\beta$ at each step). It starts at
+    $1 - \beta$, grows, and approaches 1. The missing $\beta^t$ is what $\mathbf{m}_0 = 0$ still weighs.
+    """
     i, t, beta = index("i"), dimension("t"), positive("beta")
     yield (1 - beta) * beta ** (t - i), beta ** (t - i) - beta ** (t - i + 1)
     yield _gap(1).doit(), 0
     yield _gap(t + 1), beta * _gap(t)
 
 
-def _bias() -> Pairs:
+@step()
+def _bias() -> Identities:
+    r"""Values of one expectation $\mu$ give $E[\mathbf{m}_t] = \mu \cdot (1 - \beta) \sum_i \beta^{t-i} = (1 - \beta^t)
+    \mu$. Divided by $1 - \beta^t$ the average is unbiased.
+    """
     t, beta, mu = dimension("t"), positive("beta"), real("mu")
     yield closed_form(t, beta, lambda _: mu), (1 - beta**t + _gap(t)) * mu
 
 
-def _drift() -> Pairs:
+@step()
+def _drift() -> Identities:
+    r"""Where the expectation drifts, what is left after the division is the weighted mean of $\mu_i - \mu_t$: small as
+    long as $\mu$ moves little within the memory.
+    """
     t, beta, mu = dimension("t"), positive("beta"), vector("mu")
     gap = closed_form(t, beta, lambda i: mu[i] - mu[t])
     weights = closed_form(t, beta, lambda _: 1)
     yield closed_form(t, beta, lambda i: mu[i]) / weights, mu[t] + gap / weights
 
 
-def _noise() -> Pairs:
+@step()
+def _noise() -> Identities:
+    r"""Independent values of variance $\sigma^2$: the squared weights telescope too, to $\text{Var}(\mathbf{m}_t) =
+    \sigma^2 \frac{1 - \beta}{1 + \beta} (1 - \beta^{2t})$. That is how an average smooths noise; for $\beta = 0.9$ the
+    variance falls to a nineteenth.
+    """
     i, t, (beta, sigma) = index("i"), dimension("t"), positive("beta sigma")
     so_far = sigma**2 * (1 - beta) / (1 + beta) * beta ** (2 * (t - i))
     yield ((1 - beta) * beta ** (t - i)) ** 2 * sigma**2, so_far - so_far.subs(i, i - 1)
     yield so_far.subs(i, t) - so_far.subs(i, 0), sigma**2 * (1 - beta) / (1 + beta) * (1 - beta ** (2 * t))
 
 
-def _samples() -> Pairs:
+@step()
+def _samples() -> Identities:
+    r"""Its noise is that of a plain mean of $\frac{(1 + \beta)(1 - \beta^t)}{(1 - \beta)(1 + \beta^t)}$ values: of a
+    single one at $t = 1$, and of $\frac{1 + \beta}{1 - \beta}$ in the end.
+    """
     t, beta = dimension("t"), positive("beta")
     squares = (1 - beta) / (1 + beta) * (1 - beta ** (2 * t))
     ratio = (1 + beta) * (1 - beta**t) / ((1 - beta) * (1 + beta**t))
@@ -103,7 +131,11 @@ def _samples() -> Pairs:
     yield ratio.subs(t, 1), 1
 
 
-def _memory() -> Pairs:
+@step()
+def _memory() -> Identities:
+    r"""In the steady state the mean age of a value is $\sum_k (1 - \beta) k \beta^k = \beta / (1 - \beta)$ steps: 9 for
+    0.9, 99 for 0.99, 999 for 0.999.
+    """
     # Mean age of a value in the steady state: a_k = (1 − β) k β^k, again a difference of neighbours.
     k, beta = dimension("k"), positive("beta")
     rest = (k + beta / (1 - beta)) * beta**k
@@ -111,7 +143,13 @@ def _memory() -> Pairs:
     yield rest.subs(k, 0), beta / (1 - beta)
 
 
-def _multiplied_by_the_factor() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("001", "9.1", 139),
+    printed=r"\text{Correction factor:} \quad (1-\beta^t)",
+    corrected=r"\text{the averages are divided by } (1-\beta^t) \text{, as 000 says in line 123}",
+)
+def _correction_factor() -> Evidence:
     beta, g = sp.Rational(9, 10), sp.S.One
     m = (1 - beta) * g
     return Evidence("β = 0.9, t = 1, gradient 1: the average times the factor 1 − β^t", m * (1 - beta), m / (1 - beta))
@@ -140,71 +178,8 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=corrected_average,
-        steps=(
-            Step(
-                slug="closed-form",
-                claim=r"By induction $\mathbf{m}_t = (1 - \beta) \sum_{i=1}^t \beta^{t-i} \mathbf{g}_i$: it holds at "
-                r"$t = 1$, and one more step multiplies every weight by $\beta$ and adds $(1 - \beta) "
-                r"\mathbf{g}_{t+1}$.",
-                identity=_closed_form,
-            ),
-            Step(
-                slug="weights-sum",
-                claim=r"Each weight is $(1 - \beta) \beta^{t-i} = \beta^{t-i} - \beta^{t-i+1}$, so their sum "
-                r"telescopes to $1 - \beta^t$ (by induction: the gap between the two is zero at $t = 1$ and is "
-                r"multiplied by $\beta$ at each step). It starts at $1 - \beta$, grows, and approaches 1. The missing "
-                r"$\beta^t$ is what $\mathbf{m}_0 = 0$ still weighs.",
-                identity=_weights_sum,
-            ),
-            Step(
-                slug="bias",
-                claim=r"Values of one expectation $\mu$ give $E[\mathbf{m}_t] = \mu \cdot (1 - \beta) \sum_i "
-                r"\beta^{t-i} = (1 - \beta^t) \mu$. Divided by $1 - \beta^t$ the average is unbiased.",
-                identity=_bias,
-            ),
-            Step(
-                slug="drift",
-                claim=r"Where the expectation drifts, what is left after the division is the weighted mean of "
-                r"$\mu_i - \mu_t$: small as long as $\mu$ moves little within the memory.",
-                identity=_drift,
-            ),
-            Step(
-                slug="noise",
-                claim=r"Independent values of variance $\sigma^2$: the squared weights telescope too, to "
-                r"$\text{Var}(\mathbf{m}_t) = \sigma^2 \frac{1 - \beta}{1 + \beta} (1 - \beta^{2t})$. That is how an "
-                r"average smooths noise; for $\beta = 0.9$ the variance falls to a nineteenth.",
-                identity=_noise,
-            ),
-            Step(
-                slug="samples",
-                claim=r"Its noise is that of a plain mean of $\frac{(1 + \beta)(1 - \beta^t)}{(1 - \beta)(1 + "
-                r"\beta^t)}$ values: of a single one at $t = 1$, and of $\frac{1 + \beta}{1 - \beta}$ in the end.",
-                identity=_samples,
-            ),
-            Step(
-                slug="memory",
-                claim=r"In the steady state the mean age of a value is $\sum_k (1 - \beta) k \beta^k = \beta / (1 - "
-                r"\beta)$ steps: 9 for 0.9, 99 for 0.99, 999 for 0.999.",
-                identity=_memory,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed step by step is the closed form, divided by the sum of its weights.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="t ≤ 4, any values",
-            ),
-        ),
+        steps=(_closed_form, _weights_sum, _bias, _drift, _noise, _samples, _memory, _formula),
         costs=optimizer_costs("exponential_average"),
-        errata=(
-            Erratum(
-                slug="correction-factor",
-                kind="imprecise",
-                source=Source("001", "9.1", 139),
-                printed=r"\text{Correction factor:} \quad (1-\beta^t)",
-                corrected=r"\text{the averages are divided by } (1-\beta^t) \text{, as 000 says in line 123}",
-                counterexample=_multiplied_by_the_factor,
-            ),
-        ),
+        errata=(_correction_factor,),
     ),
 )

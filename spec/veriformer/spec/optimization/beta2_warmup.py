@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import positive, real
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.averages import average
+from veriformer.spec.proofs.indexed import positive, real
 
 
 def warming_average(xp: Any, values: Any, betas: Sequence[Any]) -> Any:
@@ -27,7 +27,11 @@ def warming_average(xp: Any, values: Any, betas: Sequence[Any]) -> Any:
     return m / (1 - product)
 
 
-def _weights_sum() -> Pairs:
+@step()
+def _weights_sum() -> Identities:
+    r"""Whatever the β: one more value turns what is missing from the weights' sum, $1 - S$, into $\beta (1 - S)$. So,
+    from $S = 0$ and by induction, $1 - S_t = \beta_1 \beta_2 \cdots \beta_t$.
+    """
     # S is the sum of the weights so far, P the product of the β so far.
     s, p, beta = real("S P beta")
     xp = Symbolic()
@@ -36,13 +40,19 @@ def _weights_sum() -> Pairs:
     yield (1 - after) - beta * p, beta * ((1 - s) - p)
 
 
-def _unbiased() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="t ≤ 4, any β")
+def _unbiased() -> Identities:
+    r"""Hence dividing by $1 - \prod_i \beta_i$ corrects the bias."""
     xp, mu, betas = Symbolic(), real("mu"), sp.symbols("beta_1:5", positive=True)
     for t in range(1, 5):
         yield warming_average(xp, xp.asarray([mu] * t), betas[:t]).value[()], mu
 
 
-def _plain_correction() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="t = 2, any β")
+def _plain_correction() -> Identities:
+    r"""Dividing by $1 - \beta_t^t$, as for a constant β, does not: while β grows it gives a mean too large, at $t = 2$
+    by $\beta_2 (\beta_2 - \beta_1) / (1 - \beta_2^2)$.
+    """
     # What dividing by 1 − β_t^t, as for a constant β, makes of a common mean at t = 2.
     first, last, mu = positive("beta_1 beta_2 mu")
     xp = Symbolic()
@@ -50,7 +60,11 @@ def _plain_correction() -> Pairs:
     yield m / (1 - last**2), mu * (1 + last * (last - first) / (1 - last**2))
 
 
-def _first_gradient() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="t = 2 and 3, any two β")
+def _first_gradient() -> Identities:
+    r"""The first gradient, the wildest, weighs $\beta^{t-1} / (1 + \beta + \cdots + \beta^{t-1})$ in
+    $\hat{\mathbf{v}}_t$: less for a smaller β. A start at 0.99 forgets it ten times as fast as 0.999.
+    """
     # What the first of t values weighs, after correction: more for the larger β.
     low, gap = positive("beta Delta")
     high = low + gap
@@ -62,7 +76,14 @@ def _first_gradient() -> Pairs:
         yield weights[1] - weights[0], more / (sums[0] * sums[1])
 
 
-def _up_or_down() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("000", "9.2", 147),
+    printed=r"\text{Start with high } \beta_2 \text{ (e.g., 0.99) and gradually decrease to final value "
+    r"(e.g., 0.999)}",
+    corrected=r"\text{start with a low } \beta_2 \text{ (e.g., 0.99) and gradually increase it to 0.999}",
+)
+def _decrease_upwards() -> Evidence:
     start, end = sp.Rational("0.99"), sp.Rational("0.999")
     return Evidence("from 0.99 to 0.999: the sign of the change, for a decrease", -1, sp.sign(end - start))
 
@@ -89,47 +110,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=warming_average,
-        steps=(
-            Step(
-                slug="weights-sum",
-                claim=r"Whatever the β: one more value turns what is missing from the weights' sum, $1 - S$, into "
-                r"$\beta (1 - S)$. So, from $S = 0$ and by induction, $1 - S_t = \beta_1 \beta_2 \cdots \beta_t$.",
-                identity=_weights_sum,
-            ),
-            Step(
-                slug="unbiased",
-                claim=r"Hence dividing by $1 - \prod_i \beta_i$ corrects the bias.",
-                identity=_unbiased,
-                scope=Scope.ENUMERATED,
-                scope_detail="t ≤ 4, any β",
-            ),
-            Step(
-                slug="plain-correction",
-                claim=r"Dividing by $1 - \beta_t^t$, as for a constant β, does not: while β grows it gives a mean too "
-                r"large, at $t = 2$ by $\beta_2 (\beta_2 - \beta_1) / (1 - \beta_2^2)$.",
-                identity=_plain_correction,
-                scope=Scope.ENUMERATED,
-                scope_detail="t = 2, any β",
-            ),
-            Step(
-                slug="first-gradient",
-                claim=r"The first gradient, the wildest, weighs $\beta^{t-1} / (1 + \beta + \cdots + \beta^{t-1})$ in "
-                r"$\hat{\mathbf{v}}_t$: less for a smaller β. A start at 0.99 forgets it ten times as fast as 0.999.",
-                identity=_first_gradient,
-                scope=Scope.ENUMERATED,
-                scope_detail="t = 2 and 3, any two β",
-            ),
-        ),
-        errata=(
-            Erratum(
-                slug="decrease-upwards",
-                kind="wrong",
-                source=Source("000", "9.2", 147),
-                printed=r"\text{Start with high } \beta_2 \text{ (e.g., 0.99) and gradually decrease to final value "
-                r"(e.g., 0.999)}",
-                corrected=r"\text{start with a low } \beta_2 \text{ (e.g., 0.99) and gradually increase it to 0.999}",
-                counterexample=_up_or_down,
-            ),
-        ),
+        steps=(_weights_sum, _unbiased, _plain_correction, _first_gradient),
+        errata=(_decrease_upwards,),
     ),
 )

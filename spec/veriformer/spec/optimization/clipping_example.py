@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.clipping import clip_grad_norm
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
 
 
 def scaling_factor(xp: Any, norm: Any, *, max_norm: Any) -> Any:
@@ -25,23 +25,31 @@ def _clipped(entries: list[int], max_norm: int) -> tuple[list[Any], Any]:
     return list(g.value), norm.value[()]
 
 
-def _factor() -> Pairs:
-    yield computed(scaling_factor(Symbolic(), 50, max_norm=5).value[()]), sp.Rational("0.1")
-    yield computed(scaling_factor(Symbolic(), 5, max_norm=5).value[()]), sp.Integer(1)
+@step(scope=Scope.NUMERIC, detail="these two numbers")
+def _factor() -> Identities:
+    r"""The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size; at norm 5 it is 1."""
+    yield unevaluated(scaling_factor(Symbolic(), 50, max_norm=5).value[()]), sp.Rational("0.1")
+    yield unevaluated(scaling_factor(Symbolic(), 5, max_norm=5).value[()]), sp.Integer(1)
 
 
-def _whole_vector() -> Pairs:
+@step()
+def _whole_vector() -> Identities:
+    """Multiplied by 0.1, the squared norm of any gradient becomes $(5/50)^2$ of what it was: 50 becomes 5."""
     # Any gradient of norm 50, in any number of entries: what is left has norm 5.
     g, i, n = vector("g"), index("i"), dimension("n")
-    square = total(g[i] ** 2, i, n)
-    yield total((sp.Rational("0.1") * g[i]) ** 2, i, n), square * sp.Rational(5, 50) ** 2
+    square = symbolic_sum(g[i] ** 2, i, n)
+    yield symbolic_sum((sp.Rational("0.1") * g[i]) ** 2, i, n), square * sp.Rational(5, 50) ** 2
 
 
-def _numbers() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="exact fractions")
+def _numbers() -> Identities:
+    """By the formula of (11): (30, 40) becomes (3, 4); 120 mph with a limit of 65, in the direction (72, 96), become
+    (39, 52), in the same direction; and (3, 4), within the limit, stays.
+    """
     for entries, max_norm, after in (([30, 40], 5, [3, 4]), ([72, 96], 65, [39, 52]), ([3, 4], 5, [3, 4])):
         clipped, norm = _clipped(entries, max_norm)
-        yield computed(norm**2), sum(sp.Integer(x) ** 2 for x in entries)
-        yield from ((computed(x), sp.Integer(y)) for x, y in zip(clipped, after, strict=True))
+        yield unevaluated(norm**2), sum(sp.Integer(x) ** 2 for x in entries)
+        yield from ((unevaluated(x), sp.Integer(y)) for x, y in zip(clipped, after, strict=True))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -64,29 +72,6 @@ EQUATIONS = (
         assumptions=(Assumption("the norm is positive", lambda a: a["norm"] > 0),),
         sample=_sample,
         formula=scaling_factor,
-        steps=(
-            Step(
-                slug="factor",
-                claim=r"The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size; at "
-                "norm 5 it is 1.",
-                identity=_factor,
-                scope=Scope.NUMERIC,
-                scope_detail="these two numbers",
-            ),
-            Step(
-                slug="whole-vector",
-                claim=r"Multiplied by 0.1, the squared norm of any gradient becomes $(5/50)^2$ of what it was: 50 "
-                "becomes 5.",
-                identity=_whole_vector,
-            ),
-            Step(
-                slug="numbers",
-                claim="By the formula of (11): (30, 40) becomes (3, 4); 120 mph with a limit of 65, in the direction "
-                "(72, 96), become (39, 52), in the same direction; and (3, 4), within the limit, stays.",
-                identity=_numbers,
-                scope=Scope.NUMERIC,
-                scope_detail="exact fractions",
-            ),
-        ),
+        steps=(_factor, _whole_vector, _numbers),
     ),
 )

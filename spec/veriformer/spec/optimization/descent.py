@@ -6,52 +6,82 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, positive, real, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.optimization.euler import over
-from veriformer.spec.optimization.gradient_flow import gradient_descent, hessian, quadratic, slope
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.optimization.gradient_flow import hessian, quadratic, slope
+from veriformer.spec.proofs.indexed import dimension, positive, real, sum_over, vector
 
 
-def _steepest() -> Pairs:
+@step()
+def _steepest() -> Identities:
+    r"""For a unit direction u, $\mathbf{g} \cdot \mathbf{u} = -\|\mathbf{g}\| + \frac{\|\mathbf{g}\|}{2} \|\mathbf{u} +
+    \mathbf{g} / \|\mathbf{g}\|\|^2$. The loss falls fastest where the last term is zero: along $-\mathbf{g}$.
+    """
     # For a unit direction u: the rate of change g · u against its least value −‖g‖.
     g, u, size = vector("g"), vector("u"), positive("G")
-    squares = over("n", lambda i: g[i] ** 2) / size**2 + over("n", lambda i: u[i] ** 2)
-    gap = size / 2 * over("n", lambda i: (u[i] + g[i] / size) ** 2)
-    yield over("n", lambda i: g[i] * u[i]) + size / 2 * squares, gap
+    squares = sum_over("n", lambda i: g[i] ** 2) / size**2 + sum_over("n", lambda i: u[i] ** 2)
+    gap = size / 2 * sum_over("n", lambda i: (u[i] + g[i] / size) ** 2)
+    yield sum_over("n", lambda i: g[i] * u[i]) + size / 2 * squares, gap
 
 
-def _loss_after_a_step() -> Pairs:
+@step()
+def _loss_after_a_step() -> Identities:
+    r"""$\mathcal{L}(\theta - \eta \mathbf{g}) = \mathcal{L}(\theta) - \eta \|\mathbf{g}\|^2 + \frac{\eta^2}{2}
+    \mathbf{g}^T H \mathbf{g}$, exactly for a quadratic loss, and with H taken somewhere on the way for any other. With
+    no curvature above M the loss falls by at least $\eta (1 - \eta M / 2) \|\mathbf{g}\|^2$: downhill for every $\eta <
+    2 / M$.
+    """
     # For a step along any g; along the gradient the first term is −η ‖g‖².
     eta, theta, g = positive("eta"), vector("theta"), vector("g")
     change = quadratic(lambda i: theta[i] - eta * g[i]) - quadratic(lambda i: theta[i])
-    curvature = over("n", lambda i: over("n", lambda j: g[i] * hessian(i, j) * g[j]))
-    yield change, -eta * over("n", lambda i: g[i] * slope(i)) + eta**2 / 2 * curvature
+    curvature = sum_over("n", lambda i: sum_over("n", lambda j: g[i] * hessian(i, j) * g[j]))
+    yield change, -eta * sum_over("n", lambda i: g[i] * slope(i)) + eta**2 / 2 * curvature
 
 
-def _closed_form() -> Pairs:
+@step()
+def _closed_form() -> Identities:
+    r"""On $\lambda \theta^2 / 2$, with $x = \eta \lambda$, every step multiplies by $1 - x$: by induction $\theta_k =
+    (1 - x)^k \theta_0$.
+    """
     k, x, theta = dimension("k"), positive("x"), real("theta_0")
     yield (1 - x) ** k * theta - x * (1 - x) ** k * theta, (1 - x) ** (k + 1) * theta
 
 
-def _stable() -> Pairs:
+@step()
+def _stable() -> Identities:
+    r"""$1 - (1 - x)^2 = x (2 - x)$: the factor is below 1 in size exactly for $0 < \eta \lambda < 2$. Just right
+    converges; larger diverges.
+    """
     x = positive("x")
     yield 1 - (1 - x) ** 2, x * (2 - x)
 
 
-def _overshoot() -> Pairs:
+@step()
+def _overshoot() -> Identities:
+    r"""$\theta_k \theta_{k+1} = -(x - 1) \theta_k^2$: for $x > 1$ each step overshoots the minimum and changes sign.
+    Too large a rate oscillates, and from 2 on without end.
+    """
     x, theta = positive("x"), real("theta")
     yield theta * (theta - x * theta), -(x - 1) * theta**2
 
 
-def _slow() -> Pairs:
+@step()
+def _slow() -> Identities:
+    r"""$(1 - x)^k \ge 1 - k x$ for $0 \le x \le 1$ (by induction; the step leaves $k x^2 \ge 0$ over): after k steps at
+    least $1 - k \eta \lambda$ of the way remains. Too small a rate is slow.
+    """
     # Bernoulli's inequality by induction: the step from k to k + 1 leaves k x² over.
     k, x = dimension("k"), positive("x")
     yield (1 - x) * (1 - k * x), 1 - (k + 1) * x + k * x**2
 
 
-def _best_rate() -> Pairs:
+@step()
+def _best_rate() -> Identities:
+    r"""Between curvatures $\mu$ and M the rate $2 / (\mu + M)$ shrinks both ends alike, by $(\kappa - 1) / (\kappa +
+    1)$ with $\kappa = M / \mu$: one rate for all parameters pays for unequal curvatures.
+    """
     low, gap = positive("mu Delta")
     high = low + gap
     eta, kappa = 2 / (low + high), (low + gap) / low
@@ -59,7 +89,13 @@ def _best_rate() -> Pairs:
     yield 1 - eta * low, (kappa - 1) / (kappa + 1)
 
 
-def _flat_is_not_without_effect() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.2.3", 381),
+    printed=r"\text{Zero gradients: Parameter doesn't affect error}",
+    corrected=r"\text{it does not to first order; the second derivative may}",
+)
+def _zero_gradient() -> Evidence:
     theta = sp.Symbol("theta")
     loss = theta**2
     slope_there = sp.diff(loss, theta).subs(theta, 0)
@@ -94,63 +130,8 @@ EQUATIONS = (
         assumptions=(Assumption("the learning rate is not negative", lambda a: a["lr"] >= 0),),
         sample=_sample,
         formula=gradient_descent,
-        steps=(
-            Step(
-                slug="steepest",
-                claim=r"For a unit direction u, $\mathbf{g} \cdot \mathbf{u} = -\|\mathbf{g}\| + "
-                r"\frac{\|\mathbf{g}\|}{2} \|\mathbf{u} + \mathbf{g} / \|\mathbf{g}\|\|^2$. The loss falls fastest "
-                r"where the last term is zero: along $-\mathbf{g}$.",
-                identity=_steepest,
-            ),
-            Step(
-                slug="loss-after-a-step",
-                claim=r"$\mathcal{L}(\theta - \eta \mathbf{g}) = \mathcal{L}(\theta) - \eta \|\mathbf{g}\|^2 + "
-                r"\frac{\eta^2}{2} \mathbf{g}^T H \mathbf{g}$, exactly for a quadratic loss, and with H taken "
-                r"somewhere on the way for any other. With no curvature above M the loss falls by at least $\eta (1 - "
-                r"\eta M / 2) \|\mathbf{g}\|^2$: downhill for every $\eta < 2 / M$.",
-                identity=_loss_after_a_step,
-            ),
-            Step(
-                slug="closed-form",
-                claim=r"On $\lambda \theta^2 / 2$, with $x = \eta \lambda$, every step multiplies by $1 - x$: by "
-                r"induction $\theta_k = (1 - x)^k \theta_0$.",
-                identity=_closed_form,
-            ),
-            Step(
-                slug="stable",
-                claim=r"$1 - (1 - x)^2 = x (2 - x)$: the factor is below 1 in size exactly for $0 < \eta \lambda < 2$. "
-                "Just right converges; larger diverges.",
-                identity=_stable,
-            ),
-            Step(
-                slug="overshoot",
-                claim=r"$\theta_k \theta_{k+1} = -(x - 1) \theta_k^2$: for $x > 1$ each step overshoots the minimum "
-                "and changes sign. Too large a rate oscillates, and from 2 on without end.",
-                identity=_overshoot,
-            ),
-            Step(
-                slug="slow",
-                claim=r"$(1 - x)^k \ge 1 - k x$ for $0 \le x \le 1$ (by induction; the step leaves $k x^2 \ge 0$ "
-                r"over): after k steps at least $1 - k \eta \lambda$ of the way remains. Too small a rate is slow.",
-                identity=_slow,
-            ),
-            Step(
-                slug="best-rate",
-                claim=r"Between curvatures $\mu$ and M the rate $2 / (\mu + M)$ shrinks both ends alike, by $(\kappa - "
-                r"1) / (\kappa + 1)$ with $\kappa = M / \mu$: one rate for all parameters pays for unequal curvatures.",
-                identity=_best_rate,
-            ),
-        ),
+        steps=(_steepest, _loss_after_a_step, _closed_form, _stable, _overshoot, _slow, _best_rate),
         costs=optimizer_costs("gradient_descent"),
-        errata=(
-            Erratum(
-                slug="zero-gradient",
-                kind="imprecise",
-                source=Source("002", "2.2.3", 381),
-                printed=r"\text{Zero gradients: Parameter doesn't affect error}",
-                corrected=r"\text{it does not to first order; the second derivative may}",
-                counterexample=_flat_is_not_without_effect,
-            ),
-        ),
+        errata=(_zero_gradient,),
     ),
 )

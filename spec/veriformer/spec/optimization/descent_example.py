@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, positive, real
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.gradient_flow import gradient_descent
-from veriformer.spec.optimization.printed import rounds_to
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.proofs.indexed import dimension, positive, real
+from veriformer.spec.proofs.published import rounds_to
 
 
 def descend_parabola(xp: Any, x: Any, *, lr: Any, steps: int) -> Any:
@@ -27,14 +27,18 @@ def _position(k: int) -> Any:
     return descend_parabola(xp, xp.asarray(3), lr=sp.Rational(1, 10), steps=k).value[()]
 
 
-def _derivative() -> Pairs:
+@step()
+def _derivative() -> Identities:
+    r"""The slope of the chord is $\frac{(x + h)^2 - x^2}{h} = 2x + h$; as $h \to 0$, $\frac{df}{dx} = 2x$."""
     x, h = real("x h")
     quotient = ((x + h) ** 2 - x**2) / h
     yield quotient, 2 * x + h
     yield sp.limit(quotient, h, 0), sp.diff(x**2, x)
 
 
-def _closed_form() -> Pairs:
+@step()
+def _closed_form() -> Identities:
+    r"""Every step multiplies by $1 - 2\alpha$: by induction $x_k = (1 - 2\alpha)^k x_0$, here $3 \cdot 0.8^k$."""
     k, alpha, x = dimension("k"), positive("alpha"), real("x_0")
     xp = Symbolic()
     before = (1 - 2 * alpha) ** k * x
@@ -42,13 +46,19 @@ def _closed_form() -> Pairs:
     yield descend_parabola(xp, xp.asarray(x), lr=alpha, steps=3).value[()], (1 - 2 * alpha) ** 3 * x
 
 
-def _smaller_steps() -> Pairs:
+@step()
+def _smaller_steps() -> Identities:
+    """The k-th step has length $0.8^k x_0 / 5$: each is smaller than the one before, and the sum of all reaches the
+    minimum.
+    """
     k, x = dimension("k"), real("x_0")
     after = sp.Rational(4, 5) ** k * x
     yield after - after.subs(k, k + 1), sp.Rational(4, 5) ** k * x / 5
 
 
-def _printed() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="exact fractions, rounded as printed")
+def _printed() -> Identities:
+    """The printed x, f, slope and next x of iterations 0, 1 and 2 are right to their digits."""
     table = (("3.0", "9.0", "6.0", "2.4"), ("2.4", "5.76", "4.8", "1.92"), ("1.92", "3.69", "3.84", "1.54"))
     for k, (x, f, slope, after) in enumerate(table):
         yield rounds_to(_position(k), x)
@@ -61,6 +71,12 @@ def _two_decimals(x: Any) -> Any:
     return sp.floor(100 * x + sp.Rational(1, 2)) / 100
 
 
+@erratum(
+    kind="wrong",
+    source=Source("002", "2.1.1", 102),
+    printed=r"\text{Iteration 10: } x \approx 0.27, \ f(x) \approx 0.07",
+    corrected=r"\text{Iteration 10: } x \approx 0.32, \ f(x) \approx 0.10",
+)
 def _tenth_iteration() -> Evidence:
     x = [_two_decimals(_position(k)) for k in (10, 11)]
     point = f"3 · 0.8¹⁰, the x of iteration 10 (its x_new is {x[1].evalf(2)})"
@@ -85,42 +101,7 @@ EQUATIONS = (
         assumptions=(Assumption("the learning rate is not negative", lambda a: a["lr"] >= 0),),
         sample=_sample,
         formula=descend_parabola,
-        steps=(
-            Step(
-                slug="derivative",
-                claim=r"The slope of the chord is $\frac{(x + h)^2 - x^2}{h} = 2x + h$; as $h \to 0$, $\frac{df}{dx} = "
-                r"2x$.",
-                identity=_derivative,
-            ),
-            Step(
-                slug="closed-form",
-                claim=r"Every step multiplies by $1 - 2\alpha$: by induction $x_k = (1 - 2\alpha)^k x_0$, here $3 "
-                r"\cdot 0.8^k$.",
-                identity=_closed_form,
-            ),
-            Step(
-                slug="smaller-steps",
-                claim=r"The k-th step has length $0.8^k x_0 / 5$: each is smaller than the one before, and the sum of "
-                "all reaches the minimum.",
-                identity=_smaller_steps,
-            ),
-            Step(
-                slug="printed",
-                claim="The printed x, f, slope and next x of iterations 0, 1 and 2 are right to their digits.",
-                identity=_printed,
-                scope=Scope.NUMERIC,
-                scope_detail="exact fractions, rounded as printed",
-            ),
-        ),
-        errata=(
-            Erratum(
-                slug="tenth-iteration",
-                kind="wrong",
-                source=Source("002", "2.1.1", 102),
-                printed=r"\text{Iteration 10: } x \approx 0.27, \ f(x) \approx 0.07",
-                corrected=r"\text{Iteration 10: } x \approx 0.32, \ f(x) \approx 0.10",
-                counterexample=_tenth_iteration,
-            ),
-        ),
+        steps=(_derivative, _closed_form, _smaller_steps, _printed),
+        errata=(_tenth_iteration,),
     ),
 )

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from veriformer.spec.equation import Pairs, Step
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
-
-
-def over(letter: str, term: Callable[[Any], Any]) -> Any:
-    """Σ_{j=1}^n of a term that is a function of its index; `letter` is the length's."""
-    j = sp.Dummy("j", integer=True)
-    return total(term(j), j, dimension(letter))
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Identities, step
+from veriformer.spec.proofs.indexed import index, positive, real, sum_over, vector
 
 
 def _bend(i: Any) -> Any:
     """(J F)_i: how the field turns along itself."""
-    return over("n", lambda j: vector("J")[i, j] * vector("F")[j])
+    return sum_over("n", lambda j: vector("J")[i, j] * vector("F")[j])
 
 
 def _moved(i: Any) -> Any:
@@ -26,13 +19,22 @@ def _moved(i: Any) -> Any:
     return eta * vector("F")[i] + eta**2 / 2 * _bend(i)
 
 
-def _second_order() -> Pairs:
+@step()
+def _second_order() -> Identities:
+    r"""Along $\mathbf{x}(\eta) = \mathbf{x}_0 + \eta F + \frac{\eta^2}{2} J F$ the velocity and the field, linearised,
+    differ by $\frac{\eta^2}{2} J J F$ only: up to $O(\eta^3)$ this is the flow.
+    """
     jacobian, i, eta = vector("J"), index("i"), positive("eta")
-    field = vector("F")[i] + over("n", lambda j: jacobian[i, j] * _moved(j))
-    yield sp.diff(_moved(i), eta) - field, -(eta**2) / 2 * over("n", lambda j: jacobian[i, j] * _bend(j))
+    field = vector("F")[i] + sum_over("n", lambda j: jacobian[i, j] * _moved(j))
+    yield sp.diff(_moved(i), eta) - field, -(eta**2) / 2 * sum_over("n", lambda j: jacobian[i, j] * _bend(j))
 
 
-def _curved_field() -> Pairs:
+@step(detail="one coordinate")
+def _curved_field() -> Identities:
+    r"""The curvature of the field changes nothing in that, since its part of the difference is of order $\eta^2$ too
+    (here in one coordinate). So an Euler step $\mathbf{x}_0 + \eta F$ misses $\frac{\eta^2}{2} J F + O(\eta^3)$: its
+    local error is of second order.
+    """
     # In one coordinate with the whole field, f0 + f1 x + q x², where q stands for half of F″ in between.
     f0, f1, q, eta = real("f_0 f_1 q eta")
     x = eta * f0 + eta**2 / 2 * f0 * f1
@@ -40,19 +42,4 @@ def _curved_field() -> Pairs:
     yield defect, -(eta**2) * (f0 * f1**2 / 2 + q * f0**2 * (1 + eta * f1 / 2) ** 2)
 
 
-LOCAL_ERROR = (
-    Step(
-        slug="second-order",
-        claim=r"Along $\mathbf{x}(\eta) = \mathbf{x}_0 + \eta F + \frac{\eta^2}{2} J F$ the velocity and the field, "
-        r"linearised, differ by $\frac{\eta^2}{2} J J F$ only: up to $O(\eta^3)$ this is the flow.",
-        identity=_second_order,
-    ),
-    Step(
-        slug="curved-field",
-        claim=r"The curvature of the field changes nothing in that, since its part of the difference is of order "
-        r"$\eta^2$ too (here in one coordinate). So an Euler step $\mathbf{x}_0 + \eta F$ misses $\frac{\eta^2}{2} J "
-        r"F + O(\eta^3)$: its local error is of second order.",
-        identity=_curved_field,
-        scope_detail="one coordinate",
-    ),
-)
+LOCAL_ERROR = (_second_order, _curved_field)

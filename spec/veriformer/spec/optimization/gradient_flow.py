@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, real, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.optimization.euler import LOCAL_ERROR, over
-from veriformer.spec.optimization.updates import each
-
-
-def gradient_descent(xp: Any, params: Sequence[Any], grads: Sequence[Any], *, lr: Any) -> list[Any]:
-    """θ ← θ − η g for each parameter: a step of Euler's method for (3). A gradient of None leaves it alone."""
-    return each(xp, lambda theta, g: xp.asarray(theta) - g * lr, params, grads)
+from veriformer.spec.optimization.euler import LOCAL_ERROR
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, vector
 
 
 def quadratic(theta: Any) -> Any:
     """½ θᵀ H θ − b · θ in any number n of coordinates, with the symmetric H = (A + Aᵀ) / 2."""
     a, b = vector("A"), vector("b")
-    square = over("n", lambda i: over("n", lambda j: a[i, j] * theta(i) * theta(j)))
-    return square / 2 - over("n", lambda i: b[i] * theta(i))
+    square = sum_over("n", lambda i: sum_over("n", lambda j: a[i, j] * theta(i) * theta(j)))
+    return square / 2 - sum_over("n", lambda i: b[i] * theta(i))
 
 
 def hessian(i: Any, j: Any) -> Any:
@@ -35,29 +29,43 @@ def hessian(i: Any, j: Any) -> Any:
 
 def slope(i: Any) -> Any:
     """The i-th entry of its gradient H θ − b."""
-    return over("n", lambda j: hessian(i, j) * vector("theta")[j]) - vector("b")[i]
+    return sum_over("n", lambda j: hessian(i, j) * vector("theta")[j]) - vector("b")[i]
 
 
 def _theta(i: Any) -> Any:
     return vector("theta")[i]
 
 
-def _descends() -> Pairs:
+@step(detail="quadratic losses")
+def _descends() -> Identities:
+    r"""Along the flow the loss falls as fast as its gradient is steep: $\frac{d\mathcal{L}}{dt} = \nabla \mathcal{L}
+    \cdot \frac{d\theta}{dt} = -\|\nabla \mathcal{L}\|^2$ (here for every quadratic loss in any number of parameters;
+    what a smooth loss is to second order).
+    """
     # The chain rule with dθ/dt = −∇L.
     i = index("i")
     loss = quadratic(_theta)
     yield sp.diff(loss, _theta(i)), slope(i)
-    yield over("n", lambda k: sp.diff(loss, _theta(k)) * -slope(k)), -over("n", lambda k: slope(k) ** 2)
+    yield sum_over("n", lambda k: sp.diff(loss, _theta(k)) * -slope(k)), -sum_over("n", lambda k: slope(k) ** 2)
 
 
-def _acceleration() -> Pairs:
+@step(detail="quadratic losses")
+def _acceleration() -> Identities:
+    r"""For $F = -\nabla \mathcal{L}$ the Jacobian is $-H$ and $J F = H \nabla \mathcal{L}$. So a step $\theta - \eta
+    \nabla \mathcal{L}$ misses $\frac{\eta^2}{2} H \nabla \mathcal{L} + O(\eta^3)$ of the flow: little where $\eta
+    \lambda \ll 1$ for the curvature $\lambda$ along the gradient.
+    """
     i, k = index("i k")
     yield sp.diff(-slope(i), _theta(k)), -hessian(i, k)
-    turned = over("n", lambda j: sp.diff(-slope(i), _theta(j)) * -slope(j))
-    yield turned, over("n", lambda j: hessian(i, j) * slope(j))
+    turned = sum_over("n", lambda j: sp.diff(-slope(i), _theta(j)) * -slope(j))
+    yield turned, sum_over("n", lambda j: hessian(i, j) * slope(j))
 
 
-def _exactly() -> Pairs:
+@step(detail="quadratic losses, one coordinate")
+def _exactly() -> Identities:
+    r"""On $\lambda \theta^2 / 2$ with $x = \eta \lambda$ the flow multiplies by $e^{-x}$, the step by $1 - x$, and
+    $e^{-x} - (1 - x) = x^2 \int_0^1 (1 - s) e^{-xs} ds$, between 0 and $x^2 / 2$.
+    """
     # ∫₀¹ (1 − s) e^{−xs} ds by its antiderivative.
     x, s = positive("x"), real("s")
     primitive = (1 / x**2 - (1 - s) / x) * sp.exp(-x * s)
@@ -65,14 +73,21 @@ def _exactly() -> Pairs:
     yield x**2 * (primitive.subs(s, 1) - primitive.subs(s, 0)), sp.exp(-x) - (1 - x)
 
 
-def _many_steps() -> Pairs:
+@step()
+def _many_steps() -> Identities:
+    r"""$p^k - q^k = (p - q) \sum_{j<k} p^j q^{k-1-j}$ telescopes. With $p = e^{-x}$, $q = 1 - x$ and $0 \le x \le 1$
+    the error of k steps is at most $k x^2 / 2 = \frac{\eta}{2} \lambda^2 t$: over a fixed time t it is of first order
+    in $\eta$, and vanishes with it.
+    """
     j, k, (p, q) = index("j"), dimension("k"), positive("p q")
     mixed = p**j * q ** (k - j)
     yield (p - q) * p**j * q ** (k - 1 - j), mixed.subs(j, j + 1) - mixed
     yield mixed.subs(j, k) - mixed.subs(j, 0), -(q**k - p**k)
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one loss of degree 4 in two parameters of 1 and 2 entries")
+def _formula() -> Identities:
+    r"""What is computed, over several parameters at once, is the step $\theta - \eta \nabla \mathcal{L}$."""
     xp, eta = Symbolic(), positive("eta")
     theta, b = sp.symbols("theta_1:4", real=True), sp.symbols("b_1:4", real=True)
     loss = sum((x - y) ** 4 for x, y in zip(theta, b, strict=True)) + theta[0] * theta[1]
@@ -109,47 +124,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=gradient_descent,
-        steps=(
-            Step(
-                slug="descends",
-                claim=r"Along the flow the loss falls as fast as its gradient is steep: $\frac{d\mathcal{L}}{dt} = "
-                r"\nabla \mathcal{L} \cdot \frac{d\theta}{dt} = -\|\nabla \mathcal{L}\|^2$ (here for every quadratic "
-                "loss in any number of parameters; what a smooth loss is to second order).",
-                identity=_descends,
-                scope_detail="quadratic losses",
-            ),
-            *LOCAL_ERROR,
-            Step(
-                slug="acceleration",
-                claim=r"For $F = -\nabla \mathcal{L}$ the Jacobian is $-H$ and $J F = H \nabla \mathcal{L}$. So a step "
-                r"$\theta - \eta \nabla \mathcal{L}$ misses $\frac{\eta^2}{2} H \nabla \mathcal{L} + O(\eta^3)$ of the "
-                r"flow: little where $\eta \lambda \ll 1$ for the curvature $\lambda$ along the gradient.",
-                identity=_acceleration,
-                scope_detail="quadratic losses",
-            ),
-            Step(
-                slug="exactly",
-                claim=r"On $\lambda \theta^2 / 2$ with $x = \eta \lambda$ the flow multiplies by $e^{-x}$, the step by "
-                r"$1 - x$, and $e^{-x} - (1 - x) = x^2 \int_0^1 (1 - s) e^{-xs} ds$, between 0 and $x^2 / 2$.",
-                identity=_exactly,
-                scope_detail="quadratic losses, one coordinate",
-            ),
-            Step(
-                slug="many-steps",
-                claim=r"$p^k - q^k = (p - q) \sum_{j<k} p^j q^{k-1-j}$ telescopes. With $p = e^{-x}$, $q = 1 - x$ and "
-                r"$0 \le x \le 1$ the error of k steps is at most $k x^2 / 2 = \frac{\eta}{2} \lambda^2 t$: over a "
-                r"fixed time t it is of first order in $\eta$, and vanishes with it.",
-                identity=_many_steps,
-            ),
-            Step(
-                slug="formula",
-                claim=r"What is computed, over several parameters at once, is the step $\theta - \eta \nabla "
-                r"\mathcal{L}$.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="one loss of degree 4 in two parameters of 1 and 2 entries",
-            ),
-        ),
+        steps=(_descends, *LOCAL_ERROR, _acceleration, _exactly, _many_steps, _formula),
         costs=optimizer_costs("gradient_descent"),
     ),
 )

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import fact, rounds_to
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.published import holds, rounds_to
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # Document 004, line 419: the norms of the gradients of the first ten parameters.
 _PRINTED = (
@@ -40,7 +41,7 @@ def _parts(xp: Any, x: Any) -> tuple[Any, Any]:
 
 def _average(term: Any) -> Any:
     j, d = sp.Dummy("j", integer=True), dimension("d")
-    return total(term(j), j, d) / d
+    return symbolic_sum(term(j), j, d) / d
 
 
 def _centred(i: Any) -> Any:
@@ -51,41 +52,64 @@ def _variance() -> Any:
     return _average(lambda i: _centred(i) ** 2)
 
 
-def _almost_constant() -> Pairs:
+@step()
+def _almost_constant() -> Identities:
+    r"""The mean square of what LayerNorm gives out is $1 - \frac{\epsilon}{\sigma^2 + \epsilon}$: this loss is 1, but
+    for ε, whatever the layers before it do.
+    """
     eps = positive("epsilon")
     energy = _average(lambda i: (_centred(i) / sp.sqrt(_variance() + eps)) ** 2)
     yield energy, 1 - eps / (_variance() + eps)
 
 
-def _gradient() -> Pairs:
+@step()
+def _gradient() -> Identities:
+    r"""So its gradient is $\frac{2 \epsilon (x_k - \mu)}{d (\sigma^2 + \epsilon)^2}$: proportional to ε."""
     k, d, eps = index("k"), dimension("d"), positive("epsilon")
     yield sp.diff(_variance(), vector("x")[k]), 2 * _centred(k) / d
     s = positive("s")
     yield sp.diff(1 - eps / (s + eps), s) * 2 * _centred(k) / d, 2 * eps * _centred(k) / (d * (s + eps) ** 2)
 
 
-def _norm() -> Pairs:
+@step()
+def _norm() -> Identities:
+    r"""Its norm is $\frac{2 \epsilon \sigma}{\sqrt{d} (\sigma^2 + \epsilon)^2}$, since $\sum_k (x_k - \mu)^2 = d
+    \sigma^2$.
+    """
     i, d, (s, eps) = index("i"), dimension("d"), positive("s epsilon")
     c = vector("c")
-    square = total((2 * eps * c[i] / (d * (s + eps) ** 2)) ** 2, i, d)
-    yield square, 4 * eps**2 / (d * (s + eps) ** 4) * (total(c[i] ** 2, i, d) / d)
+    square = symbolic_sum((2 * eps * c[i] / (d * (s + eps) ** 2)) ** 2, i, d)
+    yield square, 4 * eps**2 / (d * (s + eps) ** 4) * (symbolic_sum(c[i] ** 2, i, d) / d)
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="shapes (2) and (2, 3)")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative."""
     for shape in ((2,), (2, 3)):
-        xp, eps = Staged(), positive("epsilon")
+        xp, eps = TowerArithmetic(), positive("epsilon")
         x, g = xp.symbols("x", *shape), xp.symbols("g", *shape[:-1])
-        yield from pairs(normalised_energy_vjp(xp, x, g, eps=eps), xp.gradient(normalised_energy(xp, x, eps=eps), g, x))
+        yield from entrywise(
+            normalised_energy_vjp(xp, x, g, eps=eps), xp.gradient(normalised_energy(xp, x, eps=eps), g, x)
+        )
 
 
-def _printed() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="the printed digits; a rerun needs the generator of a library")
+def _printed() -> Identities:
+    r"""That is why all ten printed norms are below $\epsilon = 10^{-5}$: the largest is $0.12 \epsilon$."""
     norms = [sp.Rational(text) for text in _PRINTED.split()]
-    yield fact(max(norms) < sp.Rational("1e-5"))
+    yield holds(max(norms) < sp.Rational("1e-5"))
     yield rounds_to(max(norms) / sp.Rational("1e-5"), "0.12")
 
 
-def _no_signal() -> Evidence:
-    xp = Staged()
+@erratum(
+    kind="wrong",
+    source=Source("004", "3.4", 422),
+    printed=r"\text{we can see that normalization helps keep gradients consistent across layers}",
+    corrected=r"\text{the loss of this example is constant but for } \epsilon \text{, so that every "
+    r"gradient is of the size of } \epsilon \text{; it shows nothing about layers}",
+)
+def _nothing_to_see() -> Evidence:
+    xp = TowerArithmetic()
     gradient = normalised_energy_vjp(xp, xp.asarray([1, 2, 4]), xp.asarray(1), eps=0)
     return Evidence("the gradient of this loss at x = (1, 2, 4) with ε = 0", "not zero", tuple(gradient.value))
 
@@ -112,51 +136,7 @@ EQUATIONS = (
         sample=_sample,
         formula=normalised_energy,
         vjp=normalised_energy_vjp,
-        steps=(
-            Step(
-                slug="almost-constant",
-                claim=r"The mean square of what LayerNorm gives out is $1 - \frac{\epsilon}{\sigma^2 + \epsilon}$: "
-                "this loss is 1, but for ε, whatever the layers before it do.",
-                identity=_almost_constant,
-            ),
-            Step(
-                slug="gradient",
-                claim=r"So its gradient is $\frac{2 \epsilon (x_k - \mu)}{d (\sigma^2 + \epsilon)^2}$: proportional to "
-                "ε.",
-                identity=_gradient,
-            ),
-            Step(
-                slug="norm",
-                claim=r"Its norm is $\frac{2 \epsilon \sigma}{\sqrt{d} (\sigma^2 + \epsilon)^2}$, since $\sum_k (x_k - "
-                r"\mu)^2 = d \sigma^2$.",
-                identity=_norm,
-            ),
-            Step(
-                slug="printed",
-                claim=r"That is why all ten printed norms are below $\epsilon = 10^{-5}$: the largest is $0.12 "
-                r"\epsilon$.",
-                identity=_printed,
-                scope=Scope.NUMERIC,
-                scope_detail="the printed digits; a rerun needs the generator of a library",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="shapes (2) and (2, 3)",
-            ),
-        ),
-        errata=(
-            Erratum(
-                slug="nothing-to-see",
-                kind="wrong",
-                source=Source("004", "3.4", 422),
-                printed=r"\text{we can see that normalization helps keep gradients consistent across layers}",
-                corrected=r"\text{the loss of this example is constant but for } \epsilon \text{, so that every "
-                r"gradient is of the size of } \epsilon \text{; it shows nothing about layers}",
-                counterexample=_no_signal,
-            ),
-        ),
+        steps=(_almost_constant, _gradient, _norm, _printed, _vjp),
+        errata=(_nothing_to_see,),
     ),
 )

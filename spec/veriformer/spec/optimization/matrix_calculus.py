@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import index, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.euler import over
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def vec(xp: Any, x: Any) -> Any:
@@ -55,32 +55,48 @@ def sandwich_vjp(xp: Any, a: Any, x: Any, b: Any, g: Any) -> tuple[Any, Any, Any
 def _product(i: Any, r: Any) -> Any:
     """(A X B)_ir with A [m, n], X [n, p], B [p, q]."""
     a, x, b = vector("A"), vector("X"), vector("B")
-    return over("n", lambda j: over("p", lambda k: a[i, j] * x[j, k] * b[k, r]))
+    return sum_over("n", lambda j: sum_over("p", lambda k: a[i, j] * x[j, k] * b[k, r]))
 
 
-def _trace() -> Pairs:
+@step("entries")
+def _trace() -> Identities:
+    r"""$\text{tr}(AB) = \sum_i \sum_j a_{ij} b_{ji}$: each entry of B meets the entry of $A^T$ in the same place, and
+    $\text{tr}(AB) = \text{tr}(BA)$.
+    """
     # Entry (k, l) of Aᵀ meets entry (k, l) of B: column by column, as vec reads them.
     a, b = vector("A"), vector("B")
-    trace = over("m", lambda i: over("n", lambda j: a[i, j] * b[j, i]))
-    yield trace, over("m", lambda l: over("n", lambda k: a[l, k] * b[k, l]))
-    yield trace, over("n", lambda k: over("m", lambda l: b[k, l] * a[l, k]))
+    trace = sum_over("m", lambda i: sum_over("n", lambda j: a[i, j] * b[j, i]))
+    yield trace, sum_over("m", lambda l: sum_over("n", lambda k: a[l, k] * b[k, l]))
+    yield trace, sum_over("n", lambda k: sum_over("m", lambda l: b[k, l] * a[l, k]))
 
 
-def _kronecker() -> Pairs:
+@step("entries")
+def _kronecker() -> Identities:
+    r"""Row $(r, i)$ of $B^T \otimes A$ holds $b_{kr} a_{ij}$ where $\text{vec}(X)$ holds $x_{jk}$, and $\sum_k \sum_j
+    b_{kr} a_{ij} x_{jk} = (AXB)_{ir}$.
+    """
     # Row (r, i) of Bᵀ ⊗ A holds b_kr a_ij in column (k, j), where vec(X) holds x_jk.
     a, x, b, (i, r) = vector("A"), vector("X"), vector("B"), index("i r")
-    yield _product(i, r), over("p", lambda k: over("n", lambda j: b[k, r] * a[i, j] * x[j, k]))
+    yield _product(i, r), sum_over("p", lambda k: sum_over("n", lambda j: b[k, r] * a[i, j] * x[j, k]))
 
 
-def _chain_rule() -> Pairs:
+@step()
+def _sandwich() -> Identities:
+    r"""For $Y = AXB$ the derivative of $y_{ir}$ by $x_{jk}$ is $a_{ij} b_{kr}$, and with $G = \partial f / \partial Y$
+    the sum is a product of matrices again: $\partial f / \partial X = A^T G B^T$.
+    """
     g, a, b, x = (vector(name) for name in "GABX")
     i, j, k, r = index("i j k r")
-    loss = over("m", lambda m: over("q", lambda q: g[m, q] * _product(m, q)))
+    loss = sum_over("m", lambda m: sum_over("q", lambda q: g[m, q] * _product(m, q)))
     yield sp.diff(_product(i, r), x[j, k]), a[i, j] * b[k, r]
-    yield sp.diff(loss, x[j, k]), over("m", lambda m: over("q", lambda q: a[m, j] * g[m, q] * b[k, q]))
+    yield sp.diff(loss, x[j, k]), sum_over("m", lambda m: sum_over("q", lambda q: a[m, j] * g[m, q] * b[k, q]))
 
 
-def _entries_of_y() -> Pairs:
+@step("entries", scope=Scope.ENUMERATED, detail="one function, 2 × 2")
+def _entries_of_y() -> Identities:
+    r"""The sum is over the entries of Y: $\frac{\partial f}{\partial x_{jk}} = \sum_{il} \frac{\partial f}{\partial
+    y_{il}} \frac{\partial y_{il}}{\partial x_{jk}}$. Here for $Y = X X$ and $f = y_{11}^2 y_{22} + e^{y_{12} y_{21}}$.
+    """
     # f(Y) = y_11² y_22 + e^{y_12 y_21} of Y = X X, differentiated at once and through Y.
     x, y = (sp.Matrix(2, 2, sp.symbols(f"{name}_1:5", real=True)) for name in "xy")
     f = y[0] ** 2 * y[3] + sp.exp(y[1] * y[2])
@@ -97,37 +113,47 @@ def _matrices(*shapes: tuple[int, int]) -> list[Any]:
     ]
 
 
-def _traces() -> Pairs:
+@step("formula", scope=Scope.ENUMERATED, detail="three shapes up to 3 × 3")
+def _traces() -> Identities:
+    """The formula is the trace of the product."""
     # tr(A (X B)) by the formula, against SymPy's trace of the product.
     for shapes in (((1, 2), (2, 2), (2, 1)), ((2, 3), (3, 1), (1, 2)), ((3, 2), (2, 2), (2, 3))):
         a, x, b = _matrices(*shapes)
-        xp = Staged()
+        xp = TowerArithmetic()
         yield trace_of_product(xp, *(xp.asarray(m.tolist()) for m in (a, x * b))).value[()], (a * x * b).trace()
 
 
-def _products() -> Pairs:
+@step("formula", scope=Scope.ENUMERATED, detail="three triples of shapes up to 3")
+def _products() -> Identities:
+    """Both sides agree with the product, and with SymPy's own Kronecker product."""
     for shapes in (((1, 2), (2, 2), (2, 1)), ((2, 3), (3, 1), (1, 2)), ((2, 1), (1, 2), (2, 3))):
         matrices = _matrices(*shapes)
-        xp = Staged()
+        xp = TowerArithmetic()
         lifted = [xp.asarray(m.tolist()) for m in matrices]
         a, x, b = matrices
-        yield from pairs(vec_of_product(xp, *lifted), list((a * x * b).vec()))
-        yield from pairs(vec(xp, sandwich(xp, *lifted)), list(sp.kronecker_product(b.T, a) * x.vec()))
+        yield from entrywise(vec_of_product(xp, *lifted), list((a * x * b).vec()))
+        yield from entrywise(vec(xp, sandwich(xp, *lifted)), list(sp.kronecker_product(b.T, a) * x.vec()))
 
 
-def _trace_vjp() -> Pairs:
-    xp = Staged()
+@step("vjp", scope=Scope.ENUMERATED, detail="2 × 2")
+def _trace_vjp() -> Identities:
+    r"""$\partial\, \text{tr}(AB) / \partial A = B^T$ and $\partial\, \text{tr}(AB) / \partial B = A^T$: for $A = X$ and
+    $B = X + c$ together they are the derivative by X.
+    """
+    xp = TowerArithmetic()
     x, g, c = xp.symbols("x", 2, 2), xp.symbols("g"), xp.symbols("c")
     da, db = trace_of_product_vjp(xp, x, x + c, g)
-    yield from pairs(da + db, xp.gradient(trace_of_product(xp, x, x + c), g, x))
+    yield from entrywise(da + db, xp.gradient(trace_of_product(xp, x, x + c), g, x))
 
 
-def _sandwich_vjp() -> Pairs:
-    xp = Staged()
+@step("vjp", scope=Scope.ENUMERATED, detail="A 2 × 3, X 3 × 2, B 2 × 1")
+def _sandwich_vjp() -> Identities:
+    r"""Likewise $\partial f / \partial A = G (XB)^T$ and $\partial f / \partial B = (AX)^T G$."""
+    xp = TowerArithmetic()
     a, x, b, g = (xp.symbols(n, *s) for n, s in (("a", (2, 3)), ("x", (3, 2)), ("b", (2, 1)), ("g", (2, 1))))
     y = sandwich(xp, a, x, b)
     for argument, gradient in zip((a, x, b), sandwich_vjp(xp, a, x, b, g), strict=True):
-        yield from pairs(gradient, xp.gradient(y, g, argument))
+        yield from entrywise(gradient, xp.gradient(y, g, argument))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -166,29 +192,7 @@ EQUATIONS = (
         sample=_sample_of_two,
         formula=trace_of_product,
         vjp=trace_of_product_vjp,
-        steps=(
-            Step(
-                slug="entries",
-                claim=r"$\text{tr}(AB) = \sum_i \sum_j a_{ij} b_{ji}$: each entry of B meets the entry of $A^T$ in the "
-                r"same place, and $\text{tr}(AB) = \text{tr}(BA)$.",
-                identity=_trace,
-            ),
-            Step(
-                slug="formula",
-                claim=r"The formula is the trace of the product.",
-                identity=_traces,
-                scope=Scope.ENUMERATED,
-                scope_detail="three shapes up to 3 × 3",
-            ),
-            Step(
-                slug="vjp",
-                claim=r"$\partial\, \text{tr}(AB) / \partial A = B^T$ and $\partial\, \text{tr}(AB) / \partial B = "
-                "A^T$: for $A = X$ and $B = X + c$ together they are the derivative by X.",
-                identity=_trace_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 × 2",
-            ),
-        ),
+        steps=(_trace, _traces, _trace_vjp),
     ),
     Equation(
         slug="kronecker",
@@ -200,21 +204,7 @@ EQUATIONS = (
         assumptions=(_CONFORM,),
         sample=_sample,
         formula=vec_of_product,
-        steps=(
-            Step(
-                slug="entries",
-                claim=r"Row $(r, i)$ of $B^T \otimes A$ holds $b_{kr} a_{ij}$ where $\text{vec}(X)$ holds $x_{jk}$, "
-                r"and $\sum_k \sum_j b_{kr} a_{ij} x_{jk} = (AXB)_{ir}$.",
-                identity=_kronecker,
-            ),
-            Step(
-                slug="formula",
-                claim="Both sides agree with the product, and with SymPy's own Kronecker product.",
-                identity=_products,
-                scope=Scope.ENUMERATED,
-                scope_detail="three triples of shapes up to 3",
-            ),
-        ),
+        steps=(_kronecker, _products),
     ),
     Equation(
         slug="matrix-chain-rule",
@@ -231,30 +221,6 @@ EQUATIONS = (
         sample=_sample,
         formula=sandwich,
         vjp=sandwich_vjp,
-        steps=(
-            Step(
-                slug="entries",
-                claim=r"The sum is over the entries of Y: $\frac{\partial f}{\partial x_{jk}} = \sum_{il} "
-                r"\frac{\partial f}{\partial y_{il}} \frac{\partial y_{il}}{\partial x_{jk}}$. Here for $Y = X X$ and "
-                "$f = y_{11}^2 y_{22} + e^{y_{12} y_{21}}$.",
-                identity=_entries_of_y,
-                scope=Scope.ENUMERATED,
-                scope_detail="one function, 2 × 2",
-            ),
-            Step(
-                slug="sandwich",
-                claim="For $Y = AXB$ the derivative of $y_{ir}$ by $x_{jk}$ is $a_{ij} b_{kr}$, and with $G = "
-                r"\partial f / \partial Y$ the sum is a product of matrices again: $\partial f / \partial X = A^T G "
-                "B^T$.",
-                identity=_chain_rule,
-            ),
-            Step(
-                slug="vjp",
-                claim=r"Likewise $\partial f / \partial A = G (XB)^T$ and $\partial f / \partial B = (AX)^T G$.",
-                identity=_sandwich_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="A 2 × 3, X 3 × 2, B 2 × 1",
-            ),
-        ),
+        steps=(_entries_of_y, _sandwich, _sandwich_vjp),
     ),
 )

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import index, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.euler import over
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def quadratic_form(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -29,109 +29,70 @@ def _apply(xp: Any, a: Any, x: Any) -> Any:
     return xp.reshape(xp.matmul(a, xp.reshape(x, (-1, 1))), (-1,))
 
 
-def linear_map(xp: Any, h: Any, w: Any) -> Any:
-    """h W, row by row, for rows h [n, d] and w [d, e]."""
-    return xp.matmul(h, w)
-
-
-def linear_map_vjp(xp: Any, h: Any, w: Any, g: Any) -> tuple[Any, Any]:
-    """dh = g Wᵀ and dW = hᵀ g."""
-    return xp.matmul(g, xp.swapaxes(w, 0, 1)), xp.matmul(xp.swapaxes(h, 0, 1), g)
-
-
-def _linear_form() -> Pairs:
+@step()
+def _linear() -> Identities:
+    r"""$\nabla (\mathbf{b} \cdot \mathbf{x}) = \mathbf{b}$."""
     b, x, k = vector("b"), vector("x"), index("k")
-    yield sp.diff(over("n", lambda i: b[i] * x[i]), x[k]), b[k]
+    yield sp.diff(sum_over("n", lambda i: b[i] * x[i]), x[k]), b[k]
 
 
 def _form(x: Any) -> Any:
     a = vector("A")
-    return over("n", lambda i: over("n", lambda j: x(i) * a[i, j] * x(j)))
+    return sum_over("n", lambda i: sum_over("n", lambda j: x(i) * a[i, j] * x(j)))
 
 
-def _quadratic() -> Pairs:
+@step()
+def _quadratic() -> Identities:
+    r"""$\nabla (\mathbf{x}^T A \mathbf{x}) = (A + A^T) \mathbf{x}$, which is $2 A \mathbf{x}$ only for a symmetric A;
+    the second derivatives are $A + A^T$.
+    """
     a, x, (k, r) = vector("A"), vector("x"), index("k r")
-    gradient = over("n", lambda j: (a[k, j] + a[j, k]) * x[j])
+    gradient = sum_over("n", lambda j: (a[k, j] + a[j, k]) * x[j])
     yield sp.diff(_form(lambda i: x[i]), x[k]), gradient
     yield sp.diff(gradient, x[r]), a[k, r] + a[r, k]
 
 
-def _squared_norm() -> Pairs:
+@step()
+def _squared_norm() -> Identities:
+    r"""$\nabla \|\mathbf{x}\|^2 = 2 \mathbf{x}$ in any dimension; for two coordinates that is the statement."""
     x, k = vector("x"), index("k")
-    yield sp.diff(over("n", lambda i: x[i] ** 2), x[k]), 2 * x[k]
+    yield sp.diff(sum_over("n", lambda i: x[i] ** 2), x[k]), 2 * x[k]
 
 
-def _trace_form() -> Pairs:
+@step()
+def _trace() -> Identities:
+    r"""The same column by column: $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$."""
     a, x, (k, r) = vector("A"), vector("X"), index("k r")
-    columns = over("m", lambda c: over("n", lambda i: over("n", lambda j: x[i, c] * a[i, j] * x[j, c])))
-    yield sp.diff(columns, x[k, r]), over("n", lambda j: (a[k, j] + a[j, k]) * x[j, r])
+    columns = sum_over("m", lambda c: sum_over("n", lambda i: sum_over("n", lambda j: x[i, c] * a[i, j] * x[j, c])))
+    yield sp.diff(columns, x[k, r]), sum_over("n", lambda j: (a[k, j] + a[j, k]) * x[j, r])
 
 
-def _second_order() -> Pairs:
+@step()
+def _second_order() -> Identities:
+    r"""$f(\mathbf{x} + \mathbf{h}) = f(\mathbf{x}) + \nabla f \cdot \mathbf{h} + \mathbf{h}^T A \mathbf{h}$ without a
+    remainder.
+    """
     # f(x + h) is exactly its Taylor polynomial of second order.
     a, x, h = vector("A"), vector("x"), vector("h")
-    slope = over("n", lambda k: over("n", lambda j: (a[k, j] + a[j, k]) * x[j]) * h[k])
+    slope = sum_over("n", lambda k: sum_over("n", lambda j: (a[k, j] + a[j, k]) * x[j]) * h[k])
     yield _form(lambda i: x[i] + h[i]), _form(lambda i: x[i]) + slope + _form(lambda i: h[i])
 
 
-def _form_vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="n = 2")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative in A, b and x."""
     # In A and b at x, and in r through x = r².
-    xp = Staged()
+    xp = TowerArithmetic()
     a, b, r, g = xp.symbols("a", 2, 2), xp.symbols("b", 2), xp.symbols("r", 2), xp.symbols("g")
     y = quadratic_form(xp, a, b, r * r)
     da, db, dx = quadratic_form_vjp(xp, a, b, r * r, g)
     for argument, gradient in ((a, da), (b, db), (r, dx * r * 2)):
-        yield from pairs(gradient, xp.gradient(y, g, argument))
-
-
-def _entry(h: Any, w: Any, i: Any, k: Any) -> Any:
-    return over("n", lambda j: h[i, j] * w[j, k])
-
-
-def _composed() -> Pairs:
-    h, v, w, (i, k) = vector("h"), vector("V"), vector("W"), index("i k")
-    one_by_one = over("m", lambda c: _entry(h, v, i, c) * w[c, k])
-    yield one_by_one, over("n", lambda j: h[i, j] * over("m", lambda c: v[j, c] * w[c, k]))
-
-
-def _rows() -> Pairs:
-    # Row i of H W depends on row i of H only, by the same W.
-    h, w, (i, k, r, s) = vector("h"), vector("W"), index("i k r s")
-    yield sp.diff(_entry(h, w, i, k), h[r, s]), sp.KroneckerDelta(i, r) * w[s, k]
-
-
-def _adjoint() -> Pairs:
-    # ⟨h W, g⟩ = ⟨h, g Wᵀ⟩.
-    h, w, g = vector("h"), vector("W"), vector("g")
-    forward = over("m", lambda k: over("n", lambda j: h[j] * w[j, k]) * g[k])
-    yield forward, over("n", lambda j: h[j] * over("m", lambda k: g[k] * w[j, k]))
-
-
-def _map_vjp() -> Pairs:
-    # Through (h W) W, both parts flow back to W.
-    xp = Staged()
-    h, w, g = xp.symbols("h", 2, 2), xp.symbols("w", 2, 2), xp.symbols("g", 2, 2)
-    inner = linear_map(xp, h, w)
-    d_inner, outer_part = linear_map_vjp(xp, inner, w, g)
-    dh, inner_part = linear_map_vjp(xp, h, w, d_inner)
-    y = linear_map(xp, inner, w)
-    yield from pairs(dh, xp.gradient(y, g, h))
-    yield from pairs(outer_part + inner_part, xp.gradient(y, g, w))
-
-
-def _not_the_inverse() -> Evidence:
-    h, w = sp.Matrix([[1, 0]]), sp.Matrix([[1, 1], [0, 1]])
-    return Evidence("h = (1, 0), W = ((1, 1), (0, 1)): h W Wᵀ for a reversal", tuple(h), tuple(h * w * w.T))
+        yield from entrywise(gradient, xp.gradient(y, g, argument))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     n = int(rng.integers(1, 5))
     return {"a": rng.normal(size=(n, n)), "b": rng.normal(size=n), "x": rng.normal(size=n)}
-
-
-def _sample_rows(rng: np.random.Generator) -> dict[str, Any]:
-    n, d, e = rng.integers(1, 5, size=3)
-    return {"h": rng.normal(size=(n, d)), "w": rng.normal(size=(d, e))}
 
 
 EQUATIONS = (
@@ -150,95 +111,6 @@ EQUATIONS = (
         sample=_sample,
         formula=quadratic_form,
         vjp=quadratic_form_vjp,
-        steps=(
-            Step(
-                slug="linear",
-                claim=r"$\nabla (\mathbf{b} \cdot \mathbf{x}) = \mathbf{b}$.",
-                identity=_linear_form,
-            ),
-            Step(
-                slug="squared-norm",
-                claim=r"$\nabla \|\mathbf{x}\|^2 = 2 \mathbf{x}$ in any dimension; for two coordinates that is the "
-                "statement.",
-                identity=_squared_norm,
-            ),
-            Step(
-                slug="quadratic",
-                claim=r"$\nabla (\mathbf{x}^T A \mathbf{x}) = (A + A^T) \mathbf{x}$, which is $2 A \mathbf{x}$ only "
-                "for a symmetric A; the second derivatives are $A + A^T$.",
-                identity=_quadratic,
-            ),
-            Step(
-                slug="trace",
-                claim=r"The same column by column: $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$.",
-                identity=_trace_form,
-            ),
-            Step(
-                slug="second-order",
-                claim=r"$f(\mathbf{x} + \mathbf{h}) = f(\mathbf{x}) + \nabla f \cdot \mathbf{h} + \mathbf{h}^T A "
-                r"\mathbf{h}$ without a remainder.",
-                identity=_second_order,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative in A, b and x.",
-                identity=_form_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="n = 2",
-            ),
-        ),
-    ),
-    Equation(
-        slug="linear-maps",
-        number=None,
-        title="Linear maps of rows, and their transposes",
-        statement=r"\mathbf{h}_{\text{new}} = \mathbf{h}_{\text{old}} W, \quad \mathbf{h}_3 = \mathbf{h}_1 W_1 W_2",
-        sources=(Source("002", "2.2.2", 362), Source("002", "2.2.2", 371)),
-        symbols=(
-            Symbol(r"\mathbf{h}", r"\mathbb{R}^{1 \times d}", "a row"),
-            Symbol("W", r"\mathbb{R}^{d \times e}", "weights"),
-            Symbol(r"\mathbf{g}", r"\mathbb{R}^{1 \times e}", "a gradient by the result"),
-        ),
-        assumptions=(Assumption("rows and weights conform", lambda a: a["h"].shape[1] == a["w"].shape[0]),),
-        sample=_sample_rows,
-        formula=linear_map,
-        vjp=linear_map_vjp,
-        steps=(
-            Step(
-                slug="compose",
-                claim=r"$(\mathbf{h} W_1) W_2 = \mathbf{h} (W_1 W_2)$: two maps in a row are one.",
-                identity=_composed,
-            ),
-            Step(
-                slug="rows",
-                claim=r"Row i of $H W$ depends on row i of H only, and on each in the same way: a product with a block "
-                "of rows does every position at once.",
-                identity=_rows,
-            ),
-            Step(
-                slug="adjoint",
-                claim=r"$\langle \mathbf{h} W, \mathbf{g} \rangle = \langle \mathbf{h}, \mathbf{g} W^T \rangle$: the "
-                "transpose carries gradients back to where they are due.",
-                identity=_adjoint,
-            ),
-            Step(
-                slug="vjp",
-                claim=r"$d\mathbf{h} = \mathbf{g} W^T$ and $dW = \mathbf{h}^T \mathbf{g}$, here through two maps by "
-                "the same W.",
-                identity=_map_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 × 2",
-            ),
-        ),
-        errata=(
-            Erratum(
-                slug="transpose-is-not-the-inverse",
-                kind="imprecise",
-                source=Source("002", "2.2.2", 364),
-                printed=r"\text{Transpose operations } W^T \text{ reverse transformations during backpropagation}",
-                corrected=r"W^T \text{ carries gradients backward; it undoes } W \text{ only where } W W^T = I",
-                counterexample=_not_the_inverse,
-            ),
-        ),
+        steps=(_linear, _squared_norm, _quadratic, _trace, _second_order, _vjp),
     ),
 )

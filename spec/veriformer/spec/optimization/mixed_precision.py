@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import FORMATS, Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, fact
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import holds, unevaluated
 
 _FP16, _FP32 = FORMATS["fp16"], FORMATS["fp32"]
 
@@ -26,12 +26,16 @@ def _half(x: float) -> float:
     return float(_FP16.round(x))
 
 
-def _scaled_back() -> Pairs:
+@step(detail="squared errors of one parameter")
+def _scaled_back() -> Identities:
+    r"""$\nabla (s \mathcal{L}) / s = \nabla \mathcal{L}$: a scaled loss, and gradients divided by the scale, change
+    nothing.
+    """
     n, i, theta, s = dimension("n"), index("i"), real("theta"), positive("s")
     error = vector("x")[i] * theta - vector("y")[i]
     xp = Symbolic()
-    (g,) = unscale(xp, [xp.asarray(sp.diff(total(s * error**2, i, n), theta))], s)
-    yield g.value[()], total(2 * error * vector("x")[i], i, n)
+    (g,) = unscale(xp, [xp.asarray(sp.diff(symbolic_sum(s * error**2, i, n), theta))], s)
+    yield g.value[()], symbolic_sum(2 * error * vector("x")[i], i, n)
 
 
 def _halves() -> Any:
@@ -40,46 +44,68 @@ def _halves() -> Any:
     return bits.view(np.float16).astype(np.float64)
 
 
-def _powers_of_two() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="all 31743 positive numbers of fp16, scales 2, 2¹⁰ and 2²⁴")
+def _powers_of_two() -> Identities:
+    """Nor does a power of two round: every number of fp16, times a power of two that leaves it in range, is a number of
+    fp16. A scale of three is not so harmless.
+    """
     x = _halves()
     for k in (1, 10, 24):
         inside = x[x * 2.0**k <= _FP16.max]
-        yield fact(bool((_FP16.round(inside * 2.0**k) == inside * 2.0**k).all()))
+        yield holds(bool((_FP16.round(inside * 2.0**k) == inside * 2.0**k).all()))
     # Not so for a scale of three: the significand of 1 + 2⁻¹⁰ grows by two bits.
-    yield fact(_half(3 * (1 + 2.0**-10)) != 3 * (1 + 2.0**-10))
+    yield holds(_half(3 * (1 + 2.0**-10)) != 3 * (1 + 2.0**-10))
 
 
-def _underflow() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="these two numbers")
+def _underflow() -> Identities:
+    """fp16 ends at $2^{-24}$: gradients of $10^{-8}$ and of $2^{-26}$ become zero, and the parameter stops learning.
+    Scaled by $2^{10}$ the latter comes through exactly.
+    """
     smallest = sp.Rational(Fraction(_FP16.smallest_subnormal))
-    yield computed(smallest), sp.Integer(2) ** -24
-    yield fact(_half(1e-8) == 0 and _half(2.0**-26) == 0)
-    yield fact(_half(2.0**-26 * 2.0**10) / 2.0**10 == 2.0**-26)
+    yield unevaluated(smallest), sp.Integer(2) ** -24
+    yield holds(_half(1e-8) == 0 and _half(2.0**-26) == 0)
+    yield holds(_half(2.0**-26 * 2.0**10) / 2.0**10 == 2.0**-26)
 
 
-def _overflow() -> Pairs:
-    yield computed(sp.Rational(Fraction(_FP16.max))), sp.Integer(65504)
-    yield fact(_half(2.0**16) == np.inf and _half(65519.0) == 65504)
+@step(scope=Scope.NUMERIC, detail="the ends of the format")
+def _overflow() -> Identities:
+    """At the other end 65504 is the largest number, and $2^{16}$ is infinite: a scale too large shows as an infinite
+    gradient, whose step is to be left out.
+    """
+    yield unevaluated(sp.Rational(Fraction(_FP16.max))), sp.Integer(65504)
+    yield holds(_half(2.0**16) == np.inf and _half(65519.0) == 65504)
 
 
-def _stagnation() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="this walk, each sum rounded to nearest")
+def _stagnation() -> Identities:
+    r"""A change below $u |\theta|$ is rounded away: ten thousand steps of $10^{-4}$ leave a parameter of 1 in fp16
+    where it is, and bring one in fp32 to 2. So parameters, and gradients that are added up, are kept in fp32.
+    """
     # Ten thousand steps of 10⁻⁴ from 1: in fp16 each is rounded away, in fp32 they add up.
     half, single = 1.0, 1.0
     for _ in range(10_000):
         half, single = _half(half + 1e-4), float(_FP32.round(single + 1e-4))
-    yield fact(half == 1)
-    yield fact(abs(single - 2) < 1e-3)
+    yield holds(half == 1)
+    yield holds(abs(single - 2) < 1e-3)
 
 
-def _long_sums() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="4096 ones, one after the other")
+def _long_sums() -> Identities:
+    """A sum of ones in fp16 stops at $2048 = 1 / u$, where the next number is 2 away."""
     total_of_ones = 0.0
     for _ in range(4096):
         total_of_ones = _half(total_of_ones + 1)
-    yield computed(sp.Integer(int(total_of_ones))), sp.Integer(2048)
+    yield unevaluated(sp.Integer(int(total_of_ones))), sp.Integer(2048)
 
 
-def _adam_in_half() -> Pairs:
-    yield fact(_half(1e-8) == 0)
-    yield fact(_half(_half(1e-4) ** 2) == 0)
+@step(scope=Scope.NUMERIC, detail="these two numbers")
+def _adam_in_half() -> Identities:
+    r"""Adam cannot run in fp16: $\epsilon = 10^{-8}$ is zero there, and so is the square of a gradient of $10^{-4}$, so
+    that (9) divides by zero.
+    """
+    yield holds(_half(1e-8) == 0)
+    yield holds(_half(_half(1e-4) ** 2) == 0)
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -101,62 +127,6 @@ EQUATIONS = (
         assumptions=(Assumption("the scale is not zero", lambda a: a["scale"] != 0),),
         sample=_sample,
         formula=unscale,
-        steps=(
-            Step(
-                slug="scaled-back",
-                claim=r"$\nabla (s \mathcal{L}) / s = \nabla \mathcal{L}$: a scaled loss, and gradients divided by the "
-                "scale, change nothing.",
-                identity=_scaled_back,
-                scope_detail="squared errors of one parameter",
-            ),
-            Step(
-                slug="powers-of-two",
-                claim="Nor does a power of two round: every number of fp16, times a power of two that leaves it in "
-                "range, is a number of fp16. A scale of three is not so harmless.",
-                identity=_powers_of_two,
-                scope=Scope.NUMERIC,
-                scope_detail="all 31743 positive numbers of fp16, scales 2, 2¹⁰ and 2²⁴",
-            ),
-            Step(
-                slug="underflow",
-                claim=r"fp16 ends at $2^{-24}$: gradients of $10^{-8}$ and of $2^{-26}$ become zero, and the parameter "
-                r"stops learning. Scaled by $2^{10}$ the latter comes through exactly.",
-                identity=_underflow,
-                scope=Scope.NUMERIC,
-                scope_detail="these two numbers",
-            ),
-            Step(
-                slug="overflow",
-                claim="At the other end 65504 is the largest number, and $2^{16}$ is infinite: a scale too large "
-                "shows as an infinite gradient, whose step is to be left out.",
-                identity=_overflow,
-                scope=Scope.NUMERIC,
-                scope_detail="the ends of the format",
-            ),
-            Step(
-                slug="stagnation",
-                claim=r"A change below $u |\theta|$ is rounded away: ten thousand steps of $10^{-4}$ leave a parameter "
-                "of 1 in fp16 where it is, and bring one in fp32 to 2. So parameters, and gradients that are added "
-                "up, are kept in fp32.",
-                identity=_stagnation,
-                scope=Scope.NUMERIC,
-                scope_detail="this walk, each sum rounded to nearest",
-            ),
-            Step(
-                slug="long-sums",
-                claim=r"A sum of ones in fp16 stops at $2048 = 1 / u$, where the next number is 2 away.",
-                identity=_long_sums,
-                scope=Scope.NUMERIC,
-                scope_detail="4096 ones, one after the other",
-            ),
-            Step(
-                slug="adam-in-half",
-                claim=r"Adam cannot run in fp16: $\epsilon = 10^{-8}$ is zero there, and so is the square of a "
-                "gradient of $10^{-4}$, so that (9) divides by zero.",
-                identity=_adam_in_half,
-                scope=Scope.NUMERIC,
-                scope_detail="these two numbers",
-            ),
-        ),
+        steps=(_scaled_back, _powers_of_two, _underflow, _overflow, _stagnation, _long_sums, _adam_in_half),
     ),
 )

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import positive
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
+from veriformer.spec.proofs.indexed import positive
 
 
 def noam(xp: Any, step: int, *, d_model: int, warmup_steps: int) -> Any:
@@ -31,26 +31,40 @@ def _peak(b: Any) -> Any:
     return 1 / sp.sqrt(positive("d") * b**2)
 
 
-def _rises() -> Pairs:
+@step()
+def _rises() -> Identities:
+    r"""For $t < T$ the second argument is the smaller: with the peak $p = (d T)^{-1/2}$ the rate is $p \, t / T$, a
+    linear warmup.
+    """
     a, slack = positive("a s")
     b = a + slack
     yield _printed(a, b), _peak(b) * a**2 / b**2
 
 
-def _falls() -> Pairs:
+@step()
+def _falls() -> Identities:
+    r"""For $t > T$ it is the first: $p \sqrt{T / t}$, decay by the inverse square root."""
     b, slack = positive("b s")
     a = b + slack
     yield _printed(a, b), _peak(b) * b / a
 
 
-def _combined() -> Pairs:
+@step()
+def _combined() -> Identities:
+    r"""So $\eta_t = p \cdot \min(t / T, 1) \cdot \min(\sqrt{T / t}, 1)$: warmup (10) to the largest rate p, times the
+    decay. A warmup or a width four times as large halves p.
+    """
     low, slack = positive("a s")
     high = low + slack
     for a, b in ((low, high), (high, low)):
         yield _printed(a, b), _peak(b) * sp.Min(a**2 / b**2, 1) * sp.Min(b / a, 1)
 
 
-def _joint() -> Pairs:
+@step()
+def _joint() -> Identities:
+    r"""The two meet at p: before T the rate is short of p by $p / T$ per step, and after it by $\frac{p}{\sqrt{t}
+    (\sqrt{t} + \sqrt{T})}$ per step after it. That is a kink: up with slope $p / T$, down with half of it.
+    """
     # What is lost per step on the way from the joint: back by T − t steps, and on by t − T.
     a, slack = positive("a s")
     b = a + slack
@@ -58,7 +72,9 @@ def _joint() -> Pairs:
     yield (_peak(a) - _printed(b, a)) / (b**2 - a**2), _peak(a) / (b * (a + b))
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="T = 1, 2 and 4, t ≤ 5, any width")
+def _formula() -> Identities:
+    """What is computed is the statement."""
     d, xp = positive("d"), Symbolic()
     for warm in (1, 2, 4):
         for t in range(1, 6):
@@ -89,39 +105,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=noam,
-        steps=(
-            Step(
-                slug="rises",
-                claim=r"For $t < T$ the second argument is the smaller: with the peak $p = (d T)^{-1/2}$ the rate is "
-                r"$p \, t / T$, a linear warmup.",
-                identity=_rises,
-            ),
-            Step(
-                slug="falls",
-                claim=r"For $t > T$ it is the first: $p \sqrt{T / t}$, decay by the inverse square root.",
-                identity=_falls,
-            ),
-            Step(
-                slug="combined",
-                claim=r"So $\eta_t = p \cdot \min(t / T, 1) \cdot \min(\sqrt{T / t}, 1)$: warmup (10) to the largest "
-                "rate p, times the decay. A warmup or a width four times as large halves p.",
-                identity=_combined,
-            ),
-            Step(
-                slug="joint",
-                claim="The two meet at p: before T the rate is short of p by $p / T$ per step, and after it by "
-                r"$\frac{p}{\sqrt{t} (\sqrt{t} + \sqrt{T})}$ per step after it. That is a kink: up with slope $p / T$, "
-                "down with half of it.",
-                identity=_joint,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="T = 1, 2 and 4, t ≤ 5, any width",
-            ),
-        ),
+        steps=(_rises, _falls, _combined, _joint, _formula),
         costs=schedule_costs(5),
     ),
 )

@@ -7,25 +7,21 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.euler import LOCAL_ERROR, over
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.layers.residual import residual, residual_vjp
+from veriformer.spec.optimization.euler import LOCAL_ERROR
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
-def residual(xp: Any, x: Any, fx: Any, *, scale: Any = 1.0) -> Any:
-    """x + scale · F(x), given F(x) as `fx` of the same shape: an Euler step of (4) of length `scale`."""
-    return xp.asarray(x) + (fx if scale == 1 else fx * scale)
-
-
-def residual_vjp(xp: Any, x: Any, fx: Any, g: Any, *, scale: Any = 1.0) -> tuple[Any, Any]:
-    """dx = g, untouched, and d(fx) = scale · g."""
-    return g, g if scale == 1 else g * scale
-
-
-def _euler() -> Pairs:
+@step(detail="linear F, one coordinate")
+def _shorter_steps() -> Identities:
+    r"""Two blocks at half the scale differ from one by $\frac{a^2}{4} h$, half of the leading error $\frac{a^2}{2} h$:
+    more and weaker blocks come closer to the flow.
+    """
     # Two blocks after each other, each of half the scale, against one: what half the step length gains on F = a x.
     a, x = real("a x")
     xp = Symbolic()
@@ -35,7 +31,11 @@ def _euler() -> Pairs:
     yield h.value[()] - residual(xp, xp.asarray(x), xp.asarray(a * x)).value[()], a**2 / 4 * x
 
 
-def _unit_step() -> Pairs:
+@step(detail="linear F, one coordinate")
+def _unit_step() -> Identities:
+    r"""A residual block is such a step of length 1. On $F = a h$ it misses $e^a - (1 + a) = a^2 \int_0^1 (1 - s) e^{as}
+    ds$ of the flow: it approximates it only where F changes little within a block.
+    """
     # ∫₀¹ (1 − s) e^{as} ds by its antiderivative.
     a, s = real("a s")
     primitive = ((1 - s) / a + 1 / a**2) * sp.exp(a * s)
@@ -43,18 +43,28 @@ def _unit_step() -> Pairs:
     yield a**2 * (primitive.subs(s, 1) - primitive.subs(s, 0)), sp.exp(a) - (1 + a)
 
 
-def _jacobian() -> Pairs:
+@step()
+def _jacobian() -> Identities:
+    """The Jacobian of a block is $I + J$: the gradient passes unchanged beside F."""
     h, w, (i, k) = vector("h"), vector("J"), index("i k")
-    yield sp.diff(h[i] + over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + w[i, k]
+    yield sp.diff(h[i] + sum_over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + w[i, k]
 
 
-def _one_block_more() -> Pairs:
+@step()
+def _one_block_more() -> Identities:
+    """A block after others with Jacobian P gives $(I + J) P = P + J P$: whatever gradient there was stays as a term,
+    for any number of blocks.
+    """
     j_, p, (i, k) = vector("J"), vector("P"), index("i k")
-    block = over("n", lambda j: (delta(i, j) + j_[i, j]) * p[j, k])
-    yield block, p[i, k] + over("n", lambda j: j_[i, j] * p[j, k])
+    block = sum_over("n", lambda j: (delta(i, j) + j_[i, j]) * p[j, k])
+    yield block, p[i, k] + sum_over("n", lambda j: j_[i, j] * p[j, k])
 
 
-def _paths() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="L = 3, n = 2")
+def _paths() -> Identities:
+    """Multiplied out, L blocks are $2^L$ paths, from I, which passes all of them by, to the product of all J, which is
+    all that a stack without skip connections has.
+    """
     blocks = [sp.Matrix(2, 2, sp.symbols(f"{name}_1:5", real=True)) for name in "abc"]
     one = sp.eye(2)
     a, b, c = blocks
@@ -62,22 +72,36 @@ def _paths() -> Pairs:
     yield from zip((one + a) * (one + b) * (one + c), through, strict=True)
 
 
-def _depth() -> Pairs:
+@step()
+def _depth() -> Identities:
+    r"""L blocks that each stretch by a factor of at most $1 + a$ stretch by at most $(1 + a)^L$, which grows without
+    bound for a fixed a; with $a = c / L$ it stays below $e^c$, for $1 + a \le e^a$.
+    """
     # Each factor of the quotient is at least 1, since e^x − (1 + x) = x² ∫ (1 − s) e^{xs} ds ≥ 0.
     c, depth = positive("c"), dimension("L")
     yield (sp.exp(c / depth) / (1 + c / depth)) ** depth, sp.exp(c) / (1 + c / depth) ** depth
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="shape (2, 2), with and without a scale")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative: here both parts of it, through a block."""
     # Through a block with F(x) = x², both gradients flow back to x.
-    xp = Staged()
+    xp = TowerArithmetic()
     x, g = xp.symbols("x", 2, 2), xp.symbols("g", 2, 2)
     for scale in (1, real("alpha")):
         dx, dfx = residual_vjp(xp, x, x * x, g, scale=scale)
-        yield from pairs(dx + dfx * x * 2, xp.gradient(residual(xp, x, x * x, scale=scale), g, x))
+        yield from entrywise(dx + dfx * x * 2, xp.gradient(residual(xp, x, x * x, scale=scale), g, x))
 
 
-def _blocked_highway() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.1.3", 335),
+    printed=r"\text{gradients can flow directly backward … ensuring that even early layers receive "
+    r"useful training signals}",
+    corrected=r"\text{the identity is one term of } I + J \text{; where } J \text{ is near } -I "
+    r"\text{ they cancel}",
+)
+def _highway_can_be_blocked() -> Evidence:
     xp, h = Symbolic(), real("h")
     out = residual(xp, xp.asarray(h), xp.asarray(-h)).value[()]
     return Evidence(
@@ -107,69 +131,8 @@ EQUATIONS = (
         sample=sample,
         formula=residual,
         vjp=residual_vjp,
-        steps=(
-            *LOCAL_ERROR,
-            Step(
-                slug="unit-step",
-                claim=r"A residual block is such a step of length 1. On $F = a h$ it misses $e^a - (1 + a) = a^2 "
-                r"\int_0^1 (1 - s) e^{as} ds$ of the flow: it approximates it only where F changes little within a "
-                "block.",
-                identity=_unit_step,
-                scope_detail="linear F, one coordinate",
-            ),
-            Step(
-                slug="shorter-steps",
-                claim=r"Two blocks at half the scale differ from one by $\frac{a^2}{4} h$, half of the leading error "
-                r"$\frac{a^2}{2} h$: more and weaker blocks come closer to the flow.",
-                identity=_euler,
-                scope_detail="linear F, one coordinate",
-            ),
-            Step(
-                slug="jacobian",
-                claim=r"The Jacobian of a block is $I + J$: the gradient passes unchanged beside F.",
-                identity=_jacobian,
-            ),
-            Step(
-                slug="one-block-more",
-                claim=r"A block after others with Jacobian P gives $(I + J) P = P + J P$: whatever gradient there was "
-                "stays as a term, for any number of blocks.",
-                identity=_one_block_more,
-            ),
-            Step(
-                slug="paths",
-                claim=r"Multiplied out, L blocks are $2^L$ paths, from I, which passes all of them by, to the product "
-                "of all J, which is all that a stack without skip connections has.",
-                identity=_paths,
-                scope=Scope.ENUMERATED,
-                scope_detail="L = 3, n = 2",
-            ),
-            Step(
-                slug="depth",
-                claim="L blocks that each stretch by a factor of at most $1 + a$ stretch by at most $(1 + a)^L$, "
-                r"which grows without bound for a fixed a; with $a = c / L$ it stays below $e^c$, for $1 + a \le e^a$.",
-                identity=_depth,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative: here both parts of it, through a "
-                "block.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="shape (2, 2), with and without a scale",
-            ),
-        ),
+        steps=(*LOCAL_ERROR, _unit_step, _shorter_steps, _jacobian, _one_block_more, _paths, _depth, _vjp),
         costs=elementwise(2, arrays=3),
-        errata=(
-            Erratum(
-                slug="highway-can-be-blocked",
-                kind="imprecise",
-                source=Source("002", "2.1.3", 335),
-                printed=r"\text{gradients can flow directly backward … ensuring that even early layers receive "
-                r"useful training signals}",
-                corrected=r"\text{the identity is one term of } I + J \text{; where } J \text{ is near } -I "
-                r"\text{ they cancel}",
-                counterexample=_blocked_highway,
-            ),
-        ),
+        errata=(_highway_can_be_blocked,),
     ),
 )

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.euler import over
-from veriformer.spec.optimization.residual_flow import residual, residual_vjp, sample
+from veriformer.spec.layers.residual import residual, residual_vjp
+from veriformer.spec.optimization.residual_flow import sample
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
 
 
-def _jacobian() -> Pairs:
+@step()
+def _jacobian() -> Identities:
+    r"""The Jacobian of a block is $I + \alpha J$: the smaller the scale, the closer to the identity."""
     h, w, alpha, (i, k) = vector("h"), vector("J"), positive("alpha"), index("i k")
-    yield sp.diff(h[i] + alpha * over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + alpha * w[i, k]
+    yield sp.diff(h[i] + alpha * sum_over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + alpha * w[i, k]
 
 
 def _outcomes(alpha: Any, spread: Any) -> Any:
@@ -25,7 +27,11 @@ def _outcomes(alpha: Any, spread: Any) -> Any:
     return sum(end.value[()] ** 2 for end in ends) / 4
 
 
-def _variance() -> Pairs:
+@step(detail="streams and branches of two values, any two")
+def _variance() -> Identities:
+    r"""A branch of variance $\tau^2$ that is independent of the stream adds $\alpha^2 \tau^2$: after k layers the
+    variance is $\sigma^2 + k \alpha^2 \tau^2$, by induction. With $\alpha = 1 / \sqrt{L}$ it is bounded at any depth L.
+    """
     alpha, tau, sigma = positive("alpha tau sigma")
     k = dimension("k")
     after = sigma**2 + k * alpha**2 * tau**2
@@ -33,19 +39,34 @@ def _variance() -> Pairs:
     yield _outcomes(alpha, tau).subs(sigma**2, after), after.subs(k, k + 1)
 
 
-def _growing_branch() -> Pairs:
+@step(detail="streams and branches of two values, any two")
+def _growing_branch() -> Identities:
+    r"""A branch as large as the stream multiplies the variance by $1 + \alpha^2$: by $(1 + \alpha^2)^k \le e^{\alpha^2
+    k}$ after k layers, which $\alpha = 1 / \sqrt{L}$ keeps below e, and any fixed α does not keep at all.
+    """
     (alpha, sigma), k = positive("alpha sigma"), dimension("k")
     yield _outcomes(alpha, sigma), (1 + alpha**2) * sigma**2
     yield (1 + alpha**2) * ((1 + alpha**2) ** k * sigma**2), (1 + alpha**2) ** (k + 1) * sigma**2
 
 
-def _aligned_branch() -> Pairs:
+@step()
+def _aligned_branch() -> Identities:
+    r"""A branch along the stream, $F(\mathbf{h}) = \mathbf{h}$, multiplies by $(1 + \alpha)^k$: here only $\alpha
+    \approx 1 / L$ will do.
+    """
     xp, alpha, h, k = Symbolic(), positive("alpha"), real("h"), dimension("k")
     before = (1 + alpha) ** k * h
     yield residual(xp, xp.asarray(before), xp.asarray(before), scale=alpha).value[()], (1 + alpha) ** (k + 1) * h
 
 
-def _still_explodes() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "3.4", 512),
+    printed=r"\alpha < 1 \text{ prevents residual explosion}",
+    corrected=r"\text{growth is only slower; at depth } L \text{ it takes } \alpha \text{ of order } 1 / "
+    r"\sqrt{L} \text{ for independent branches, and } 1 / L \text{ for any}",
+)
+def _below_one_is_not_enough() -> Evidence:
     xp = Symbolic()
     h = xp.asarray(1)
     for _ in range(96):
@@ -72,46 +93,8 @@ EQUATIONS = (
         sample=sample,
         formula=residual,
         vjp=residual_vjp,
-        steps=(
-            Step(
-                slug="jacobian",
-                claim=r"The Jacobian of a block is $I + \alpha J$: the smaller the scale, the closer to the identity.",
-                identity=_jacobian,
-            ),
-            Step(
-                slug="variance",
-                claim=r"A branch of variance $\tau^2$ that is independent of the stream adds $\alpha^2 \tau^2$: after "
-                r"k layers the variance is $\sigma^2 + k \alpha^2 \tau^2$, by induction. With $\alpha = 1 / \sqrt{L}$ "
-                "it is bounded at any depth L.",
-                identity=_variance,
-                scope_detail="streams and branches of two values, any two",
-            ),
-            Step(
-                slug="growing-branch",
-                claim=r"A branch as large as the stream multiplies the variance by $1 + \alpha^2$: by $(1 + "
-                r"\alpha^2)^k \le e^{\alpha^2 k}$ after k layers, which $\alpha = 1 / \sqrt{L}$ keeps below e, and any "
-                "fixed α does not keep at all.",
-                identity=_growing_branch,
-                scope_detail="streams and branches of two values, any two",
-            ),
-            Step(
-                slug="aligned-branch",
-                claim=r"A branch along the stream, $F(\mathbf{h}) = \mathbf{h}$, multiplies by $(1 + \alpha)^k$: here "
-                r"only $\alpha \approx 1 / L$ will do.",
-                identity=_aligned_branch,
-            ),
-        ),
+        steps=(_jacobian, _variance, _growing_branch, _aligned_branch),
         costs=elementwise(2, arrays=3),
-        errata=(
-            Erratum(
-                slug="below-one-is-not-enough",
-                kind="imprecise",
-                source=Source("002", "3.4", 512),
-                printed=r"\alpha < 1 \text{ prevents residual explosion}",
-                corrected=r"\text{growth is only slower; at depth } L \text{ it takes } \alpha \text{ of order } 1 / "
-                r"\sqrt{L} \text{ for independent branches, and } 1 / L \text{ for any}",
-                counterexample=_still_explodes,
-            ),
-        ),
+        errata=(_below_one_is_not_enough,),
     ),
 )

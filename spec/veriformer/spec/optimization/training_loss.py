@@ -9,10 +9,10 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import fact, rounds_to
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import holds, rounds_to
 
 _PRINTED = ("0.4878", "0.3715", "0.2676", "0.1982", "0.1702")
 
@@ -22,32 +22,52 @@ def epoch_loss(xp: Any, losses: Any) -> Any:
     return xp.sum(losses, axis=0) / losses.shape[0]
 
 
-def _mean_of_means() -> Pairs:
+@step()
+def _mean_of_means() -> Identities:
+    """With batches of one size the mean over everything is the mean of the batch means."""
     (i, k), (n, batches), loss = index("i k"), (dimension("n"), dimension("K")), vector("l")
-    mean = total(total(loss[k, i], i, n) / n, k, batches) / batches
-    yield mean, total(total(loss[k, i], i, n), k, batches) / (n * batches)
+    mean = symbolic_sum(symbolic_sum(loss[k, i], i, n) / n, k, batches) / batches
+    yield mean, symbolic_sum(symbolic_sum(loss[k, i], i, n), k, batches) / (n * batches)
 
 
-def _divided_by_sequences() -> Pairs:
+@step()
+def _divided_by_sequences() -> Identities:
+    """The sum of the K batch means divided by the number $K n$ of sequences, as the loop does, is the mean loss divided
+    by n once more.
+    """
     (i, k), (n, batches), loss = index("i k"), (dimension("n"), dimension("K")), vector("l")
-    printed = total(total(loss[k, i], i, n) / n, k, batches) / (n * batches)
-    yield printed, total(total(loss[k, i], i, n), k, batches) / (n * batches) / n
+    printed = symbolic_sum(symbolic_sum(loss[k, i], i, n) / n, k, batches) / (n * batches)
+    yield printed, symbolic_sum(symbolic_sum(loss[k, i], i, n), k, batches) / (n * batches) / n
 
 
-def _printed() -> Pairs:
+@step(scope=Scope.NUMERIC, detail="the printed digits")
+def _printed() -> Identities:
+    """The five printed losses do fall, as the text says; the mean losses are 16 times as large, from 7.80 to 2.72."""
     values = [sp.Rational(text) for text in _PRINTED]
-    yield fact(all(after < before for before, after in pairwise(values)))
+    yield holds(all(after < before for before, after in pairwise(values)))
     yield rounds_to(16 * values[0], "7.80")
     yield rounds_to(16 * values[-1], "2.72")
 
 
-def _sixteenth() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("004", "4.4", 562),
+    printed=r"\text{losses.append(total_loss / len(input_ids))} \quad \text{(Average Loss)}",
+    corrected=r"\text{divide by the number of batches, since total_loss sums batch means}",
+)
+def _divided_twice() -> Evidence:
     xp = Symbolic()
     losses = xp.asarray([1] * 16)
     printed = xp.sum(losses).value[()] / 256
     return Evidence("16 batches of 16 sequences, each of mean loss 1", printed, epoch_loss(xp, losses).value[()])
 
 
+@erratum(
+    kind="wrong",
+    source=Source("004", "4.5", 591),
+    printed=r"\text{Evaluate Perplexity on Validation Samples: model(input_ids[:32])}",
+    corrected=r"\text{the first 32 of the 256 sequences that were trained on: it is a training loss}",
+)
 def _validated_on_training_data() -> Evidence:
     trained, evaluated = np.arange(256), np.arange(256)[:32]
     seen = int(np.isin(evaluated, trained).sum())
@@ -72,45 +92,8 @@ EQUATIONS = (
         assumptions=(Assumption("there is a batch", lambda a: len(a["losses"]) > 0),),
         sample=_sample,
         formula=epoch_loss,
-        steps=(
-            Step(
-                slug="mean-of-means",
-                claim="With batches of one size the mean over everything is the mean of the batch means.",
-                identity=_mean_of_means,
-            ),
-            Step(
-                slug="divided-by-sequences",
-                claim=r"The sum of the K batch means divided by the number $K n$ of sequences, as the loop does, is "
-                r"the mean loss divided by n once more.",
-                identity=_divided_by_sequences,
-            ),
-            Step(
-                slug="printed",
-                claim="The five printed losses do fall, as the text says; the mean losses are 16 times as large, from "
-                "7.80 to 2.72.",
-                identity=_printed,
-                scope=Scope.NUMERIC,
-                scope_detail="the printed digits",
-            ),
-        ),
+        steps=(_mean_of_means, _divided_by_sequences, _printed),
         costs=costs.lazily("cross_entropy"),
-        errata=(
-            Erratum(
-                slug="divided-twice",
-                kind="wrong",
-                source=Source("004", "4.4", 562),
-                printed=r"\text{losses.append(total_loss / len(input_ids))} \quad \text{(Average Loss)}",
-                corrected=r"\text{divide by the number of batches, since total_loss sums batch means}",
-                counterexample=_sixteenth,
-            ),
-            Erratum(
-                slug="validated-on-training-data",
-                kind="wrong",
-                source=Source("004", "4.5", 591),
-                printed=r"\text{Evaluate Perplexity on Validation Samples: model(input_ids[:32])}",
-                corrected=r"\text{the first 32 of the 256 sequences that were trained on: it is a training loss}",
-                counterexample=_validated_on_training_data,
-            ),
-        ),
+        errata=(_divided_twice, _validated_on_training_data),
     ),
 )

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, total
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum
 
 
 def warmup(xp: Any, step: int, *, max_lr: Any, warmup_steps: int) -> Any:
@@ -23,30 +23,42 @@ def _printed(t: Any, warmup_steps: Any) -> Any:
     return positive("eta") * sp.Min(t / warmup_steps, 1)
 
 
-def _rises() -> Pairs:
+@step()
+def _rises() -> Identities:
+    r"""For $t < T$ the rate is $\eta_{\max} t / T$: a straight line from 0."""
     # t < T, the slack between them written out.
     t, slack, eta = positive("t s eta")
     yield _printed(t, t + slack), eta * t / (t + slack)
 
 
-def _stays() -> Pairs:
+@step()
+def _stays() -> Identities:
+    r"""From $t = T$ on it is $\eta_{\max}$."""
     warmup_steps, slack, eta = positive("T s eta")
     yield _printed(warmup_steps + slack, warmup_steps), eta
 
 
-def _joint() -> Pairs:
+@step()
+def _joint() -> Identities:
+    r"""The two meet: s steps before T the rate is $\eta_{\max} s / T$ short of the largest, which vanishes with s."""
     # s before T the rate is still η s / T short: nothing, as s goes to 0.
     short, rest, eta = positive("s r eta")
     warmup_steps = short + rest
     yield eta - _printed(rest, warmup_steps), eta * short / warmup_steps
 
 
-def _half_the_way() -> Pairs:
+@step()
+def _half_the_way() -> Identities:
+    r"""The rates of steps 1 to T sum to $\eta_{\max} (T + 1) / 2$: warmup goes about half as far as the full rate
+    would.
+    """
     t, k, eta = dimension("T"), index("k"), positive("eta")
-    yield total(eta * k / t, k, t), eta * (t + 1) / 2
+    yield symbolic_sum(eta * k / t, k, t), eta * (t + 1) / 2
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="T ≤ 3, t ≤ 4, any rate")
+def _formula() -> Identities:
+    """What is computed is the statement."""
     eta, xp = positive("eta"), Symbolic()
     for warmup_steps in range(1, 4):
         for t in range(5):
@@ -54,7 +66,13 @@ def _formula() -> Pairs:
             yield rate, eta * sp.Min(sp.Rational(t, warmup_steps), 1, evaluate=False)
 
 
-def _nothing_to_warm_up() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("000", "9.3", 158),
+    printed=r"\eta_t = \eta_{\text{max}} \cdot \min\left(\frac{t}{T_{\text{warmup}}}, 1\right)",
+    corrected=r"\text{for } T_{\text{warmup}} > 0 \text{; without warmup } \eta_t = \eta_{\text{max}}",
+)
+def _no_warmup() -> Evidence:
     return Evidence("T_warmup = 0 at t = 0, in units of η_max", sp.S.Zero / sp.S.Zero, 1)
 
 
@@ -84,47 +102,8 @@ EQUATIONS = (
         ),
         sample=lambda rng: {name: x for name, x in sample(rng).items() if name != "total_steps"},
         formula=warmup,
-        steps=(
-            Step(
-                slug="rises",
-                claim=r"For $t < T$ the rate is $\eta_{\max} t / T$: a straight line from 0.",
-                identity=_rises,
-            ),
-            Step(
-                slug="stays",
-                claim=r"From $t = T$ on it is $\eta_{\max}$.",
-                identity=_stays,
-            ),
-            Step(
-                slug="joint",
-                claim=r"The two meet: s steps before T the rate is $\eta_{\max} s / T$ short of the largest, which "
-                "vanishes with s.",
-                identity=_joint,
-            ),
-            Step(
-                slug="half-the-way",
-                claim=r"The rates of steps 1 to T sum to $\eta_{\max} (T + 1) / 2$: warmup goes about half as far as "
-                "the full rate would.",
-                identity=_half_the_way,
-            ),
-            Step(
-                slug="formula",
-                claim="What is computed is the statement.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="T ≤ 3, t ≤ 4, any rate",
-            ),
-        ),
+        steps=(_rises, _stays, _joint, _half_the_way, _formula),
         costs=schedule_costs(2),
-        errata=(
-            Erratum(
-                slug="no-warmup",
-                kind="imprecise",
-                source=Source("000", "9.3", 158),
-                printed=r"\eta_t = \eta_{\text{max}} \cdot \min\left(\frac{t}{T_{\text{warmup}}}, 1\right)",
-                corrected=r"\text{for } T_{\text{warmup}} > 0 \text{; without warmup } \eta_t = \eta_{\text{max}}",
-                counterexample=_nothing_to_warm_up,
-            ),
-        ),
+        errata=(_no_warmup,),
     ),
 )

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, positive, real, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.adam import ASSUMPTIONS, Moments, adam, adam_step, moments, run_adam, sample_states
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.optimization.adam import Moments, adam, run_adam
+from veriformer.spec.optimization.adam_derivation import ASSUMPTIONS, sample_states
+from veriformer.spec.optimization.adamw import adamw
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.optimization.euler import over
-from veriformer.spec.optimization.gradient_flow import gradient_descent
-from veriformer.spec.optimization.updates import each
-
-
-def adamw(
-    xp: Any,
-    states: Sequence[Moments],
-    grads: Sequence[Any],
-    *,
-    lr: Any,
-    betas: tuple[Any, Any] = (0.9, 0.999),
-    eps: Any = 1e-8,
-    weight_decay: Any = 0.01,
-) -> list[Moments]:
-    """θ ← (1 − η λ) θ − η m̂ / (√v̂ + ε) for each parameter: the decay λ passes by the averages.
-
-    States are Adam's, and start with `adam_start`. A gradient of None leaves its parameter's state alone: it does not
-    decay either.
-    """
-
-    def update(s: Moments, g: Any) -> Moments:
-        theta = xp.asarray(s.theta)
-        kept = theta if weight_decay == 0 else theta * (1 - xp.asarray(lr) * weight_decay)
-        s = moments(xp, s, g, betas)
-        return s._replace(theta=kept - adam_step(xp, s, lr=lr, betas=betas, eps=eps))
-
-    return each(xp, update, states, grads)
+from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.proofs.indexed import dimension, positive, real, sum_over, vector
 
 
 def _options() -> dict[str, Any]:
@@ -48,12 +22,20 @@ def _options() -> dict[str, Any]:
     return {"lr": eta, "eps": eps, "weight_decay": decay, "betas": positive("beta_1 beta_2")}
 
 
-def _penalty_gradient() -> Pairs:
+@step()
+def _penalty() -> Identities:
+    r"""L2 regularisation adds $\frac{\lambda}{2} \|\theta\|^2$ to the loss, and so $\lambda \theta$ to the gradient,
+    before any average is taken.
+    """
     theta, decay, i = vector("theta"), positive("lambda"), sp.Symbol("i", integer=True)
-    yield sp.diff(decay / 2 * over("n", lambda k: theta[k] ** 2), theta[i]), decay * theta[i]
+    yield sp.diff(decay / 2 * sum_over("n", lambda k: theta[k] ** 2), theta[i]), decay * theta[i]
 
 
-def _same_for_descent() -> Pairs:
+@step()
+def _same_for_descent() -> Identities:
+    r"""For gradient descent that is decay: $\theta - \eta (\mathbf{g} + \lambda \theta) = (1 - \eta \lambda) \theta -
+    \eta \mathbf{g}$.
+    """
     theta, g = real("theta g")
     eta, decay = positive("eta lambda")
     xp = Symbolic()
@@ -68,7 +50,13 @@ def _first_step(step: Any, gradient: Any, **options: Any) -> Any:
     return s.theta.value[()]
 
 
-def _decay_of_l2() -> Pairs:
+@step(detail="the first step, where all that pulls has one sign")
+def _decay_of_l2() -> Identities:
+    r"""Not so for Adam. Its first step $\eta \frac{c g + \lambda \theta}{|c g + \lambda \theta| + \epsilon}$ changes
+    with $\lambda$ by $\eta \frac{\theta \epsilon}{(|c g + \lambda \theta| + \epsilon)^2}$: the larger the gradient, the
+    less a parameter decays. With $\epsilon = 0$ and all of one sign it is $\eta$ whatever $\lambda$ is, where AdamW
+    takes off $\eta \lambda \theta$ more.
+    """
     theta, g, c, eta, eps, decay = positive("theta g c eta epsilon lambda")
     pull = c * g + decay * theta
     yield sp.diff(_first_step(adam, c * g), decay), -eta * theta * eps / (pull + eps) ** 2
@@ -76,7 +64,11 @@ def _decay_of_l2() -> Pairs:
     yield _first_step(adamw, c * g, eps=0), (1 - eta * decay) * theta - eta
 
 
-def _decay_of_adamw() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="two steps, any gradients")
+def _decay_of_adamw() -> Identities:
+    r"""Decay takes $\eta \lambda \theta$ off at each step, regardless of the gradients and of their size, and no
+    average knows of it; without it AdamW is Adam.
+    """
     g, options = vector("g"), _options()
     gradients = [g[1], g[2]]
     with_decay = run_adam(gradients, adamw, **options)
@@ -88,12 +80,20 @@ def _decay_of_adamw() -> Pairs:
     yield with_decay[1].theta - without[1].theta, (shrunk**2 - 1) * real("theta") + (1 - shrunk) * first_step
 
 
-def _half_life() -> Pairs:
+@step()
+def _geometric() -> Identities:
+    r"""Where its gradients are zero a parameter shrinks as $(1 - \eta \lambda)^k \theta_0$: by half in about $0.7 /
+    (\eta \lambda)$ steps. The rate of decay is $\eta \lambda$, and follows the schedule of $\eta$.
+    """
     k, (eta, decay), theta = dimension("k"), positive("eta lambda"), real("theta_0")
     yield (1 - eta * decay) * ((1 - eta * decay) ** k * theta), (1 - eta * decay) ** (k + 1) * theta
 
 
-def _as_printed() -> Pairs:
+@step()
+def _as_printed() -> Identities:
+    r"""$\theta - u - \eta \lambda \theta = (1 - \eta \lambda) \theta - u$: the two formulas that the documents print to
+    show the difference are one.
+    """
     theta, step = real("theta u")
     eta, decay = positive("eta lambda")
     yield theta - step - eta * decay * theta, (1 - eta * decay) * theta - step
@@ -107,21 +107,43 @@ def _numbers(step: Any, g: Any, **options: Any) -> Any:
     return s.theta.value[()]
 
 
-def _l2_is_inside() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("000", "9.2", 137),
+    printed=r"\text{Adam with L2: } \theta_t = \theta_{t-1} - \eta \frac{\hat{m}_t}{\sqrt{\hat{v}_t} + "
+    r"\epsilon} - \eta \lambda \theta_{t-1}",
+    corrected=r"\text{that is AdamW; with L2 } \nabla_\theta \mathcal{L} + \lambda \theta_{t-1} \text{ "
+    r"takes the place of } \nabla_\theta \mathcal{L} \text{ in (7) and (8)}",
+)
+def _l2_printed_as_adamw() -> Evidence:
     eta = decay = sp.Rational(1, 10)
     printed = 1 - eta - eta * decay
     actual = _numbers(adam, 1, lr=eta, eps=0, weight_decay=decay)
     return Evidence("θ = 1, first gradient 1, η = λ = 0.1, ε = 0", printed, actual)
 
 
-def _not_from_the_rate() -> Evidence:
+@erratum(
+    kind="contradictory",
+    source=Source("004", "3.5", 447),
+    printed=r"\text{AdamW … decouples weight decay from learning rate}",
+    corrected=r"\text{from the gradient and its averages; in 000, line 142, a step decays by } \eta "
+    r"\lambda",
+)
+def _decoupled_from_the_rate() -> Evidence:
     shrunk = [_numbers(adamw, 0, lr=sp.Rational(k, 10), eps=1, weight_decay=sp.Rational(1, 10)) for k in (1, 2)]
     return Evidence(
         "θ = 1, gradient 0, λ = 0.1: what is left after a step, at η = 0.1 and at η = 0.2", shrunk[0], shrunk[1]
     )
 
 
-def _no_decay_printed() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("004", "3.5", 442),
+    printed=r"\theta_{t+1} = \theta_t - \eta \frac{m_t / (1-\beta_1^t)}{\sqrt{v_t / (1-\beta_2^t)} + "
+    r"\epsilon} \text{ (like AdamW)}",
+    corrected=r"\text{this is Adam; AdamW also takes off } \eta \lambda \theta_t",
+)
+def _adamw_without_decay() -> Evidence:
     options = {"lr": sp.Rational(1, 10), "eps": 1}
     printed = _numbers(adam, 0, **options)
     actual = _numbers(adamw, 0, weight_decay=sp.Rational(1, 100), **options)
@@ -157,42 +179,9 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(
-            Step(
-                slug="penalty",
-                claim=r"L2 regularisation adds $\frac{\lambda}{2} \|\theta\|^2$ to the loss, and so $\lambda \theta$ "
-                "to the gradient, before any average is taken.",
-                identity=_penalty_gradient,
-            ),
-            Step(
-                slug="same-for-descent",
-                claim=r"For gradient descent that is decay: $\theta - \eta (\mathbf{g} + \lambda \theta) = (1 - \eta "
-                r"\lambda) \theta - \eta \mathbf{g}$.",
-                identity=_same_for_descent,
-            ),
-            Step(
-                slug="decay-of-l2",
-                claim=r"Not so for Adam. Its first step $\eta \frac{c g + \lambda \theta}{|c g + \lambda \theta| + "
-                r"\epsilon}$ changes with $\lambda$ by $\eta \frac{\theta \epsilon}{(|c g + \lambda \theta| + "
-                r"\epsilon)^2}$: the larger the gradient, the less a parameter decays. With $\epsilon = 0$ and all of "
-                r"one sign it is $\eta$ whatever $\lambda$ is, where AdamW takes off $\eta \lambda \theta$ more.",
-                identity=_decay_of_l2,
-                scope_detail="the first step, where all that pulls has one sign",
-            ),
-        ),
+        steps=(_penalty, _same_for_descent, _decay_of_l2),
         costs=optimizer_costs("adam_l2"),
-        errata=(
-            Erratum(
-                slug="l2-printed-as-adamw",
-                kind="wrong",
-                source=Source("000", "9.2", 137),
-                printed=r"\text{Adam with L2: } \theta_t = \theta_{t-1} - \eta \frac{\hat{m}_t}{\sqrt{\hat{v}_t} + "
-                r"\epsilon} - \eta \lambda \theta_{t-1}",
-                corrected=r"\text{that is AdamW; with L2 } \nabla_\theta \mathcal{L} + \lambda \theta_{t-1} \text{ "
-                r"takes the place of } \nabla_\theta \mathcal{L} \text{ in (7) and (8)}",
-                counterexample=_l2_is_inside,
-            ),
-        ),
+        errata=(_l2_printed_as_adamw,),
     ),
     Equation(
         slug="adamw",
@@ -204,49 +193,8 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=adamw,
-        steps=(
-            Step(
-                slug="as-printed",
-                claim=r"$\theta - u - \eta \lambda \theta = (1 - \eta \lambda) \theta - u$: the two formulas that the "
-                "documents print to show the difference are one.",
-                identity=_as_printed,
-            ),
-            Step(
-                slug="decay-of-adamw",
-                claim=r"Decay takes $\eta \lambda \theta$ off at each step, regardless of the gradients and of their "
-                "size, and no average knows of it; without it AdamW is Adam.",
-                identity=_decay_of_adamw,
-                scope=Scope.ENUMERATED,
-                scope_detail="two steps, any gradients",
-            ),
-            Step(
-                slug="geometric",
-                claim=r"Where its gradients are zero a parameter shrinks as $(1 - \eta \lambda)^k \theta_0$: by half "
-                r"in about $0.7 / (\eta \lambda)$ steps. The rate of decay is $\eta \lambda$, and follows the schedule "
-                r"of $\eta$.",
-                identity=_half_life,
-            ),
-        ),
+        steps=(_as_printed, _decay_of_adamw, _geometric),
         costs=optimizer_costs("adamw"),
-        errata=(
-            Erratum(
-                slug="decoupled-from-the-rate",
-                kind="contradictory",
-                source=Source("004", "3.5", 447),
-                printed=r"\text{AdamW … decouples weight decay from learning rate}",
-                corrected=r"\text{from the gradient and its averages; in 000, line 142, a step decays by } \eta "
-                r"\lambda",
-                counterexample=_not_from_the_rate,
-            ),
-            Erratum(
-                slug="adamw-without-decay",
-                kind="imprecise",
-                source=Source("004", "3.5", 442),
-                printed=r"\theta_{t+1} = \theta_t - \eta \frac{m_t / (1-\beta_1^t)}{\sqrt{v_t / (1-\beta_2^t)} + "
-                r"\epsilon} \text{ (like AdamW)}",
-                corrected=r"\text{this is Adam; AdamW also takes off } \eta \lambda \theta_t",
-                counterexample=_no_decay_printed,
-            ),
-        ),
+        errata=(_decoupled_from_the_rate, _adamw_without_decay),
     ),
 )

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.costs import symbol
-from veriformer.spec.equation import Assumption, Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.positions.costs_positions import position_costs
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 
 def alibi_slopes(xp: Any, num_heads: int) -> Any:
@@ -46,13 +46,21 @@ def _slope(h: Any, heads: Any) -> Any:
     return sp.exp(-8 * h / heads * sp.log(2))
 
 
-def _geometric() -> Pairs:
+@step()
+def _geometric() -> Identities:
+    """The slopes are a geometric sequence whose first term is its ratio: $m_{h+1} = m_h m_1$; whatever H is, the last
+    is $m_H = 2^{-8}$.
+    """
     h, heads = index("h"), dimension("H")
     yield _slope(h + 1, heads), _slope(h, heads) * _slope(1, heads)
     yield _slope(heads, heads), sp.Rational(1, 256)
 
 
-def _between() -> Pairs:
+@step()
+def _between() -> Identities:
+    """For H heads between two powers of two, P and 2P, the further slopes are $m'_{2h+1}$ of 2P heads: $m'^2_{2h+1} =
+    m_h m_{h+1}$, so each is the geometric mean of two neighbours, and no slope comes twice.
+    """
     h, below = index("h"), dimension("P")
     yield _slope(2 * h + 1, 2 * below) ** 2, _slope(h, below) * _slope(h + 1, below)
 
@@ -70,12 +78,18 @@ def _paper(heads: int) -> list[Fraction]:
     return _paper(below) + _paper(2 * below)[0::2][: heads - below]
 
 
-def _slopes() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="H ≤ 9 and H = 12, 16")
+def _slopes() -> Identities:
+    """What is computed are the slopes of the paper's recursion."""
     for heads in (*range(1, 10), 12, 16):
         yield from zip(alibi_slopes(Symbolic(), heads).value, map(_power, _paper(heads)), strict=True)
 
 
-def _bias() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="(H, n_q, n_k) of (1, 3, 3), (2, 1, 4), (3, 4, 2)")
+def _bias() -> Identities:
+    """The bias is linear in the distance, which is counted from the last query and the last key: one new query over
+    cached keys gets the last row of the square.
+    """
     for heads, n_q, n_k in ((1, 3, 3), (2, 1, 4), (3, 4, 2)):
         bias = alibi_bias(Symbolic(), heads, n_q, n_k).value
         for h, i, j in np.ndindex(*bias.shape):
@@ -85,15 +99,23 @@ def _bias() -> Pairs:
 
 def _weight(j: Any, bias: Any) -> Any:
     k, s = sp.Dummy("k", integer=True), vector("s")
-    return sp.exp(s[j] + bias(j)) / total(sp.exp(s[k] + bias(k)), k, dimension("n"))
+    return sp.exp(s[j] + bias(j)) / symbolic_sum(sp.exp(s[k] + bias(k)), k, dimension("n"))
 
 
-def _row_shift() -> Pairs:
+@step()
+def _row_shift() -> Identities:
+    """Over the keys up to its position p, a query has the same weights from $-m(p - j)$ as from $m j$, since $-m p$ is
+    one number for the whole row: for causal attention a row of the bias may be moved, and need not know p.
+    """
     m, p, j = positive("m"), real("p"), index("j")
     yield _weight(j, lambda k: -m * (p - k)), _weight(j, lambda k: m * k)
 
 
-def _decay() -> Pairs:
+@step()
+def _decay() -> Identities:
+    """Among keys that are as similar, each step further back multiplies the weight by $e^{-m}$: a linear bias is
+    exponential forgetting.
+    """
     m, p, (j, k), s = positive("m"), real("p"), index("j k"), vector("s")
     weights = [_weight(x, lambda y: -m * (p - y)) for x in (k, j)]
     yield weights[0] / weights[1], sp.exp(s[k] - s[j]) * sp.exp(-m) ** (j - k)
@@ -121,28 +143,7 @@ EQUATIONS = (
         assumptions=(_HEADS,),
         sample=_sample_heads,
         formula=alibi_slopes,
-        steps=(
-            Step(
-                slug="geometric",
-                claim=r"The slopes are a geometric sequence whose first term is its ratio: $m_{h+1} = m_h m_1$; "
-                r"whatever H is, the last is $m_H = 2^{-8}$.",
-                identity=_geometric,
-            ),
-            Step(
-                slug="between",
-                claim=r"For H heads between two powers of two, P and 2P, the further slopes are $m'_{2h+1}$ of 2P "
-                r"heads: $m'^2_{2h+1} = m_h m_{h+1}$, so each is the geometric mean of two neighbours, and no slope "
-                "comes twice.",
-                identity=_between,
-            ),
-            Step(
-                slug="slopes",
-                claim="What is computed are the slopes of the paper's recursion.",
-                identity=_slopes,
-                scope=Scope.ENUMERATED,
-                scope_detail="H ≤ 9 and H = 12, 16",
-            ),
-        ),
+        steps=(_geometric, _between, _slopes),
         costs={"other operations": lambda: symbol("H"), "parameters": lambda: sp.S.Zero},
     ),
     Equation(
@@ -161,29 +162,7 @@ EQUATIONS = (
         assumptions=(_HEADS, Assumption("there are queries and keys", lambda a: a["n_q"] > 0 and a["n_k"] > 0)),
         sample=_sample,
         formula=alibi_bias,
-        steps=(
-            Step(
-                slug="bias",
-                claim="The bias is linear in the distance, which is counted from the last query and the last key: one "
-                "new query over cached keys gets the last row of the square.",
-                identity=_bias,
-                scope=Scope.ENUMERATED,
-                scope_detail="(H, n_q, n_k) of (1, 3, 3), (2, 1, 4), (3, 4, 2)",
-            ),
-            Step(
-                slug="row-shift",
-                claim=r"Over the keys up to its position p, a query has the same weights from $-m(p - j)$ as from "
-                r"$m j$, since $-m p$ is one number for the whole row: for causal attention a row of the bias may be "
-                "moved, and need not know p.",
-                identity=_row_shift,
-            ),
-            Step(
-                slug="decay",
-                claim=r"Among keys that are as similar, each step further back multiplies the weight by $e^{-m}$: a "
-                "linear bias is exponential forgetting.",
-                identity=_decay,
-            ),
-        ),
+        steps=(_bias, _row_shift, _decay),
         costs=position_costs("alibi"),
     ),
 )

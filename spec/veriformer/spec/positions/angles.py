@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic import FORMATS, Float, Rounded, RoundedArray
+from veriformer.spec.arithmetic import FORMATS, Float, RunningError, RunningErrorArray
 
 Scaling = tuple[str, float] | None
 
@@ -42,15 +42,19 @@ def cosines_and_sines(
 
 def _for_angles(xp: Any) -> Any:
     """The arithmetic itself, but fp32 for a half, in which positions 256 and 257 have one angle: that is a fault."""
-    if not isinstance(xp, Float | Rounded) or xp.format.precision >= FORMATS["fp32"].precision:
+    if not isinstance(xp, Float | RunningError) or xp.format.precision >= FORMATS["fp32"].precision:
         return xp
     if isinstance(xp, Float):
         return Float(FORMATS["fp32"])
-    return Rounded(FORMATS["fp32"], oracle=xp.oracle, ulps=xp.machine.ulps, flush=xp.machine.flush > 0)
+    return RunningError(FORMATS["fp32"], oracle=xp.oracle, ulps=xp.machine.ulps, flush=xp.machine.flush > 0)
 
 
 def _rounded_into(xp: Any, x: Any) -> Any:
     if x.xp is xp:
         return x
     # Multiplying by one rounds to the format of xp.
-    return RoundedArray(xp, x.value, x.error, x.magnitude) * 1 if isinstance(xp, Rounded) else xp.asarray(x.value)
+    return (
+        RunningErrorArray(xp, x.value, x.error, x.magnitude) * 1
+        if isinstance(xp, RunningError)
+        else xp.asarray(x.value)
+    )

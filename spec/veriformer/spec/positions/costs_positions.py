@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.costs import symbol
-from veriformer.spec.lazy import sp
 
 
 def rotation_operations() -> Any:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import delta, dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.points import sum_to_shape
-from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.arithmetic.exact_inputs import unbroadcast
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.costs_positions import position_costs
-from veriformer.spec.staged import Staged
+from veriformer.spec.proofs.identities import inner_product
+from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def add_positions(xp: Any, x: Any, table: Any, positions: NDArray[np.int64]) -> Any:
@@ -24,48 +24,72 @@ def add_positions(xp: Any, x: Any, table: Any, positions: NDArray[np.int64]) -> 
 
 def add_positions_vjp(xp: Any, x: Any, table: Any, positions: NDArray[np.int64], g: Any) -> tuple[Any, Any]:
     """(dx, dtable): both get the whole cotangent, a row of the table that of every token at its position."""
-    rows = sum_to_shape(xp, g, (*positions.shape, g.shape[-1]))
+    rows = unbroadcast(xp, g, (*positions.shape, g.shape[-1]))
     rows = xp.reshape(rows, (positions.size, g.shape[-1]))
     reads = np.arange(table.shape[0])[:, None] == positions.ravel()
-    return sum_to_shape(xp, g, x.shape), xp.matmul(reads.astype(np.float64), rows)
+    return unbroadcast(xp, g, x.shape), xp.matmul(reads.astype(np.float64), rows)
 
 
-def _lookup() -> Pairs:
+@step()
+def _lookup() -> Identities:
+    r"""Taking a row is multiplying by a one-hot vector: $PE[i] = \sum_p \delta_{pi} PE[p]$. Beyond $n_{\max}$ there is
+    no such vector: a learned table says nothing of longer texts.
+    """
     (i, p, a), table = index("i p a"), vector("P")
-    yield total(delta(p, i) * table[p, a], p, dimension("N")), table[i, a]
+    yield symbolic_sum(delta(p, i) * table[p, a], p, dimension("N")), table[i, a]
 
 
-def _gradient() -> Pairs:
+@step()
+def _gradient() -> Identities:
+    """Token and position get the same cotangent; a row of the table sums it over the batch, and is learned from texts
+    that reach that far only.
+    """
     (b, r, c, p, a), g, x, table = index("b r c p a"), vector("g"), vector("x"), vector("P")
-    row = total(g[b, r, c] * (x[b, r, c] + table[r, c]), c, dimension("d"))
-    loss = total(total(row, r, dimension("n")), b, dimension("B"))
-    yield sp.diff(loss, table[p, a]), total(g[b, p, a], b, dimension("B"))
+    row = symbolic_sum(g[b, r, c] * (x[b, r, c] + table[r, c]), c, dimension("d"))
+    loss = symbolic_sum(symbolic_sum(row, r, dimension("n")), b, dimension("B"))
+    yield sp.diff(loss, table[p, a]), symbolic_sum(g[b, p, a], b, dimension("B"))
     t = index("t")
     yield sp.diff(loss, x[t, p, a]), g[t, p, a]
 
 
-def _four_terms() -> Pairs:
+@step()
+def _four_terms() -> Identities:
+    """The dot product of two such vectors is content with content, position with position, and the two mixtures."""
     (i, j, c), d, x, table = index("i j c"), dimension("d"), vector("x"), vector("P")
-    score = total((x[i, c] + table[i, c]) * (x[j, c] + table[j, c]), c, d)
-    content, position = total(x[i, c] * x[j, c], c, d), total(table[i, c] * table[j, c], c, d)
-    yield score, content + position + total(x[i, c] * table[j, c], c, d) + total(table[i, c] * x[j, c], c, d)
+    score = symbolic_sum((x[i, c] + table[i, c]) * (x[j, c] + table[j, c]), c, d)
+    content, position = symbolic_sum(x[i, c] * x[j, c], c, d), symbolic_sum(table[i, c] * table[j, c], c, d)
+    yield (
+        score,
+        content + position + symbolic_sum(x[i, c] * table[j, c], c, d) + symbolic_sum(table[i, c] * x[j, c], c, d),
+    )
 
 
-def _worked() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="the four features that are printed")
+def _worked() -> Identities:
+    r"""The worked example: "The" at position 0 has $[0.11, -0.28, 0.69, 0.23, \ldots]$."""
     token, position = ("0.1", "-0.3", "0.7", "0.2"), ("0.01", "0.02", "-0.01", "0.03")
     printed = ("0.11", "-0.28", "0.69", "0.23")
     for a, b, c in zip(token, position, printed, strict=True):
         yield sp.Add(sp.Rational(a), sp.Rational(b), evaluate=False), sp.Rational(c)
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="2 × 2 tokens of width 2, 3 positions: in order, one twice, another row per text")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the adjoint of the formula, which is linear in both arguments."""
     for positions in (np.array([0, 1]), np.array([2, 2]), np.array([[0, 1], [1, 2]])):
-        xp = Staged()
+        xp = TowerArithmetic()
         x, table, g = xp.symbols("x", 2, 2, 2), xp.symbols("p", 3, 2), xp.symbols("g", 2, 2, 2)
         y, gradients = add_positions(xp, x, table, positions), add_positions_vjp(xp, x, table, positions, g)
-        yield inner(g, y), inner(gradients[0], x) + inner(gradients[1], table)
+        yield inner_product(g, y), inner_product(gradients[0], x) + inner_product(gradients[1], table)
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("003", "3, Position Encoding Solution", 123),
+    printed=r"\text{ensuring the model can distinguish between different positions}",
+    corrected=r"\text{for one and the same token, if rows differ; another token may make up for the "
+    r"difference}",
+)
 def _same_input() -> Evidence:
     xp = Symbolic()
     table, token = xp.asarray([[0, 0], [1, 2]]), xp.asarray([[5, 5], [4, 3]])
@@ -108,51 +132,8 @@ EQUATIONS = (
         sample=_sample,
         formula=add_positions,
         vjp=add_positions_vjp,
-        steps=(
-            Step(
-                slug="lookup",
-                claim=r"Taking a row is multiplying by a one-hot vector: $PE[i] = \sum_p \delta_{pi} PE[p]$. Beyond "
-                r"$n_{\max}$ there is no such vector: a learned table says nothing of longer texts.",
-                identity=_lookup,
-            ),
-            Step(
-                slug="gradient",
-                claim="Token and position get the same cotangent; a row of the table sums it over the batch, and is "
-                "learned from texts that reach that far only.",
-                identity=_gradient,
-            ),
-            Step(
-                slug="four-terms",
-                claim="The dot product of two such vectors is content with content, position with position, and the "
-                "two mixtures.",
-                identity=_four_terms,
-            ),
-            Step(
-                slug="worked",
-                claim=r'The worked example: "The" at position 0 has $[0.11, -0.28, 0.69, 0.23, \ldots]$.',
-                identity=_worked,
-                scope=Scope.ENUMERATED,
-                scope_detail="the four features that are printed",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the adjoint of the formula, which is linear in both arguments.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="2 × 2 tokens of width 2, 3 positions: in order, one twice, another row per text",
-            ),
-        ),
+        steps=(_lookup, _gradient, _four_terms, _worked, _vjp),
         costs=position_costs("learned"),
-        errata=(
-            Erratum(
-                slug="same-input",
-                kind="imprecise",
-                source=Source("003", "3, Position Encoding Solution", 123),
-                printed=r"\text{ensuring the model can distinguish between different positions}",
-                corrected=r"\text{for one and the same token, if rows differ; another token may make up for the "
-                r"difference}",
-                counterexample=_same_input,
-            ),
-        ),
+        errata=(_same_input,),
     ),
 )

@@ -7,33 +7,39 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Float
-from veriformer.spec.attention import attention
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
-from veriformer.spec.heads.printed import Case
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.attention.attention import attention
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, sample
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 
 
-def _two_keys() -> Pairs:
+@step()
+def _two_keys() -> Identities:
+    """Exchanging two keys and their values among $n + 2$ changes no output, since a sum has no order; exchanges make up
+    every permutation.
+    """
     # n other keys in any order, and two more: s and v hold scores and values.
     s, v, j, n = vector("s"), vector("v"), index("j"), dimension("n")
 
     def summed(value: Any) -> Any:
         first, second = (sp.exp(s[n + k]) * value(n + k) for k in (1, 2))
-        return second + first + total(sp.exp(s[j]) * value(j), j, n)
+        return second + first + symbolic_sum(sp.exp(s[j]) * value(j), j, n)
 
-    output = total(sp.exp(s[j]) * v[j], j, n + 2) / total(sp.exp(s[j]), j, n + 2)
+    output = symbolic_sum(sp.exp(s[j]) * v[j], j, n + 2) / symbolic_sum(sp.exp(s[j]), j, n + 2)
     yield output, summed(lambda k: v[k]) / summed(lambda k: 1)
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="3 tokens, a rotation and an exchange (which generate all orders)")
+def _formula() -> Identities:
+    """Every query has its own row: if the tokens change places, so do their outputs, and nothing else happens."""
     for order in ([1, 2, 0], [1, 0, 2]):
         case = Case(1, 1, n=3)
         o = multi_head_attention(case.xp, case.x[:, order], *case.weights, **case.options)
-        yield from pairs(case.in_full(o), case.as_printed()[order])
+        yield from entrywise(case.in_full(o), case.as_printed()[order])
 
 
 _CAT, _MAT = 0.0, 1.0
@@ -46,17 +52,35 @@ def _attend(*tokens: float, is_causal: bool = False) -> Any:
     return attention(xp, x, x, x, is_causal=is_causal).value.ravel()
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("003", "3, Position Encoding Solution", 113),
+    printed=r"\text{``cat sat on mat'' and ``mat on sat cat'' would be processed identically}",
+    corrected=r"\text{each word has the same output in both, at its own place}",
+)
 def _not_identical() -> Evidence:
     there, back = _attend(_CAT, _MAT), _attend(_MAT, _CAT)
     return Evidence("tokens 0, 1 and then 1, 0: the first output", f"{there[0]:.3f}", f"{back[0]:.3f}")
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("003", "6, Dense Vector Representation Learning", 368),
+    printed=r"\text{the permutation-invariance of attention mechanisms}",
+    corrected=r"\text{equivariance, as in lines 30, 113 and 750}",
+)
 def _not_invariant() -> Evidence:
     there, back = (str(_attend(*tokens).round(3)) for tokens in ((_CAT, _MAT), (_MAT, _CAT)))
     return Evidence("tokens 0, 1 and then 1, 0: all outputs of the second", there, back)
 
 
-def _causal_order() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("003", "2", 30),
+    printed=r"\text{permutation-equivariant, requiring explicit positional encoding}",
+    corrected=r"\text{without a mask; under a causal one the order of tokens counts without any encoding}",
+)
+def _a_causal_mask_sees_order() -> Evidence:
     there, back = _attend(_CAT, _MAT, is_causal=True), _attend(_MAT, _CAT, is_causal=True)
     point = "a causal mask, tokens 0, 1 and then 1, 0: the output of token 1"
     return Evidence(point, f"{there[1]:.3f}", f"{back[0]:.3f}")
@@ -84,47 +108,7 @@ EQUATIONS = (
         sample=sample,
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(
-            Step(
-                slug="two-keys",
-                claim=r"Exchanging two keys and their values among $n + 2$ changes no output, since a sum has no "
-                "order; exchanges make up every permutation.",
-                identity=_two_keys,
-            ),
-            Step(
-                slug="formula",
-                claim="Every query has its own row: if the tokens change places, so do their outputs, and nothing else "
-                "happens.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="3 tokens, a rotation and an exchange (which generate all orders)",
-            ),
-        ),
-        errata=(
-            Erratum(
-                slug="not-identical",
-                kind="imprecise",
-                source=Source("003", "3, Position Encoding Solution", 113),
-                printed=r"\text{``cat sat on mat'' and ``mat on sat cat'' would be processed identically}",
-                corrected=r"\text{each word has the same output in both, at its own place}",
-                counterexample=_not_identical,
-            ),
-            Erratum(
-                slug="not-invariant",
-                kind="contradictory",
-                source=Source("003", "6, Dense Vector Representation Learning", 368),
-                printed=r"\text{the permutation-invariance of attention mechanisms}",
-                corrected=r"\text{equivariance, as in lines 30, 113 and 750}",
-                counterexample=_not_invariant,
-            ),
-            Erratum(
-                slug="a-causal-mask-sees-order",
-                kind="imprecise",
-                source=Source("003", "2", 30),
-                printed=r"\text{permutation-equivariant, requiring explicit positional encoding}",
-                corrected=r"\text{without a mask; under a causal one the order of tokens counts without any encoding}",
-                counterexample=_causal_order,
-            ),
-        ),
+        steps=(_two_keys, _formula),
+        errata=(_not_identical, _not_invariant, _a_causal_mask_sees_order),
     ),
 )

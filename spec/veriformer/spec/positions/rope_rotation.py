@@ -8,10 +8,8 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float, Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.costs_positions import (
     position_costs,
@@ -19,8 +17,10 @@ from veriformer.spec.positions.costs_positions import (
     rotation_operations_by_matrix,
 )
 from veriformer.spec.positions.rope import rope, rope_vjp
-from veriformer.spec.positions.turning import turned, turning
-from veriformer.spec.staged import entries
+from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
+from veriformer.spec.proofs.identities import inner_product
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import entries
 
 
 def places(d: int, pairing: str) -> list[tuple[int, int]]:
@@ -34,70 +34,112 @@ def symbolic(name: str, d: int) -> tuple[Symbolic, Any, Any]:
     return xp, xp.asarray([sp.symbols(f"{name}_1:{d + 1}", real=True)]), np.array([real("m")], dtype=object)
 
 
-def _complex() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4, 6 in halves, every base, position and vector")
+def _complex() -> Identities:
+    r"""Read a pair as a complex number: $a' + \mathrm{i} b' = (a + \mathrm{i} b) e^{\mathrm{i} m \theta}$, and so its
+    conjugate. This is the statement, and what the formula computes without any matrix.
+    """
     base = positive("b")
     for d, pairing in ((2, "interleaved"), (4, "interleaved"), (4, "half"), (6, "half")):
         xp, x, m = symbolic("x", d)
         y = rope(xp, x, m, base=base, pairing=pairing).value[0]
         for i, (a, b) in enumerate(places(d, pairing)):
             turn = sp.exp(sp.I * m[0] * base ** sp.Rational(-2 * i, d))
-            yield sp.expand(turning(y[a]) + sp.I * turning(y[b])), (x.value[0, a] + sp.I * x.value[0, b]) * turn
-            yield sp.expand(turning(y[a]) - sp.I * turning(y[b])), (x.value[0, a] - sp.I * x.value[0, b]) / turn
+            yield (
+                sp.expand(as_exponentials(y[a]) + sp.I * as_exponentials(y[b])),
+                (x.value[0, a] + sp.I * x.value[0, b]) * turn,
+            )
+            yield (
+                sp.expand(as_exponentials(y[a]) - sp.I * as_exponentials(y[b])),
+                (x.value[0, a] - sp.I * x.value[0, b]) / turn,
+            )
 
 
-def _group_law() -> Pairs:
+@step()
+def _group_law() -> Identities:
+    """Turns add up: $R_m R_n = R_{m+n}$, whatever the frequency, also for fractions and negative numbers."""
     m, n, w, a, b = real("m n w a b")
-    twice = turned(*turned(a, b, n * w), m * w)
-    once = turned(a, b, (m + n) * w)
+    twice = rotated(*rotated(a, b, n * w), m * w)
+    once = rotated(a, b, (m + n) * w)
     yield from zip(map(sp.expand, twice), once, strict=True)
 
 
-def _inverse() -> Pairs:
+@step()
+def _inverse() -> Identities:
+    """Hence $R_m^{-1} = R_{-m}$, and that is the transpose: the rotation is orthogonal."""
     m, w, a, b = real("m w a b")
-    yield from zip(map(sp.expand, turned(*turned(a, b, m * w), -m * w)), (a, b), strict=True)
-    c, s = turning(sp.cos(m * w)), turning(sp.sin(m * w))
+    yield from zip(map(sp.expand, rotated(*rotated(a, b, m * w), -m * w)), (a, b), strict=True)
+    c, s = as_exponentials(sp.cos(m * w)), as_exponentials(sp.sin(m * w))
     transposed = (a * c + b * s, b * c - a * s)
-    yield from zip(map(sp.expand, turned(a, b, -m * w)), transposed, strict=True)
+    yield from zip(map(sp.expand, rotated(a, b, -m * w)), transposed, strict=True)
 
 
-def _norm() -> Pairs:
+@step()
+def _norm() -> Identities:
+    r"""$\|R_m \mathbf{x}\| = \|\mathbf{x}\|$ for any number of pairs at any frequencies: length is kept."""
     i, m, (x, y, w) = index("i"), real("m"), map(vector, "xyw")
-    a, b = turned(x[i], y[i], m * w[i])
-    yield total(a * a + b * b, i, dimension("p")), total(x[i] ** 2 + y[i] ** 2, i, dimension("p"))
+    a, b = rotated(x[i], y[i], m * w[i])
+    yield symbolic_sum(a * a + b * b, i, dimension("p")), symbolic_sum(x[i] ** 2 + y[i] ** 2, i, dimension("p"))
 
 
-def _pairings() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d ≤ 8, every position and vector")
+def _pairings() -> Identities:
+    """The two pairings are one permutation apart: with the even features first and the odd ones after them, halves are
+    turned as neighbours were. Queries and keys that agree on the order have the same scores, so either is right, but
+    weights trained with one are wrong with the other.
+    """
     for d in (2, 4, 6, 8):
         xp, x, m = symbolic("x", d)
         order = [*range(0, d, 2), *range(1, d, 2)]
         half = rope(xp, x[:, order], m, pairing="half").value[0]
         moved = rope(xp, x, m, pairing="interleaved").value[0][order]
-        yield from zip(map(turning, half), (sp.expand(turning(y)) for y in moved), strict=True)
+        yield from zip(map(as_exponentials, half), (sp.expand(as_exponentials(y)) for y in moved), strict=True)
 
 
-def _elementwise() -> Pairs:
+@step()
+def _elementwise() -> Identities:
+    """Six operations for each of $d/2$ pairs are $3d$ per row, against $d(2d - 1)$ for a matrix of that size: $(2d -
+    1)/3$ times fewer.
+    """
     i, n, d = index("i"), costs.symbol("N"), costs.symbol("d")
-    yield total(4 * n + 2 * n, i, d / 2), rotation_operations()
+    yield symbolic_sum(4 * n + 2 * n, i, d / 2), rotation_operations()
     yield rotation_operations_by_matrix() / rotation_operations(), (2 * d - 1) / 3
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4 in halves, every position and vector")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the adjoint of the formula, which is linear in x: the rotation back, by $-m$."""
     for d, pairing in ((2, "interleaved"), (4, "interleaved"), (4, "half")):
         xp, x, m = symbolic("x", d)
         g = xp.asarray([sp.symbols(f"g_1:{d + 1}", real=True)])
         y, dx = rope(xp, x, m, pairing=pairing), rope_vjp(xp, x, m, g, pairing=pairing)
-        yield inner(g, y), inner(dx, x)
+        yield inner_product(g, y), inner_product(dx, x)
         back = rope(xp, g, -m, pairing=pairing)
-        yield from zip(map(turning, entries(dx)), (sp.expand(turning(e)) for e in entries(back)), strict=True)
+        yield from zip(
+            map(as_exponentials, entries(dx)), (sp.expand(as_exponentials(e)) for e in entries(back)), strict=True
+        )
 
 
-def _width_of_the_model() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "6.2", 833),
+    printed=r"\theta_i = 10000^{-2i/d_{\text{model}}}",
+    corrected=r"\theta_i = 10000^{-2i/d_k} \text{, by the width of the vector that is turned, as } d "
+    r"\text{ in line 886; the same for one head only}",
+)
+def _width_of_a_head() -> Evidence:
     slowest = [float(frequencies(Float(), d).value[1]) for d in (8, 4)]
     return Evidence(
         "d_model = 8, two heads of d_k = 4, the frequency of pair 1", f"{slowest[0]:.2f}", f"{slowest[1]:.2f}"
     )
 
 
+@erratum(
+    kind="contradictory",
+    source=Source("002", "6.2", 820),
+    printed=r"\mathbf{q}_m = R_{\Theta,m} \mathbf{q}",
+    corrected=r"\mathbf{q}_m = \mathbf{q} R_{\Theta,m}^T \text{, for vectors are rows (line 14)}",
+)
 def _rows_turn_the_other_way() -> Evidence:
     quarter = np.array([[0, -1], [1, 0]])
     q = np.array([1, 0])
@@ -134,76 +176,8 @@ EQUATIONS = (
         sample=sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(
-            Step(
-                slug="complex",
-                claim=r"Read a pair as a complex number: $a' + \mathrm{i} b' = (a + \mathrm{i} b) e^{\mathrm{i} m "
-                r"\theta}$, and so its conjugate. This is the statement, and what the formula computes without any "
-                "matrix.",
-                identity=_complex,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 2, 4 interleaved and 4, 6 in halves, every base, position and vector",
-            ),
-            Step(
-                slug="group-law",
-                claim=r"Turns add up: $R_m R_n = R_{m+n}$, whatever the frequency, also for fractions and negative "
-                "numbers.",
-                identity=_group_law,
-            ),
-            Step(
-                slug="inverse",
-                claim=r"Hence $R_m^{-1} = R_{-m}$, and that is the transpose: the rotation is orthogonal.",
-                identity=_inverse,
-            ),
-            Step(
-                slug="norm",
-                claim=r"$\|R_m \mathbf{x}\| = \|\mathbf{x}\|$ for any number of pairs at any frequencies: length is "
-                "kept.",
-                identity=_norm,
-            ),
-            Step(
-                slug="elementwise",
-                claim=r"Six operations for each of $d/2$ pairs are $3d$ per row, against $d(2d - 1)$ for a matrix of "
-                r"that size: $(2d - 1)/3$ times fewer.",
-                identity=_elementwise,
-            ),
-            Step(
-                slug="pairings",
-                claim=r"The two pairings are one permutation apart: with the even features first and the odd ones "
-                "after them, halves are turned as neighbours were. Queries and keys that agree on the order have the "
-                "same scores, so either is right, but weights trained with one are wrong with the other.",
-                identity=_pairings,
-                scope=Scope.ENUMERATED,
-                scope_detail="d ≤ 8, every position and vector",
-            ),
-            Step(
-                slug="vjp",
-                claim=r"The vector-Jacobian product is the adjoint of the formula, which is linear in x: the rotation "
-                r"back, by $-m$.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 2, 4 interleaved and 4 in halves, every position and vector",
-            ),
-        ),
+        steps=(_complex, _group_law, _inverse, _norm, _elementwise, _pairings, _vjp),
         costs=position_costs("rope"),
-        errata=(
-            Erratum(
-                slug="width-of-a-head",
-                kind="imprecise",
-                source=Source("002", "6.2", 833),
-                printed=r"\theta_i = 10000^{-2i/d_{\text{model}}}",
-                corrected=r"\theta_i = 10000^{-2i/d_k} \text{, by the width of the vector that is turned, as } d "
-                r"\text{ in line 886; the same for one head only}",
-                counterexample=_width_of_the_model,
-            ),
-            Erratum(
-                slug="rows-turn-the-other-way",
-                kind="contradictory",
-                source=Source("002", "6.2", 820),
-                printed=r"\mathbf{q}_m = R_{\Theta,m} \mathbf{q}",
-                corrected=r"\mathbf{q}_m = \mathbf{q} R_{\Theta,m}^T \text{, for vectors are rows (line 14)}",
-                counterexample=_rows_turn_the_other_way,
-            ),
-        ),
+        errata=(_width_of_a_head, _rows_turn_the_other_way),
     ),
 )

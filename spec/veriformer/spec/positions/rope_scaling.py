@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Exact, Symbolic
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, real, total, vector
-from veriformer.spec.lazy import sp
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS
-from veriformer.spec.positions.turning import turning
-from veriformer.spec.staged import pairs
+from veriformer.spec.proofs.complex_exponentials import as_exponentials
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 # In the proofs for all widths: d features, and e = d − 2, so that the last pair, the slowest, is pair e / 2.
 
@@ -30,55 +30,91 @@ def _ntk(i: Any) -> Any:
     return _theta(i, dimension("d") / dimension("e") * sp.log(positive("s")))
 
 
-def _base() -> Pairs:
+@step()
+def _base() -> Identities:
+    r"""$\alpha^{-2i/d} \cdot 10000^{-2i/d} = (10000 \alpha)^{-2i/d}$: base scaling is another base."""
     i, d, b, alpha = index("i"), dimension("d"), positive("b"), positive("alpha")
     yield sp.exp(-2 * i / d * sp.log(alpha)) * _theta(i), sp.exp(-2 * i / d * sp.log(alpha * b))
 
 
-def _base_at_the_end() -> Pairs:
+@step()
+def _base_at_the_end() -> Identities:
+    r"""It divides the lowest frequency, that of the last pair, by $\alpha^{(d-2)/d}$: not quite by $\alpha$."""
     d, e, log_alpha = dimension("d"), dimension("e"), sp.log(positive("alpha"))
     yield _theta(e / 2, log_alpha), _theta(e / 2) / sp.exp(e / d * log_alpha)
 
 
-def _linear() -> Pairs:
+@step()
+def _linear() -> Identities:
+    """Linear scaling divides all frequencies, or all positions, by s: the offset $s m - s n$ looks as $m - n$ did in
+    training. Neighbours come s times closer, also for the fastest pair.
+    """
     i, (m, n), s, w = index("i"), real("m n"), positive("s"), vector("w")
-    stretched = total(turning(sp.cos((s * m - s * n) * w[i] / s)), i, dimension("p"))
-    yield stretched, total(turning(sp.cos((m - n) * w[i])), i, dimension("p"))
+    stretched = symbolic_sum(as_exponentials(sp.cos((s * m - s * n) * w[i] / s)), i, dimension("p"))
+    yield stretched, symbolic_sum(as_exponentials(sp.cos((m - n) * w[i])), i, dimension("p"))
 
 
-def _ntk_by_pair() -> Pairs:
+@step()
+def _ntk_by_pair() -> Identities:
+    r"""NTK scaling is base scaling with $\alpha = s^{d/(d-2)}$, which divides $\theta_i$ by $s^{2i/(d-2)}$: by one
+    factor $s^{2/(d-2)}$ more from pair to pair.
+    """
     i, e, log_s = index("i"), dimension("e"), sp.log(positive("s"))
     yield _ntk(i), _theta(i) / sp.exp(2 * i / e * log_s)
     yield _ntk(i + 1) / _theta(i + 1), _ntk(i) / _theta(i) / sp.exp(2 / e * log_s)
 
 
-def _ntk_at_the_ends() -> Pairs:
+@step()
+def _ntk_at_the_ends() -> Identities:
+    r"""So the lowest frequency is scaled exactly as by linear scaling, $\theta'_i = \theta_i / s$ at $i = (d-2)/2$,
+    while the highest is unchanged, $\theta'_0 = \theta_0$: far positions are interpolated, near ones are told apart as
+    before.
+    """
     yield _ntk(dimension("e") / 2), _theta(dimension("e") / 2) / positive("s")
     yield _ntk(0), _theta(0)
 
 
-def _only_this_exponent() -> Pairs:
+@step()
+def _only_this_exponent() -> Identities:
+    r"""This is what fixes the exponent: with $\alpha = e^x$ the lowest frequency is that of linear scaling times
+    $e^{-\frac{d-2}{d}(x - \frac{d}{d-2} \log s)}$, which is 1 only for $\alpha = s^{d/(d-2)}$.
+    """
     d, e, x, log_s = dimension("d"), dimension("e"), real("x"), sp.log(positive("s"))
     yield positive("s") * _theta(e / 2, x) / _theta(e / 2), sp.exp(-e / d * (x - d / e * log_s))
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d = 2, 4, 6, every base and factor")
+def _formula() -> Identities:
+    r"""The frequencies that are computed are those of the base $10000 \, s^{d/(d-2)}$, or all of them divided by s."""
     log_b, log_s = real("B S")
     b, s = sp.exp(log_b), sp.exp(log_s)
     for d in (2, 4, 6):
         exponents = [sp.Rational(-2 * i, d) for i in range(d // 2)]
         linear = frequencies(Symbolic(), d, base=b, scaling=("linear", s)).value
-        yield from pairs(linear, [sp.exp(x * log_b - log_s) for x in exponents])
+        yield from entrywise(linear, [sp.exp(x * log_b - log_s) for x in exponents])
         ntk = frequencies(Symbolic(), d, base=b, scaling=("ntk", s)).value
         stretch = sp.exp(sp.Rational(d, max(d - 2, 1)) * log_s)
-        yield from pairs(ntk, [b**x * stretch**x for x in exponents])
+        yield from entrywise(ntk, [b**x * stretch**x for x in exponents])
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("002", "6.3", 886),
+    printed=r"\text{Increase base frequency}",
+    corrected=r"\text{increase the base; for } \alpha > 1 \text{ every frequency but the first decreases}",
+)
 def _frequencies_fall() -> Evidence:
     plain, scaled = (frequencies(Exact(), 4, base=base).value[1] for base in (10**4, 2 * 10**4))
     return Evidence("d = 4, α = 2: does the frequency of pair 1 increase", True, bool(scaled > plain))
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("002", "6.3", 888),
+    printed=r"\text{Base scaling for modest extensions (2-4x), NTK for extreme length}",
+    corrected=r"\text{NTK scaling is base scaling with } \alpha = s^{d/(d-2)} \text{: both reach equally "
+    r"far}",
+)
 def _one_method() -> Evidence:
     ntk = frequencies(Symbolic(), 4, base=10**4, scaling=("ntk", 4)).value
     base = frequencies(Symbolic(), 4, base=16 * 10**4).value
@@ -86,6 +122,13 @@ def _one_method() -> Evidence:
     return Evidence("d = 4, NTK scaling by 4 and base scaling by α = 16: do the frequencies differ", True, different)
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("002", "6.3", 887),
+    printed=r"\text{NTK scaling: Interpolate frequencies}",
+    corrected=r"\text{NTK scaling divides } \theta_i \text{ by } s^{2i/(d-2)} \text{: the slowest pair is "
+    r"interpolated, the fastest not at all}",
+)
 def _not_interpolated() -> Evidence:
     ntk = frequencies(Symbolic(), 4, base=10**4, scaling=("ntk", 4)).value
     return Evidence(
@@ -120,81 +163,8 @@ EQUATIONS = (
         sample=_sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(
-            Step(
-                slug="base",
-                claim=r"$\alpha^{-2i/d} \cdot 10000^{-2i/d} = (10000 \alpha)^{-2i/d}$: base scaling is another base.",
-                identity=_base,
-            ),
-            Step(
-                slug="base-at-the-end",
-                claim=r"It divides the lowest frequency, that of the last pair, by $\alpha^{(d-2)/d}$: not quite by "
-                r"$\alpha$.",
-                identity=_base_at_the_end,
-            ),
-            Step(
-                slug="linear",
-                claim=r"Linear scaling divides all frequencies, or all positions, by s: the offset $s m - s n$ looks "
-                r"as $m - n$ did in training. Neighbours come s times closer, also for the fastest pair.",
-                identity=_linear,
-            ),
-            Step(
-                slug="ntk-by-pair",
-                claim=r"NTK scaling is base scaling with $\alpha = s^{d/(d-2)}$, which divides $\theta_i$ by "
-                r"$s^{2i/(d-2)}$: by one factor $s^{2/(d-2)}$ more from pair to pair.",
-                identity=_ntk_by_pair,
-            ),
-            Step(
-                slug="ntk-at-the-ends",
-                claim=r"So the lowest frequency is scaled exactly as by linear scaling, $\theta'_i = \theta_i / s$ at "
-                r"$i = (d-2)/2$, while the highest is unchanged, $\theta'_0 = \theta_0$: far positions are "
-                "interpolated, near ones are told apart as before.",
-                identity=_ntk_at_the_ends,
-            ),
-            Step(
-                slug="only-this-exponent",
-                claim=r"This is what fixes the exponent: with $\alpha = e^x$ the lowest frequency is that of linear "
-                r"scaling times $e^{-\frac{d-2}{d}(x - \frac{d}{d-2} \log s)}$, which is 1 only for $\alpha = "
-                r"s^{d/(d-2)}$.",
-                identity=_only_this_exponent,
-            ),
-            Step(
-                slug="formula",
-                claim=r"The frequencies that are computed are those of the base $10000 \, s^{d/(d-2)}$, or all of them "
-                "divided by s.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 2, 4, 6, every base and factor",
-            ),
-        ),
+        steps=(_base, _base_at_the_end, _linear, _ntk_by_pair, _ntk_at_the_ends, _only_this_exponent, _formula),
         costs=position_costs("rope"),
-        errata=(
-            Erratum(
-                slug="frequencies-fall",
-                kind="imprecise",
-                source=Source("002", "6.3", 886),
-                printed=r"\text{Increase base frequency}",
-                corrected=r"\text{increase the base; for } \alpha > 1 \text{ every frequency but the first decreases}",
-                counterexample=_frequencies_fall,
-            ),
-            Erratum(
-                slug="not-interpolated",
-                kind="imprecise",
-                source=Source("002", "6.3", 887),
-                printed=r"\text{NTK scaling: Interpolate frequencies}",
-                corrected=r"\text{NTK scaling divides } \theta_i \text{ by } s^{2i/(d-2)} \text{: the slowest pair is "
-                r"interpolated, the fastest not at all}",
-                counterexample=_not_interpolated,
-            ),
-            Erratum(
-                slug="one-method",
-                kind="imprecise",
-                source=Source("002", "6.3", 888),
-                printed=r"\text{Base scaling for modest extensions (2-4x), NTK for extreme length}",
-                corrected=r"\text{NTK scaling is base scaling with } \alpha = s^{d/(d-2)} \text{: both reach equally "
-                r"far}",
-                counterexample=_one_method,
-            ),
-        ),
+        errata=(_frequencies_fall, _not_interpolated, _one_method),
     ),
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from veriformer.spec.equation import Equation, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, real, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS, SYMBOLS, sample, symbolic
-from veriformer.spec.positions.turning import turned, turning
+from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
+from veriformer.spec.proofs.identities import inner_product
+from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 
 # In the proofs for all widths: pair i of the query is (a, b), of the key (c, e), and w holds any frequencies.
 
@@ -19,45 +19,61 @@ from veriformer.spec.positions.turning import turned, turning
 def _score(m: Any, n: Any) -> Any:
     """q_m · k_n over any number p of pairs."""
     i, (a, b, c, e, w) = sp.Dummy("i", integer=True), map(vector, "abcew")
-    (q_1, q_2), (k_1, k_2) = turned(a[i], b[i], m * w[i]), turned(c[i], e[i], n * w[i])
-    return total(q_1 * k_1 + q_2 * k_2, i, dimension("p"))
+    (q_1, q_2), (k_1, k_2) = rotated(a[i], b[i], m * w[i]), rotated(c[i], e[i], n * w[i])
+    return symbolic_sum(q_1 * k_1 + q_2 * k_2, i, dimension("p"))
 
 
 def _printed(offset: Any) -> Any:
     i, (a, b, c, e, w) = sp.Dummy("i", integer=True), map(vector, "abcew")
-    cos, sin = turning(sp.cos(offset * w[i])), turning(sp.sin(offset * w[i]))
-    return total((a[i] * c[i] + b[i] * e[i]) * cos + (a[i] * e[i] - b[i] * c[i]) * sin, i, dimension("p"))
+    cos, sin = as_exponentials(sp.cos(offset * w[i])), as_exponentials(sp.sin(offset * w[i]))
+    return symbolic_sum((a[i] * c[i] + b[i] * e[i]) * cos + (a[i] * e[i] - b[i] * c[i]) * sin, i, dimension("p"))
 
 
-def _relative() -> Pairs:
+@step()
+def _relative() -> Identities:
+    r"""$\mathbf{q}_m \cdot \mathbf{k}_n = \sum_i (a_i c_i + b_i e_i) \cos((m - n)\theta_i) + (a_i e_i - b_i c_i)
+    \sin((m - n)\theta_i)$: of the positions only $m - n$ is left.
+    """
     m, n = real("m n")
     yield _score(m, n), _printed(m - n)
 
 
-def _shift() -> Pairs:
+@step()
+def _shift() -> Identities:
+    """Moving the query and the key by the same t, even a fraction, changes no score. Left padding or packing moves all
+    positions of a text, and is harmless here.
+    """
     m, n, t = real("m n t")
     yield _score(m + t, n + t), _score(m, n)
 
 
-def _one_side() -> Pairs:
+@step()
+def _one_side() -> Identities:
+    r"""It is enough to turn one of the two: $\mathbf{q}_m \cdot \mathbf{k}_n = \mathbf{q}_{m-n} \cdot \mathbf{k}_0 =
+    \mathbf{q}_0 \cdot \mathbf{k}_{n-m}$.
+    """
     m, n = real("m n")
     yield _score(m, n), _score(m - n, 0)
     yield _score(m, n), _score(0, n - m)
 
 
-def _same_position() -> Pairs:
+@step()
+def _same_position() -> Identities:
+    r"""At one position the score is the plain dot product $\mathbf{q} \cdot \mathbf{k}$."""
     i, m, (a, b, c, e) = index("i"), real("m"), map(vector, "abce")
-    yield _score(m, m), total(a[i] * c[i] + b[i] * e[i], i, dimension("p"))
+    yield _score(m, m), symbolic_sum(a[i] * c[i] + b[i] * e[i], i, dimension("p"))
 
 
-def _formula() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4 in halves, every position, shift and vector")
+def _formula() -> Identities:
+    """What the formula computes has this property in both pairings."""
     t = real("t")
     for d, pairing in ((2, "interleaved"), (4, "interleaved"), (4, "half")):
         xp, q, m = symbolic("q", d)
         k = xp.asarray([sp.symbols(f"k_1:{d + 1}", real=True)])
-        moved = inner(rope(xp, q, m + t, pairing=pairing), rope(xp, k, 0 * m + t, pairing=pairing))
-        still = inner(rope(xp, q, m, pairing=pairing), rope(xp, k, 0 * m, pairing=pairing))
-        yield sp.expand(turning(moved)), turning(still)
+        moved = inner_product(rope(xp, q, m + t, pairing=pairing), rope(xp, k, 0 * m + t, pairing=pairing))
+        still = inner_product(rope(xp, q, m, pairing=pairing), rope(xp, k, 0 * m, pairing=pairing))
+        yield sp.expand(as_exponentials(moved)), as_exponentials(still)
 
 
 EQUATIONS = (
@@ -76,38 +92,7 @@ EQUATIONS = (
         sample=sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(
-            Step(
-                slug="relative",
-                claim=r"$\mathbf{q}_m \cdot \mathbf{k}_n = \sum_i (a_i c_i + b_i e_i) \cos((m - n)\theta_i) + (a_i e_i "
-                r"- b_i c_i) \sin((m - n)\theta_i)$: of the positions only $m - n$ is left.",
-                identity=_relative,
-            ),
-            Step(
-                slug="shift",
-                claim=r"Moving the query and the key by the same t, even a fraction, changes no score. Left padding "
-                "or packing moves all positions of a text, and is harmless here.",
-                identity=_shift,
-            ),
-            Step(
-                slug="one-side",
-                claim=r"It is enough to turn one of the two: $\mathbf{q}_m \cdot \mathbf{k}_n = \mathbf{q}_{m-n} \cdot "
-                r"\mathbf{k}_0 = \mathbf{q}_0 \cdot \mathbf{k}_{n-m}$.",
-                identity=_one_side,
-            ),
-            Step(
-                slug="same-position",
-                claim=r"At one position the score is the plain dot product $\mathbf{q} \cdot \mathbf{k}$.",
-                identity=_same_position,
-            ),
-            Step(
-                slug="formula",
-                claim="What the formula computes has this property in both pairings.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="d = 2, 4 interleaved and 4 in halves, every position, shift and vector",
-            ),
-        ),
+        steps=(_relative, _shift, _one_side, _same_position, _formula),
         costs=position_costs("rope"),
     ),
 )

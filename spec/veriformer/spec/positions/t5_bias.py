@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import positive
-from veriformer.spec.lazy import sp
-from veriformer.spec.positions.adjoint import inner
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.costs_positions import position_costs
-from veriformer.spec.staged import Staged
-
-
-def t5_relative_position_bucket(
-    relative_position: ArrayLike, *, bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128
-) -> NDArray[np.int64]:
-    """The bucket of each relative position, key − query; int64 of the same shape.
-
-    Half of the buckets hold one distance each, the others as many as make their edges grow geometrically up to
-    max_distance; the last holds all that is further. In two directions each has half of num_buckets, keys behind the
-    query first; in one, keys ahead of the query are at distance 0.
-    """
-    r = np.asarray(relative_position)
-    if not bidirectional:
-        return _bucket(np.maximum(-r, 0), num_buckets, max_distance)
-    half = num_buckets // 2
-    return np.asarray(_bucket(np.abs(r), half, max_distance) + half * (r > 0), dtype=np.int64)
-
-
-def _bucket(distance: Any, buckets: int, max_distance: int) -> NDArray[np.int64]:
-    """How many edges the distance has reached."""
-    reached = np.searchsorted(edges(buckets, max_distance), distance, side="right")
-    return np.asarray(reached, dtype=np.int64)
-
-
-def edges(buckets: int, max_distance: int) -> list[int]:
-    """The smallest distance of each bucket but the first.
-
-    With e = ⌊buckets / 2⌋ exact distances, L = buckets − e and M = max_distance, bucket e + t begins where
-    L log(x/e) / log(M/e) reaches t: at the smallest whole x with x^L ≥ M^t e^(L − t), which no rounding blurs.
-    """
-    exact = buckets // 2
-    many = buckets - exact
-    reached = [max_distance**t * exact ** (many - t) for t in range(1, many)]
-    return [*range(1, exact + 1), *(bisect_left(range(max_distance), x, key=lambda n: n**many) for x in reached)]
+from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
+from veriformer.spec.proofs.identities import inner_product
+from veriformer.spec.proofs.indexed import positive
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def t5_bias(xp: Any, table: Any, n_q: int, n_k: int, *, bidirectional: bool = True, max_distance: int = 128) -> Any:
@@ -77,23 +43,37 @@ def _b(x: Any) -> Any:
     return e + many * (sp.log(x) - sp.log(e)) / sp.log(m / e)
 
 
-def _joints() -> Pairs:
+@step()
+def _joints() -> Identities:
+    r"""$b(x) = e + L \log(x/e) / \log(M/e)$ goes on where the exact buckets end, $b(e) = e$, and reaches $e + L$, one
+    more than the last bucket, at $x = M$: from there on it is cut off.
+    """
     e, m, many = positive("e M L")
     yield _b(e), e
     yield _b(m), e + many
 
 
-def _monotone() -> Pairs:
+@step()
+def _monotone() -> Identities:
+    r"""$b(x + h) - b(x) = L \log(1 + h/x) / \log(M/e) > 0$ for $h > 0$: further is never a lower bucket, and the
+    further, the less a step counts.
+    """
     e, m, many, x, h = positive("e M L x h")
     yield _b(x + h) - _b(x), many * sp.log(1 + h / x) / sp.log(m / e)
 
 
-def _ratios() -> Pairs:
+@step()
+def _ratios() -> Identities:
+    r"""$b(cx) - b(x) = L \log c / \log(M/e)$: only the ratio of two distances counts."""
     e, m, many, x, c = positive("e M L x c")
     yield _b(c * x) - _b(x), many * sp.log(c) / sp.log(m / e)
 
 
-def _edges() -> Pairs:
+@step()
+def _edges() -> Identities:
+    """Bucket $e + t$ begins at $x = e (M/e)^{t/L}$, that is where $x^L = M^t e^{L-t}$. In whole numbers this is exact;
+    in floating point a logarithm that should be whole may fall short of it.
+    """
     e, m, many, t = positive("e M L t")
     edge = e * (m / e) ** (t / many)
     yield _b(edge), e + t
@@ -112,7 +92,14 @@ def _counted(distance: int, buckets: int, max_distance: int) -> Any:
     return sp.Add(sp.S.Zero, *below, *ones, evaluate=False)
 
 
-def _formula() -> Pairs:
+@step(
+    scope=Scope.ENUMERATED,
+    detail="distances at and next to each edge, six pairs of bucket count and M, 32 and 128 included",
+)
+def _formula() -> Identities:
+    r"""What is computed is $\lfloor b(x) \rfloor$, as the number of edges that x has reached, exact also where $b(x)$
+    is whole, non-decreasing, and constant from M on.
+    """
     for buckets, far in _SETTINGS:
         near = {x + k for x in (0, *edges(buckets, far), far, 3 * far) for k in (-1, 0, 1)}
         for x in sorted(n for n in near if n >= 0):
@@ -120,16 +107,27 @@ def _formula() -> Pairs:
             yield sp.Integer(int(found)), _counted(x, buckets, far)
 
 
-def _vjp() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="4 buckets, 2 heads, 2 × 3 pairs in two directions and 3 × 2 in one")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the adjoint of the lookup, which is linear in the table: a bucket collects from
+    all pairs that read it.
+    """
     for bidirectional, n_q, n_k in ((True, 2, 3), (False, 3, 2)):
-        xp = Staged()
+        xp = TowerArithmetic()
         table, g = xp.symbols("b", 4, 2), xp.symbols("g", 2, n_q, n_k)
         options: dict[str, Any] = {"bidirectional": bidirectional, "max_distance": 2 if bidirectional else 3}
         bias = t5_bias(xp, table, n_q, n_k, **options)
-        yield inner(g, bias), inner(t5_bias_vjp(xp, table, n_q, n_k, g, **options), table)
+        yield inner_product(g, bias), inner_product(t5_bias_vjp(xp, table, n_q, n_k, g, **options), table)
 
 
-def _signs() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "6.3", 879),
+    printed=r"\text{a learned bias based on relative distance rel}(i,j)",
+    corrected=r"\text{on relative position } j - i \text{, whose sign counts where both directions are "
+    r"visible}",
+)
+def _distance_has_no_sign() -> Evidence:
     ahead, behind = (int(t5_relative_position_bucket(r)) for r in (1, -1))
     return Evidence("a key one step ahead and one step behind, both at distance 1: same bias", True, ahead == behind)
 
@@ -167,58 +165,8 @@ EQUATIONS = (
         sample=_sample,
         formula=t5_bias,
         vjp=t5_bias_vjp,
-        steps=(
-            Step(
-                slug="joints",
-                claim=r"$b(x) = e + L \log(x/e) / \log(M/e)$ goes on where the exact buckets end, $b(e) = e$, and "
-                r"reaches $e + L$, one more than the last bucket, at $x = M$: from there on it is cut off.",
-                identity=_joints,
-            ),
-            Step(
-                slug="monotone",
-                claim=r"$b(x + h) - b(x) = L \log(1 + h/x) / \log(M/e) > 0$ for $h > 0$: further is never a lower "
-                "bucket, and the further, the less a step counts.",
-                identity=_monotone,
-            ),
-            Step(
-                slug="ratios",
-                claim=r"$b(cx) - b(x) = L \log c / \log(M/e)$: only the ratio of two distances counts.",
-                identity=_ratios,
-            ),
-            Step(
-                slug="edges",
-                claim=r"Bucket $e + t$ begins at $x = e (M/e)^{t/L}$, that is where $x^L = M^t e^{L-t}$. In whole "
-                "numbers this is exact; in floating point a logarithm that should be whole may fall short of it.",
-                identity=_edges,
-            ),
-            Step(
-                slug="formula",
-                claim=r"What is computed is $\lfloor b(x) \rfloor$, as the number of edges that x has reached, exact "
-                "also where $b(x)$ is whole, non-decreasing, and constant from M on.",
-                identity=_formula,
-                scope=Scope.ENUMERATED,
-                scope_detail="distances at and next to each edge, six pairs of bucket count and M, 32 and 128 included",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the adjoint of the lookup, which is linear in the table: a "
-                "bucket collects from all pairs that read it.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="4 buckets, 2 heads, 2 × 3 pairs in two directions and 3 × 2 in one",
-            ),
-        ),
+        steps=(_joints, _monotone, _ratios, _edges, _formula, _vjp),
         costs=position_costs("t5"),
-        errata=(
-            Erratum(
-                slug="distance-has-no-sign",
-                kind="imprecise",
-                source=Source("002", "6.3", 879),
-                printed=r"\text{a learned bias based on relative distance rel}(i,j)",
-                corrected=r"\text{on relative position } j - i \text{, whose sign counts where both directions are "
-                r"visible}",
-                counterexample=_signs,
-            ),
-        ),
+        errata=(_distance_has_no_sign,),
     ),
 )

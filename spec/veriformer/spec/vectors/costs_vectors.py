@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.costs import symbol
-from veriformer.spec.lazy import sp
 
 Costs = dict[str, Callable[[], Any]]
 

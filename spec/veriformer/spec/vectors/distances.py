@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, positive, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed, rounds_to
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.vectors.costs_vectors import comparison
 
 
@@ -46,67 +47,95 @@ def _norm(xp: Any, x: Any) -> Any:
 
 def _dot(a: Any, b: Any) -> Any:
     c = sp.Dummy("c", integer=True)
-    return total(a[c] * b[c], c, dimension("d"))
+    return symbolic_sum(a[c] * b[c], c, dimension("d"))
 
 
 def _cosine(u: Any, v: Any) -> Any:
     return _dot(u, v) / (sp.sqrt(_dot(u, u)) * sp.sqrt(_dot(v, v)))
 
 
-def _moved() -> Pairs:
+@step()
+def _moved() -> Identities:
+    r"""Moving both vectors by a third changes nothing, and the square is $\mathbf{u} \cdot \mathbf{u} - 2 \mathbf{u}
+    \cdot \mathbf{v} + \mathbf{v} \cdot \mathbf{v}$.
+    """
     u, v, w, c = vector("u"), vector("v"), vector("w"), index("c")
-    moved = total(((u[c] + w[c]) - (v[c] + w[c])) ** 2, c, dimension("d"))
-    yield computed(moved), _dot(u, u) - 2 * _dot(u, v) + _dot(v, v)
+    moved = symbolic_sum(((u[c] + w[c]) - (v[c] + w[c])) ** 2, c, dimension("d"))
+    yield unevaluated(moved), _dot(u, u) - 2 * _dot(u, v) + _dot(v, v)
 
 
-def _distance_gradient() -> Pairs:
+@step("gradient")
+def _distance_gradient() -> Identities:
+    r"""The gradient is $(\mathbf{u} - \mathbf{v}) / d_2$, of length one wherever the two differ; at $\mathbf{u} =
+    \mathbf{v}$ there is none.
+    """
     u, v, (c, a) = vector("u"), vector("v"), index("c a")
-    squared = total((u[c] - v[c]) ** 2, c, dimension("d"))
+    squared = symbolic_sum((u[c] - v[c]) ** 2, c, dimension("d"))
     yield sp.diff(sp.sqrt(squared), u[a]), (u[a] - v[a]) / sp.sqrt(squared)
-    yield total((u[a] - v[a]) ** 2 / squared, a, dimension("d")), 1
+    yield symbolic_sum((u[a] - v[a]) ** 2 / squared, a, dimension("d")), 1
 
 
-def _distance_worked() -> Pairs:
+@step("worked", scope=Scope.ENUMERATED, detail="one pair of vectors, rounded to two decimals")
+def _distance_worked() -> Identities:
+    r"""The printed example: $0.01 + 0.01 + 0.01 = 0.03$, and $\sqrt{0.03} \approx 0.17$."""
     differences = [sp.Rational(n, 10) for n in (8 - 7, 2 - 3, 1 - 2)]
-    yield computed(sum(x**2 for x in differences)), sp.Rational("0.03")
+    yield unevaluated(sum(x**2 for x in differences)), sp.Rational("0.03")
     yield rounds_to(sp.sqrt(sum(x**2 for x in differences)), "0.17")
 
 
-def _distance_vjp() -> Pairs:
-    xp = Staged()
+@step("vjp", scope=Scope.ENUMERATED, detail="two pairs, d = 2")
+def _distance_vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative."""
+    xp = TowerArithmetic()
     u, v, g = xp.symbols("u", 2, 2), xp.symbols("v", 2, 2), xp.symbols("g", 2)
     y = euclidean_distance(xp, u, v)
     for found, x in zip(euclidean_distance_vjp(xp, u, v, g), (u, v), strict=True):
-        yield from pairs(found, xp.gradient(y, g, x))
+        yield from entrywise(found, xp.gradient(y, g, x))
 
 
-def _scaled() -> Pairs:
+@step()
+def _scaled() -> Identities:
+    r"""Positive factors a and b change nothing: the square is the same, and the sign is that of $a b \, \mathbf{u}
+    \cdot \mathbf{v}$.
+    """
     u, v, c, d, (a, b) = vector("u"), vector("v"), index("c"), dimension("d"), positive("a b")
-    inner = total(a * u[c] * b * v[c], c, d)
-    norms = [total((f * x[c]) ** 2, c, d) for f, x in ((a, u), (b, v))]
+    inner = symbolic_sum(a * u[c] * b * v[c], c, d)
+    norms = [symbolic_sum((f * x[c]) ** 2, c, d) for f, x in ((a, u), (b, v))]
     yield inner**2 / (norms[0] * norms[1]), _cosine(u, v) ** 2
     yield inner, a * b * _dot(u, v)
 
 
-def _bounded() -> Pairs:
+@step()
+def _bounded() -> Identities:
+    r"""$\|\mathbf{u}\|^2 \|\mathbf{v}\|^2 - (\mathbf{u} \cdot \mathbf{v})^2 = \frac{1}{2} \sum_{ij} (u_i v_j - u_j
+    v_i)^2 \ge 0$ (Lagrange): so $-1 \le \cos \theta \le 1$, with equality for parallel vectors only. Any d.
+    """
     u, v, (i, j), d = vector("u"), vector("v"), index("i j"), dimension("d")
-    areas = total(total((u[i] * v[j] - u[j] * v[i]) ** 2, i, d), j, d) / 2
+    areas = symbolic_sum(symbolic_sum((u[i] * v[j] - u[j] * v[i]) ** 2, i, d), j, d) / 2
     yield _dot(u, u) * _dot(v, v) - _dot(u, v) ** 2, areas
     yield 1 - _cosine(u, v) ** 2, areas / (_dot(u, u) * _dot(v, v))
 
 
-def _cosine_gradient() -> Pairs:
+@step("gradient")
+def _cosine_gradient() -> Identities:
+    r"""$\partial \cos \theta / \partial \mathbf{u} = (\hat{\mathbf{v}} - \cos \theta \, \hat{\mathbf{u}}) /
+    \|\mathbf{u}\|$, at a right angle to u: it turns the vector and does not lengthen it, and turns long ones less.
+    """
     u, v, a = vector("u"), vector("v"), index("a")
     length, other = sp.sqrt(_dot(u, u)), sp.sqrt(_dot(v, v))
     slope = (v[a] / other - _cosine(u, v) * u[a] / length) / length
     yield sp.diff(_cosine(u, v), u[a]), slope
-    yield total(u[a] * (v[a] * _dot(u, u) - _dot(u, v) * u[a]), a, dimension("d")), 0
+    yield symbolic_sum(u[a] * (v[a] * _dot(u, u) - _dot(u, v) * u[a]), a, dimension("d")), 0
 
 
-def _unit_vectors() -> Pairs:
+@step()
+def _unit_vectors() -> Identities:
+    r"""Between the directions $\hat{\mathbf{u}} = \mathbf{u} / \|\mathbf{u}\|$ and $\hat{\mathbf{v}}$, distance and
+    cosine say the same: $\|\hat{\mathbf{u}} - \hat{\mathbf{v}}\|^2 = 2 - 2 \cos \theta$.
+    """
     u, v, c = vector("u"), vector("v"), index("c")
     a, b = sp.sqrt(_dot(u, u)), sp.sqrt(_dot(v, v))
-    yield total((u[c] / a - v[c] / b) ** 2, c, dimension("d")), 2 - 2 * _cosine(u, v)
+    yield symbolic_sum((u[c] / a - v[c] / b) ** 2, c, dimension("d")), 2 - 2 * _cosine(u, v)
 
 
 # In tenths.
@@ -117,30 +146,48 @@ def _tenths(a: tuple[int, ...], b: tuple[int, ...]) -> Any:
     return sp.Rational(sum(x * y for x, y in zip(a, b, strict=True)), 100)
 
 
-def _worked() -> Pairs:
-    yield computed(_tenths(_CAT, _DOG)), sp.Rational("0.64")
-    yield computed(_tenths(_CAT, _CAT)), sp.Rational("0.69")
-    yield computed(_tenths(_DOG, _DOG)), sp.Rational("0.62")
+@step(scope=Scope.ENUMERATED, detail="one pair of vectors, rounded to two decimals")
+def _worked() -> Identities:
+    r"""The printed example up to the division: 0.64, $\sqrt{0.69} \approx 0.83$, $\sqrt{0.62} \approx 0.79$, $0.83
+    \times 0.79 \approx 0.66$.
+    """
+    yield unevaluated(_tenths(_CAT, _DOG)), sp.Rational("0.64")
+    yield unevaluated(_tenths(_CAT, _CAT)), sp.Rational("0.69")
+    yield unevaluated(_tenths(_DOG, _DOG)), sp.Rational("0.62")
     yield rounds_to(sp.sqrt(_tenths(_CAT, _CAT)), "0.83")
     yield rounds_to(sp.sqrt(_tenths(_DOG, _DOG)), "0.79")
     yield rounds_to(sp.Rational("0.83") * sp.Rational("0.79"), "0.66")
 
 
-def _cosine_vjp() -> Pairs:
-    xp = Staged()
+@step("vjp", scope=Scope.ENUMERATED, detail="one pair, d = 2")
+def _cosine_vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative."""
+    xp = TowerArithmetic()
     u, v, g = xp.symbols("u", 1, 2), xp.symbols("v", 1, 2), xp.symbols("g", 1)
     y = cosine_similarity(xp, u, v)
     for found, x in zip(cosine_similarity_vjp(xp, u, v, g), (u, v), strict=True):
-        yield from pairs(found, xp.gradient(y, g, x))
+        yield from entrywise(found, xp.gradient(y, g, x))
 
 
-def _rounded_twice() -> Evidence:
+@erratum(
+    kind="wrong",
+    source=Source("002", "4.2.1", 564),
+    printed=r"0.64 / (0.83 \times 0.79) \approx 0.64 / 0.66 \approx 0.97",
+    corrected=r"0.64 / \sqrt{0.69 \cdot 0.62} = 0.9785 \approx 0.98",
+)
+def _rounded_too_early() -> Evidence:
     exact = _tenths(_CAT, _DOG) / sp.sqrt(_tenths(_CAT, _CAT) * _tenths(_DOG, _DOG))
     point = "(0.8, 0.2, 0.1) and (0.7, 0.3, 0.2), two decimals"
     return Evidence(point, sp.Rational("0.97"), sp.floor(100 * exact + sp.Rational(1, 2)) / 100)
 
 
-def _not_identical() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "4.2.1", 566),
+    printed=r"\text{Values range from -1 (opposite) to 1 (identical)}",
+    corrected=r"\text{1 means the same direction, of any length}",
+)
+def _one_is_not_identical() -> Evidence:
     return Evidence("(1, 0) and (2, 0), whose cosine is 1: are they identical", True, (1, 0) == (2, 0))
 
 
@@ -164,34 +211,7 @@ EQUATIONS = (
         sample=_sample,
         formula=euclidean_distance,
         vjp=euclidean_distance_vjp,
-        steps=(
-            Step(
-                slug="moved",
-                claim="Moving both vectors by a third changes nothing, and the square is $\\mathbf{u} \\cdot "
-                "\\mathbf{u} - 2 \\mathbf{u} \\cdot \\mathbf{v} + \\mathbf{v} \\cdot \\mathbf{v}$.",
-                identity=_moved,
-            ),
-            Step(
-                slug="gradient",
-                claim=r"The gradient is $(\mathbf{u} - \mathbf{v}) / d_2$, of length one wherever the two differ; at "
-                r"$\mathbf{u} = \mathbf{v}$ there is none.",
-                identity=_distance_gradient,
-            ),
-            Step(
-                slug="worked",
-                claim=r"The printed example: $0.01 + 0.01 + 0.01 = 0.03$, and $\sqrt{0.03} \approx 0.17$.",
-                identity=_distance_worked,
-                scope=Scope.ENUMERATED,
-                scope_detail="one pair of vectors, rounded to two decimals",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_distance_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="two pairs, d = 2",
-            ),
-        ),
+        steps=(_moved, _distance_gradient, _distance_worked, _distance_vjp),
         costs=comparison(3),
     ),
     Equation(
@@ -210,68 +230,8 @@ EQUATIONS = (
         sample=_sample,
         formula=cosine_similarity,
         vjp=cosine_similarity_vjp,
-        steps=(
-            Step(
-                slug="bounded",
-                claim=r"$\|\mathbf{u}\|^2 \|\mathbf{v}\|^2 - (\mathbf{u} \cdot \mathbf{v})^2 = \frac{1}{2} \sum_{ij} "
-                r"(u_i v_j - u_j v_i)^2 \ge 0$ (Lagrange): so $-1 \le \cos \theta \le 1$, with equality for parallel "
-                "vectors only. Any d.",
-                identity=_bounded,
-            ),
-            Step(
-                slug="scaled",
-                claim=r"Positive factors a and b change nothing: the square is the same, and the sign is that of "
-                r"$a b \, \mathbf{u} \cdot \mathbf{v}$.",
-                identity=_scaled,
-            ),
-            Step(
-                slug="unit-vectors",
-                claim=r"Between the directions $\hat{\mathbf{u}} = \mathbf{u} / \|\mathbf{u}\|$ and "
-                r"$\hat{\mathbf{v}}$, distance and cosine say the same: $\|\hat{\mathbf{u}} - \hat{\mathbf{v}}\|^2 "
-                r"= 2 - 2 \cos \theta$.",
-                identity=_unit_vectors,
-            ),
-            Step(
-                slug="gradient",
-                claim=r"$\partial \cos \theta / \partial \mathbf{u} = (\hat{\mathbf{v}} - \cos \theta \, "
-                r"\hat{\mathbf{u}}) / \|\mathbf{u}\|$, at a right angle to u: it turns the vector and does not "
-                "lengthen it, and turns long ones less.",
-                identity=_cosine_gradient,
-            ),
-            Step(
-                slug="worked",
-                claim=r"The printed example up to the division: 0.64, $\sqrt{0.69} \approx 0.83$, $\sqrt{0.62} "
-                r"\approx 0.79$, $0.83 \times 0.79 \approx 0.66$.",
-                identity=_worked,
-                scope=Scope.ENUMERATED,
-                scope_detail="one pair of vectors, rounded to two decimals",
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian product is the formula's derivative.",
-                identity=_cosine_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="one pair, d = 2",
-            ),
-        ),
+        steps=(_bounded, _scaled, _unit_vectors, _cosine_gradient, _worked, _cosine_vjp),
         costs=comparison(4),
-        errata=(
-            Erratum(
-                slug="rounded-too-early",
-                kind="wrong",
-                source=Source("002", "4.2.1", 564),
-                printed=r"0.64 / (0.83 \times 0.79) \approx 0.64 / 0.66 \approx 0.97",
-                corrected=r"0.64 / \sqrt{0.69 \cdot 0.62} = 0.9785 \approx 0.98",
-                counterexample=_rounded_twice,
-            ),
-            Erratum(
-                slug="one-is-not-identical",
-                kind="imprecise",
-                source=Source("002", "4.2.1", 566),
-                printed=r"\text{Values range from -1 (opposite) to 1 (identical)}",
-                corrected=r"\text{1 means the same direction, of any length}",
-                counterexample=_not_identical,
-            ),
-        ),
+        errata=(_rounded_too_early, _one_is_not_identical),
     ),
 )

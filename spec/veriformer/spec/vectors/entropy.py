@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.points import equals
-from veriformer.spec.softmax import weight
-from veriformer.spec.staged import Staged, pairs
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
+from veriformer.spec.scores.softmax import weight
 from veriformer.spec.vectors.costs_vectors import comparison
 
 
 def kl_divergence(xp: Any, y: Any, p: Any) -> Any:
     """Σ_i y_i log(y_i / p_i) over the last axis, shape [...], with 0 log 0 = 0, for p_i > 0 where y_i > 0."""
-    void = equals(y, 0)
+    void = exactly_equal(y, 0)
     ratio = xp.where(void, 1, y) / xp.where(void, 1, p)
     return xp.sum(y * xp.log(ratio), axis=-1)
 
@@ -30,7 +31,7 @@ def kl_divergence_vjp(xp: Any, y: Any, p: Any, g: Any) -> tuple[Any, Any]:
 
 def entropy(xp: Any, p: Any) -> Any:
     """−Σ_i p_i log p_i over the last axis, shape [...], with 0 log 0 = 0."""
-    return -xp.sum(p * xp.log(xp.where(equals(p, 0), 1, p)), axis=-1)
+    return -xp.sum(p * xp.log(xp.where(exactly_equal(p, 0), 1, p)), axis=-1)
 
 
 def entropy_vjp(xp: Any, p: Any, g: Any) -> Any:
@@ -42,53 +43,83 @@ def _positive(name: str) -> Any:
     return sp.IndexedBase(name, positive=True)
 
 
-def _decomposition() -> Pairs:
+@step()
+def _decomposition() -> Identities:
+    """Cross entropy is the entropy of the truth and the divergence from it: only the latter depends on the prediction,
+    so minimising either is one.
+    """
     y, p, i, n = _positive("y"), _positive("p"), index("i"), dimension("n")
-    cross = -total(y[i] * sp.log(p[i]), i, n)
-    yield cross, -total(y[i] * sp.log(y[i]), i, n) + total(y[i] * sp.log(y[i] / p[i]), i, n)
+    cross = -symbolic_sum(y[i] * sp.log(p[i]), i, n)
+    yield cross, -symbolic_sum(y[i] * sp.log(y[i]), i, n) + symbolic_sum(y[i] * sp.log(y[i] / p[i]), i, n)
 
 
-def _gibbs() -> Pairs:
+@step()
+def _not_negative() -> Identities:
+    r"""$\log t \le t - 1$, as $d (\log t - t + 1) / d t = (1 - t) / t$ changes sign at 1. With $t = p_i / y_i$, $-D \le
+    \sum_i y_i (p_i / y_i - 1) = \sum_i p_i - \sum_i y_i = 0$, so the divergence is never negative, and 0 only where p =
+    y. Any n.
+    """
     # log t ≤ t − 1 with t = p / y, for log t − (t − 1) is 0 at 1, where its slope 1/t − 1 changes sign.
     y, p, i, n = _positive("y"), _positive("p"), index("i"), dimension("n")
-    yield total(y[i] * (p[i] / y[i] - 1), i, n), total(p[i], i, n) - total(y[i], i, n)
+    yield symbolic_sum(y[i] * (p[i] / y[i] - 1), i, n), symbolic_sum(p[i], i, n) - symbolic_sum(y[i], i, n)
     t = sp.Symbol("t", positive=True)
     yield sp.diff(sp.log(t) - (t - 1), t), (1 - t) / t
 
 
-def _most_even() -> Pairs:
+@step()
+def _most_even() -> Identities:
+    r"""The divergence of p from the even distribution is $\log n - H(p)$: so no entropy exceeds $\log n$, that of n
+    equal probabilities.
+    """
     i, j, n = index("i"), index("j"), dimension("n")
     z = vector("z")
-    log_p = z[i] - sp.log(total(sp.exp(z[j]), j, n))
-    negative_entropy = total(weight(i) * log_p, i, n)
-    yield total(weight(i) * (log_p - sp.log(1 / n)), i, n), sp.log(n) + negative_entropy
+    log_p = z[i] - sp.log(symbolic_sum(sp.exp(z[j]), j, n))
+    negative_entropy = symbolic_sum(weight(i) * log_p, i, n)
+    yield symbolic_sum(weight(i) * (log_p - sp.log(1 / n)), i, n), sp.log(n) + negative_entropy
 
 
-def _of_logits() -> Pairs:
+@step()
+def _of_logits() -> Identities:
+    r"""The entropy of softmax is $\log \sum_j e^{z_j} - \sum_i p_i z_i$."""
     z, (i, j), n = vector("z"), index("i j"), dimension("n")
-    normaliser = sp.log(total(sp.exp(z[j]), j, n))
-    found = -total(weight(i) * (z[i] - normaliser), i, n)
-    yield found, normaliser - total(weight(i) * z[i], i, n)
+    normaliser = sp.log(symbolic_sum(sp.exp(z[j]), j, n))
+    found = -symbolic_sum(weight(i) * (z[i] - normaliser), i, n)
+    yield found, normaliser - symbolic_sum(weight(i) * z[i], i, n)
 
 
-def _vjp() -> Pairs:
-    xp = Staged()
+@step(scope=Scope.ENUMERATED, detail="two pairs of distributions, n = 2")
+def _vjp() -> Identities:
+    """The vector-Jacobian products of divergence and entropy are the formulas' derivatives."""
+    xp = TowerArithmetic()
     y, p, g = xp.symbols("y", 2, 2, positive=True), xp.symbols("p", 2, 2, positive=True), xp.symbols("g", 2)
     divergence = kl_divergence(xp, y, p)
     for found, x in zip(kl_divergence_vjp(xp, y, p, g), (y, p), strict=True):
-        yield from pairs(found, xp.gradient(divergence, g, x))
-    yield from pairs(entropy_vjp(xp, p, g), xp.gradient(entropy(xp, p), g, p))
+        yield from entrywise(found, xp.gradient(divergence, g, x))
+    yield from entrywise(entropy_vjp(xp, p, g), xp.gradient(entropy(xp, p), g, p))
 
 
-def _not_symmetric() -> Evidence:
-    xp = Staged()
+@erratum(
+    kind="imprecise",
+    source=Source("004", "4.6", 612),
+    printed=r"\text{the divergence between predicted and true token distributions}",
+    corrected=r"\text{the divergence of the prediction from the truth, which is not that of the truth from "
+    r"the prediction}",
+)
+def _between_has_a_direction() -> Evidence:
+    xp = TowerArithmetic()
     y, p = xp.asarray([sp.Rational(1, 2)] * 2), xp.asarray([sp.Rational(1, 4), sp.Rational(3, 4)])
     sides = [sp.expand_log(kl_divergence(xp, *pair).value[()], force=True) for pair in ((y, p), (p, y))]
     return Evidence("(1/2, 1/2) and (1/4, 3/4): the divergence one way and the other", *map(sp.simplify, sides))
 
 
-def _not_zero() -> Evidence:
-    xp = Staged()
+@erratum(
+    kind="imprecise",
+    source=Source("004", "4.6", 612),
+    printed=r"\text{Measures the divergence between predicted and true token distributions}",
+    corrected=r"\text{the divergence and the entropy of the truth, which is 0 for one-hot targets only}",
+)
+def _cross_entropy_is_no_divergence() -> Evidence:
+    xp = TowerArithmetic()
     even = xp.asarray([sp.Rational(1, 2)] * 2)
     return Evidence(
         "y = p = (1/2, 1/2): the cross entropy, called a divergence", sp.S.Zero, entropy(xp, even).value[()]
@@ -118,58 +149,8 @@ EQUATIONS = (
         sample=_sample,
         formula=kl_divergence,
         vjp=kl_divergence_vjp,
-        steps=(
-            Step(
-                slug="decomposition",
-                claim="Cross entropy is the entropy of the truth and the divergence from it: only the latter depends "
-                "on the prediction, so minimising either is one.",
-                identity=_decomposition,
-            ),
-            Step(
-                slug="not-negative",
-                claim=r"$\log t \le t - 1$, as $d (\log t - t + 1) / d t = (1 - t) / t$ changes sign at 1. With $t = "
-                r"p_i / y_i$, $-D \le \sum_i y_i (p_i / y_i - 1) = \sum_i p_i - \sum_i y_i = 0$, so the divergence is "
-                "never negative, and 0 only where p = y. Any n.",
-                identity=_gibbs,
-            ),
-            Step(
-                slug="most-even",
-                claim=r"The divergence of p from the even distribution is $\log n - H(p)$: so no entropy exceeds "
-                r"$\log n$, that of n equal probabilities.",
-                identity=_most_even,
-            ),
-            Step(
-                slug="of-logits",
-                claim=r"The entropy of softmax is $\log \sum_j e^{z_j} - \sum_i p_i z_i$.",
-                identity=_of_logits,
-            ),
-            Step(
-                slug="vjp",
-                claim="The vector-Jacobian products of divergence and entropy are the formulas' derivatives.",
-                identity=_vjp,
-                scope=Scope.ENUMERATED,
-                scope_detail="two pairs of distributions, n = 2",
-            ),
-        ),
+        steps=(_decomposition, _not_negative, _most_even, _of_logits, _vjp),
         costs=comparison(4),
-        errata=(
-            Erratum(
-                slug="cross-entropy-is-no-divergence",
-                kind="imprecise",
-                source=Source("004", "4.6", 612),
-                printed=r"\text{Measures the divergence between predicted and true token distributions}",
-                corrected=r"\text{the divergence and the entropy of the truth, which is 0 for one-hot targets only}",
-                counterexample=_not_zero,
-            ),
-            Erratum(
-                slug="between-has-a-direction",
-                kind="imprecise",
-                source=Source("004", "4.6", 612),
-                printed=r"\text{the divergence between predicted and true token distributions}",
-                corrected=r"\text{the divergence of the prediction from the truth, which is not that of the truth from "
-                r"the prediction}",
-                counterexample=_not_symmetric,
-            ),
-        ),
+        errata=(_cross_entropy_is_no_divergence, _between_has_a_direction),
     ),
 )

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Assumption, Equation, Erratum, Evidence, Pairs, Scope, Source, Step, Symbol
-from veriformer.spec.indexed import dimension, index, total, vector
-from veriformer.spec.lazy import sp
-from veriformer.spec.optimization.printed import computed
-from veriformer.spec.similarity import similarity
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.attention.similarity import similarity
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
 from veriformer.spec.vectors.costs_vectors import SEARCH
 
 
@@ -21,15 +21,19 @@ def largest_inner_product(xp: Any, q: Any, v: Any) -> Any:
 
 def _dot(a: Any, b: Any) -> Any:
     c = sp.Dummy("c", integer=True)
-    return total(a[c] * b[c], c, dimension("d"))
+    return symbolic_sum(a[c] * b[c], c, dimension("d"))
 
 
 def _squared(a: Any, b: Any) -> Any:
     c = sp.Dummy("c", integer=True)
-    return total((a[c] - b[c]) ** 2, c, dimension("d"))
+    return symbolic_sum((a[c] - b[c]) ** 2, c, dimension("d"))
 
 
-def _one_length() -> Pairs:
+@step()
+def _one_length() -> Identities:
+    r"""$\|\mathbf{q} - \mathbf{v}\|^2 - \|\mathbf{v}\|^2 = \|\mathbf{q}\|^2 - 2 \mathbf{q} \cdot \mathbf{v}$: among
+    vectors of one length the largest inner product, the nearest vector and the largest cosine are one, for any d.
+    """
     q, v, w, r = vector("q"), vector("v"), vector("w"), sp.Symbol("r", positive=True)
     # ‖v‖ = ‖w‖ = r.
     lengths = [(_dot(q, q) + r**2 - 2 * _dot(q, x)) for x in (v, w)]
@@ -37,16 +41,23 @@ def _one_length() -> Pairs:
     yield _squared(q, v) - _dot(v, v), _dot(q, q) - 2 * _dot(q, v)
 
 
-def _augmented() -> Pairs:
+@step()
+def _augmented() -> Identities:
+    r"""With one more entry, $\sqrt{M^2 - \|\mathbf{v}\|^2}$ for vectors up to length M and 0 for the query, all vectors
+    have length M, and the squared distance is $\|\mathbf{q}\|^2 + M^2 - 2 \mathbf{q} \cdot \mathbf{v}$: any such search
+    is a search for the nearest.
+    """
     q, v, m = vector("q"), vector("v"), sp.Symbol("M", positive=True)
     extra = sp.sqrt(m**2 - _dot(v, v))
     yield _squared(q, v) + (0 - extra) ** 2, _dot(q, q) + m**2 - 2 * _dot(q, v)
     yield _dot(v, v) + extra**2, m**2
 
 
-def _linear() -> Pairs:
+@step()
+def _linear() -> Identities:
+    """The length of the query scales all inner products alike and changes no winner."""
     q, v, c, d, t = vector("q"), vector("v"), index("c"), dimension("d"), sp.Symbol("t", positive=True)
-    yield total(t * q[c] * v[c], c, d) / t, _dot(q, v)
+    yield symbolic_sum(t * q[c] * v[c], c, d) / t, _dot(q, v)
 
 
 _QUERY, _VECTORS = (2, 0), ((6, 8), (4, 0), (2, 1))
@@ -60,12 +71,23 @@ def _winners() -> tuple[int, int, int]:
     return max(ids, key=lambda i: inner[i]), max(ids, key=lambda i: cosine[i]), min(ids, key=lambda i: squared[i])
 
 
-def _three_orders() -> Pairs:
+@step(scope=Scope.ENUMERATED, detail="one query, three vectors")
+def _three_orders() -> Identities:
+    """Otherwise the three differ: for q = (2, 0), of (6, 8), (4, 0) and (2, 1) the first has the largest inner product,
+    the second the largest cosine, and the third is nearest.
+    """
     for found, expected in zip(_winners(), (0, 1, 2), strict=True):
-        yield computed(found), sp.Integer(expected)
+        yield unevaluated(found), sp.Integer(expected)
 
 
-def _a_mean() -> Evidence:
+@erratum(
+    kind="imprecise",
+    source=Source("002", "4.3", 594),
+    printed=r"\text{This is exactly what attention computes}",
+    corrected=r"\text{attention weighs all values by } e^{s_i} \text{; it takes the argmax only as the "
+    r"temperature goes to 0}",
+)
+def _attention_takes_a_mean() -> Evidence:
     weight = sp.E / (1 + sp.E)
     return Evidence("q = 1, keys 1 and 0, which are the values too: what comes out", sp.S.One, weight * 1 + 0)
 
@@ -92,46 +114,8 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=largest_inner_product,
-        steps=(
-            Step(
-                slug="one-length",
-                claim=r"$\|\mathbf{q} - \mathbf{v}\|^2 - \|\mathbf{v}\|^2 = \|\mathbf{q}\|^2 - 2 \mathbf{q} \cdot "
-                r"\mathbf{v}$: among vectors of one length the largest inner product, the nearest vector and the "
-                "largest cosine are one, for any d.",
-                identity=_one_length,
-            ),
-            Step(
-                slug="augmented",
-                claim=r"With one more entry, $\sqrt{M^2 - \|\mathbf{v}\|^2}$ for vectors up to length M and 0 for the "
-                r"query, all vectors have length M, and the squared distance is $\|\mathbf{q}\|^2 + M^2 - 2 "
-                r"\mathbf{q} \cdot \mathbf{v}$: any such search is a search for the nearest.",
-                identity=_augmented,
-            ),
-            Step(
-                slug="linear",
-                claim="The length of the query scales all inner products alike and changes no winner.",
-                identity=_linear,
-            ),
-            Step(
-                slug="three-orders",
-                claim="Otherwise the three differ: for q = (2, 0), of (6, 8), (4, 0) and (2, 1) the first has the "
-                "largest inner product, the second the largest cosine, and the third is nearest.",
-                identity=_three_orders,
-                scope=Scope.ENUMERATED,
-                scope_detail="one query, three vectors",
-            ),
-        ),
+        steps=(_one_length, _augmented, _linear, _three_orders),
         costs=SEARCH,
-        errata=(
-            Erratum(
-                slug="attention-takes-a-mean",
-                kind="imprecise",
-                source=Source("002", "4.3", 594),
-                printed=r"\text{This is exactly what attention computes}",
-                corrected=r"\text{attention weighs all values by } e^{s_i} \text{; it takes the argmax only as the "
-                r"temperature goes to 0}",
-                counterexample=_a_mean,
-            ),
-        ),
+        errata=(_attention_takes_a_mean,),
     ),
 )

@@ -20,6 +20,7 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 from veriformer.verify.engine import isolation
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.replay import reproduces
+from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
@@ -177,7 +178,7 @@ class _Search:
             reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
             if reason:
                 return self.row.result(Status.NOT_APPLICABLE, message=reason)
-            torch.manual_seed(_number(f"{seed}|{self.row.key}|global"))
+            torch.manual_seed(number(f"{seed}|{self.row.key}|global"))
             for turn in range(PATIENCE):
                 if turn and self._exercised():
                     break
@@ -201,7 +202,7 @@ class _Search:
     def _draw(self, seed: str, done: int) -> None:
         for first in range(0, self._planned, BURST):
             try:
-                with _without_constants():
+                with without_constants():
                     self._property(f"{seed}|{self.row.key}|{done + first}", min(BURST, self._planned - first))()
             except Unsatisfiable:
                 if not self.lacking:
@@ -231,7 +232,7 @@ class _Search:
         found: Callable[[], None] = settings(hypothesis.given(st.data())(self._example))
         # The key of an example database, which there is none of; left alone, Hypothesis parses our source for one.
         vars(found)["_hypothesis_internal_database_key"] = b""
-        return hypothesis.seed(_number(seed))(found)
+        return hypothesis.seed(number(seed))(found)
 
     def _example(self, data: st.DataObject) -> None:
         check = self.row.check
@@ -254,7 +255,9 @@ class _Search:
                 self._lacks(frozenset(trial.lacking))
             raise
         except Violation as violation:
-            if self.best is None or _size(trial) <= _size(self.best[1]):
+            if self.best is not None and signature(violation) != signature(self.best[0]):
+                return  # another cause: what is made smaller stays what was found
+            if self.best is None or size(trial) <= size(self.best[1]):
                 self.best = (violation, trial)
             raise
         if self.best is None and not any(trial.effective):
@@ -296,7 +299,7 @@ class _Search:
         if self.best is None:
             return self._result(Status.FAIL, str(error))
         violation, trial = self.best
-        return self._result(Status.FAIL, str(violation), _counterexample(self.row, self.target, violation, trial))
+        return self._result(Status.FAIL, str(violation), counterexample(self.row, self.target, violation, trial))
 
     def _broken(self) -> Result:
         return self._result(Status.HARNESS_ERROR, traceback.format_exc(limit=-6))
@@ -313,7 +316,7 @@ class _Search:
 
 
 @contextlib.contextmanager
-def _without_constants() -> Iterator[None]:
+def without_constants() -> Iterator[None]:
     """Let Hypothesis draw from its distributions alone.
 
     Of itself it takes one draw in twenty from the constants of whatever code is loaded, so that no seed could repeat a
@@ -330,17 +333,20 @@ def _no_constant(*_: object, **__: object) -> None:
     return None
 
 
-def _number(text: str) -> int:
+def number(text: str) -> int:
+    """A seed for generators from text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
-def _size(trial: Trial) -> int:
+def size(trial: Trial) -> int:
+    """How many numbers the tensors of all calls of an example have together."""
     values = [value for call in trial.calls for value in call.arguments.values()]
     flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
     return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
 
 
-def _counterexample(row: Row, target: Target, violation: Violation, trial: Trial) -> Counterexample:
+def counterexample(row: Row, target: Target, violation: Violation, trial: Trial) -> Counterexample:
+    """The record of an example that was a violation."""
     title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
     lines = violation.lines or ["raise SystemExit(0)"]
     return Counterexample(
@@ -349,5 +355,5 @@ def _counterexample(row: Row, target: Target, violation: Violation, trial: Trial
         exact=violation.exact,
         bound=violation.bound,
         script=script(title, target.loader, trial.calls, lines),
-        scalars=_size(trial),
+        scalars=size(trial),
     )

@@ -15,9 +15,12 @@ import pytest
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine import plugin, probe, suite
+from veriformer.verify.engine.inquiry import LEAST_S, SHARE, settle
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.findings import everything
+from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Result, Results
 from veriformer.verify.targets.loading import wrap
 
@@ -76,7 +79,8 @@ def check(
     ``thorough``. dtype: names such as ``fp32``. seed: text; equal seeds give equal runs.
     strict: whether requirements of lesser weight (unhelpful refusals, results that could be more precise), which are
     advice, count as violations.
-    Returns Results, with ``.verdict``, ``.violations``, ``.advice``, ``.exit_status``, ``.to_pandas()``.
+    Returns Results, with ``.verdict``, ``.findings``, ``.raise_for_findings()``, ``.violations``,
+    ``.advice``, ``.exit_status``, ``.to_pandas()``.
 
     Rows run in this very process: a row that hangs is stopped, but an implementation that ends the process ends
     yours. The command
@@ -98,7 +102,13 @@ def check(
             run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
         if side.interrupted:
             raise KeyboardInterrupt
-        return _results(plan, probe.describe(target, device), journal, started, clock)
+        found = _results(plan, probe.describe(target, device), journal, started, clock)
+    told: dict[str, list[Finding]] = {}
+    everything.inquire(
+        everything.by_operation(found.results), target, seed, max(LEAST_S, SHARE * found.duration_s), told.__setitem__
+    )
+    settle(found, told)
+    return found
 
 
 def run_pytest(options: list[str], side: object, folder: Path) -> int:

@@ -19,6 +19,7 @@ class Violation(Exception):  # (a finding about the target, not an error of ours
     """The implementation breaks a requirement, with the evidence.
 
     lines: Python lines that repeat the verdict on the variables of a reproducing script; they end in ``SystemExit``.
+    about: the quantity that was judged, or the property required, the same for every example of one kind of failure.
     """
 
     def __init__(
@@ -29,8 +30,10 @@ class Violation(Exception):  # (a finding about the target, not an error of ours
         observed: object = None,
         exact: object = None,
         bound: object = None,
+        about: str = "",
     ) -> None:
         super().__init__(message)
+        self.about = about or message
         self.lines = lines or []
         self.observed = observed
         self.exact = exact
@@ -117,6 +120,7 @@ def judge(observed: Floats, reference: Reference, tally: Tally, *, what: str, li
             observed=observed.tolist(),
             exact=reference.exact.tolist(),
             bound=reference.bound.tolist(),
+            about=what,
         )
 
 

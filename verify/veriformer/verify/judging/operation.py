@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Float, Rounded
+from veriformer.spec.arithmetic import Float, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
@@ -138,13 +138,13 @@ class Operation:
         return found
 
 
-def _reference(xp: Rounded, x: Any) -> Reference:
+def _reference(xp: RunningError, x: Any) -> Reference:
     if isinstance(x, np.ndarray):  # masks are known exactly
         return Reference(x.astype(np.float64), np.zeros(x.shape), constant=True)
     return Reference(*xp.judgeable(x))
 
 
-def _wider(found: Reference, xp: Rounded, x: Any) -> Reference:
+def _wider(found: Reference, xp: RunningError, x: Any) -> Reference:
     """The same values with the bound of another form, where that is larger; none where the form breaks down."""
     value, bound = xp.judgeable(x)
     broken = np.isnan(value) | np.isnan(bound)
@@ -152,6 +152,6 @@ def _wider(found: Reference, xp: Rounded, x: Any) -> Reference:
 
 
 @cache
-def over_float64(dtype: str) -> Rounded:
+def over_float64(dtype: str) -> RunningError:
     """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
-    return Rounded(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
+    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())

@@ -21,7 +21,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Float, Format, Rounded
+from veriformer.spec.arithmetic import Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.judging import global_state
@@ -264,7 +264,7 @@ class Trial:
         leaves = [copies[key] for key in wrt]
         given = torch.ones_like(value) if given is None else given
         if given.shape != value.shape:
-            raise Violation(f"the result has shape {tuple(value.shape)}, expected {tuple(given.shape)}")
+            raise Violation(f"the result has shape {tuple(value.shape)}, expected {tuple(given.shape)}", about="shape")
         found, failure = None, None
         for kept in (True, False) if again else (False,):
             try:
@@ -314,14 +314,19 @@ class Trial:
         if tuple(observed.value.shape) != reference.exact.shape:
             raise Violation(
                 f"{what} has shape {tuple(observed.value.shape)}, expected {reference.exact.shape}",
+                about="shape",
                 lines=[*lines, f"raise SystemExit(tuple({observed.expression}.shape) != {reference.exact.shape!r})"],
             )
 
-    def require(self, condition: bool, message: str, expression: str) -> None:
-        """Raise Violation with this message unless the condition holds; the expression says the same in a script."""
+    def require(self, condition: bool, message: str, expression: str, about: str = "") -> None:
+        """Raise Violation with this message unless the condition holds; the expression says the same in a script.
+
+        about: what is required, where the message tells more than that.
+        """
         self.effective.append(True)
         if not condition:
-            raise Violation(message, lines=[f"raise SystemExit(0 if ({expression}) else {message!r})"])
+            lines = [f"raise SystemExit(0 if ({expression}) else {message!r})"]
+            raise Violation(message, lines=lines, about=about)
 
     def refuses(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
         """Raise Violation unless the target refuses the call, with any exception.
@@ -364,13 +369,13 @@ def _source(function: Callable[..., torch.Tensor]) -> str:
     return textwrap.dedent(inspect.getsource(function))
 
 
-_ROUNDED: dict[str, Rounded] = {}
+_ROUNDED: dict[str, RunningError] = {}
 
 
-def rounded(dtype: str) -> Rounded:
+def rounded(dtype: str) -> RunningError:
     """The rounded arithmetic of a dtype by its record name, made once."""
     if dtype not in _ROUNDED:
-        _ROUNDED[dtype] = Rounded(dtypes.format_of(dtypes.TORCH[dtype]))
+        _ROUNDED[dtype] = RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
     return _ROUNDED[dtype]
 
 

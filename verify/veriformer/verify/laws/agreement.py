@@ -20,11 +20,13 @@ def has_form(
     place = "cpu" if trial.operation in dtypes.DEFAULTED else torch.device(trial.device).type
     wanted = f"shape {shape}, {dtype}, on {place}"
     found = f"shape {tuple(x.shape)}, {x.dtype}, on {x.device.type}"
+    wrong = "shape" if tuple(x.shape) != shape else "dtype" if x.dtype != dtype else "device"
     e = observed.expression
     trial.require(
         wanted == found,
         f"{what} has {found}; expected {wanted}",
         f"tuple({e}.shape) == {shape!r} and {e}.dtype == {dtype} and {e}.device.type == {place!r}",
+        about=wrong,
     )
 
 

@@ -12,6 +12,7 @@ from types import ModuleType
 from veriformer.verify import targets
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.model_kinds import claims_of, provided
+from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.target import Target
 
 
@@ -53,15 +54,19 @@ def _resolve(spec: str) -> tuple[object, str]:
     if shipped is not None:
         return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
     place, _, attribute = spec.partition(":") if not Path(spec).exists() else (spec, "", "")
-    module, lines = _file(place) if place.endswith(".py") else _module(place, spec)
+    module, lines = _of_file(place, attribute) if place.endswith(".py") else _module(place, attribute, spec)
     if not attribute:
-        return module, lines.format(bind="target")
+        return module, lines
     if not hasattr(module, attribute):
         raise TargetError(f"target {spec!r}: {place} has no attribute {attribute!r}")
-    return getattr(module, attribute), lines.format(bind="module") + f"\ntarget = module.{attribute}"
+    return getattr(module, attribute), lines
 
 
-def _file(place: str) -> tuple[ModuleType, str]:
+def _of_file(place: str, attribute: str) -> tuple[ModuleType, str]:
+    return _file(place), loading_lines(Path(place).resolve(), attribute)
+
+
+def _file(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
         raise TargetError(f"target {place!r}: no such file (looked at {path})")
@@ -72,16 +77,10 @@ def _file(place: str) -> tuple[ModuleType, str]:
     sys.path.insert(0, str(path.parent))  # a file may import its neighbours, as a script may
     sys.modules.setdefault(path.stem, module)
     found.loader.exec_module(module)
-    lines = (
-        "import importlib.util\nimport sys\n\n"
-        f"sys.path.insert(0, {str(path.parent)!r})\n"
-        f"spec = importlib.util.spec_from_file_location({path.stem!r}, {str(path)!r})\n"
-        "{bind} = importlib.util.module_from_spec(spec)\nspec.loader.exec_module({bind})"
-    )
-    return module, lines
+    return module
 
 
-def _module(place: str, spec: str) -> tuple[ModuleType, str]:
+def _module(place: str, attribute: str, spec: str) -> tuple[ModuleType, str]:
     if not all(part.isidentifier() for part in place.split(".")):
         raise TargetError(_unknown(spec))
     if str(Path.cwd()) not in sys.path:
@@ -92,7 +91,8 @@ def _module(place: str, spec: str) -> tuple[ModuleType, str]:
         if error.name and (place == error.name or place.startswith(f"{error.name}.")):
             raise TargetError(_unknown(spec)) from error
         raise
-    return module, f"import importlib\n\n{{bind}} = importlib.import_module({place!r})"
+    loaded = f"importlib.import_module({place!r})"
+    return module, f"import importlib\n\ntarget = {loaded}{'.' if attribute else ''}{attribute}"
 
 
 def _unknown(spec: str) -> str:

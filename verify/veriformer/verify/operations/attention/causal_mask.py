@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.masks import causal_mask
+from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form

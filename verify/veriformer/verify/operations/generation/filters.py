@@ -9,16 +9,16 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Rounded
+from veriformer.spec.arithmetic import RunningError
 from veriformer.spec.generation.choices import exact_values, ranks
-from veriformer.spec.generation.top_p import mass_before
-from veriformer.spec.softmax import softmax
+from veriformer.spec.generation.top_p_filter import mass_before
+from veriformer.spec.scores.softmax import softmax
 from veriformer.verify.judging.operation import Index, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 
 
-def undecided(xp: Rounded, logits: Any, p: float) -> np.ndarray:
+def undecided(xp: RunningError, logits: Any, p: float) -> np.ndarray:
     """Tokens before which the mass is nearer to p than rounding tells apart, in whichever way it is summed."""
     given, before = xp.asarray(p), mass_before(xp, logits)
     gap = np.abs((exact_values(before) - exact_values(given)).astype(np.float64))
@@ -26,7 +26,7 @@ def undecided(xp: Rounded, logits: Any, p: float) -> np.ndarray:
     return np.asarray((gap <= slack + given.error + (1 - given).error) & (ranks(logits) > 0))
 
 
-def _other_sums(xp: Rounded, logits: Any, before: Any) -> list[Any]:
+def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
     """The mass before each token as the mass up to it less its own, and as 1 less that of itself and what follows."""
     q, rank = softmax(xp, logits), ranks(logits)
     later = rank[..., None, :] >= rank[..., :, None]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.generation.top_k import greedy
+from veriformer.spec.generation.greedy import greedy
 from veriformer.verify.judging.operation import Operation
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import agrees, has_form

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
-from veriformer.spec.points import sum_to_shape
+from veriformer.spec.arithmetic.exact_inputs import unbroadcast
+from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -77,9 +77,9 @@ def layer_norm_one_pass_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, 
     d_mean = -(xp.sum(h * r, axis=-1, keepdims=True) + mean * d_variance * 2)
     found = {"x": h * r + x * (d_variance * 2 / d) + d_mean / d}
     if a.get("weight") is not None:
-        found["weight"] = sum_to_shape(xp, g * (centred * r), a["weight"].shape)
+        found["weight"] = unbroadcast(xp, g * (centred * r), a["weight"].shape)
     if a.get("bias") is not None:
-        found["bias"] = sum_to_shape(xp, g, a["bias"].shape)
+        found["bias"] = unbroadcast(xp, g, a["bias"].shape)
     return found
 
 

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.mse import mse_loss, mse_loss_vjp
+from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial

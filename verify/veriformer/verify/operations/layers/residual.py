@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.optimization.residual_flow import residual, residual_vjp
+from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged

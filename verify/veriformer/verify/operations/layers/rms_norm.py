@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from veriformer.spec.points import sum_to_shape
-from veriformer.spec.rms_norm import rms_norm, rms_norm_vjp
+from veriformer.spec.arithmetic.exact_inputs import unbroadcast
+from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -49,7 +49,7 @@ def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, A
     d_square = xp.sum(h * x, axis=-1, keepdims=True) * (r * r * r) / -2
     found = {"x": h * r + x * (d_square * 2 / d)}
     if a.get("weight") is not None:
-        found["weight"] = sum_to_shape(xp, g * (x * r), a["weight"].shape)
+        found["weight"] = unbroadcast(xp, g * (x * r), a["weight"].shape)
     return found
 
 

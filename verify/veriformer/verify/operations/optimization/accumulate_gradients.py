@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.optimization.accumulation import accumulate_gradients
+from veriformer.spec.optimization.accumulate_gradients import accumulate_gradients
 from veriformer.spec.optimization.updates import zeros
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Rounded
+from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.judging.operation import Operation, over_float64
@@ -49,7 +49,7 @@ def _constant_gradient(operation: Operation) -> Callable[[Trial], None]:
         a |= trial.option("eps", None, 0.0, 1e-3, 0.5)
         beta = a.get("betas", (0.9, 0.999))[1]
 
-        def law(xp: Rounded, lifted: Mapping[str, Any], i: int) -> Any:
+        def law(xp: RunningError, lifted: Mapping[str, Any], i: int) -> Any:
             theta, g = lifted["params"][i], lifted["grads"][i][0]
             for t in range(len(a["grads"][0])):
                 theta = theta - _step(xp, g, a.get("eps", 1e-8), beta ** (t + 1), lifted["eps_place"]) * a["lr"]
@@ -60,7 +60,7 @@ def _constant_gradient(operation: Operation) -> Callable[[Trial], None]:
     return body
 
 
-def _step(xp: Rounded, g: Any, eps: float, unseen: float, place: str) -> Any:
+def _step(xp: RunningError, g: Any, eps: float, unseen: float, place: str) -> Any:
     """One step in units of the learning rate: g / (|g| + ε), or with ε where it is claimed to be."""
     if place == "inside":
         return g / xp.sqrt(g * g + eps)
@@ -89,7 +89,7 @@ def _thousands(operation: Operation, trial: Trial) -> None:
     trial.judge(picked(observed, -1), Reference(*xp.judgeable(end)), "the end of thousands of equal steps")
 
 
-def _equal_steps(xp: Rounded, g: float, T: int, place: str) -> Any:
+def _equal_steps(xp: RunningError, g: float, T: int, place: str) -> Any:
     """Steps 1 to T under one gradient in units of the learning rate, with what a run may lose in them.
 
     What an average adds up has one sign, so that roundings are relative errors of it: four a step at most, in either
@@ -103,7 +103,7 @@ def _equal_steps(xp: Rounded, g: float, T: int, place: str) -> Any:
     return m / seen[0] / denominator(xp, v / seen[1], seen[1], 1e-8, place)
 
 
-def _relative(xp: Rounded, value: Any, roundings: Any, lost: float = 0.0) -> Any:
+def _relative(xp: RunningError, value: Any, roundings: Any, lost: float = 0.0) -> Any:
     """Numbers after so many roundings, and after another relative error."""
     x = xp.asarray(value)
     gamma = roundings * xp.machine.u / (1 - roundings * xp.machine.u)

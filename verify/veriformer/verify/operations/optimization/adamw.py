@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.arithmetic import Rounded
+from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.optimization import optimizer_formulas as formulas
@@ -48,7 +48,7 @@ def _decay(trial: Trial) -> None:
     a |= {"grads": [torch.zeros_like(g) for g in a["grads"]], "weight_decay": trial.draw(choice(0.5, 0.01, 2.0))}
     a["params"] = [trial.tensor(rng.standard_normal(p.shape) + 2.0) for p in a["params"]]
 
-    def law(xp: Rounded, lifted: Mapping[str, Any], i: int) -> Any:
+    def law(xp: RunningError, lifted: Mapping[str, Any], i: int) -> Any:
         theta = lifted["params"][i]
         for _ in range(len(a["grads"][0])):
             theta = theta * (1 - xp.asarray(a["lr"]) * a["weight_decay"])

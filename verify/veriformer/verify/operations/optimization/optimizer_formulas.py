@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from veriformer.spec.optimization import adam as adam_formulas
-from veriformer.spec.optimization import gradient_flow, momentum, weight_decay
+from veriformer.spec.optimization import adamw as adamw_formulas
+from veriformer.spec.optimization import gradient_descent as descent_formulas
+from veriformer.spec.optimization import sgd_momentum as momentum_formulas
 from veriformer.spec.optimization.averages import average, weight_so_far
 
 Average = Callable[[Any, Any, Any, float], Any]
@@ -47,7 +49,7 @@ def gradient_descent(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     """Equation 3, step by step."""
 
     def step(params: list[Any], grads: list[Any]) -> list[Any]:
-        return gradient_flow.gradient_descent(xp, params, grads, lr=a["lr"])
+        return descent_formulas.gradient_descent(xp, params, grads, lr=a["lr"])
 
     return _run(xp, a, list(a["params"]), step, lambda theta: theta)
 
@@ -59,9 +61,9 @@ def sgd_momentum(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
     def step(states: list[Any], grads: list[Any]) -> list[Any]:
         options = {"beta": a["beta"]} if "beta" in a else {}
-        return momentum.sgd_momentum(xp, states, grads, lr=a["lr"], **options)
+        return momentum_formulas.sgd_momentum(xp, states, grads, lr=a["lr"], **options)
 
-    return _run(xp, a, momentum.sgd_momentum_start(xp, a["params"]), step, _theta)
+    return _run(xp, a, momentum_formulas.sgd_momentum_start(xp, a["params"]), step, _theta)
 
 
 def sgd_by_differences(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -77,7 +79,7 @@ def _momentum(xp: Any, a: Mapping[str, Any], mean: Average) -> list[Any]:
         v = mean(xp, g if s.v is None else s.v, g, beta)
         return s._replace(theta=xp.asarray(s.theta) - v * a["lr"], v=v)
 
-    states = momentum.sgd_momentum_start(xp, a["params"])
+    states = momentum_formulas.sgd_momentum_start(xp, a["params"])
     return _run(xp, a, [s._replace(v=None) for s in states] if undamped else states, _each(update), _theta)
 
 
@@ -88,7 +90,7 @@ def adam(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def adamw(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     """Adam's steps with decoupled decay."""
-    return _adam(xp, a, weight_decay.adamw, decay=a.get("weight_decay", 0.01), decoupled=True)
+    return _adam(xp, a, adamw_formulas.adamw, decay=a.get("weight_decay", 0.01), decoupled=True)
 
 
 def adam_by_differences(xp: Any, a: Mapping[str, Any]) -> list[Any]:

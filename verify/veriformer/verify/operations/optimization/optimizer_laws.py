@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Rounded
+from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.contract.dtypes import HALVES
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Reference
@@ -23,7 +23,7 @@ from veriformer.verify.operations.optimization.optimizers import draw_run, moder
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, values
 
-Law = Callable[[Rounded, Mapping[str, Any], int], Any]
+Law = Callable[[RunningError, Mapping[str, Any], int], Any]
 """From the arithmetic, the lifted arguments and a parameter to what that parameter is in the end."""
 
 

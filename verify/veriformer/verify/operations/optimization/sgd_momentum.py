@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Rounded
+from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.family import check, over
@@ -52,7 +52,7 @@ def _closed_form(trial: Trial) -> None:
     if trial.claims.convention("sgd.first_velocity") == "gradient":
         spent[0] /= 1 - beta
 
-    def law(xp: Rounded, a: Mapping[str, Any], i: int) -> Any:
+    def law(xp: RunningError, a: Mapping[str, Any], i: int) -> Any:
         weights = spent.reshape(-1, *[1] * (a["grads"][i].ndim - 1))
         return a["params"][i] - xp.sum(a["grads"][i] * xp.asarray(weights), axis=0) * a["lr"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.optimization.cosine import warmup_cosine
+from veriformer.spec.optimization.warmup_cosine import warmup_cosine
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.family import check

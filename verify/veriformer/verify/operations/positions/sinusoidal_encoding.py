@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.positions.sinusoidal import sinusoidal_encoding
+from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Trial

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.positions.t5_bias import edges, t5_relative_position_bucket
+from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.points import equals
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Index, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -35,7 +35,7 @@ def softmax_by_log(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
     """dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
-    highest = equals(z - xp.max(z, axis=axis, keepdims=True), 0)
+    highest = exactly_equal(z - xp.max(z, axis=axis, keepdims=True), 0)
     return xp.where(highest, dz + (dm - xp.sum(dz, axis=axis, keepdims=True)), dz)
 
 

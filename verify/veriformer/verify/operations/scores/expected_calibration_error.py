@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.generation.calibration import expected_calibration_error
 from veriformer.spec.generation.choices import exact_values, highest
+from veriformer.spec.generation.expected_calibration_error import expected_calibration_error
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial

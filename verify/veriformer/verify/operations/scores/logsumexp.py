@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.logsumexp import logsumexp, logsumexp_vjp
+from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, over_float64
 from veriformer.verify.judging.trial import Trial

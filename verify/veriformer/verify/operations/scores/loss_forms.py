@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.points import equals
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.verify.operations.scores.along_axis import through_maximum
 
 
@@ -30,7 +30,7 @@ def loss(
     if hit is not None:
         losses = xp.reshape(total, counted.shape) - xp.reshape(xp.take_along(z, hit[..., None], -1), counted.shape)
     else:
-        void = equals(y, 0)
+        void = exactly_equal(y, 0)
         weighted = xp.where(void, 0, y * xp.where(void, 0, z))
         losses = xp.sum(y, axis=-1) * xp.reshape(total, counted.shape) - xp.sum(weighted, axis=-1)
     losses = xp.where(counted, losses, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.language.masked_lm import masked_lm_loss, masked_lm_loss_vjp
+from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Trial

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.perplexity import perplexity, perplexity_vjp
+from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.smoothing import smooth_labels
+from veriformer.spec.layers.smooth_labels import smooth_labels
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Trial

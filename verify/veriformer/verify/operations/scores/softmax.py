@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.softmax import softmax, softmax_vjp
+from veriformer.spec.scores.softmax import softmax, softmax_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Observation, Trial

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.generation.temperature import temperature_scale, temperature_scale_vjp
+from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import Formula, Index, Operation, Refusal, Vjp
 from veriformer.verify.judging.trial import Arguments, Observation, Trial

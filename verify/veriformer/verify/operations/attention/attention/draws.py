@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from veriformer.spec.masks import visible
+from veriformer.spec.attention.causal_mask import visible
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.attention.causal_mask import alignment
 from veriformer.verify.strategies import KINDS, axes_of_scores, choice, maybe, sizes, values, widths

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.masks import causal_mask
+from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import agrees

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.attention import attention, attention_vjp
+from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.verify.judging.operation import Index, Operation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.attention.attention.draws import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.attention import attention_vjp
-from veriformer.spec.efficient import cache as spec
+from veriformer.spec.attention.attention import attention_vjp
+from veriformer.spec.efficient import kv_cache as spec
 from veriformer.spec.efficient.cached_attention import cached_attention
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.arithmetic.rounded import Rounded, RoundedArray
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.spec.arithmetic.running_error import RunningError, RunningErrorArray
 from veriformer.spec.efficient.int8 import LEVELS, int8_half_step
-from veriformer.spec.points import equals
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.strategies import KINDS, choice, sizes, values, widths
 
@@ -50,13 +50,13 @@ def in_doubt(xp: Any, x: Any) -> Any:
 
     The quotient that is rounded to a code, the step, and their product are computed in the dtype at worst.
     """
-    if not isinstance(xp, Rounded):
+    if not isinstance(xp, RunningError):
         return x
     x = xp.asarray(x)
     absmax = xp.max(abs(x), axis=-1, keepdims=True)
-    there_and_back = x * LEVELS / xp.where(equals(absmax, 0), 1, absmax) * (absmax / LEVELS)
+    there_and_back = x * LEVELS / xp.where(exactly_equal(absmax, 0), 1, absmax) * (absmax / LEVELS)
     half = int8_half_step(xp, x)
-    return RoundedArray(xp, x.value, there_and_back.error + half.magnitude + half.error, x.magnitude)
+    return RunningErrorArray(xp, x.value, there_and_back.error + half.magnitude + half.error, x.magnitude)
 
 
 def draw_call(

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veriformer.spec.efficient import cache as spec
+from veriformer.spec.efficient import kv_cache as spec
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
 from veriformer.verify.operations.attention.kv_cache.draws import draw_axes, draw_rows, sized

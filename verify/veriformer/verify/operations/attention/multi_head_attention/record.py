@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.arithmetic.vocabulary import Array
-from veriformer.spec.heads.multi_head import multi_head_attention, multi_head_attention_vjp
+from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import nudged

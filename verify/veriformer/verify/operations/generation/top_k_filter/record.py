@@ -7,7 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 
-from veriformer.spec.generation.top_k import top_k_filter
+from veriformer.spec.generation.top_k_filter import top_k_filter
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.generation.filters import (

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.generation.choices import ranks
-from veriformer.spec.softmax import softmax
+from veriformer.spec.scores.softmax import softmax
 from veriformer.verify.judging.operation import over_float64
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.family import check, settles_ties

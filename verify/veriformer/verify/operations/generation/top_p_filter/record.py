@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic import Rounded
-from veriformer.spec.generation.top_p import top_p_filter
+from veriformer.spec.arithmetic import RunningError
+from veriformer.spec.generation.top_p_filter import top_p_filter
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.generation.filters import (
@@ -26,7 +26,7 @@ from veriformer.verify.operations.generation.filters import (
 def _top_p(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     """What is kept; nothing is said of a token before which the mass meets p within rounding."""
     filtered = top_p_filter(xp, a["logits"], a["p"])
-    if isinstance(xp, Rounded) and a["p"] < 1:
+    if isinstance(xp, RunningError) and a["p"] < 1:
         filtered.error = np.where(undecided(xp, a["logits"], a["p"]), np.inf, filtered.error)
     return [filtered]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.layers.experts import route
+from veriformer.spec.layers.mixture_of_experts import route
 from veriformer.verify.judging.operation import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial, array
 from veriformer.verify.laws.agreement import agrees

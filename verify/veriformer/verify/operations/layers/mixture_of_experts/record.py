@@ -12,10 +12,10 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.experts import mixture_of_experts, mixture_of_experts_vjp, of_all_experts, route
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.layers.linear import as_rows
-from veriformer.spec.softmax import softmax
+from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp, of_all_experts, route
+from veriformer.spec.scores.softmax import softmax
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import nudged, several

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layer_norm import layer_norm, layer_norm_vjp
+from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.operation import over_float64
 from veriformer.verify.judging.trial import Arguments, Observation, Trial

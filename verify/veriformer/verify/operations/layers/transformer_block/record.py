@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import torch
 
-from veriformer.spec.blocks.block import transformer_block, transformer_block_vjp
+from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import nudged

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import FORMATS, Float, Format, Rounded
+from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Arguments, Outcome, Trial
@@ -142,12 +142,12 @@ def _not_finite(trial: Trial) -> None:
     trial.require(not hidden, "total_norm is finite, though a gradient is not", said)
 
 
-def wide(*names: str) -> Rounded:
+def wide(*names: str) -> RunningError:
     """The coarsest roundoff of dtypes in their widest range, of fp32 at least: what ``total_norm`` of halves has."""
     f = min((FORMATS[name] for name in names), key=lambda form: form.precision)
     ranges = [FORMATS[name] for name in (*names, "fp32")]
     emin, emax = min(form.emin for form in ranges), max(form.emax for form in ranges)
-    return Rounded(Format(f"{f.name} in wide range", f.precision, emin, emax), oracle=Float())
+    return RunningError(Format(f"{f.name} in wide range", f.precision, emin, emax), oracle=Float())
 
 
 def _range(trial: Trial) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis.strategies as st
 import torch
 
-from veriformer.spec.clipping import clip_grad_norm, global_norm
+from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_norm
 from veriformer.verify.judging.operation import Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
 from veriformer.verify.operations.changes import nudged

@@ -7,7 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 
-from veriformer.spec.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.verify.judging.operation import Index, Operation, Refusal
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.scores.targets import (

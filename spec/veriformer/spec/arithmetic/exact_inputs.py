@@ -1,0 +1,29 @@
+"""Questions that a formula may ask about exactly known values.
+
+Formulas run in arithmetics whose arrays have no truth value (symbols, bounds), so they must not compare. The two
+exceptions are exact inputs: a score of −∞, which stands for a hidden key, and a zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def exactly_equal(x: Any, number: float) -> NDArray[np.bool_]:
+    """Where the array holds exactly this number; a symbol never does."""
+    value = getattr(x, "value", x)
+    return np.asarray(np.equal(value, number, dtype=object), dtype=bool)
+
+
+def unbroadcast(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """The adjoint of broadcasting `shape` to `x.shape`: sum over every axis that was stretched or added.
+
+    It is one sum. Axis by axis would grant few roundings, as if no implementation went through the terms in a row.
+    """
+    lead = x.ndim - len(shape)
+    stretched = (lead + i for i, n in enumerate(shape) if n == 1 and x.shape[lead + i] != 1)
+    axes = (*range(lead), *stretched)
+    return xp.reshape(xp.sum(x, axis=axes), shape) if axes else x

@@ -1,0 +1,1 @@
+"""Attention of one head: scores, masks, weights, and their gradients."""

@@ -1,0 +1,105 @@
+"""Dropout inside the feed-forward network (equation 47)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, erratum, step
+from veriformer.spec.layers.costs_layers import NETWORK
+from veriformer.spec.layers.dropout import PROBABILITY, expected, factor_moment
+from veriformer.spec.layers.dropout import SYMBOLS as DROPOUT_SYMBOLS
+from veriformer.spec.layers.feed_forward import (
+    SHAPES,
+    SYMBOLS,
+    Case,
+    feed_forward,
+    feed_forward_vjp,
+    printed_gelu,
+    sample,
+)
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
+
+
+def _sample_dropped(rng: np.random.Generator) -> dict[str, Any]:
+    a, p = sample(rng, "gelu"), float(rng.uniform(0, 0.9))
+    return {**a, "dropout_p": p, "keep": rng.random((2, 3, a["w1"].shape[1])) >= p}
+
+
+@step()
+def _mean() -> Identities:
+    """Since only a linear layer follows, the mean over all masks is the output without dropout."""
+    p, b, c = real("p"), real("b"), index("c")
+    h, w, f = vector("h"), vector("w"), dimension("f")
+    yield (
+        unevaluated(symbolic_sum(expected(lambda m: m * h[c], p) * w[c], c, f) + b),
+        symbolic_sum(h[c] * w[c], c, f) + b,
+    )
+
+
+@step()
+def _variance() -> Identities:
+    r"""Its variance is $\frac{p}{1 - p} \sum_c h_c^2 W_{2,cb}^2$: noise in proportion to what each hidden unit adds,
+    hence dearest where few units do all the work.
+    """
+    (a, c), p, f = index("a c"), real("p"), dimension("f")
+    h, w = vector("h"), vector("w")
+    square = symbolic_sum(symbolic_sum(factor_moment(a, c, p) * h[a] * w[a] * h[c] * w[c], a, f), c, f)
+    yield square - symbolic_sum(h[a] * w[a], a, f) ** 2, p / (1 - p) * symbolic_sum(h[a] ** 2 * w[a] ** 2, a, f)
+
+
+@step(scope=Scope.ENUMERATED, detail="one token, two hidden units, masks that keep one or both, every p")
+def _formula() -> Identities:
+    """Dropout acts on the hidden entries after GELU (here with biases, and rows as vectors)."""
+    p = real("p")
+    for keep in ([True, False], [False, True], [True, True]):
+        case = Case(1, 1, 2, 1)
+        mask = np.array([keep])
+        y = feed_forward(case.xp, case.x, *case.weights, dropout_p=p, keep=mask)
+        factors = np.array([[1 / (1 - p) if k else sp.S.Zero for k in keep]], dtype=object)
+        yield from unevaluated_pairs(y, case.printed(printed_gelu, factors))
+
+
+@step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1), sigmoid, every p")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative for the mask that was drawn."""
+    p, keep = real("p"), np.array([[True, False], [True, True]])
+    yield from Case(2, 1, 2, 1).vjp_pairs(activation="sigmoid", dropout_p=p, keep=keep)
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("000", "11.1", 384),
+    printed=r"\text{FFN Dropout: Applied after first linear transformation}",
+    corrected=r"\text{applied after the activation, as (47) has it: GELU does not commute with a factor}",
+)
+def _after_the_activation() -> Evidence:
+    after, before = (round(scale * x * math.erfc(-x / math.sqrt(2)) / 2, 3) for scale, x in ((2.0, 1.0), (1.0, 2.0)))
+    return Evidence("x W₁ = 1 is kept, p = 1/2, dropout between the first product and GELU", before, after)
+
+
+EQUATIONS = (
+    Equation(
+        slug="feed-forward-dropout",
+        number="47",
+        title="Dropout in the feed-forward network",
+        statement=r"\text{FFN}(\mathbf{x}) = W_2 \cdot \text{Dropout}(\text{GELU}(W_1 \mathbf{x}))",
+        sources=(Source("000", "11.1", 386), Source("001", "11.1", 498)),
+        symbols=(*SYMBOLS, *DROPOUT_SYMBOLS),
+        assumptions=(
+            *SHAPES,
+            Assumption(PROBABILITY.text, lambda a: 0 <= a["dropout_p"] < 1),
+        ),
+        sample=_sample_dropped,
+        formula=feed_forward,
+        vjp=feed_forward_vjp,
+        steps=(_mean, _variance, _formula, _vjp),
+        costs=NETWORK,
+        errata=(_after_the_activation,),
+    ),
+)

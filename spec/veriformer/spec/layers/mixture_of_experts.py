@@ -1,0 +1,234 @@
+"""Mixture of experts: each token asks a few of many networks (document 003, section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.layers.costs_layers import EXPERTS, experts_flops, experts_parameters
+from veriformer.spec.layers.gelu import gelu, gelu_slope
+from veriformer.spec.layers.linear import as_rows
+from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
+from veriformer.spec.scores.softmax import softmax
+
+Chosen = NDArray[np.bool_]
+
+
+def mixture_of_experts(
+    xp: Any,
+    x: Any,
+    router: Any,
+    w1: Any,
+    b1: Any,
+    w2: Any,
+    b2: Any,
+    *,
+    top_k: int = 2,
+    chosen: Chosen | None = None,
+) -> Any:
+    """Σ_e p_e E_e(x) over the chosen experts e, with p = softmax of their scores alone.
+
+    x [..., d], router [d, E], w1 [E, d, h], b1 [E, h], w2 [E, h, d_out], b2 [E, d_out]. The scores are x @ router, each
+    expert is gelu(x w1 + b1) w2 + b2. chosen [..., E] says who is asked, by default the `top_k` best (`route`, which
+    also tells where rounding may change the choice; what is bounded here is the sum over these experts).
+    """
+    rows, _, gates = _gates(xp, x, router, top_k, chosen)
+    answers = xp.matmul(gelu(xp, _hidden(xp, rows, w1, b1)), w2) + _for_each_row(xp, b2)
+    y = xp.sum(answers * _per_expert(xp, gates), axis=0)
+    return xp.reshape(y, (*x.shape[:-1], y.shape[-1]))
+
+
+def mixture_of_experts_vjp(
+    xp: Any,
+    x: Any,
+    router: Any,
+    w1: Any,
+    b1: Any,
+    w2: Any,
+    b2: Any,
+    g: Any,
+    *,
+    top_k: int = 2,
+    chosen: Chosen | None = None,
+) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """(dx, drouter, dw1, db1, dw2, db2); through the choice itself there is no gradient."""
+    rows, g = as_rows(xp, x), as_rows(xp, g)
+    _, see, gates = _gates(xp, x, router, top_k, chosen)
+    z = _hidden(xp, rows, w1, b1)
+    h = gelu(xp, z)
+    answers = xp.matmul(h, w2) + _for_each_row(xp, b2)
+    dp = xp.swapaxes(xp.sum(answers * g, axis=-1), 0, 1)
+    ds = xp.where(see, gates * (dp - xp.sum(gates * dp, axis=-1, keepdims=True)), 0)
+    dy = _per_expert(xp, gates) * g
+    dz = xp.matmul(dy, xp.swapaxes(w2, 1, 2)) * gelu_slope(xp, z)
+    dx = of_all_experts(xp, dz, w1) + xp.matmul(ds, xp.swapaxes(router, 0, 1))
+    columns = xp.swapaxes(rows, 0, 1)
+    weights = xp.matmul(columns, dz), xp.sum(dz, axis=1), xp.matmul(xp.swapaxes(h, 1, 2), dy), xp.sum(dy, axis=1)
+    return (xp.reshape(dx, x.shape), xp.matmul(columns, ds), *weights)
+
+
+def of_all_experts(xp: Any, dz: Any, w1: Any) -> Any:
+    """Σ_e dz_e W1_eᵀ [N, d] of dz [E, N, h]: one sum over the hidden units of all experts."""
+    experts, d, h = w1.shape
+    side_by_side = xp.reshape(xp.swapaxes(dz, 0, 1), (dz.shape[1], experts * h))
+    return xp.matmul(side_by_side, xp.reshape(xp.swapaxes(w1, 1, 2), (experts * h, d)))
+
+
+def route(xp: Any, x: Any, router: Any, top_k: int) -> tuple[Chosen, NDArray[np.bool_]]:
+    """The `top_k` experts with the highest scores, [..., E], ties to the lower; and, [...], whether rounding spares it.
+
+    Symbols cannot be compared: a choice over them must be given.
+    """
+    scores = xp.matmul(x, router)
+    value, error = scores.value, getattr(scores, "error", np.zeros(scores.shape))
+    order = np.argsort(-value, axis=-1, kind="stable")
+    chosen = np.zeros(scores.shape, dtype=bool)
+    np.put_along_axis(chosen, order[..., :top_k], True, axis=-1)
+    low = np.where(chosen, value - error, np.inf).min(axis=-1)
+    high = np.where(chosen, -np.inf, value + error).max(axis=-1)
+    return chosen, np.asarray(low > high, dtype=bool)
+
+
+def _gates(xp: Any, x: Any, router: Any, top_k: int, chosen: Chosen | None) -> tuple[Any, Chosen, Any]:
+    """The rows of x, who is asked of each, and with what weight."""
+    rows = as_rows(xp, x)
+    see = route(xp, rows, router, top_k)[0] if chosen is None else chosen.reshape(-1, chosen.shape[-1])
+    return rows, see, softmax(xp, xp.where(see, xp.matmul(rows, router), -np.inf))
+
+
+def _hidden(xp: Any, rows: Any, w1: Any, b1: Any) -> Any:
+    return xp.matmul(rows, w1) + _for_each_row(xp, b1)
+
+
+def _for_each_row(xp: Any, b: Any) -> Any:
+    return xp.reshape(b, (b.shape[0], 1, b.shape[1]))
+
+
+def _per_expert(xp: Any, gates: Any) -> Any:
+    """[N, E] as [E, N, 1]."""
+    return xp.reshape(xp.swapaxes(gates, 0, 1), (*gates.shape[::-1], 1))
+
+
+class _Case:
+    """n tokens of one feature before E experts of one hidden unit."""
+
+    def __init__(self, n: int, experts: int, chosen: list[list[bool]]) -> None:
+        self.xp = xp = TowerArithmetic()
+        shapes = {"R": (1, experts), "W": (experts, 1, 1), "b": (experts, 1), "U": (experts, 1, 1), "c": (experts, 1)}
+        self.arguments = [xp.symbols("x", n, 1), *(xp.symbols(name, *shape) for name, shape in shapes.items())]
+        self.g, self.chosen = xp.symbols("g", n, 1), np.array(chosen)
+
+    def output(self) -> Any:
+        return mixture_of_experts(self.xp, *self.arguments, chosen=self.chosen)
+
+    def printed(self, i: int) -> Any:
+        """Token i, expert by expert."""
+        x, router, w1, b1, w2, b2 = (a.value for a in self.arguments)
+        asked = [e for e in range(len(w1)) if self.chosen[i, e]]
+        weights = [sp.exp(x[i, 0] * router[0, e]) for e in asked]
+        z = [x[i, 0] * w1[e, 0, 0] + b1[e, 0] for e in asked]
+        said = [u * (1 + sp.erf(u / sp.sqrt(2))) / 2 * w2[e, 0, 0] + b2[e, 0] for u, e in zip(z, asked, strict=True)]
+        return sum(p * y for p, y in zip(weights, said, strict=True)) / sum(weights)
+
+
+@step(scope=Scope.ENUMERATED, detail="3 experts of one hidden unit, two tokens, choices of one, two and three")
+def _formula() -> Identities:
+    """The formula is the sum over the chosen experts."""
+    for chosen in ([[True, False, True], [False, True, False]], [[True, True, True], [False, True, True]]):
+        case = _Case(2, 3, chosen)
+        y = case.output().value.ravel()
+        yield from unevaluated_pairs([case.xp.in_full(e) for e in y], [case.printed(i) for i in range(2)])
+
+
+@step()
+def _renormalised() -> Identities:
+    """Softmax over all experts, divided by what the chosen ones have of it, is softmax over the chosen alone; and it
+    sums to one.
+    """
+    # Chosen are the first k of k + m experts.
+    (e, j), z = index("e j"), vector("z")
+    k, m = dimension("k"), dimension("m")
+    everyone = symbolic_sum(sp.exp(z[j]), j, k) + symbolic_sum(sp.exp(z[j + k]), j, m)
+    full = sp.exp(z[e]) / everyone
+    yield full / symbolic_sum(full.subs(e, j), j, k), sp.exp(z[e]) / symbolic_sum(sp.exp(z[j]), j, k)
+    yield symbolic_sum(sp.exp(z[e]) / symbolic_sum(sp.exp(z[j]), j, k), e, k), 1
+
+
+@step()
+def _capacity() -> Identities:
+    r"""E experts have E times the weights of one (each with its column of the router); asking k costs k times one, and
+    $\frac{E}{8d}$ of one for the router, for $f = 4d$: capacity grows with E, the work hardly.
+    """
+    n, d, f, o, e, k = (costs.symbol(name) for name in ("N", "d", "f", "o", "E", "k"))
+    one = experts_parameters().subs(e, 1) - d
+    yield experts_parameters(), e * (one + d)
+    dense = 2 * n * f * (d + o)
+    yield experts_flops() / dense, k + d * e / (f * (d + o))
+    yield (experts_flops() / dense).subs({f: 4 * d, o: d}, simultaneous=True), k + e / (8 * d)
+
+
+@step(scope=Scope.ENUMERATED, detail="one feature, one hidden unit, one output")
+def _one_expert() -> Identities:
+    """One expert alone is the feed-forward network, whatever the router says."""
+    case = _Case(1, 1, [[True]])
+    x, _, w1, b1, w2, b2 = (a.value.ravel()[0] for a in case.arguments)
+    z = x * w1 + b1
+    yield unevaluated(case.output().value[0, 0]), z * (1 + sp.erf(z / sp.sqrt(2))) / 2 * w2 + b2
+
+
+@step(scope=Scope.ENUMERATED, detail="2 and 3 experts of one hidden unit, choices of one and two")
+def _vjp() -> Identities:
+    """For a choice that stays, the vector-Jacobian product is the formula's derivative: experts that are not asked, and
+    their scores, have no gradient.
+    """
+    for case in (_Case(2, 2, [[True, False], [True, True]]), _Case(1, 3, [[True, False, True]])):
+        y = case.output()
+        ours = mixture_of_experts_vjp(case.xp, *(*case.arguments, case.g), chosen=case.chosen)
+        for argument, gradient in zip(case.arguments, ours, strict=True):
+            true = case.xp.gradient(y, case.g, argument)
+            yield from unevaluated_pairs(
+                [case.xp.in_full(e) for e in gradient.value.ravel()], [case.xp.in_full(e) for e in true]
+            )
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    d, h, d_out = (int(x) for x in rng.integers(1, 4, size=3))
+    experts = int(rng.integers(1, 5))
+    shapes = {"x": (2, 3, d), "router": (d, experts), "w1": (experts, d, h), "b1": (experts, h)}
+    shapes |= {"w2": (experts, h, d_out), "b2": (experts, d_out)}
+    return {**{name: rng.normal(size=s) for name, s in shapes.items()}, "top_k": int(rng.integers(1, experts + 1))}
+
+
+EQUATIONS = (
+    Equation(
+        slug="mixture-of-experts",
+        number=None,
+        title="Mixture of experts",
+        statement=r"y = \sum_{e \in T} p_e \, \text{FFN}_e(x), \quad p = \text{softmax}_T(x R), \quad T = "
+        r"\text{top}_k(x R)",
+        sources=(Source("003", "8", 705), Source("003", "8", 708)),
+        symbols=(
+            Symbol("R", r"\mathbb{R}^{d \times E}", "the router"),
+            Symbol("T", r"\{1, \ldots, E\}", "the k experts with the highest scores"),
+            Symbol(r"\text{FFN}_e", r"\mathbb{R}^d \to \mathbb{R}^o", "expert e, a network of two layers with GELU"),
+        ),
+        assumptions=(
+            Assumption("no more experts are asked than there are", lambda a: a["top_k"] <= a["router"].shape[1]),
+            Assumption("at least one is asked", lambda a: a["top_k"] >= 1),
+            Assumption("the router has a column for each expert", lambda a: a["router"].shape[1] == len(a["w1"])),
+        ),
+        sample=_sample,
+        formula=mixture_of_experts,
+        vjp=mixture_of_experts_vjp,
+        steps=(_renormalised, _capacity, _one_expert, _formula, _vjp),
+        costs=EXPERTS,
+    ),
+)

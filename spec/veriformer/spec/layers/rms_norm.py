@@ -1,0 +1,155 @@
+"""Root-mean-square normalisation (document 002, section 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic.exact_inputs import unbroadcast
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
+
+
+def rms_norm(xp: Any, x: Any, weight: Any = None, *, eps: float = 1e-6) -> Any:
+    """γ ⊙ x / √(mean(x²) + ε) over the last axis; x [..., d], weight γ [d] or None."""
+    x_hat, _ = _normalised(xp, x, eps)
+    return x_hat if weight is None else x_hat * weight
+
+
+def rms_norm_vjp(xp: Any, x: Any, weight: Any, g: Any, *, eps: float = 1e-6) -> tuple[Any, Any | None]:
+    """dx = (h − x̂ mean(h ⊙ x̂)) / √(mean(x²) + ε) with h = g ⊙ γ; dγ = Σ g ⊙ x̂."""
+    x_hat, r = _normalised(xp, x, eps)
+    h = g if weight is None else g * weight
+    dx = r * (h - x_hat * _mean(xp, h * x_hat))
+    return dx, None if weight is None else unbroadcast(xp, g * x_hat, weight.shape)
+
+
+def _mean(xp: Any, x: Any) -> Any:
+    return xp.sum(x, axis=-1, keepdims=True) / x.shape[-1]
+
+
+def _normalised(xp: Any, x: Any, eps: float) -> tuple[Any, Any]:
+    r = 1 / xp.sqrt(_mean(xp, x * x) + eps)
+    return x * r, r
+
+
+def _average(f: Callable[[Any], Any]) -> Any:
+    j, d = sp.Dummy("j", integer=True), dimension("d")
+    return symbolic_sum(f(j), j, d) / d
+
+
+def _x(i: Any) -> Any:
+    return vector("x")[i]
+
+
+def _mean_square(x: Callable[[Any], Any] = _x) -> Any:
+    return _average(lambda i: x(i) ** 2)
+
+
+def _x_hat(i: Any, x: Callable[[Any], Any] = _x, eps: Any = None) -> Any:
+    return x(i) / sp.sqrt(_mean_square(x) + (positive("epsilon") if eps is None else eps))
+
+
+@step("mean-square")
+def _mean_square_afterwards() -> Identities:
+    r"""With $s$ the mean of $x_i^2$, the mean square of the result before the scale is $s / (s + \epsilon)$."""
+    yield _average(lambda i: _x_hat(i) ** 2), _mean_square() / (_mean_square() + positive("epsilon"))
+
+
+@step()
+def _scale_invariance() -> Identities:
+    r"""Scaling all features by $a > 0$ and $\epsilon$ by $a^2$ changes nothing."""
+    i, a, eps = index("i"), positive("a"), positive("epsilon")
+    yield _x_hat(i, lambda k: a * _x(k), a**2 * eps), _x_hat(i)
+
+
+@step()
+def _layer_norm_of_centred() -> Identities:
+    r"""RMSNorm of $\mathbf{x} - \mu$ is LayerNorm of $\mathbf{x}$: the two differ by the centring only."""
+    i, eps = index("i"), positive("epsilon")
+    mean = _average(_x)
+    variance = _average(lambda j: _x(j) ** 2) - mean**2
+    yield _x_hat(i, lambda k: _x(k) - mean), (_x(i) - mean) / sp.sqrt(variance + eps)
+
+
+@step()
+def _jacobian() -> Identities:
+    r"""$\partial \hat{x}_i / \partial x_k = (\delta_{ik} - \frac{1}{d} \hat{x}_i \hat{x}_k) / \sqrt{s + \epsilon}$."""
+    (i, k), d = index("i k"), dimension("d")
+    r = 1 / sp.sqrt(_mean_square() + positive("epsilon"))
+    yield sp.diff(_x_hat(i), _x(k)), r * (delta(i, k) - _x_hat(i) * _x_hat(k) / d)
+
+
+@step()
+def _pullback() -> Identities:
+    r"""With $h = g \odot \gamma$: $dx = (h - \hat{x} \, \overline{h \odot \hat{x}}) / \sqrt{s + \epsilon}$."""
+    (i, k), d, h = index("i k"), dimension("d"), vector("h")
+    r = 1 / sp.sqrt(_mean_square() + positive("epsilon"))
+    jacobian = r * (delta(i, k) - _x_hat(i) * _x_hat(k) / d)
+    yield symbolic_sum(h[i] * jacobian, i, d), r * (h[k] - _x_hat(k) * _average(lambda j: h[j] * _x_hat(j)))
+
+
+@step(scope=Scope.ENUMERATED, detail="d ≤ 4")
+def _formula() -> Identities:
+    """What is computed is the statement."""
+    for d in range(1, 5):
+        xp, eps = TowerArithmetic(), positive("epsilon")
+        x, w = xp.symbols("x", d), xp.symbols("w", d)
+        root = sp.sqrt(sum(e**2 for e in x.value) + d * eps) / sp.sqrt(d)
+        yield from entrywise(rms_norm(xp, x, w, eps=eps) * root, x * w)
+
+
+@step(scope=Scope.ENUMERATED, detail="shapes (1, 1), (1, 4) and (2, 3)")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative in x and scale."""
+    for rows, d in ((1, 1), (1, 4), (2, 3)):
+        xp, eps = TowerArithmetic(), positive("epsilon")
+        x, w, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("g", rows, d)
+        y = rms_norm(xp, x, w, eps=eps)
+        for argument, gradient in zip((x, w), rms_norm_vjp(xp, x, w, g, eps=eps), strict=True):
+            yield from entrywise(gradient, xp.gradient(y, g, argument))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    d = int(rng.integers(1, 6))
+    return {"x": rng.normal(size=(2, d)), "weight": rng.normal(size=d), "eps": 1e-6}
+
+
+EQUATIONS = (
+    Equation(
+        slug="rms-norm",
+        number=None,
+        title="Root-mean-square normalisation",
+        statement=r"\text{RMSNorm}(\mathbf{x}) = \gamma \odot \frac{\mathbf{x}}"
+        r"{\sqrt{\frac{1}{d}\sum_{i=1}^d x_i^2 + \epsilon}}",
+        sources=(Source("002", "3.4", 503),),
+        symbols=(
+            Symbol(r"\mathbf{x}", r"\mathbb{R}^d", "the features of one token"),
+            Symbol(r"\gamma", r"\mathbb{R}^d", "learned scale"),
+            Symbol(r"\epsilon", r"\mathbb{R}_{\ge 0}", "a small number", "positive where the features are all zero"),
+        ),
+        assumptions=(
+            Assumption("ε is not negative", lambda a: a["eps"] >= 0),
+            Assumption("ε is positive, or no row is zero", lambda a: a["eps"] > 0 or bool(a["x"].any(-1).all())),
+        ),
+        sample=_sample,
+        formula=rms_norm,
+        vjp=rms_norm_vjp,
+        steps=(
+            _mean_square_afterwards,
+            _scale_invariance,
+            _layer_norm_of_centred,
+            _jacobian,
+            _pullback,
+            _formula,
+            _vjp,
+        ),
+        costs=costs.lazily("rms_norm"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The prover, what it remembers, and the tools that proofs are written with."""

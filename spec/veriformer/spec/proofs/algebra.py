@@ -1,0 +1,197 @@
+"""Deciding that an expression is zero, and finding a point where it is not.
+
+The normal form is that of rational functions: exponentials, logarithms, roots, sums and any other function become
+generators of their own (e^{a+b} = e^a e^b, log(ab) = log a + log b for positive a, b, and R² = b for R = √b), the
+fraction is put over one denominator, and what is left of the numerator must vanish as a polynomial.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from functools import reduce
+from typing import Any
+
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.proofs.sums import tidy
+
+
+def is_identically_zero(e: Any) -> bool:
+    """Whether the expression is identically zero; False means that it was not found to be."""
+    return all(_rational_zero(case) for case in _cases(tidy(sp.sympify(e))))
+
+
+def _cases(e: Any) -> list[Any]:
+    """Split on every Kronecker delta of free indices: they are equal, or they are not."""
+    deltas = [d for d in e.atoms(sp.KroneckerDelta) if d.args[0].is_Symbol and d.args[1].is_Symbol]
+    bound = {limit[0] for s in e.atoms(sp.Sum) for limit in s.limits}
+    free = [d for d in deltas if not bound & set(d.args)]
+    if not free:
+        return [e]
+    i, j = min(free, key=sp.default_sort_key).args
+    equal = tidy(e.subs(i, j))
+    return _cases(equal) + _cases(tidy(e.subs(sp.KroneckerDelta(i, j), 0)))
+
+
+def _rational_zero(e: Any) -> bool:
+    if e == 0:
+        return True
+    field = _Field(e)
+    return field.is_zero(field.lower(e))
+
+
+class _Field:
+    """The field of rational functions in which one expression lives."""
+
+    def __init__(self, e: Any) -> None:
+        self._generators: dict[tuple[str, Any], Any] = {}
+        self._roots: dict[Any, Any] = {}
+        self._denominators: dict[Any, int] = {}
+        for exponential in e.atoms(sp.exp):
+            for term in sp.Add.make_args(sp.expand(exponential.args[0])):
+                q, rest = term.as_coeff_Mul()
+                if q.is_Rational:
+                    self._denominators[rest] = sp.ilcm(self._denominators.get(rest, 1), q.q)
+
+    def lower(self, e: Any) -> Any:
+        """Replace every part that is not rational by its generator."""
+        if e.is_Rational or e.is_Symbol:
+            return e
+        if e.is_Add or e.is_Mul:
+            return e.func(*map(self.lower, e.args))
+        if isinstance(e, sp.exp):
+            return self._exponential(e.args[0])
+        if isinstance(e, sp.log):
+            return self._logarithm(e.args[0])
+        if e.is_Pow:
+            return self._power(e.base, e.exp)
+        if isinstance(e, (sp.Min, sp.Max)):
+            return self._extreme(e)
+        return self._generator("atom", e, e)
+
+    def is_zero(self, e: Any) -> bool:
+        """Whether a lowered expression is zero: its numerator, reduced by R² = b, has no coefficient left."""
+        numerator = sp.expand(sp.fraction(sp.together(e))[0])
+        for root, base in reversed(self._roots.items()):
+            if numerator.has(root):
+                return all(self.is_zero(part) for part in _even_and_odd(numerator, root, base))
+        return bool(numerator == 0)
+
+    def _generator(self, kind: str, key: Any, like: Any) -> Any:
+        name = f"{kind}{len(self._generators)}"
+        symbol = sp.Dummy(name, positive=True) if like.is_positive else sp.Dummy(name, real=like.is_real)
+        return self._generators.setdefault((kind, key), symbol)
+
+    def _exponential(self, argument: Any) -> Any:
+        product = sp.S.One
+        for term in sp.Add.make_args(sp.expand(argument)):
+            q, rest = term.as_coeff_Mul()
+            if isinstance(rest, sp.log):
+                product *= self._power(rest.args[0], q)
+                continue
+            scale = self._denominators.get(rest, 1)
+            product *= self._generator("exp", (rest, scale), sp.exp(rest)) ** (q * scale)
+        return product
+
+    def _logarithm(self, argument: Any) -> Any:
+        numerator, denominator = sp.fraction(sp.together(self.lower(argument)))
+        factors = [(f, k * sign) for side, sign in ((numerator, 1), (denominator, -1)) for f, k in _factors(side)]
+        if not all(f.is_positive for f, _ in factors):
+            return self._generator("log", sp.factor(numerator / denominator), sp.log(argument))
+        exponents = {
+            g: rest / scale for (kind, key), g in self._generators.items() if kind == "exp" for rest, scale in [key]
+        }
+        total = sp.S.Zero
+        for f, k in factors:
+            total += k * (self.lower(exponents[f]) if f in exponents else self._generator("log", f, sp.S.ImaginaryUnit))
+        return total
+
+    def _power(self, base: Any, exponent: Any) -> Any:
+        if exponent.is_Integer:
+            return self.lower(base) ** exponent
+        if base.is_Rational and exponent.is_Rational:
+            return base**exponent
+        if exponent.is_Rational and exponent.q == 2:
+            return reduce(sp.Mul, map(self._root, sp.Mul.make_args(_root_of(self.lower(base)))), 1) ** exponent.p
+        return self._exponential(sp.expand(exponent * sp.log(base)))
+
+    def _extreme(self, e: Any) -> Any:
+        """The least (or the largest) argument where the signs of all differences to it are known."""
+        sign = 1 if isinstance(e, sp.Min) else -1
+        arguments = [sp.factor(sp.together(self.lower(a))) for a in e.args]
+        for a in arguments:
+            if all(sp.factor(sp.together(sign * (b - a))).is_nonnegative for b in arguments):
+                return a
+        return self._generator("extreme", e.func(*arguments), e)
+
+    def _root(self, e: Any) -> Any:
+        if not (e.is_Pow and e.exp.is_Rational and not e.exp.is_Integer and not e.base.is_Rational):
+            return e
+        symbol = self._generator("root", e.base, sp.sqrt(e.base))
+        self._roots.setdefault(symbol, e.base)
+        return symbol ** (2 * e.exp)
+
+
+def _root_of(base: Any) -> Any:
+    return sp.sqrt(sp.factor(sp.together(base)))
+
+
+def _factors(e: Any) -> list[tuple[Any, int]]:
+    content, factors = sp.factor_list(e)
+    return [(content, 1), *factors] if content != 1 else list(factors)
+
+
+def _even_and_odd(numerator: Any, root: Any, base: Any) -> tuple[Any, Any]:
+    parts = [sp.S.Zero, sp.S.Zero]
+    for (k,), coefficient in sp.Poly(numerator, root).terms():
+        parts[k % 2] += coefficient * base ** (k // 2)
+    return parts[0], parts[1]
+
+
+def numeric_counterexample(left: Any, right: Any) -> str | None:
+    """A point at which the two sides differ, in words; None if the points tried show none.
+
+    Dimensions (positive integers) become 3, 4, 5 … and indices (integers) numbers from 1 to 3, so that sums can be
+    written out; everything else becomes a rational number. The values are computed to 30 digits, and a difference
+    counts from 20 on. A proof never rests on this: it only refutes.
+    """
+    left, right = sp.sympify(left), sp.sympify(right)
+    for seed in range(2):
+        small = _integers(left.free_symbols | right.free_symbols, seed)
+        sides = [_written_out(side.subs(small)) for side in (left, right)]
+        values = {a: _value(a, seed) for side in sides for a in side.atoms(sp.Indexed) | side.free_symbols}
+        a, b = (side.xreplace(values).evalf(30) for side in sides)
+        if not (a.is_number and b.is_number):
+            return None
+        if abs(a - b) > sp.Float("1e-20") * (1 + abs(a) + abs(b)):
+            return f"{float(sp.re(a)):.6g} against {float(sp.re(b)):.6g}{_where({**small, **values})}"
+    return None
+
+
+def _written_out(e: Any) -> Any:
+    """The expression with every sum of known length written term by term."""
+    if isinstance(e, sp.Sum):
+        *inner, (i, first, last) = e.limits
+        term = e.func(e.function, *inner) if inner else e.function
+        return sp.Add(*(_written_out(term.subs(i, k)) for k in range(first, last + 1)))
+    return e.func(*map(_written_out, e.args)) if e.has(sp.Sum) else e
+
+
+def _integers(symbols: set[Any], seed: int) -> dict[Any, Any]:
+    integers = sorted((s for s in symbols if s.is_integer), key=sp.default_sort_key)
+    dimensions = [s for s in integers if s.is_positive]
+    indices = [s for s in integers if not s.is_positive]
+    small = {n: sp.Integer(3 + k) for k, n in enumerate(dimensions)}
+    return small | {i: sp.Integer(1 + (k if seed == 0 else 0) % 3) for k, i in enumerate(indices)}
+
+
+def _value(atom: Any, seed: int) -> Any:
+    q = sp.Rational(random.Random(zlib.crc32(f"{atom}{seed}".encode())).randint(3, 29), 8)
+    return q if atom.is_nonnegative or seed == 0 else -q
+
+
+def _where(values: dict[Any, Any]) -> str:
+    labels = {a.base.label for a in values if isinstance(a, sp.Indexed)}
+    values = {a: v for a, v in values.items() if a not in labels}
+    shown = [f"{a} = {v}" for a, v in list(values.items())[:6]]
+    return f" at {', '.join(shown)}{', …' if len(values) > 6 else ''}" if shown else ""

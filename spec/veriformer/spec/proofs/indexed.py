@@ -1,0 +1,49 @@
+"""Vectors and sums of any length, for proofs that hold for all n."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from veriformer.spec.arithmetic.lazy_sympy import sp
+
+
+def vector(name: str) -> Any:
+    """A real vector or matrix of unspecified size: x[i], a[i, j]."""
+    return sp.IndexedBase(name, real=True)
+
+
+def index(names: str) -> Any:
+    """Integer indices, each within the range of the sums and vectors it is used with."""
+    return sp.symbols(names, integer=True)
+
+
+def dimension(name: str) -> Any:
+    """A length: an integer of at least one."""
+    return sp.Symbol(name, integer=True, positive=True)
+
+
+def real(names: str) -> Any:
+    """Real numbers."""
+    return sp.symbols(names, real=True)
+
+
+def positive(names: str) -> Any:
+    """Positive real numbers."""
+    return sp.symbols(names, positive=True)
+
+
+def symbolic_sum(term: Any, i: Any, n: Any) -> Any:
+    """Σ_{i=1}^n term."""
+    return sp.Sum(term, (i, 1, n))
+
+
+def sum_over(size: Any, term: Callable[[Any], Any], letter: str = "j") -> Any:
+    """Σ over an index from 1 to `size`, a length or its name, of a term that is a function of the index."""
+    i = sp.Dummy(letter, integer=True)
+    return symbolic_sum(term(i), i, dimension(size) if isinstance(size, str) else size)
+
+
+def delta(i: Any, j: Any) -> Any:
+    """Kronecker's δ_ij."""
+    return sp.KroneckerDelta(i, j)

@@ -1,0 +1,70 @@
+"""A normal form for sums of any length, Σ_{i=1}^n, so that identities are proved for all n at once.
+
+Sums are linear, a factor that does not depend on the index leaves the sum, Σ_i δ_ij f(i) is f(j), and the names and
+the order of summation indices mean nothing. Free indices are taken to lie within the range of every sum they meet.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+from veriformer.spec.arithmetic.lazy_sympy import sp
+
+
+def tidy(e: Any) -> Any:
+    """Bring every sum inside the expression into normal form, innermost first."""
+    if isinstance(e, sp.Sum):
+        body = tidy(e.function)
+        for limits in e.limits:
+            body = _sum(body, limits)
+        return body
+    return e.func(*map(tidy, e.args)) if e.has(sp.Sum) else e
+
+
+def _sum(body: Any, limits: tuple[Any, Any, Any]) -> Any:
+    i, first, last = limits
+    shift, base = last.as_coeff_Add()
+    if shift.is_Integer and shift > 0 and base != 0:
+        beyond = sum(body.subs(i, base + k) for k in range(1, int(shift) + 1))
+        return _sum(body, (i, first, base)) + beyond
+    total = sp.S.Zero
+    for term in sp.Add.make_args(sp.expand(body)):
+        outside, inside = term.as_independent(i, as_Add=False)
+        total += outside * _monomial(inside, i, first, last)
+    return total
+
+
+def _monomial(term: Any, i: Any, first: Any, last: Any) -> Any:
+    if term == 1:
+        return last - first + 1
+    for delta in term.atoms(sp.KroneckerDelta):
+        if i in delta.args and sp.Mul.make_args(term).count(delta):
+            j = delta.args[1] if delta.args[0] == i else delta.args[0]
+            return (term / delta).subs(i, j)
+    if term.is_polynomial(i) and not term.atoms(sp.Indexed, sp.Function, sp.Sum):
+        return sp.summation(term, (i, first, last))
+    inner = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.Sum)]
+    if len(inner) == 1:
+        nested = inner[0]
+        return _ordered(term / nested * nested.function, (*nested.limits, (i, first, last)))
+    return _ordered(term, ((i, first, last),))
+
+
+def _ordered(term: Any, limits: tuple[Any, ...]) -> Any:
+    """Name the indices by their place, in the order that sorts first: sums over fixed ranges may be exchanged."""
+    indices = {i for i, _, _ in limits}
+    free_ranges = not any(indices & (a.free_symbols | b.free_symbols) for _, a, b in limits)
+    start = _depth(term, indices)
+    names = [sp.Symbol(f"_{start + k}", integer=True) for k in range(len(limits))]
+    candidates = []
+    for order in permutations(limits) if free_ranges else [limits]:
+        new = dict(zip([i for i, _, _ in order], names, strict=True))
+        bounds = [(new[i], a.xreplace(new), b.xreplace(new)) for i, a, b in order]
+        candidates.append(sp.Sum(term.xreplace(new), *bounds))
+    return min(candidates, key=sp.default_sort_key)
+
+
+def _depth(term: Any, own: set[Any]) -> int:
+    taken = [int(s.name[1:]) for s in term.atoms(sp.Symbol) - own if s.name.startswith("_")]
+    return 1 + max(taken, default=0)

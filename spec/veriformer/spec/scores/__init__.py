@@ -1,0 +1,1 @@
+"""Scores to probabilities, and the losses of probabilities."""

@@ -1,0 +1,185 @@
+"""Cross entropy over logits (equation 2, with the smoothing of 48)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.published import holds, rounds_to
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
+from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.softmax import weight
+
+
+def _loss(y: Any) -> Any:
+    j = sp.Dummy("j", integer=True)
+    return -symbolic_sum(y(j) * sp.log(weight(j)), j, dimension("n"))
+
+
+@step()
+def _general_gradient() -> Identities:
+    r"""Through softmax: $\partial \mathcal{L} / \partial z_k = p_k \sum_j y_j - y_k$, whatever y."""
+    y, (j, k) = vector("y"), index("j k")
+    yield sp.diff(_loss(lambda i: y[i]), vector("z")[k]), weight(k) * symbolic_sum(y[j], j, dimension("n")) - y[k]
+
+
+@step()
+def _clean_gradient() -> Identities:
+    r"""For a class index t the sum is one: $\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}$."""
+    k, t = index("k t")
+    yield sp.diff(_loss(lambda i: delta(i, t)), vector("z")[k]), weight(k) - delta(k, t)
+
+
+@step()
+def _one_hot() -> Identities:
+    r"""For a class index t: $\mathcal{L} = \log \sum_j e^{z_j} - z_t$."""
+    z, (j, t) = vector("z"), index("j t")
+    yield _loss(lambda i: delta(i, t)), sp.log(symbolic_sum(sp.exp(z[j]), j, dimension("n"))) - z[t]
+
+
+@step()
+def _gradient_sums_to_zero() -> Identities:
+    """The gradient's entries sum to zero: the loss does not change when all logits move together."""
+    y, (j, k), n = vector("y"), index("j k"), dimension("n")
+    yield symbolic_sum(weight(k) * symbolic_sum(y[j], j, n) - y[k], k, n), 0
+
+
+@step()
+def _smoothed() -> Identities:
+    r"""Smoothed targets $(1 - \alpha) \delta_{it} + \alpha / n$ sum to one too, and the gradient is p less the smoothed
+    target.
+    """
+    (k, t), n, a = index("k t"), dimension("n"), positive("alpha")
+    loss = _loss(lambda i: (1 - a) * delta(i, t) + a / n)
+    yield sp.diff(loss, vector("z")[k]), weight(k) - ((1 - a) * delta(k, t) + a / n)
+
+
+@step(scope=Scope.ENUMERATED, detail="n ≤ 3, every m, class indices and probabilities")
+def _stable_form() -> Identities:
+    r"""The formula, $-\sum_i y_i ((z_i - m) - \log \sum_j e^{z_j - m})$, is the statement for every m."""
+    for n in range(1, 4):
+        xp = TowerArithmetic()
+        z, y = xp.symbols("z", 1, n), xp.symbols("y", 1, n)
+        log_p = [sp.log(sp.exp(e) / sum(map(sp.exp, z.value[0]))) for e in z.value[0]]
+        yield xp.in_full(cross_entropy(xp, z, np.array([n - 1])).value[()]), -log_p[n - 1]
+        printed = -sum(a * b for a, b in zip(y.value[0], log_p, strict=True))
+        yield xp.in_full(cross_entropy(xp, z, y).value[()]), printed
+
+
+@step(scope=Scope.ENUMERATED, detail="2 rows of n = 3")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the formula's derivative, with ignored targets, smoothing, probabilities and every
+    reduction.
+    """
+    for alpha, reduction in ((0, "mean"), (0, "sum"), (0, "none"), (real("alpha"), "mean")):
+        xp = TowerArithmetic()
+        z, y = xp.symbols("z", 2, 3), xp.symbols("y", 2, 3)
+        g = xp.symbols("g", *((2,) if reduction == "none" else ()))
+        options: dict[str, Any] = {"label_smoothing": alpha, "reduction": reduction}
+        for target in (np.array([2, 0]), np.array([-100, 1]), y):
+            loss = cross_entropy(xp, z, target, **options)
+            dz, dy = cross_entropy_vjp(xp, z, target, g, **options)
+            yield from entrywise(dz, xp.gradient(loss, g, z))
+            if dy is not None:
+                yield from entrywise(dy, xp.gradient(loss, g, y))
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.2.4", 416),
+    printed=r"\nabla \mathcal{L} = \mathbf{p} - \mathbf{y}",
+    corrected=r"\nabla_{\mathbf{z}} \mathcal{L} = \mathbf{p} \sum_i y_i - \mathbf{y}, "
+    r"\text{ which is } \mathbf{p} - \mathbf{y} \text{ where } \sum_i y_i = 1",
+)
+def _clean_gradient_needs_a_distribution() -> Evidence:
+    z = sp.symbols("z_1 z_2", real=True)
+    loss = -sum(sp.log(sp.exp(e) / (sp.exp(z[0]) + sp.exp(z[1]))) for e in z)
+    actual = sp.simplify(sp.diff(loss, z[0]).subs({z[0]: sp.log(3), z[1]: 0}))
+    return Evidence("two labels y = (1, 1) and p = (3/4, 1/4), the first entry", sp.Rational(3, 4) - 1, actual)
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.2.4", 403),
+    printed=r"\mathcal{L} = -\sum_{i=1}^n y_i \log p_i",
+    corrected=r"\mathcal{L} = -\sum_{i : y_i > 0} y_i \log p_i",
+)
+def _zero_times_log_zero() -> Evidence:
+    return Evidence("y = (1, 0) and p = (1, 0)", -(1 * math.log(1) + 0 * -math.inf), 0.0)
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("004", "2.2", 131),
+    printed=r"\text{the average loss over all vocabulary entries is } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
+    corrected=r"\text{the loss of one position is the sum } -\sum_{i=1}^V y_{t,i} \log p_{t,i}",
+)
+def _sum_not_average() -> Evidence:
+    printed = sp.log(2)
+    return Evidence("V = 2, p = (1/2, 1/2), y = (1, 0), called an average over the vocabulary", printed / 2, printed)
+
+
+@step(scope=Scope.NUMERIC, detail="exact numbers, rounded to 7 and 9 places")
+def _printed() -> Identities:
+    """For logits (5, 0.5) and the first class the printed probabilities, the loss 0.0110477 and the small gradient are
+    right; p - 1 shows the rounding of p in fp32, in its sixth digit.
+    """
+    xp, target = Symbolic(), np.array([0])
+    z = xp.asarray([[5, sp.Rational(1, 2)]])
+    right, wrong = cross_entropy_vjp(xp, z, target, xp.asarray(1))[0].value[0]
+    yield rounds_to(1 + right, "0.9890131")
+    yield rounds_to(wrong, "0.010986943")
+    yield rounds_to(cross_entropy(xp, z, target).value[()], "0.0110477")
+    # fp32 numbers just below 1 are 2^-24 apart, and p - 1 keeps the error of p.
+    yield holds(abs(right + sp.Rational("0.010986924171447754")) <= sp.Rational(1, 2**25))
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    n = int(rng.integers(2, 6))
+    return {"logits": rng.normal(size=(2, n)) * 3, "target": rng.dirichlet(np.ones(n), size=2)}
+
+
+EQUATIONS = (
+    Equation(
+        slug="cross-entropy",
+        number="2",
+        title="Cross entropy",
+        statement=r"\mathcal{L} = -\sum_{i=1}^n y_i \log p_i",
+        sources=(Source("002", "2.2.4", 403), Source("004", "2.2", 135)),
+        symbols=(
+            Symbol(r"\mathbf{p}", r"[0, 1]^n", "predicted probabilities, softmax of the logits z"),
+            Symbol(r"\mathbf{y}", r"[0, 1]^n", "true probabilities", "sum to one; one-hot for a class index"),
+        ),
+        assumptions=(
+            Assumption("the logits are real numbers", lambda a: bool(np.isfinite(a["logits"]).all())),
+            Assumption("no true probability is negative", lambda a: bool((a["target"] >= 0).all())),
+            Assumption(
+                "the true probabilities sum to one",
+                lambda a: bool((abs(a["target"].sum(-1) - 1) <= a["target"].shape[-1] * 2.0**-52).all()),
+            ),
+        ),
+        sample=_sample,
+        formula=cross_entropy,
+        vjp=cross_entropy_vjp,
+        steps=(
+            _general_gradient,
+            _clean_gradient,
+            _gradient_sums_to_zero,
+            _one_hot,
+            _smoothed,
+            _stable_form,
+            _vjp,
+            _printed,
+        ),
+        costs=costs.lazily("cross_entropy"),
+        errata=(_clean_gradient_needs_a_distribution, _zero_times_log_zero, _sum_not_average),
+    ),
+)

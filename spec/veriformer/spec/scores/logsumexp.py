@@ -1,0 +1,138 @@
+"""The log-sum-exp trick (equation 12)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
+from veriformer.spec.scores.softmax import weight
+
+
+def logsumexp(xp: Any, z: Any, axis: int = -1) -> Any:
+    """log Σ_i e^{z_i} = c + log Σ_i e^{z_i − c} with c = max z; −∞ over an empty axis, or one that is all −∞."""
+    axis %= z.ndim
+    shape = z.shape[:axis] + z.shape[axis + 1 :]
+    if z.shape[axis] == 0:
+        return xp.broadcast_to(xp.asarray(-math.inf), shape)
+    c, e, empty = _shifted(xp, z, axis)
+    total = xp.where(empty, 1, xp.sum(e, axis=axis, keepdims=True))
+    return xp.reshape(xp.where(empty, -math.inf, c + xp.log(total)), shape)
+
+
+def logsumexp_vjp(xp: Any, z: Any, g: Any, axis: int = -1) -> Any:
+    """dz_i = g · e^{z_i} / Σ_j e^{z_j}, with g of the result's shape; zero where every z is −∞."""
+    axis %= z.ndim
+    if z.shape[axis] == 0:
+        return xp.asarray(z)
+    _, e, empty = _shifted(xp, z, axis)
+    p = e / xp.where(empty, 1, xp.sum(e, axis=axis, keepdims=True))
+    return p * xp.reshape(g, (*z.shape[:axis], 1, *z.shape[axis + 1 :]))
+
+
+def _shifted(xp: Any, z: Any, axis: int) -> tuple[Any, Any, Any]:
+    m = xp.max(z, axis=axis, keepdims=True)
+    empty = exactly_equal(m, -math.inf)
+    c = xp.where(empty, 0, m)
+    return c, xp.exp(z - c), empty
+
+
+def _lse(shift: Any = 0) -> Any:
+    j = sp.Dummy("j", integer=True)
+    return sp.log(symbolic_sum(sp.exp(vector("z")[j] + shift), j, dimension("n")))
+
+
+@step()
+def _identity() -> Identities:
+    r"""$\sum_i e^{x_i} = e^c \sum_i e^{x_i - c}$, and the logarithm of $e^c$ is c: true for every c. With $c = \max x$
+    every term is in $(0, 1]$ and one is 1, so the sum is between 1 and n.
+    """
+    c = real("c")
+    yield _lse(), c + _lse(-c)
+
+
+@step()
+def _translation() -> Identities:
+    """Adding a number to all scores adds it to the result."""
+    c = real("c")
+    yield _lse(c), _lse() + c
+
+
+@step()
+def _gradient() -> Identities:
+    r"""Its gradient is softmax: $\partial / \partial x_k = p_k$."""
+    k = index("k")
+    yield sp.diff(_lse(), vector("z")[k]), weight(k)
+
+
+@step()
+def _log_weight() -> Identities:
+    r"""$p_k = e^{x_k - \mathrm{lse}(\mathbf{x})}$: whoever keeps the log-sum-exp can recompute the weights."""
+    k = index("k")
+    yield sp.exp(vector("z")[k] - _lse()), weight(k)
+
+
+@step()
+def _parts() -> Identities:
+    r"""One more score: $\mathrm{lse}(x_1, \dots, x_{n+1}) = \log(e^{\mathrm{lse}(x_1, \dots, x_n)} + e^{x_{n+1}})$, so
+    it can be accumulated.
+    """
+    z, j, n = vector("z"), index("j"), dimension("n")
+    yield sp.log(sp.exp(_lse()) + sp.exp(z[n + 1])), sp.log(symbolic_sum(sp.exp(z[j]), j, n + 1))
+
+
+@step(scope=Scope.ENUMERATED, detail="n ≤ 4, every c")
+def _formula() -> Identities:
+    """What is computed is the left-hand side, whatever number stands for the maximum."""
+    for n in range(1, 5):
+        xp = TowerArithmetic()
+        z = xp.symbols("z", n)
+        yield xp.in_full(logsumexp(xp, z).value[()]), sp.log(sum(map(sp.exp, z.value)))
+
+
+@step(scope=Scope.ENUMERATED, detail="both axes of (2, 3)")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the statement's derivative."""
+    for axis in (0, 1):
+        xp = TowerArithmetic()
+        z, g = xp.symbols("z", 2, 3), xp.symbols("g", (3, 2)[axis])
+        lines = np.moveaxis(z.value, axis, -1)
+        scalar = sum(h * sp.log(sum(map(sp.exp, line))) for h, line in zip(g.value, lines, strict=True))
+        pulled = [xp.in_full(e) for e in entries(logsumexp_vjp(xp, z, g, axis))]
+        yield from entrywise(pulled, [sp.diff(scalar, e) for e in entries(z)])
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    return {"z": rng.normal(size=(2, int(rng.integers(1, 6)))) * 100}
+
+
+EQUATIONS = (
+    Equation(
+        slug="logsumexp",
+        number="12",
+        title="The log-sum-exp trick",
+        statement=r"\log\left(\sum_{i=1}^n e^{x_i}\right) = c + \log\left(\sum_{i=1}^n e^{x_i - c}\right)",
+        sources=(Source("000", "9.5", 234), Source("001", "9.5", 286)),
+        symbols=(
+            Symbol(r"\mathbf{x}", r"\mathbb{R}^n", "scores", "finite"),
+            Symbol("c", r"\mathbb{R}", "any number; the largest score prevents overflow"),
+        ),
+        assumptions=(
+            Assumption("there is at least one score", lambda a: a["z"].shape[-1] > 0),
+            Assumption("every score is a real number", lambda a: bool(np.isfinite(a["z"]).all())),
+        ),
+        sample=_sample,
+        formula=logsumexp,
+        vjp=logsumexp_vjp,
+        steps=(_identity, _translation, _gradient, _log_weight, _parts, _formula, _vjp),
+        costs=costs.lazily("logsumexp"),
+    ),
+)

@@ -1,0 +1,99 @@
+"""Perplexity (equation 41)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veriformer.spec import costs
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
+from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+
+
+def perplexity(xp: Any, logits: Any, target: Any, *, ignore_index: int = -100) -> Any:
+    """PPL = exp(−(1/T) Σ_t log P(x_t | x_{<t})) over the T targets that are not ignored; 1 when there are none.
+
+    logits [..., V] at position t score target [...] at position t: nothing is shifted here.
+    """
+    return xp.exp(cross_entropy(xp, logits, target, ignore_index=ignore_index))
+
+
+def perplexity_vjp(xp: Any, logits: Any, target: Any, g: Any, *, ignore_index: int = -100) -> Any:
+    """d logits = g · PPL · (p − y) / T at every counted position."""
+    ppl = perplexity(xp, logits, target, ignore_index=ignore_index)
+    return cross_entropy_vjp(xp, logits, target, g * ppl, ignore_index=ignore_index)[0]
+
+
+@step()
+def _uniform() -> Identities:
+    """Who spreads the probability evenly over V tokens has perplexity V, for a text of any length."""
+    t, n, size = index("t"), dimension("T"), dimension("V")
+    yield sp.exp(-symbolic_sum(sp.log(1 / size), t, n) / n), size
+
+
+@step()
+def _windows() -> Identities:
+    r"""$\log \mathrm{PPL}$ of a longer text is the mean of its parts' weighted by their lengths (here n tokens and one
+    more): averaging windows without the weights is another number.
+    """
+    x, t, n = vector("x"), index("t"), dimension("T")
+    shorter, longer = symbolic_sum(x[t], t, n), symbolic_sum(x[t], t, n + 1)
+    yield longer / (n + 1), (n * (shorter / n) + 1 * x[n + 1]) / (n + 1)
+
+
+@step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
+def _formula() -> Identities:
+    r"""What is computed is the inverse of the geometric mean of the probabilities: $\mathrm{PPL}^T = 1 / \prod_t P(x_t
+    \mid x_{<t})$.
+    """
+    for rows in range(1, 4):
+        xp = TowerArithmetic()
+        z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
+        probabilities = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, target, strict=True)]
+        yield xp.in_full(perplexity(xp, z, target).value[()]) ** rows, 1 / sp.Mul(*probabilities)
+
+
+@step(scope=Scope.ENUMERATED, detail="1 and 3 tokens, V = 2")
+def _vjp() -> Identities:
+    """The vector-Jacobian product is the statement's derivative; ignored tokens get none."""
+    for target in (np.array([1]), np.array([0, -100, 1])):
+        xp = TowerArithmetic()
+        z, g = xp.symbols("z", len(target), 2), xp.symbols("g")
+        counted = [(row, k) for row, k in zip(z.value, target, strict=True) if k >= 0]
+        loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in counted) / len(counted)
+        pulled = [xp.in_full(e) for e in entries(perplexity_vjp(xp, z, target, g))]
+        yield from entrywise(pulled, [g.value[()] * sp.diff(sp.exp(loss), e) for e in entries(z)])
+
+
+def _sample(rng: np.random.Generator) -> dict[str, Any]:
+    shape = (2, int(rng.integers(1, 5)))
+    return {"logits": rng.normal(size=(*shape, 5)), "target": rng.integers(0, 5, size=shape)}
+
+
+EQUATIONS = (
+    Equation(
+        slug="perplexity",
+        number="41",
+        title="Perplexity",
+        statement=r"\mathrm{PPL} = \exp\left(-\frac{1}{T} \sum_{t=1}^{T} \log P\left(x_t \mid x_{<t}\right) \right)",
+        sources=(Source("002", "8.2", 989), Source("004", "2.5", 211)),
+        symbols=(
+            Symbol("T", r"\mathbb{N}", "number of scored tokens", "at least 1"),
+            Symbol("x_t", r"\{0, \dots, V-1\}", "the token at position t"),
+        ),
+        assumptions=(
+            Assumption("at least one token is scored", lambda a: a["target"].size > 0),
+            Assumption("every logit is a real number", lambda a: bool(np.isfinite(a["logits"]).all())),
+        ),
+        sample=_sample,
+        formula=perplexity,
+        vjp=perplexity_vjp,
+        steps=(_uniform, _windows, _formula, _vjp),
+        costs=costs.lazily("perplexity"),
+    ),
+)

@@ -1,0 +1,156 @@
+"""Findings of whole runs: at most one for each root cause, named, with its condition, and with the rows it explains."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from veriformer import impl
+from veriformer.verify import FindingsError, check, load
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.results import Results, Status
+
+OPTIONS = {"profile": "quick", "dtype": ["fp64", "fp32"]}
+
+
+def zero_scale(q: Any, k: Any, v: Any, *, scale: Any = None, **options: Any) -> Any:
+    return impl.attention(q, k, v, scale=scale or None, **options)
+
+
+def narrow_swiglu(x: Any, w_gate: Any, w_up: Any, w_down: Any) -> Any:
+    return (torch.nn.functional.silu(x @ w_gate) * (x @ w_up) + 1e-3) @ w_down
+
+
+class _Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 2 * g
+
+
+def doubled_weight(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
+    return impl.layer_norm(x, weight if weight is None else _Doubled.apply(weight), bias, eps=eps)
+
+
+@cache
+def results(name: str, operation: str, only: tuple[str, ...] = ()) -> Results:
+    target = load(name).implementation if ":" in name else SimpleNamespace(**{operation: globals()[name]})
+    return check(target, only=list(only or (operation,)), **OPTIONS)  # type: ignore[arg-type]
+
+
+def grave(found: Results) -> list[Finding]:
+    return [one for one in found.findings if not one.weight.advice]
+
+
+def test_what_holds_has_no_finding_and_costs_nothing() -> None:
+    found = check(SimpleNamespace(softmax=impl.softmax), only=["softmax"], **OPTIONS)  # type: ignore[arg-type]
+    assert found.findings == []
+    found.raise_for_findings()
+
+
+def test_a_known_bug_is_one_finding_that_names_it() -> None:
+    found = results("mutant:LN-02", "layer_norm")
+    (one,) = grave(found)
+    assert one.what == "layer_norm: ε is added to the standard deviation"
+    assert one.precedents == ("https://github.com/hkproj/pytorch-transformer/pull/31",)
+    assert one.when is None
+    assert one.confirmed
+    assert set(one.rows) == {row.key for row in (*found.violations, *found.advice)}
+    assert {row.finding for row in found.violations} == {one.id}
+
+
+def test_an_option_whose_value_is_not_heard_is_said_so() -> None:
+    (one,) = grave(results("zero_scale", "attention", ("attention.equation", "attention.gradient", "attention.scale")))
+    assert one.what == "attention: a scale of 0 is taken as not given"
+    assert one.when == "with a scale of 0"
+    assert one.weight == "fragile"
+    assert one.confirmed
+
+
+def test_a_wrong_gradient_is_named_by_its_argument() -> None:
+    (one,) = grave(results("doubled_weight", "layer_norm"))
+    assert one.what == "layer_norm: the gradient of weight is wrong"
+
+
+def test_the_findings_are_raised_in_words() -> None:
+    with pytest.raises(FindingsError, match="a scale of 0 is taken as not given"):
+        results(
+            "zero_scale", "attention", ("attention.equation", "attention.gradient", "attention.scale")
+        ).raise_for_findings()
+
+
+def test_a_cause_has_the_same_id_under_another_seed() -> None:
+    ids = {
+        check(SimpleNamespace(swiglu=narrow_swiglu), only=["swiglu"], seed=seed, dtype=["fp64"]).findings[0].id
+        for seed in ("slug", "7")
+    }
+    assert len(ids) == 1
+
+
+ENDS = """
+import os
+import torch
+
+calls = 0
+
+def softmax(z, dim=-1):
+    global calls
+    calls += 1
+    if os.environ.get("ENDS") and calls > 40:
+        os._exit(1)
+    return torch.softmax(z, dim) + 1e-3
+"""
+
+
+def verified(folder: Path, source: str, **environment: str) -> Results:
+    """The results of the command line on a file of this text."""
+    from veriformer.verify.results import read
+
+    (folder / "mine.py").write_text(source)
+    command = [sys.executable, "-m", "veriformer.verify", "mine.py", "--only", "softmax", "--profile", "quick"]
+    options = ["--jobs", "1", "--dtype", "fp64", "--json", "found.json"]
+    path = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
+    subprocess.run(
+        [*command, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        check=False,
+        capture_output=True,
+        timeout=300,
+    )
+    return read(folder / "found.json")
+
+
+def test_a_target_that_ends_the_process_costs_the_condition_but_no_finding(tmp_path: Path) -> None:
+    found = verified(tmp_path, ENDS, ENDS="1")
+    failed = {row.key for row in found.results if row.status in (Status.FAIL, Status.CRASH)}
+    assert failed
+    assert failed <= {key for one in found.findings for key in one.rows}
+
+
+def test_the_script_of_a_finding_runs_where_the_target_lies_elsewhere(tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    (one, *_) = grave(verified(here, ENDS))
+    assert one.counterexample is not None
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "script.py").write_text(one.counterexample["script"])
+    ran = [sys.executable, "script.py"]
+    assert subprocess.run(ran, cwd=there, check=False).returncode == 1, "while it lies where it lay"
+    (here / "mine.py").rename(there / "mine.py")
+    assert subprocess.run(ran, cwd=there, check=False).returncode == 1, "beside the script"
+    right = tmp_path / "right.py"
+    right.write_text("from torch import softmax\n")
+    other = {**os.environ, "VERIFORMER_TARGET": str(right)}
+    assert subprocess.run(ran, cwd=there, env=other, check=False).returncode == 0, "the one that is named"

@@ -1,0 +1,131 @@
+"""Conditions and causes from examples that are written down here, without any target."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.row import Row
+from veriformer.verify.findings.assembly import weight
+from veriformer.verify.findings.causes import Cause, Search, joined
+from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.evidence import Example, failing, passing
+from veriformer.verify.findings.separation import conditions
+from veriformer.verify.findings.signature import Failing, Signature
+
+ROWS = {check.requirement.slug: check for check in checks() if check.operation == "attention"}
+VALUE = Signature(Failing.VALUE, "result")
+RAISED = Signature(Failing.RAISES, "RuntimeError: sizes")
+GRADIENT = Signature(Failing.GRADIENT, "gradient of k", ("k",))
+FEATURES = ("grouped heads", "a scale of 0", "a softcap", "n_q ≠ n_k", "several heads", "one key", "a mask of rank 2")
+
+
+def example(*names: str, failed: Signature | None = None, slug: str = "equation", **fields: Any) -> Example:
+    row = Row(ROWS[f"attention.{slug}"], fields.pop("dtype", "fp64"))
+    return Example(row=row, calls=(frozenset(names),), signature=failed, message="result[0]: observed 1", **fields)
+
+
+def drawn(count: int, broken: dict[frozenset[str], Signature], seed: int = 0, slug: str = "equation") -> list[Example]:
+    """Calls with features by chance, failing where they have all of some."""
+    rng = random.Random(seed)
+    found = []
+    for _ in range(count):
+        names = frozenset(name for name in FEATURES if rng.random() < 0.3)
+        failed = next((signature for needed, signature in broken.items() if needed <= names), None)
+        found.append(example(*names, failed=failed, slug=slug))
+    return found
+
+
+def best(examples: Sequence[Example]) -> tuple[str, ...]:
+    return conditions("attention", failing(examples), passing(examples))[0][1].names
+
+
+@pytest.mark.parametrize("name", ["a scale of 0", "grouped heads"])
+def test_the_feature_that_all_failing_calls_have_is_the_condition(name: str) -> None:
+    assert best(drawn(60, {frozenset({name}): VALUE})) == (name,)
+
+
+def test_two_features_that_fail_only_together_are_the_condition() -> None:
+    both = frozenset({"grouped heads", "a softcap"})
+    assert set(best(drawn(120, {both: VALUE}))) == both
+
+
+def test_what_fails_on_every_call_has_no_condition() -> None:
+    assert best(drawn(60, {frozenset(): VALUE})) == ()
+
+
+def test_what_fails_on_nearly_every_call_has_none_either() -> None:
+    examples = drawn(60, {frozenset(): VALUE})
+    assert best([*examples[:52], *(example(*one.calls[0]) for one in examples[52:])]) == ()
+
+
+def test_features_of_different_calls_are_no_condition_on_one() -> None:
+    apart = Example(row=example().row, calls=(frozenset({"a softcap"}), frozenset({"one key"})))
+    assert not Condition("attention", ("a softcap", "one key")).met(apart.calls)
+    assert Condition("attention", ("a softcap",)).met(apart.calls)
+
+
+def causes(examples: Sequence[Example], broken: dict[frozenset[str], Signature]) -> list[Cause]:
+    """The causes, with experiments on what is truly broken."""
+    turns = iter(range(1, 1000))
+
+    def again(row: Row, without: Sequence[Condition]) -> list[Example]:
+        fresh = drawn(40, broken, next(turns), row.check.requirement.slug.partition(".")[2])
+        return [one for one in fresh if not any(condition.met(one.calls) for condition in without)]
+
+    return joined(Search("attention", examples, again).run())
+
+
+def test_two_causes_are_told_apart() -> None:
+    broken = {frozenset({"grouped heads"}): RAISED, frozenset({"a scale of 0"}): VALUE}
+    found = causes(drawn(120, broken), broken)
+    assert {cause.condition.names for cause in found} == {("grouped heads",), ("a scale of 0",)}
+    assert all(cause.confirmed for cause in found)
+
+
+def test_a_cause_that_lay_hidden_under_another_is_found_by_experiment() -> None:
+    broken = {frozenset({"several heads"}): RAISED, frozenset({"a scale of 0"}): VALUE}
+    evidence = [one for one in drawn(300, broken) if "a scale of 0" not in one.calls[0] or one.signature == RAISED]
+    assert VALUE not in {one.signature for one in evidence}
+    assert {cause.condition.names for cause in causes(evidence, broken)} == {("several heads",), ("a scale of 0",)}
+
+
+def test_a_condition_that_only_looked_like_one_is_refuted() -> None:
+    """Every failing call happened to have a soft cap; left out, calls fail as before."""
+    broken = {frozenset({"a scale of 0"}): VALUE}
+    evidence = [one for one in drawn(200, broken) if not one.failed or "a softcap" in one.calls[0]]
+    found = causes([*evidence, *(example("a softcap", "a scale of 0", failed=VALUE) for _ in range(4))], broken)
+    assert ("a scale of 0",) in {cause.condition.names for cause in found}
+
+
+def test_laws_of_a_gradient_that_is_always_wrong_are_its_echo() -> None:
+    asked = {"gradients": frozenset("qkv")}
+    law = Signature(Failing.GRADIENT, "sum of k dk", ("k",))
+    examples = [example("gradients", failed=GRADIENT, slug="gradient", **asked) for _ in range(20)]
+    examples += [example("gradients", failed=law, slug="scale_balance", **asked) for _ in range(20)]
+    (found,) = causes(examples, {})
+    assert found.signature == GRADIENT
+    assert {row.check.requirement.slug for row in found.rows} == {"attention.gradient", "attention.scale_balance"}
+
+
+def test_a_law_that_fails_while_the_equation_holds_is_a_cause_of_its_own() -> None:
+    examples = drawn(40, {}) + [example("several heads", failed=VALUE, slug="permutation") for _ in range(10)]
+    (found,) = causes(examples, {})
+    assert found.condition.requirement == "attention.permutation"
+
+
+def weighed(condition: Condition, *slugs: str) -> Weight:
+    return weight(Cause(condition, tuple(example(failed=VALUE, slug=slug) for slug in slugs)))
+
+
+def test_a_degenerate_condition_caps_the_weight_and_a_leak_stays_one() -> None:
+    assert weighed(Condition("attention"), "equation", "range") is Weight.WRONG
+    assert weighed(Condition("attention", ("grouped heads",)), "equation") is Weight.WRONG
+    assert weighed(Condition("attention", ("a scale of 0",)), "equation") is Weight.FRAGILE
+    assert weighed(Condition("attention", ("NaN in a hidden value",)), "hidden_poison") is Weight.LEAK
+    assert weighed(Condition("attention", ("NaN in a hidden value",)), "accuracy") is Weight.IMPRECISE

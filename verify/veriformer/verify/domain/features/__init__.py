@@ -1,0 +1,59 @@
+"""The features of calls of every operation: the vocabulary of domains and of the conditions in findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.domain.feature import Arguments, Feature
+from veriformer.verify.domain.features.attention import of_attention
+from veriformer.verify.domain.features.generation import of_generation
+from veriformer.verify.domain.features.layers import of_layers
+from veriformer.verify.domain.features.losses import of_losses
+from veriformer.verify.domain.features.options import of_numbers, of_options
+from veriformer.verify.domain.features.positions import of_positions
+from veriformer.verify.domain.features.shapes import of_integers, of_lists, of_shapes
+from veriformer.verify.domain.features.training import of_training
+from veriformer.verify.domain.features.values import of_values
+
+GRADIENTS = "gradients"
+"""The feature of a call that asks for gradients. A call in a dtype has the dtype's name as a feature."""
+
+_SOURCES = (
+    *(of_attention, of_losses, of_layers, of_positions, of_training, of_generation),
+    *(of_options, of_numbers, of_shapes, of_integers, of_lists, of_values),
+)
+
+
+@cache
+def features(operation: str) -> tuple[Feature, ...]:
+    """Every feature of calls of an operation, what is its own before what all have; names are given once."""
+    found: dict[str, Feature] = {}
+    for source in _SOURCES:
+        for feature in source(operation):
+            found.setdefault(feature.name, feature)
+    return tuple(found.values())
+
+
+@cache
+def feature(operation: str, name: str) -> Feature | None:
+    """The feature of this name; None where there is none, as for ``gradients`` and dtypes."""
+    return next((one for one in features(operation) if one.name == name), None)
+
+
+def present(
+    operation: str, arguments: Arguments, *, dtype: str | None = None, gradients: bool = False
+) -> frozenset[str]:
+    """The names of the features that a call has; dtype: the record name of the format it is made in."""
+    names = {one.name for one in features(operation) if one.present(arguments)}
+    return frozenset(names | ({dtype} if dtype else set()) | ({GRADIENTS} if gradients else set()))
+
+
+def weight_of(operation: str, names: Iterator[str] | frozenset[str]) -> Weight:
+    """What is at stake where only calls with all of these go wrong: the least ordinary of them says it."""
+    weights = {one.weight for one in (feature(operation, name) for name in names) if one is not None}
+    return next((weight for weight in (Weight.LEAK, Weight.FRAGILE) if weight in weights), Weight.WRONG)
+
+
+__all__ = ["GRADIENTS", "feature", "features", "present", "weight_of"]

@@ -1,0 +1,44 @@
+"""Features of generation, texts and caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from veriformer.verify.domain.feature import Arguments, Feature
+from veriformer.verify.domain.features.making import Named, fragile, ordinary
+
+
+def of_generation(operation: str) -> Iterator[Feature]:
+    """What beams, texts and caches may be asked for."""
+    if operation == "beam_search":
+        yield from ordinary(operation, *_beams())
+    if operation in ("bpe_train", "bpe_encode", "unigram_segment"):
+        yield from ordinary(operation, ("text outside ASCII", lambda a: not _text(a).isascii()))
+        yield from fragile(operation, ("an empty text", lambda a: not _text(a)))
+    if operation == "bpe_encode":
+        yield from fragile(operation, ("no merges", lambda a: len(a["merges"]) == 0))
+    if operation == "unigram_segment":
+        yield from ordinary(operation, ("a piece at -inf", lambda a: float("-inf") in a["log_probs"].values()))
+    if operation == "kv_cache":
+        yield from ordinary(operation, *_caches())
+
+
+def _beams() -> tuple[Named, ...]:
+    return (
+        ("a start of several tokens", lambda a: a["start"].numel() > 1),
+        ("a wider beam than one", lambda a: a["beam_width"] > 1),
+    )
+
+
+def _text(a: Arguments) -> str:
+    return str(a["text"]) if "text" in a else "".join(a["texts"])
+
+
+def _caches() -> tuple[Named, ...]:
+    return (
+        ("several updates", lambda a: a["actions"].count("update") > 1),
+        ("an update of several tokens", lambda a: any(x.ndim == 4 and x.shape[2] > 1 for x in a["rows"])),
+        ("a reordered cache", lambda a: "reorder" in a["actions"]),
+        ("a cache that was reset", lambda a: "reset" in a["actions"]),
+        ("more tokens than max_length", lambda a: "overflow" in a["actions"]),
+    )

@@ -1,0 +1,108 @@
+"""Features of numbers and other options: given, left out, of another value than usual, of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.domain.feature import Arguments, Feature
+from veriformer.verify.domain.features.making import Condition, Named, fragile, number, on, ordinary
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "activation": ("relu", "sigmoid", "tanh", "gelu"),
+    "approximate": ("tanh",),
+    "norm": ("post",),
+    "pairing": ("half",),
+    "quantization": ("int8",),
+    "reduction": ("sum", "none"),
+}
+"""Options that are words, with those that are judged beside the default."""
+
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "smooth_labels": ("num_classes", "alpha"),
+    "temperature_scale": ("temperature",),
+    "dropout": ("p",),
+    "xavier_normal": ("n_in", "n_out"),
+    **dict.fromkeys(("gradient_descent", "sgd_momentum", "adam", "adamw"), ("lr",)),
+    "warmup": ("max_lr", "warmup_steps"),
+    "warmup_cosine": ("max_lr", "warmup_steps", "total_steps"),
+    "noam": ("d_model", "warmup_steps"),
+    "clip_grad_norm": ("max_norm",),
+    "causal_mask": ("n_q", "n_k"),
+    "alibi_slopes": ("num_heads",),
+    "alibi_bias": ("num_heads", "n_q", "n_k"),
+    "sinusoidal_encoding": ("num_positions", "d_model"),
+    "kv_cache": ("batch", "num_kv_heads", "max_length", "head_dim"),
+    "top_k_filter": ("k",),
+    "top_p_filter": ("p",),
+    "beam_search": ("beam_width", "max_length", "eos"),
+    "bpe_train": ("num_merges",),
+    "multi_head_attention": ("num_heads",),
+    "transformer_block": ("num_heads",),
+}
+"""Numbers that every call of an operation has."""
+
+
+def of_options(operation: str) -> Iterator[Feature]:
+    """Each optional argument given with another value than its default, left out, or given as what stands for it."""
+    for name, default in OPTIONAL.get(operation, {}).items():
+        if name in CHOICES:
+            yield from ordinary(operation, *((f"{name}={word!r}", _equal(name, word)) for word in CHOICES[name]))
+        elif isinstance(default, bool):
+            yield from ordinary(operation, (f"{name}={not default}", _equal(name, not default)))
+        elif name != "dim":
+            yield from ordinary(operation, (article(name), _other(name, default)))
+        if default is None:
+            yield from fragile(operation, (f"{name}=None", on(name, lambda x: x is None)))
+        yield from ordinary(operation, (f"the default of {name}", _left_out(name, default)))
+
+
+def of_numbers(operation: str) -> Iterator[Feature]:
+    """The values that a number may have and the kinds it may be of."""
+    for name in (*OPTIONAL.get(operation, {}), *NUMBERS.get(operation, ())):
+        if name not in ("dim", "ignore_index", "mask", "bias", "weight", "generator", *CHOICES):
+            yield from fragile(operation, (f"{article(name)} of 0", _equal(name, 0)), *_signs(name))
+            yield from ordinary(operation, (f"{article(name)} of 1", _equal(name, 1)))
+            yield from fragile(operation, *_kinds(name))
+
+
+def article(name: str) -> str:
+    """The name with its article."""
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _signs(name: str) -> tuple[Named, ...]:
+    return (
+        (f"a negative {name}", lambda a: number(a[name]) and a[name] < 0),
+        (f"an infinite {name}", lambda a: number(a[name]) and abs(a[name]) == np.inf),
+    )
+
+
+def _kinds(name: str) -> tuple[Named, ...]:
+    return (
+        (f"a NumPy number as {name}", lambda a: isinstance(a[name], np.generic)),
+        (f"an integer as {name}", lambda a: isinstance(a[name], int) and not isinstance(a[name], bool)),
+    )
+
+
+def _equal(name: str, value: Any) -> Condition:
+    return lambda a: type(a[name]) is not bool and a[name] == value if number(value) else a[name] == value
+
+
+def _other(name: str, default: Any) -> Condition:
+    def present(a: Arguments) -> bool:
+        value = a[name]
+        return value is not None and not (type(value) is type(default) and value == default)
+
+    return present
+
+
+def _left_out(name: str, default: Any) -> Condition:
+    def present(a: Arguments) -> bool:
+        value = a.get(name, default)
+        return value is None if default is None else type(value) is type(default) and value == default
+
+    return present

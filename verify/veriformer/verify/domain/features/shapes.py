@@ -1,0 +1,144 @@
+"""Features of the shapes and strides of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from veriformer.verify.domain.feature import Feature
+from veriformer.verify.domain.features.making import Condition, Named, fragile, on, ordinary
+
+TENSORS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("softmax", "logsumexp"), ("z",)),
+    **dict.fromkeys(("cross_entropy", "perplexity"), ("logits", "target")),
+    "masked_lm_loss": ("logits", "labels"),
+    "smooth_labels": ("target",),
+    **dict.fromkeys(("temperature_scale", "top_k_filter", "top_p_filter", "greedy"), ("logits",)),
+    "expected_calibration_error": ("probs", "target"),
+    "mse_loss": ("prediction", "target"),
+    **dict.fromkeys(("mlp", "feed_forward"), ("x", "w1", "b1", "w2", "b2")),
+    "layer_norm": ("x", "weight", "bias"),
+    "rms_norm": ("x", "weight"),
+    "residual": ("x", "fx"),
+    **dict.fromkeys(("gelu", "silu", "dropout"), ("x",)),
+    "swiglu": ("x", "w_gate", "w_up", "w_down"),
+    "mixture_of_experts": ("x", "router", "w1", "b1", "w2", "b2"),
+    "token_embedding": ("ids", "weight"),
+    "lm_head": ("h", "weight"),
+    "transformer_block": ("x", "w_q", "w_k", "w_v", "w_o", "w1", "w2", "attention_mask"),
+    "attention": ("q", "k", "v", "mask", "bias"),
+    "multi_head_attention": ("x", "w_q", "w_k", "w_v", "w_o", "context", "attention_mask"),
+    "linear_attention": ("q", "k", "v"),
+    "cached_attention": ("q_new", "k_new", "v_new"),
+    "rope": ("x", "positions"),
+    "t5_relative_position_bucket": ("relative_position",),
+    "beam_search": ("start",),
+}
+"""The tensors of a call, the one that it is about first."""
+
+PARAMETERS = frozenset({"w1", "b1", "w2", "b2", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_up", "w_down", "router"})
+"""Those whose sizes follow from others: of them only strides and values are told."""
+
+INTEGERS = frozenset({"ids", "labels", "target", "positions", "relative_position", "attention_mask", "start"})
+"""Those that may hold integers."""
+
+_RANKS = range(1, 6)
+_LENGTHS = (64, 128, 1024)
+
+
+def of_shapes(operation: str) -> Iterator[Feature]:
+    """Rank, size and strides of every tensor."""
+    for name in TENSORS.get(operation, ()):
+        yield from ordinary(operation, *_strides(name))
+        if name not in PARAMETERS:
+            yield from fragile(operation, *_degenerate(name))
+            yield from ordinary(operation, *((f"{name} of rank {rank}", _rank(name, rank)) for rank in _RANKS))
+            yield from ordinary(operation, *_sizes(name))
+    yield from ordinary(operation, *_leading(operation))
+
+
+def _rank(name: str, rank: int) -> Condition:
+    return on(name, lambda x: x.ndim == rank)
+
+
+def _degenerate(name: str) -> tuple[Named, ...]:
+    return (
+        (f"a 0-dimensional {name}", on(name, lambda x: x.ndim == 0)),
+        (f"an empty {name}", on(name, lambda x: x.numel() == 0)),
+        (f"a last axis of one in {name}", on(name, lambda x: x.shape[-1] == 1)),
+        (f"one entry in {name}", on(name, lambda x: x.numel() == 1)),
+    )
+
+
+def _sizes(name: str) -> Iterator[Named]:
+    for size in _LENGTHS:
+        yield f"a last axis of {name} above {size}", _wider(name, size)
+        yield f"more than {size} rows of {name}", _more_rows(name, size)
+    yield f"a last axis of {name} that is no multiple of 16", on(name, lambda x: x.shape[-1] % 16 != 0)
+    yield f"a last axis of {name} that is no power of two", on(name, lambda x: x.shape[-1].bit_count() != 1)
+
+
+def _wider(name: str, size: int) -> Condition:
+    return on(name, lambda x: x.shape[-1] > size)
+
+
+def _more_rows(name: str, size: int) -> Condition:
+    return on(name, lambda x: x.shape[:-1].numel() > size)
+
+
+def _strides(name: str) -> tuple[Named, ...]:
+    return (
+        (f"a strided {name}", on(name, lambda x: not x.is_contiguous())),
+        (f"a last axis of {name} with a stride", on(name, lambda x: x.shape[-1] > 1 and x.stride(-1) != 1)),
+        (f"an expanded {name}", on(name, _expanded)),
+    )
+
+
+def _expanded(x: torch.Tensor) -> bool:
+    return any(size > 1 and stride == 0 for size, stride in zip(x.shape, x.stride(), strict=True))
+
+
+def _leading(operation: str) -> tuple[Named, ...]:
+    """Axes before those that the operation is about, where it takes any."""
+    names = TENSORS.get(operation, ())
+    if not names or operation in ("attention", "linear_attention", "cached_attention", "beam_search"):
+        return ()
+    first = names[0]
+    return (
+        ("leading axes", lambda a: a[first].ndim > 1),
+        ("several leading axes", lambda a: a[first].ndim > 2),
+        ("an empty leading axis", lambda a: 0 in a[first].shape[:-1]),
+    )
+
+
+_OF_LISTS = ("gradient_descent", "sgd_momentum", "adam", "adamw", "clip_grad_norm", "accumulate_gradients")
+
+
+def of_lists(operation: str) -> Iterator[Feature]:
+    """Features of operations over a list of tensors."""
+    names = ("params", "grads") if operation in _OF_LISTS else ()
+    for name in names:
+        yield from ordinary(operation, (f"several {name}", on(name, lambda x: len(x) > 1)))
+        yield from fragile(operation, (f"no {name}", on(name, lambda x: len(x) == 0)))
+        yield from fragile(operation, (f"0-dimensional {name}", on(name, lambda x: any(t.ndim == 0 for t in x))))
+        yield from ordinary(operation, (f"{name} of several dtypes", on(name, _mixed)))
+
+
+def _mixed(tensors: Sequence[torch.Tensor]) -> bool:
+    return len({x.dtype for x in tensors if isinstance(x, torch.Tensor)}) > 1
+
+
+def of_integers(operation: str) -> Iterator[Feature]:
+    """The integer types of ids, positions and masks."""
+    for name in TENSORS.get(operation, ()):
+        if name not in INTEGERS:
+            continue
+        for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
+            yield from ordinary(operation, (f"{str(dtype).removeprefix('torch.')} {name}", _typed(name, dtype)))
+        if name in ("attention_mask", "positions", "target"):
+            yield from ordinary(operation, (f"a floating {name}", on(name, torch.is_floating_point)))
+
+
+def _typed(name: str, dtype: torch.dtype) -> Condition:
+    return on(name, lambda x: x.dtype is dtype)

@@ -1,0 +1,99 @@
+"""Findings of a run, in processes of their own: a target that ends or hangs one of them loses its part of them only."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from veriformer.verify.engine import isolation
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.findings import everything
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.results import Result, Results, json_safe
+from veriformer.verify.targets.loading import load
+
+SHARE = 0.5
+"""Of the time of the rows, the most that findings may take beside it."""
+
+LEAST_S = 30.0
+"""Time that findings may take however short the run was: loading PyTorch is most of it."""
+
+_WAIT = 4.0
+"""How much longer than its own time a process may last by the clock, on a busy machine or with a target that waits."""
+
+
+def add_findings(found: Results, plan: Plan, *, jobs: int) -> None:
+    """Reduce the failing rows of a run to findings, over so many processes; nothing is done where none fails."""
+    rows = everything.by_operation(found.results)
+    told: dict[str, list[Finding]] = {}
+    if rows:
+        with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
+            told = _told(rows, plan, max(LEAST_S, SHARE * found.duration_s), jobs, Path(folder))
+    settle(found, told)
+
+
+def settle(found: Results, told: everything.Told) -> None:
+    """Put the findings into the results, and into every row the one that explains it."""
+    found.findings = everything.gathered(found.results, told)
+    found.results = everything.with_findings(found.results, found.findings)
+
+
+def _told(
+    rows: everything.ByOperation, plan: Plan, seconds: float, jobs: int, folder: Path
+) -> dict[str, list[Finding]]:
+    plan.save(folder / "plan.json")
+    parts = [part for part in _spread(list(rows), jobs) if part]
+    processes = []
+    for number, part in enumerate(parts):
+        listed = [json_safe(result.to_dict()) for operation in part for result in rows[operation]]
+        (folder / f"{number}.rows").write_text(json.dumps({"seconds": seconds, "rows": listed}))
+        command = [sys.executable, "-m", __name__, str(folder), str(number)]
+        processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    until = time.monotonic() + _WAIT * seconds
+    for process in processes:
+        try:
+            process.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    return {key: value for number in range(len(parts)) for key, value in _read(folder / f"{number}.found").items()}
+
+
+def _spread(operations: Sequence[str], jobs: int) -> list[list[str]]:
+    return [list(operations[job::jobs]) for job in range(jobs)]
+
+
+def _read(path: Path) -> dict[str, list[Finding]]:
+    """What a process has written, perhaps before it ended."""
+    lines = path.read_text().split("\n")[:-1] if path.is_file() else []
+    entries = [json.loads(line) for line in lines]
+    return {entry["operation"]: [Finding.from_dict(one) for one in entry["findings"]] for entry in entries}
+
+
+def main(folder: Path, number: str) -> None:
+    """Look into the rows of one part, and write what is found, an operation a line."""
+    plan = Plan.restore(folder / "plan.json")
+    part = json.loads((folder / f"{number}.rows").read_text())
+    results = [Result.from_dict(row) for row in part["rows"]]
+    torch.set_num_threads(1)
+    if plan.device == "cpu":
+        isolation.limit_memory(plan.effort.memory_gib)
+    with (folder / f"{number}.found").open("a") as file:
+
+        def tell(operation: str, findings: list[Finding]) -> None:
+            entry = {"operation": operation, "findings": [one.to_dict() for one in findings]}
+            file.write(json.dumps(json_safe(entry)) + "\n")
+            file.flush()
+
+        everything.inquire(everything.by_operation(results), load(plan.target), plan.seed, part["seconds"], tell)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,101 @@
+"""Recorded calls, made again: what the target gives, what the spec says, what another implementation gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import hypothesis.strategies as st
+import numpy as np
+import torch
+
+from veriformer.verify.engine.row import Row
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.judging.judge import Floats, Reference, ratios
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.target import Target
+
+RECORDS: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
+
+Parts = dict[str, Floats]
+"""Results and gradients by name, as float64 arrays."""
+
+
+def judged(example: Example) -> Recorded | None:
+    """The call of an example whose result or gradient was judged by the formula itself; None where there is none."""
+    about = example.signature.about if example.signature else "result"
+    if not example.recorded or not about.startswith(("result", "gradient of ")):
+        return None
+    call = example.recorded[-1]
+    record = RECORDS.get(call.operation)
+    return call if record is not None and record.formulas and call.refusal is None else None
+
+
+def outcome(row: Row, implementation: object, target: Target, call: Recorded) -> Parts | None:
+    """What an implementation gives for a call, result and gradients; None where it raises or gives no tensors."""
+    trial = _trial(row, replace(target, implementation=implementation))
+    record = RECORDS[call.operation]
+    try:
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+            warnings.simplefilter("ignore")
+            got = trial.call(call.arguments, wrt=call.wrt, cotangent=call.cotangent, operation=call.operation)
+            parts = {f"result {i}": array(x.value) for i, x in enumerate(record.parts(got, call.arguments))}
+    except Exception:
+        return None
+    return parts | {f"gradient of {name}": array(value) for name, value in got.gradients.items()}
+
+
+def references(row: Row, target: Target, call: Recorded) -> dict[str, Reference] | None:
+    """What the spec says of a call, by the same names; None where it says nothing."""
+    trial, record = _trial(row, target), RECORDS[call.operation]
+    try:
+        found = {f"result {i}": x for i, x in enumerate(record.exact(trial, call.arguments, sharp=False))}
+        if call.wrt and call.cotangent is not None:
+            exact = record.exact_gradients(trial, call.arguments, call.cotangent, sharp=False)
+            found |= {f"gradient of {name}": exact[name] for name in call.wrt}
+    except Exception:
+        return None
+    return found
+
+
+def furthest(parts: Parts, expected: Mapping[str, Reference]) -> float:
+    """The largest ratio of error to bound over all parts; infinite where they have other shapes."""
+    if parts.keys() < expected.keys() or any(parts[key].shape != expected[key].exact.shape for key in expected):
+        return np.inf
+    return max((float(ratios(parts[key], expected[key]).max(initial=0.0)) for key in expected), default=0.0)
+
+
+def finite(parts: Parts) -> bool:
+    """Whether every part has a finite entry: one without could be anything's."""
+    return all(np.isfinite(x).any() or not x.size for x in parts.values())
+
+
+def as_finite(one: Parts, other: Parts) -> bool:
+    """Whether two outcomes are finite, and infinite of a sign, at the same entries."""
+    return one.keys() == other.keys() and all(
+        x.shape == other[key].shape and np.array_equal(_beyond(x), _beyond(other[key])) for key, x in one.items()
+    )
+
+
+def _beyond(x: Floats) -> Floats:
+    return np.where(np.isnan(x), 2.0, np.where(np.isinf(x), np.sign(x), 0.0))
+
+
+def around(parts: Parts, expected: Mapping[str, Reference]) -> dict[str, Reference]:
+    """The same bounds about what another implementation gave, twice as wide, for that was rounded as well."""
+    return {
+        key: Reference(np.nan_to_num(parts[key]), np.where(np.isfinite(parts[key]), 2 * expected[key].bound, np.inf))
+        for key in expected
+        if key in parts and parts[key].shape == expected[key].exact.shape
+    }
+
+
+def _trial(row: Row, target: Target) -> Trial:
+    """A trial that draws nothing."""
+    nothing = cast(st.DataObject, cast(Any, None))
+    return Trial(target, row.check.operation, row.check.positional, row.dtype, row.device, nothing)

@@ -1,0 +1,202 @@
+"""From the evidence on one operation to its root causes: conditions found, each borne out by an experiment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from veriformer.verify.contract import dtypes
+from veriformer.verify.engine.row import Row
+from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.evidence import Example, failing, passing
+from veriformer.verify.findings.separation import conditions
+from veriformer.verify.findings.signature import Failing, Signature
+
+Experiment = Callable[[Row, Sequence[Condition]], list[Example]]
+"""New examples of a row, those left out that meet a condition."""
+
+MOST = 12
+"""Causes of one operation that are looked for; what is left after so many is told by requirement."""
+
+_TRIES = 4
+"""Conditions that are tried on one kind of failure before it is told by requirement."""
+
+_ROWS = 6
+"""Rows of a cause that an experiment repeats."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One root cause.
+
+    condition: what the calls that fail have in common. explained: the examples that it makes fail. held: how many
+    examples held with the condition left out; confirmed: whether none failed in the same way then. share: of the
+    examples under the condition, how many fail.
+    """
+
+    condition: Condition
+    explained: tuple[Example, ...] = field(repr=False)
+    confirmed: bool = False
+    share: float = 1.0
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows it explains."""
+        return list(dict.fromkeys(example.row for example in self.explained))
+
+    @property
+    def signature(self) -> Signature:
+        """The most telling kind of failure: of the result before the gradient before a property; then the commonest."""
+        counts = Counter(example.signature for example in self.explained if example.signature)
+        return max(counts, key=lambda one: (-list(Failing).index(one.kind), counts[one]))
+
+
+def kind(example: Example) -> tuple[str, str]:
+    """What tells failures of different causes apart before anything is known of their conditions."""
+    assert example.signature is not None
+    how = example.signature.kind
+    return how.value, example.signature.about if how in (Failing.RAISES, Failing.PROPERTY) else ""
+
+
+def relevant(held: Iterable[Example], failed: Sequence[Example]) -> list[Example]:
+    """Those that held and could have failed in the same way: of the same formats, with the same gradients asked for."""
+    formats = {example.row.dtype for example in failed}
+    asked = {name for example in failed if example.signature for name in example.signature.gradients}
+    return [one for one in held if one.row.dtype in formats and (not asked or asked & one.gradients)]
+
+
+class Search:
+    """The search for the causes of what fails in one operation."""
+
+    def __init__(self, operation: str, evidence: Iterable[Example], again: Experiment) -> None:
+        self.operation = operation
+        self.evidence = list(evidence)
+        self.again = again
+        self.open = failing(self.evidence)
+        self.causes: list[Cause] = []
+        self.refuted: dict[tuple[str, str], set[Condition]] = {}
+
+    def run(self) -> list[Cause]:
+        """Every cause, in the order in which they were found, each without what an earlier one explains."""
+        while self.open and len(self.causes) < MOST:
+            found = self._best()
+            if found is None:
+                break
+            self._try(*found)
+        self._left_over()
+        return self.causes
+
+    def _best(self) -> tuple[tuple[str, str], Condition] | None:
+        """The condition that explains most, and the kind of failure that it was found for."""
+        best: tuple[float, tuple[str, str], Condition] | None = None
+        for what in dict.fromkeys(map(kind, self.open)):
+            refuted = self.refuted.setdefault(what, set())
+            if len(refuted) >= _TRIES:
+                continue
+            failed = _sharpest([example for example in self.open if kind(example) == what])
+            held = relevant(passing(self.evidence), failed)
+            for gain, condition in conditions(self.operation, failed, held, refuted)[:1]:
+                if best is None or gain > best[0]:
+                    best = gain, what, condition
+        return None if best is None else best[1:]
+
+    def _try(self, what: tuple[str, str], condition: Condition) -> None:
+        explained = [example for example in self.open if self._explains(condition, what, example)]
+        if not condition.names:
+            self._accept(condition, explained, confirmed=True)
+            return
+        known = [cause.condition for cause in self.causes if cause.condition.names]
+        alike = [example for example in explained if kind(example) == what]
+        fresh = [one for row in _spread(alike) for one in self.again(row, [*known, condition])]
+        still = [example for example in failing(fresh) if kind(example) == what]
+        expected = (self._rate(what, condition, alike, True) + self._rate(what, condition, alike, False)) / 2
+        self.evidence += fresh
+        self.open += failing(fresh)
+        if len(still) > expected * len(fresh):  # more like those under the condition than like the others
+            self.refuted[what].add(condition)
+        else:
+            self._accept(condition, explained, confirmed=not still)
+
+    def _explains(self, condition: Condition, what: tuple[str, str], example: Example) -> bool:
+        """A condition on calls explains whatever fails under it; one that every call meets only its kind of failure."""
+        if condition.requirement is not None:
+            return kind(example) == what and example.row.check.requirement.slug == condition.requirement
+        return condition.met(example.calls) and (bool(condition.names) or kind(example) == what)
+
+    def _rate(self, what: tuple[str, str], condition: Condition, alike: Sequence[Example], met: bool) -> float:
+        """How many of the examples of these rows that meet the condition, or do not, fail in this way."""
+        rows = {example.row for example in alike}
+        these = [one for one in self.evidence if one.row in rows and condition.met(one.calls) == met]
+        return sum(one.failed and kind(one) == what for one in these) / max(1, len(these))
+
+    def _held(self, condition: Condition, alike: Sequence[Example]) -> int:
+        return sum(condition.met(example.calls) for example in relevant(passing(self.evidence), alike))
+
+    def _accept(self, condition: Condition, explained: Sequence[Example], *, confirmed: bool) -> None:
+        held = self._held(condition, explained) if condition.requirement is None else 0
+        share = len(explained) / max(1, len(explained) + held)
+        self.causes.append(Cause(condition, tuple(explained), confirmed, share))
+        gone = set(map(id, explained))
+        self.open = [example for example in self.open if id(example) not in gone]
+
+    def _left_over(self) -> None:
+        """What no condition explains: by requirement and kind of failure, unless it is an echo."""
+        groups: dict[tuple[str, tuple[str, str]], list[Example]] = {}
+        for example in self.open:
+            groups.setdefault((example.row.check.requirement.slug, kind(example)), []).append(example)
+        for (slug, _), examples in groups.items():
+            total = sum(one.row.check.requirement.slug == slug for one in self.evidence)
+            condition = Condition(self.operation, requirement=slug)
+            self.causes.append(Cause(condition, tuple(examples), False, len(examples) / max(1, total)))
+        self.open = []
+
+
+def _sharpest(failed: Sequence[Example]) -> list[Example]:
+    """Those in the formats whose bounds hide least, if there are any."""
+    return [example for example in failed if example.row.dtype not in dtypes.HALVES] or list(failed)
+
+
+def _spread(examples: Sequence[Example]) -> list[Row]:
+    """A few rows of these examples, of as many requirements as there are."""
+    rows = dict.fromkeys(example.row for example in examples)
+    first = {row.check.requirement.slug: row for row in reversed(rows)}
+    return [*first.values(), *(row for row in rows if row not in first.values())][:_ROWS]
+
+
+def joined(causes: Sequence[Cause]) -> list[Cause]:
+    """The causes without echoes: one for each condition, and a wrong result that explains what follows from it."""
+    by_condition: dict[object, Cause] = {}
+    for index, cause in enumerate(causes):
+        key = cause.condition if cause.condition.names else index
+        earlier = by_condition.get(key)
+        by_condition[key] = cause if earlier is None else united(earlier, cause)
+    found = list(by_condition.values())
+    for echo in [cause for cause in found if not cause.condition.names]:
+        others = [cause for cause in found if cause is not echo]
+        source = next((place for place, cause in enumerate(others) if _echoes(echo, cause)), None)
+        if source is not None and len(others) < len(found):
+            others[source] = replace(others[source], explained=(*others[source].explained, *echo.explained))
+            found = others
+    return found
+
+
+def united(cause: Cause, other: Cause) -> Cause:
+    """One cause of two that are the same: under the condition of both, which is none where they have two."""
+    condition = cause.condition if cause.condition == other.condition else Condition(cause.condition.operation)
+    return replace(cause, condition=condition, explained=(*cause.explained, *other.explained))
+
+
+def _echoes(echo: Cause, cause: Cause) -> bool:
+    """Whether one failure follows from another: from a result that is always wrong whatever is judged of it, from a
+    gradient that is always wrong the laws about that gradient."""
+    if not cause.condition.always:
+        return False
+    mine, other = echo.signature, cause.signature
+    formats = {row.dtype for row in echo.rows} <= {row.dtype for row in cause.rows}
+    if other.kind is Failing.VALUE:
+        return formats and mine.kind is not Failing.RAISES
+    if other.kind is Failing.GRADIENT:
+        wrong = {name for example in cause.explained if example.signature for name in example.signature.gradients}
+        return formats and bool(wrong & set(mine.gradients))
+    return other.kind is Failing.RAISES and mine.kind is Failing.RAISES and mine.about == other.about

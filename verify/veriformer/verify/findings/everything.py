@@ -1,0 +1,56 @@
+"""The findings of a run: every operation's, refusals in one, in the order in which people read them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from veriformer.verify.findings.assembly import ranked
+from veriformer.verify.findings.inquiry import Inquiry
+from veriformer.verify.findings.plain import is_refusal, plain, refusals
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.targets.target import Target
+
+ByOperation = Mapping[str, Sequence[Result]]
+Told = Mapping[str, Sequence[Finding]]
+
+
+def unmet(results: Sequence[Result]) -> list[Result]:
+    """The rows that findings are to explain."""
+    return [result for result in results if result.status in VIOLATIONS | {Status.ADVICE}]
+
+
+def by_operation(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The rows to look into, refusals aside, by operation; those with the fewest first."""
+    found: dict[str, list[Result]] = {}
+    for result in unmet(results):
+        if not is_refusal(result):
+            found.setdefault(result.operation, []).append(result)
+    return dict(sorted(found.items(), key=lambda item: len(item[1])))
+
+
+def inquire(
+    rows: ByOperation, target: Target, seed: str, seconds: float, tell: Callable[[str, list[Finding]], None]
+) -> None:
+    """Look into operation after operation, each in its share of the time that is left, and tell what was found."""
+    until = time.process_time() + seconds
+    open_rows = sum(map(len, rows.values()))
+    for operation, results in rows.items():
+        share = (until - time.process_time()) * len(results) / open_rows
+        open_rows -= len(results)
+        tell(operation, Inquiry(operation, results, target, seed, time.process_time() + share).findings())
+
+
+def gathered(results: Sequence[Result], found: Told) -> list[Finding]:
+    """All findings of a run in order; rows of an operation that nothing was told of are told by requirement."""
+    untold = [result for operation, rows in by_operation(results).items() if operation not in found for result in rows]
+    refused = [result for result in unmet(results) if is_refusal(result)]
+    return ranked([*(one for some in found.values() for one in some), *plain(untold), *refusals(refused)])
+
+
+def with_findings(results: Sequence[Result], findings: Sequence[Finding]) -> list[Result]:
+    """The rows, each with the finding that explains it."""
+    of = {key: finding.id for finding in findings for key in finding.rows}
+    return [replace(result, finding=of[result.key]) if result.key in of else result for result in results]

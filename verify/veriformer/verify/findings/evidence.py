@@ -1,0 +1,52 @@
+"""Evidence: what every surveyed example of a row was, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.engine.row import Row
+from veriformer.verify.findings.signature import Signature
+from veriformer.verify.results import Counterexample
+from veriformer.verify.scripts.script import Recorded
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example of a row.
+
+    calls: for every call that was made, the names of its features. signature: of the failure, None where it held.
+    effective: whether it could tell right from wrong. gradients: the arguments whose gradients were asked for.
+    recorded: the calls themselves. size: how many numbers they hold. message: of the violation; shown: it as a record.
+    """
+
+    row: Row
+    calls: tuple[frozenset[str], ...]
+    signature: Signature | None = None
+    effective: bool = True
+    gradients: frozenset[str] = frozenset()
+    recorded: tuple[Recorded, ...] = field(default=(), repr=False, compare=False)
+    size: int = 0
+    message: str = ""
+    shown: Callable[[], Counterexample] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was a violation."""
+        return self.signature is not None
+
+    @property
+    def weight(self) -> Weight:
+        """What is at stake by the requirement."""
+        return self.row.check.requirement.weight
+
+
+def failing(examples: Iterable[Example]) -> list[Example]:
+    """Those that were violations."""
+    return [example for example in examples if example.failed]
+
+
+def passing(examples: Iterable[Example]) -> list[Example]:
+    """Those that held and could have failed."""
+    return [example for example in examples if not example.failed and example.effective]

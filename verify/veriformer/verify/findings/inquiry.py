@@ -1,0 +1,126 @@
+"""One operation's failing rows, from survey to findings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from veriformer.spec.requirement import Kind
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.row import Row
+from veriformer.verify.findings.assembly import finding
+from veriformer.verify.findings.causes import Cause, Search, joined, united
+from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.plain import plain
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.sharing import shared_out
+from veriformer.verify.findings.survey import survey
+from veriformer.verify.results import Result, Status
+from veriformer.verify.targets.target import Target
+
+EXAMPLES = 20
+"""Examples of a row that are surveyed, and half as many in an experiment."""
+
+_SECONDS = 1.0
+"""Time for one survey."""
+
+_CONTRAST = ("contract", "equation", "gradient")
+"""Rows of ordinary calls: where they hold, what fails elsewhere is told from them."""
+
+
+@dataclass
+class Inquiry:
+    """The failing rows of one operation on one target.
+
+    results: of the rows that failed. seed: of the run. until: when to end, by ``time.process_time``, so that a busy
+    machine costs no evidence.
+    """
+
+    operation: str
+    results: Sequence[Result]
+    target: Target
+    seed: str
+    until: float
+    surveys: int = field(default=0, init=False)
+
+    def findings(self) -> list[Finding]:
+        """At most one finding for each root cause; rows without evidence are told one by one requirement."""
+        surveyed = [result for result in self.results if _surveyable(result)]
+        half = time.process_time() + (self.until - time.process_time()) / 2
+        evidence = [example for row in self._rows(surveyed) for example in self._survey(row, half)]
+        search = Search(self.operation, evidence, self._again)
+        named = self._named(joined(search.run()), search.evidence)
+        shared = shared_out([cause for cause, _ in named], surveyed)
+        found = [
+            finding(cause, diagnosis, results)
+            for (cause, diagnosis), results in zip(named, shared, strict=True)
+            if results
+        ]
+        told = {key for one in found for key in one.rows}
+        return [*found, *plain(result for result in self.results if result.key not in told)]
+
+    def _named(self, causes: Sequence[Cause], evidence: Sequence[Example]) -> list[tuple[Cause, Diagnosis | None]]:
+        """Every cause with its diagnosis; those of one diagnosis are one, with what a code with that fault shows."""
+        named: dict[object, tuple[Cause, Diagnosis | None]] = {}
+        for index, cause in enumerate(causes):
+            diagnosis = diagnose(cause, evidence, self.target) if time.process_time() < self.until else None
+            key = diagnosis.what if diagnosis else index
+            named[key] = (united(named[key][0], cause) if key in named else cause, diagnosis)
+        for key, (_, diagnosis) in list(named.items()):
+            for other, (cause, unknown) in list(named.items()):
+                if diagnosis and diagnosis.faulty and not unknown and self._shows(diagnosis.faulty, cause):
+                    named[key] = (united(named[key][0], cause), diagnosis)
+                    del named[other]
+        return list(named.values())
+
+    def _shows(self, faulty: object, cause: Cause) -> bool:
+        """Whether an implementation with a known fault fails the same rows in the same way."""
+        shown = replace(self.target, implementation=faulty)
+        for row in cause.rows[:2]:
+            again = survey(row, shown, self.seed, examples=EXAMPLES, seconds=_SECONDS)
+            if cause.signature not in {example.signature for example in again}:
+                return False
+        return True
+
+    def _rows(self, results: Sequence[Result]) -> Iterator[Row]:
+        """The rows to survey: of each requirement in the widest and the narrowest format that failed, and for contrast
+        the rows of ordinary calls in the same formats."""
+        of = {check.requirement.slug: check for check in checks() if check.operation == self.operation}
+        wanted: dict[str, list[str]] = {}
+        for result in results:
+            wanted.setdefault(result.requirement, []).append(str(result.dtype))
+        formats = [name for names in wanted.values() for name in (names[0], names[-1])]
+        for name in _CONTRAST:
+            slug = f"{self.operation}.{name}"
+            if slug in of:
+                yield from (Row(of[slug], x, self._device) for x in dict.fromkeys(formats) if x in of[slug].dtypes)
+        others = {slug: names for slug, names in wanted.items() if slug.rpartition(".")[2] not in _CONTRAST}
+        yield from (Row(of[slug], names[0], self._device) for slug, names in others.items())
+        yield from (Row(of[slug], names[-1], self._device) for slug, names in others.items() if len(names) > 1)
+
+    @property
+    def _device(self) -> str:
+        return self.results[0].device
+
+    def _survey(self, row: Row, until: float) -> list[Example]:
+        left = until - time.process_time()
+        if left <= 0:
+            return []
+        return survey(row, self.target, self.seed, examples=EXAMPLES, seconds=min(left, _SECONDS))
+
+    def _again(self, row: Row, without: Sequence[Condition]) -> list[Example]:
+        left = self.until - time.process_time()
+        if left <= 0:
+            return []
+        self.surveys += 1
+        seed = f"{self.seed}|again {self.surveys}"
+        seconds = min(left, _SECONDS / 2)
+        return survey(row, self.target, seed, examples=EXAMPLES // 2, seconds=seconds, without=without)
+
+
+def _surveyable(result: Result) -> bool:
+    """Whether a row failed by examples: not by its time, by the end of its process or by refusals."""
+    return result.status not in (Status.TIMEOUT, Status.CRASH) and result.kind != Kind.REFUSAL

@@ -1,0 +1,89 @@
+"""A cause in one sentence for people: what is wrong, and when."""
+
+from __future__ import annotations
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.signature import Failing
+
+_LONGEST = 110
+
+_SELDOM = 0.6
+"""A condition under which fewer calls than this fail is said to hold for some of them only."""
+
+
+def sentence(cause: Cause, known: str | None = None) -> str:
+    """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised."""
+    said = known or _predicate(cause)
+    some = " for some calls" if cause.share < _SELDOM and known is None else ""
+    told = all(name in said for name in cause.condition.names)
+    when = "" if told else f" {cause.condition.words}"
+    return f"{cause.condition.operation}: {said}{some}{when}"
+
+
+def _predicate(cause: Cause) -> str:
+    example = telling(cause)
+    return {
+        Failing.RAISES: _raises,
+        Failing.NOT_FINITE: _not_finite,
+        Failing.VALUE: _wrong,
+        Failing.GRADIENT: _gradient,
+        Failing.PROPERTY: _property,
+    }[cause.signature.kind](cause, example)
+
+
+def telling(cause: Cause) -> Example:
+    """The smallest of the examples that fail in the most telling way, of an equation if there is one."""
+    alike = [example for example in cause.explained if example.signature == cause.signature]
+    return min(alike, key=lambda one: (not one.row.check.requirement.slug.endswith(".equation"), one.size))
+
+
+def shortened(text: str) -> str:
+    """The first line, cut to a length that a sentence bears."""
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def _raises(cause: Cause, example: Example) -> str:
+    name, _, message = shortened(example.message).removeprefix("raised ").partition(": ")
+    return f"raises {name} ({message})" if message else f"raises {name}"
+
+
+def _not_finite(cause: Cause, example: Example) -> str:
+    if example.weight is Weight.LEAK:
+        return f"NaN or inf in what is hidden reaches the {_quantity(cause)}"
+    value = "NaN" if "observed nan" in example.message else "infinite"
+    if cause.condition.requirement is None:
+        return f"the {_quantity(cause)} is {value}"
+    return f"{example.row.check.requirement.bug_class}: the {cause.signature.about.removeprefix('the ')} is {value}"
+
+
+def _quantity(cause: Cause) -> str:
+    return f"gradient of {_named(cause)}" if cause.signature.gradients else "result"
+
+
+def _wrong(cause: Cause, example: Example) -> str:
+    about = cause.signature.about
+    requirement = example.row.check.requirement
+    if about.startswith(("result", "# #")) and cause.condition.requirement is None:
+        return "the result is wrong"
+    return f"{requirement.bug_class}: the {about.removeprefix('the ')} is wrong"
+
+
+def _gradient(cause: Cause, example: Example) -> str:
+    return f"the gradient of {_named(cause)} is wrong"
+
+
+def _named(cause: Cause) -> str:
+    names = sorted({name for one in cause.explained if one.signature for name in one.signature.gradients})
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _property(cause: Cause, example: Example) -> str:
+    about = cause.signature.about
+    if about in ("shape", "dtype", "device"):
+        return f"the result has a wrong {about}"
+    said = shortened(example.message).replace("was modified", "is modified")
+    law = example.row.check.requirement.bug_class if cause.condition.requirement else ""
+    return f"{law}: {said}" if law else said

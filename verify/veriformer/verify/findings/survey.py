@@ -1,0 +1,127 @@
+"""The survey of a row: some examples of its property, each run to its end without anything made smaller."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import torch
+from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+
+from veriformer.verify.domain.features import present
+from veriformer.verify.engine import isolation
+from veriformer.verify.engine.row import BURST, Row, counterexample, number, size, without_constants
+from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.signature import signature
+from veriformer.verify.judging import global_state
+from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.trial import NoGradient, Trial
+from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.target import Target
+
+_WAIT = 6.0
+"""How much longer than its own time a survey may last by the clock, on a busy machine or with a target that waits."""
+
+
+class _Enough(BaseException):
+    """The time of this survey is over, or its examples are all there."""
+
+
+class _Watched(Trial):
+    """A trial that knows the features of its calls, and is given up where one of them meets a condition left out."""
+
+    def __init__(self, row: Row, target: Target, data: st.DataObject, without: Sequence[Condition]) -> None:
+        super().__init__(target, row.check.operation, row.check.positional, row.dtype, row.device, data)
+        self.without = without
+        self.met: list[frozenset[str]] = []
+
+    def _record(
+        self,
+        arguments: Mapping[str, Any],
+        wrt: tuple[str, ...],
+        cotangent: torch.Tensor | None,
+        operation: str,
+        refusal: tuple[str, ...] | None = None,
+        again: bool = False,
+    ) -> Recorded:
+        names = present(operation, arguments, dtype=self.dtype_name, gradients=bool(wrt))
+        self.assume(not any(condition.met((names,)) for condition in self.without))
+        self.met.append(names)
+        return super()._record(arguments, wrt, cotangent, operation, refusal, again)
+
+
+def survey(
+    row: Row, target: Target, seed: str, *, examples: int, seconds: float, without: Sequence[Condition] = ()
+) -> list[Example]:
+    """Up to so many examples of a row within a time limit, those that meet a condition in ``without`` left out.
+
+    With the seed of a run the first are those that the row itself began with.
+    """
+    found: list[Example] = []
+    began = time.process_time()
+
+    def one(data: st.DataObject) -> None:
+        if len(found) >= examples or time.process_time() - began > seconds:
+            raise _Enough
+        example = _example(_Watched(row, target, data, without), row)
+        if example is not None:
+            found.append(example)
+
+    torch.manual_seed(number(f"{seed}|{row.key}|global"))
+    tell = target.changed(row.check.operation)
+    with (
+        contextlib.suppress(_Enough, RowTimeout),
+        isolation.time_limit(_WAIT * (seconds + 1), may_kill=False),
+        global_state.guarded(global_state.OF_ROWS, tell),
+        global_state.environment(tell),
+    ):
+        for burst in range(3 * -(-examples // BURST)):  # some are given up
+            with contextlib.suppress(HypothesisException), without_constants():
+                _property(f"{seed}|{row.key}|{burst * BURST}", one)()
+    return found
+
+
+def _property(seed: str, one: Callable[[st.DataObject], None]) -> Callable[[], None]:
+    settings = hypothesis.settings(
+        max_examples=BURST,
+        deadline=None,
+        database=None,
+        verbosity=hypothesis.Verbosity.quiet,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=[hypothesis.Phase.generate],
+    )
+    made: Callable[[], None] = settings(hypothesis.given(st.data())(one))
+    vars(made)["_hypothesis_internal_database_key"] = b""  # as in a row
+    return hypothesis.seed(number(seed))(made)
+
+
+def _example(trial: _Watched, row: Row) -> Example | None:
+    """What became of one example; None where an error of the suite's own ended it."""
+    violation = None
+    try:
+        with contextlib.suppress(NoGradient):
+            row.check.body(trial)
+    except Violation as raised:
+        violation = raised
+    except (UnsatisfiedAssumption, HypothesisException):
+        raise
+    except Exception:
+        return None
+    return Example(
+        row=row,
+        calls=tuple(trial.met),
+        signature=None if violation is None else signature(violation),
+        effective=any(trial.effective),
+        gradients=frozenset(name for call in trial.calls for name in call.wrt),
+        recorded=tuple(trial.calls),
+        size=size(trial),
+        message=str(violation or ""),
+        shown=None if violation is None else partial(counterexample, row, trial.target, violation, trial),
+    )
