@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.masks import visible
+from veriformer.spec.attention.causal_mask import visible
 from veriformer.verify.domain.feature import Arguments, Feature
 from veriformer.verify.domain.features.making import Condition, Named, fragile, leaking, number, on, ordinary
 
