@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from veriformer.spec import requirements
 from veriformer.verify.catalogue import checks
 from veriformer.verify.contract.signatures import AREA
 from veriformer.verify.operations import registry
@@ -65,6 +66,7 @@ def imports() -> dict[str, set[str]]:
 
     graph = grimp.build_graph(*(f"veriformer.{room}" for room in ROOMS), cache_dir=None)
     found = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    found[requirements.__name__] |= {f"{requirements.__name__}.{name}" for name in requirements._MODULES}
     found[registry.__name__] |= {registry.home(operation).__name__ for operation in AREA}
     found[checks.__name__] |= {module.__name__ for module in checks.modules()}
     return found
@@ -78,10 +80,14 @@ def test_no_file_imports_in_a_circle() -> None:
 
 @pytest.mark.parametrize(
     ("module", "imported"),
-    [("judging.judge", "judging.trial"), ("operations.layers.silu", "families.judged")],
+    [
+        ("verify.judging.judge", "verify.judging.trial"),
+        ("verify.operations.layers.silu", "verify.families.judged"),
+        ("spec.requirements.softmax", "spec.requirements"),
+    ],
 )
 def test_a_circle_is_seen(module: str, imported: str) -> None:
     found = imports()
-    found[f"veriformer.verify.{module}"].add(f"veriformer.verify.{imported}")
+    found[f"veriformer.{module}"].add(f"veriformer.{imported}")
     with pytest.raises(CycleError):
         TopologicalSorter(found).prepare()
