@@ -88,9 +88,9 @@ def _unheard(cause: Cause, failed: Sequence[_Case], target: Target) -> Diagnosis
     """An option without which every failing call gives bit by bit the same, though it ought not to."""
     for name in OPTIONAL.get(cause.condition.operation, {}):
         if all(_given(name, case.call) and _same_without(name, case, target) for case in failed):
-            told = next((part for part in cause.condition.names if name in part.split()), None)
-            value = told is not None and told not in (name, f"a {name}", f"an {name}") and "=" not in told
-            return Diagnosis(f"{told} is taken as not given" if value else f"{name} is ignored")
+            told = next((part for part in cause.condition.names if name in part.split()), name)
+            whole = told in (name, f"a {name}", f"an {name}")
+            return Diagnosis(f"{told} is {'ignored' if whole else 'taken as not given'}")
     return None
 
 
