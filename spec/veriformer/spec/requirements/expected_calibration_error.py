@@ -7,7 +7,7 @@ _NAME = "expected_calibration_error"
 _EXTRA_BIN = ("https://github.com/Lightning-AI/torchmetrics/issues/3510",)
 _CENTRES = ("https://github.com/JonathanWenger/pycalib/issues/4",)
 
-EXPECTED_CALIBRATION_ERROR = (
+REQUIREMENTS = (
     families.contract(_NAME),
     families.equation(
         _NAME,

@@ -8,7 +8,7 @@ _PRECEDENTS = (
     "https://github.com/modelscope/ms-swift/pull/10084",
 )
 
-ACCUMULATE_GRADIENTS = (
+REQUIREMENTS = (
     families.contract("accumulate_gradients"),
     families.equation(
         "accumulate_gradients",

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-CLIP_GRAD_NORM = (
+REQUIREMENTS = (
     families.contract("clip_grad_norm", ("11",)),
     families.equation(
         "clip_grad_norm",

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import families
 
-CAUSAL_MASK = (
+REQUIREMENTS = (
     families.contract("causal_mask", ("24a",)),
     families.equation(
         "causal_mask",

@@ -5,7 +5,7 @@ from veriformer.spec.requirements import families
 
 _OPERATION = "t5_relative_position_bucket"
 
-T5_RELATIVE_POSITION_BUCKET = (
+REQUIREMENTS = (
     families.contract(_OPERATION),
     families.equation(
         _OPERATION,

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-UNIGRAM_SEGMENT = (
+REQUIREMENTS = (
     families.form(
         "unigram_segment",
         "The result is a list of strings, none of them empty; of the empty text it is empty.",
