@@ -145,3 +145,24 @@ def test_a_degenerate_condition_caps_the_weight_and_a_leak_stays_one() -> None:
     assert weighed(Condition("attention", ("a scale of 0",)), "equation") is Weight.FRAGILE
     assert weighed(Condition("attention", ("NaN in a hidden value",)), "hidden_poison") is Weight.LEAK
     assert weighed(Condition("attention", ("NaN in a hidden value",)), "accuracy") is Weight.IMPRECISE
+
+
+def test_a_condition_does_not_name_what_most_calls_have_anyway() -> None:
+    rng = random.Random(0)
+    examples = []
+    for _ in range(200):
+        unseen, odd = rng.random() < 0.3, rng.random() < 0.7
+        names = ["a query that sees no key"] * unseen + ["n_k no multiple of 16"] * odd
+        examples.append(example(*names, failed=VALUE if unseen and odd else None))
+    assert best(examples) == ("a query that sees no key",)
+
+
+def test_a_condition_reads_as_the_end_of_a_sentence() -> None:
+    def words(*names: str) -> str | None:
+        return Condition("attention", names).words
+
+    assert words() is None
+    assert words("a softcap", "grouped heads") == "with a softcap and grouped heads"
+    assert words("a softcap", "n_q ≠ n_k") == "with a softcap, where n_q ≠ n_k"
+    assert words("a last axis of q above 128") == "where the last axis of q is longer than 128"
+    assert words("n_k no multiple of 16") == "where n_k is no multiple of 16"

@@ -85,12 +85,20 @@ def test_remarks_come_after_the_findings_one_line_each() -> None:
         "not provided gelu",
         "sizes    attention: n a multiple of 16",
         "measured rms_norm: eps = 1e-05, as measured; judged by it",
-        "measured rms_norm: computes in fp32 for fp64 input",
     ]
     lines = text.splitlines()
     places = [lines.index(remark) for remark in remarks]
     assert places == sorted(places)
     assert places[0] > lines.index("4. softmax: overflows (perhaps when, not confirmed: a row of −inf)")
+
+
+def test_rows_that_the_domain_leaves_out_are_counted_in_its_line() -> None:
+    refused = {"grouped heads": "ValueError: no"}
+    message = "not provided: grouped heads (ValueError: no)"
+    rows = [row(), row("attention.grouped_heads", Status.NOT_PROVIDED, message=message)]
+    text = as_text(results(rows, domain={"attention": Domain(provided=("one",), refused=refused)}))
+    told = [line for line in text.splitlines() if "grouped heads (" in line]
+    assert told == ["not provided attention: grouped heads (ValueError: no) (1 row)"]
 
 
 def test_the_same_advice_on_many_operations_is_one_line() -> None:

@@ -41,7 +41,7 @@ def add_findings(found: Results, plan: Plan, *, jobs: int) -> None:
 
 def settle(found: Results, told: everything.Told) -> None:
     """Put the findings into the results, and into every row the one that explains it."""
-    found.findings = everything.gathered(found.results, told)
+    found.findings = everything.gathered(found, told)
     found.results = everything.with_findings(found.results, found.findings)
 
 

@@ -22,7 +22,7 @@ def finding(cause: Cause, diagnosis: Diagnosis | None, results: Sequence[Result]
     shown = _counterexample(example, results)
     return Finding(
         id=identifier(cause),
-        weight=weight(cause),
+        weight=weight(cause, diagnosis),
         operation=cause.condition.operation,
         what=sentence(cause, diagnosis.what if diagnosis else None),
         when=cause.condition.words,
@@ -45,14 +45,19 @@ def identifier(cause: Cause) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def weight(cause: Cause) -> Weight:
-    """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one."""
+def weight(cause: Cause, diagnosis: Diagnosis | None = None) -> Weight:
+    """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one.
+
+    An option whose admitted value is silently taken as another is wrong, however unusual the value.
+    """
     weights = [example.weight for example in cause.explained]
     gravest = min(weights, key=_ORDER.index)
     if gravest.advice:
         return gravest
     if cause.condition.weight is Weight.LEAK or 2 * weights.count(Weight.LEAK) > len(weights):
         return Weight.LEAK
+    if diagnosis is not None and diagnosis.unheard:
+        return Weight.WRONG
     return max(gravest, cause.condition.weight, key=_ORDER.index)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import hypothesis.strategies as st
@@ -26,6 +26,16 @@ Parts = dict[str, Floats]
 """Results and gradients by name, as float64 arrays."""
 
 
+@dataclass(frozen=True)
+class Case:
+    """A call, what the target gave and what is right."""
+
+    row: Row
+    call: Recorded
+    given: Parts
+    exact: Mapping[str, Reference]
+
+
 def judged(example: Example) -> Recorded | None:
     """The call of an example whose result or gradient was judged by the formula itself; None where there is none."""
     about = example.signature.about if example.signature else "result"
@@ -37,13 +47,18 @@ def judged(example: Example) -> Recorded | None:
 
 
 def outcome(row: Row, implementation: object, target: Target, call: Recorded) -> Parts | None:
-    """What an implementation gives for a call, result and gradients; None where it raises or gives no tensors."""
+    """What an implementation gives for a call, result and gradients; None where it raises or gives no tensors.
+
+    Any other than the target's is given the constants that were measured on the target.
+    """
     trial = _trial(row, replace(target, implementation=implementation))
     record = RECORDS[call.operation]
+    constants = {} if implementation is target.implementation else target.domain(call.operation).constants
+    arguments = {**constants, **call.arguments}
     try:
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
             warnings.simplefilter("ignore")
-            got = trial.call(call.arguments, wrt=call.wrt, cotangent=call.cotangent, operation=call.operation)
+            got = trial.call(arguments, wrt=call.wrt, cotangent=call.cotangent, operation=call.operation)
             parts = {f"result {i}": array(x.value) for i, x in enumerate(record.parts(got, call.arguments))}
     except Exception:
         return None

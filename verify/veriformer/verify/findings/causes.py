@@ -210,9 +210,10 @@ def united(cause: Cause, other: Cause) -> Cause:
 def _echoes(echo: Cause, cause: Cause) -> bool:
     """Whether one failure follows from another: from a result that is always wrong whatever is judged of it, from a
     gradient that is always wrong the laws about that gradient."""
-    if not cause.condition.always:
-        return False
     mine, other = echo.signature, cause.signature
+    of_equation = other.kind is Failing.VALUE and str(cause.condition.requirement).endswith(".equation")
+    if not cause.condition.always and not of_equation:
+        return False
     formats = {row.dtype for row in echo.rows} <= {row.dtype for row in cause.rows}
     if other.kind is Failing.VALUE:
         return formats and mine.kind is not Failing.RAISES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,8 +12,28 @@ from veriformer.verify.domain.features import GRADIENTS, feature, weight_of
 _COST = {Weight.WRONG: 6.0, Weight.LEAK: 6.0, Weight.FRAGILE: 7.0}
 """Bits that naming a feature takes: one of about sixty, degenerate ones less likely than others."""
 
-_INCIDENTAL = 3.0
+_INCIDENTAL = 8.0
 """Bits more for what most calls have by the way, such as a size that is no multiple of 16."""
+
+_TOGETHER = 6.0
+"""Bits more for every feature beside the first."""
+
+_BY_THE_WAY = re.compile(r"\bno (?:multiple|power) of |^the default of ")
+
+_CLAUSES = tuple(
+    (re.compile(pattern), clause)
+    for pattern, clause in (
+        (r"^(\w+) (no (?:multiple|power) of .+)$", r"\1 is \2"),
+        (r"^a last axis of (\w+) above (\d+)$", r"the last axis of \1 is longer than \2"),
+        (r"^a last axis of (\w+) that is (.+)$", r"the last axis of \1 is \2"),
+        (r"^a last axis of one in (\w+)$", r"the last axis of \1 is 1"),
+        (r"^(\w+) all zero$", r"\1 is all zero"),
+        (r"^(\w+) of (one sign|rank \d+)$", r"\1 is of \2"),
+        (r"^the default of (\w+)$", r"\1 is left at its default"),
+        (r"^(\w+ [≠<>=] \w+)$", r"\1"),
+    )
+)
+"""Features that are clauses, not things that a call has."""
 
 _REQUIREMENT_COST = 8.0
 
@@ -40,11 +61,12 @@ class Condition:
     @property
     def cost(self) -> float:
         """How much a condition must explain to be worth stating: less where it is short and ordinary."""
-        return sum(map(self._cost, self.names)) + (_REQUIREMENT_COST if self.requirement else 0.0)
+        beside = _TOGETHER * max(0, len(self.names) - 1)
+        return sum(map(self._cost, self.names)) + beside + (_REQUIREMENT_COST if self.requirement else 0.0)
 
     def _cost(self, name: str) -> float:
         known = feature(self.operation, name)
-        return 0.0 if known is None else _COST[known.weight] + (_INCIDENTAL if " no " in f" {name}" else 0.0)
+        return 0.0 if known is None else _COST[known.weight] + (_INCIDENTAL if by_the_way(name) else 0.0)
 
     @property
     def weight(self) -> Weight:
@@ -54,7 +76,19 @@ class Condition:
     @property
     def words(self) -> str | None:
         """The condition as the end of a sentence: ``with grouped heads``; None where every call meets it."""
-        of_calls = [name for name in self.names if name != GRADIENTS]
+        clauses = [clause for name in self.names if (clause := _clause(name)) is not None]
+        things = [name for name in self.names if name != GRADIENTS and _clause(name) is None]
+        given = [f"with {' and '.join(things)}"] if things else []
+        where = [f"where {' and '.join(clauses)}"] if clauses else []
         asked = ["when gradients are asked for"] if GRADIENTS in self.names else []
-        given = [f"with {' and '.join(of_calls)}"] if of_calls else []
-        return ", ".join([*given, *asked]) or None
+        return ", ".join([*given, *where, *asked]) or None
+
+
+def by_the_way(name: str) -> bool:
+    """Whether most calls have this feature whatever else they have: it says little beside another."""
+    return _BY_THE_WAY.search(name) is not None
+
+
+def _clause(name: str) -> str | None:
+    found = (pattern.sub(clause, name) for pattern, clause in _CLAUSES if pattern.search(name))
+    return next(found, None)

@@ -8,21 +8,17 @@ fault.
 from __future__ import annotations
 
 import importlib  # every faulty implementation there is: found by name, and only where something fails
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-import torch
-
-from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.engine.row import Row
-from veriformer.verify.findings.calls import Parts, around, as_finite, finite, furthest, judged, outcome, references
+from veriformer.verify.findings.calls import Case, around, as_finite, finite, furthest, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, passing
-from veriformer.verify.judging.judge import Reference
-from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.findings.unheard import unheard
 from veriformer.verify.targets.target import Target
 
 _CALLS = 12
@@ -36,22 +32,15 @@ _APART = 3.0
 class Diagnosis:
     """What is wrong, in words, and where public code had it.
 
-    faulty: an implementation with that fault and no other.
+    faulty: an implementation with that fault and no other. unheard: whether an option is not heard; condition: the
+    value for which it is not, where it is for others.
     """
 
     what: str
     precedents: tuple[str, ...] = ()
     faulty: object = None
-
-
-@dataclass(frozen=True)
-class _Case:
-    """A call, what the target gave and what is right."""
-
-    row: Row
-    call: Recorded
-    given: Parts
-    exact: Mapping[str, Reference]
+    unheard: bool = False
+    condition: Condition | None = None
 
 
 def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagnosis | None:
@@ -62,53 +51,33 @@ def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagn
         return None
     formats = {case.row.dtype for case in failed}
     alike = [one for one in passing(evidence) if one.row.dtype in formats and _plain(one.row)]
-    return _unheard(cause, failed, target) or _known(cause, failed, _cases(alike, target), target)
+    held = _cases(alike, target)
+    option = unheard(cause.condition, failed, held, target)
+    if option is not None:
+        return Diagnosis(option.what, unheard=True, condition=option.condition)
+    return _known(cause, failed, held, target)
 
 
 def _plain(row: Row) -> bool:
     return row.check.requirement.slug.endswith((".equation", ".gradient"))
 
 
-def _cases(examples: Sequence[Example], target: Target) -> list[_Case]:
+def _cases(examples: Sequence[Example], target: Target) -> list[Case]:
     """Examples that were judged by the formula, small and large, each repeated."""
     by_size = sorted((one for one in examples if judged(one) is not None), key=lambda one: one.size)
-    found: list[_Case] = []
+    found: list[Case] = []
     for example in by_size[:: max(1, len(by_size) // _CALLS)]:
         call = judged(example)
         given = None if call is None else outcome(example.row, target.implementation, target, call)
         exact = None if call is None or given is None else references(example.row, target, call)
         if call is not None and given is not None and exact:
-            found.append(_Case(example.row, call, given, exact))
+            found.append(Case(example.row, call, given, exact))
         if len(found) == _CALLS:
             break
     return found
 
 
-def _unheard(cause: Cause, failed: Sequence[_Case], target: Target) -> Diagnosis | None:
-    """An option without which every failing call gives bit by bit the same, though it ought not to."""
-    for name in OPTIONAL.get(cause.condition.operation, {}):
-        if all(_given(name, case.call) and _same_without(name, case, target) for case in failed):
-            told = next((part for part in cause.condition.names if name in part.split()), name)
-            whole = told in (name, f"a {name}", f"an {name}")
-            return Diagnosis(f"{told} is {'ignored' if whole else 'taken as not given'}")
-    return None
-
-
-def _given(name: str, call: Recorded) -> bool:
-    """Whether a call has an option and says by it more than leaving it out would."""
-    if name not in call.arguments:
-        return False
-    value, default = call.arguments[name], OPTIONAL[call.operation][name]
-    return isinstance(value, torch.Tensor) or not (value is None or (type(value) is type(default) and value == default))
-
-
-def _same_without(name: str, case: _Case, target: Target) -> bool:
-    left = {key: value for key, value in case.call.arguments.items() if key != name}
-    given = outcome(case.row, target.implementation, target, replace(case.call, arguments=left))
-    return given is not None and all(np.array_equal(given[key], case.given[key], equal_nan=True) for key in case.given)
-
-
-def _known(cause: Cause, failed: Sequence[_Case], held: Sequence[_Case], target: Target) -> Diagnosis | None:
+def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: Target) -> Diagnosis | None:
     """The known fault, or the two, that give what the target gives."""
     operation = cause.condition.operation
     mutants, front = (importlib.import_module(f"veriformer.verify.{name}") for name in ("mutants", "targets.front"))
@@ -137,7 +106,7 @@ def _exchanged(kernel: Any) -> dict[str, Any]:
     return {f.name: getattr(kernel, f.name) for f in fields(kernel) if getattr(kernel, f.name) != getattr(base, f.name)}
 
 
-def _reproduces(faulty: object, case: _Case, target: Target) -> bool:
+def _reproduces(faulty: object, case: Case, target: Target) -> bool:
     given = outcome(case.row, faulty, target, case.call)
     if given is None or not as_finite(given, case.given):
         return False

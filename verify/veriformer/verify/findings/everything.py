@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from veriformer.verify.findings.assembly import ranked
 from veriformer.verify.findings.inquiry import Inquiry
+from veriformer.verify.findings.measured import changes, imprecise
 from veriformer.verify.findings.plain import is_refusal, plain, refusals
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.targets.target import Target
 
 ByOperation = Mapping[str, Sequence[Result]]
@@ -43,11 +44,13 @@ def inquire(
         tell(operation, Inquiry(operation, results, target, seed, time.process_time() + share).findings())
 
 
-def gathered(results: Sequence[Result], found: Told) -> list[Finding]:
+def gathered(run: Results, found: Told) -> list[Finding]:
     """All findings of a run in order; rows of an operation that nothing was told of are told by requirement."""
-    untold = [result for operation, rows in by_operation(results).items() if operation not in found for result in rows]
-    refused = [result for result in unmet(results) if is_refusal(result)]
-    return ranked([*(one for some in found.values() for one in some), *plain(untold), *refusals(refused)])
+    rows = by_operation(run.results)
+    untold = [result for operation, mine in rows.items() if operation not in found for result in mine]
+    refused = [result for result in unmet(run.results) if is_refusal(result)]
+    measured = [*changes(run.global_state), *imprecise(run.domain)]
+    return ranked([*(one for some in found.values() for one in some), *plain(untold), *measured, *refusals(refused)])
 
 
 def with_findings(results: Sequence[Result], findings: Sequence[Finding]) -> list[Result]:

@@ -67,6 +67,8 @@ class Inquiry:
         named: dict[object, tuple[Cause, Diagnosis | None]] = {}
         for index, cause in enumerate(causes):
             diagnosis = diagnose(cause, evidence, self.target) if time.process_time() < self.until else None
+            if diagnosis and diagnosis.condition:
+                cause = replace(cause, condition=diagnosis.condition)
             key: object = diagnosis.what if diagnosis else index
             named[key] = (united(named[key][0], cause) if key in named else cause, diagnosis)
         for known, (_, diagnosis) in list(named.items()):

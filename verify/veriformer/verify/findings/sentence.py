@@ -17,8 +17,7 @@ def sentence(cause: Cause, known: str | None = None) -> str:
     """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised."""
     said = known or _predicate(cause)
     some = " for some calls" if cause.share < _SELDOM and known is None else ""
-    told = all(name in said for name in cause.condition.names)
-    when = "" if told else f" {cause.condition.words}"
+    when = "" if known or not cause.condition.names else f" {cause.condition.words}"
     return f"{cause.condition.operation}: {said}{some}{when}"
 
 
@@ -54,9 +53,9 @@ def _not_finite(cause: Cause, example: Example) -> str:
     if example.weight is Weight.LEAK:
         return f"NaN or inf in what is hidden reaches the {_quantity(cause)}"
     value = "NaN" if "observed nan" in example.message else "infinite"
-    if cause.condition.requirement is None:
-        return f"the {_quantity(cause)} is {value}"
-    return f"{example.row.check.requirement.bug_class}: the {cause.signature.about.removeprefix('the ')} is {value}"
+    law = example.row.check.requirement.bug_class if cause.condition.requirement else ""
+    said = f"the {_quantity(cause)} is {value}"
+    return f"{law}: {said}" if law else said
 
 
 def _quantity(cause: Cause) -> str:
@@ -68,7 +67,8 @@ def _wrong(cause: Cause, example: Example) -> str:
     requirement = example.row.check.requirement
     if about.startswith(("result", "# #")) and cause.condition.requirement is None:
         return "the result is wrong"
-    return f"{requirement.bug_class}: the {about.removeprefix('the ')} is wrong"
+    article = "" if about.startswith(("the ", "which ", "what ", "every ")) else "the "
+    return f"{requirement.bug_class}: {article}{about} is wrong"
 
 
 def _gradient(cause: Cause, example: Example) -> str:

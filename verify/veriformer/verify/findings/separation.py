@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.features import GRADIENTS
-from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.condition import Condition, by_the_way
 from veriformer.verify.findings.evidence import Example
 
 BITS = 6.0
@@ -74,12 +74,19 @@ def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) 
         yield _saved((met[0], met[1]), total) - condition.cost, condition
     names = sorted({name for example in failed for call in example.calls for name in call} - _BY_THE_WAY)
     bad, good = _Table(failed, names), _Table(held, names)
-    share = [int(bad.meeting(i).sum()) for i in range(len(names))]
-    widest = sorted(range(len(names)), key=lambda i: -share[i])[:_WIDEST]
-    for places in (*((i,) for i in range(len(names))), *combinations(sorted(widest), 2)):
+    alone = {(i,): (int(bad.meeting(i).sum()), int(good.meeting(i).sum())) for i in range(len(names))}
+    telling = (i for i in range(len(names)) if not by_the_way(names[i]))
+    widest = sorted(sorted(telling, key=lambda i: -alone[i,][0])[:_WIDEST])
+    both = {(i, j): (int(bad.meeting(i, j).sum()), int(good.meeting(i, j).sum())) for i, j in combinations(widest, 2)}
+    earned = {pair: met for pair, met in both.items() if all(_earns(alone[i,], met) for i in pair)}
+    for places, counts in (alone | earned).items():
         condition = Condition(operation, tuple(names[i] for i in places))
-        counts = int(bad.meeting(*places).sum()), int(good.meeting(*places).sum())
         yield _saved(counts, total) - condition.cost, condition
+
+
+def _earns(alone: tuple[int, int], both: tuple[int, int]) -> bool:
+    """Whether a second feature is worth naming: of what meets the first it leaves out enough that holds."""
+    return alone[1] - both[1] >= max(2, alone[0] / 4)
 
 
 def _saved(met: tuple[int, int], total: tuple[int, int]) -> float:

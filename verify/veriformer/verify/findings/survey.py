@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import hypothesis
 import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.domain.features import present
 from veriformer.verify.engine import isolation
-from veriformer.verify.engine.row import BURST, Row, counterexample, number, size, without_constants
+from veriformer.verify.engine.row import Row, counterexample, size
+from veriformer.verify.examples import BURST, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import signature
@@ -84,22 +84,8 @@ def survey(
     ):
         for burst in range(3 * -(-examples // BURST)):  # some are given up
             with contextlib.suppress(HypothesisException), without_constants():
-                _property(f"{seed}|{row.key}|{burst * BURST}", one)()
+                prepared(one, f"{seed}|{row.key}|{burst * BURST}", BURST)()
     return found
-
-
-def _property(seed: str, one: Callable[[st.DataObject], None]) -> Callable[[], None]:
-    settings = hypothesis.settings(
-        max_examples=BURST,
-        deadline=None,
-        database=None,
-        verbosity=hypothesis.Verbosity.quiet,
-        suppress_health_check=list(hypothesis.HealthCheck),
-        phases=[hypothesis.Phase.generate],
-    )
-    made: Callable[[], None] = settings(hypothesis.given(st.data())(one))
-    vars(made)["_hypothesis_internal_database_key"] = b""  # as in a row
-    return hypothesis.seed(number(seed))(made)
 
 
 def _example(trial: _Watched, row: Row) -> Example | None:

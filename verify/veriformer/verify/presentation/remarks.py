@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import advice
@@ -45,15 +47,18 @@ def _advice(members: list[Finding]) -> str:
 
 def lacking(run: Run) -> Iterator[Remark]:
     """What the target does not support, and which of the contract's operations it has not at all."""
+    left_out = [row for row in run.results if row.status == "not-provided"]
     groups: dict[tuple[str, str], list[str]] = {}
     for operation, domain in run.domain.items():
         for feature, message in domain.refused.items():
             groups.setdefault((feature, message), []).append(operation)
     for (feature, message), operations in groups.items():
-        text = f"{named(operations, 3)}: {one_line(feature, 80)} ({one_line(message, 120)})"
+        count = sum(row.operation in operations and _of(feature, message) in str(row.message) for row in left_out)
+        rows = f" ({number(count, 'row')})" if count else ""
+        text = f"{named(operations, 3)}: {one_line(feature, 80)} ({one_line(message, 120)}){rows}"
         yield "not provided", one_line(text, _LINE)
     provided = {row.operation for row in run.results if row.status != "not-provided"}
-    missing = Counter(row.message for row in run.results if _left_out(row) and row.operation in provided)
+    missing = Counter(row.message for row in left_out if row.operation in provided and not _told(run, row))
     for reason, count in missing.items():
         yield "not provided", one_line(f"{reason or 'no reason given'} ({number(count, 'row')})", _LINE)
     absent = list(dict.fromkeys(row.operation for row in run.results if row.operation not in provided))
@@ -62,16 +67,22 @@ def lacking(run: Run) -> Iterator[Remark]:
         yield "not provided", names
 
 
-def _left_out(row: object) -> bool:
-    return getattr(row, "status", None) == "not-provided"
+def _told(run: Run, row: Any) -> bool:
+    """Whether the domain says already what a row lacks."""
+    domain = run.domain.get(row.operation, Domain())
+    told = [_of(feature, message) for feature, message in domain.refused.items()]
+    told += [f"not provided: sizes other than {rule}" for rule in domain.rules]
+    return any(reason in str(row.message) for reason in told)
+
+
+def _of(feature: str, message: str) -> str:
+    return f"not provided: {feature} ({message})"
 
 
 def measured(run: Run) -> Iterator[Remark]:
-    """Constants that no signature shows, rules on sizes, and the precision in which results are computed."""
+    """Constants that no signature shows, and rules on sizes."""
     for operation, domain in run.domain.items():
         for name, value in domain.constants.items():
             yield "measured", one_line(f"{operation}: {name} = {value}, as measured; judged by it", _LINE)
-        for given, computed in domain.precision.items():
-            yield "measured", one_line(f"{operation}: computes in {computed} for {given} input", _LINE)
         for rule in domain.rules:
             yield "sizes", one_line(f"{operation}: {rule}", _LINE)
