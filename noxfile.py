@@ -105,6 +105,15 @@ def alarms(session: nox.Session) -> None:
 
 
 @nox.session
+def field(session: nox.Session) -> None:
+    """Ordinary code, correct and faulty: all of the corpus in verify/tests/field, each file judged as a whole run."""
+    install(session)
+    session.run(
+        "pytest", "-q", "--numprocesses=auto", "--dist=worksteal", "verify/tests/whole_field.py", *session.posargs
+    )
+
+
+@nox.session
 def counts(session: nox.Session) -> None:
     """Exact operation and memory counts against the symbolic cost."""
     install(session)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.field_corpus import FOLDER, VIOLATING, evaluate, expected, operations
+from tests.field_corpus import FOLDER, VIOLATING, complaints, evaluate, expected, operations
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify import load
@@ -16,6 +16,12 @@ from veriformer.verify import load
 DUE = expected()
 CORRECT = [name for name in DUE if "__" not in name]
 FAULTY = [name for name in DUE if "__" in name]
+SAMPLE = (
+    "sinusoids__from_one",
+    "tied_embedding__scaled_head",
+    "dropout_bernoulli__own_stream",
+)
+"""Files whose judgement takes seconds; ``nox -s field`` judges them all."""
 SLUGS = {requirement.slug for requirement in REQUIREMENTS}
 
 
@@ -133,6 +139,11 @@ def test_a_wrong_judgement_of_a_fault_is_noticed(given: dict[str, Any], complain
 )
 def test_a_wrong_judgement_of_correct_code_is_noticed(given: dict[str, Any], complaint: str) -> None:
     assert any(complaint in said for said in evaluate(given, SOUND))
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_file_is_judged_as_is_due(name: str) -> None:
+    assert complaints(name) == []
 
 
 def _loaded(name: str) -> object:
