@@ -62,8 +62,12 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None) -> Weight:
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """By weight, then what always fails before what fails under a condition, then by how many rows are explained."""
-    return sorted(findings, key=lambda one: (_ORDER.index(one.weight), one.when is not None, -len(one.rows)))
+    """By weight, what was borne out first; then what always fails before what fails under a condition, then by rows."""
+
+    def place(one: Finding) -> tuple[int, bool, bool, int]:
+        return _ORDER.index(one.weight), not one.confirmed, one.when is not None, -len(one.rows)
+
+    return sorted(findings, key=place)
 
 
 def _suggestion(results: Sequence[Result]) -> Mapping[str, str] | None:

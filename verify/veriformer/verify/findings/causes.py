@@ -19,6 +19,10 @@ Experiment = Callable[[Row, Sequence[Condition]], list[Example]]
 MOST = 12
 """Causes of one operation that are looked for; what is left after so many is told by requirement."""
 
+SELDOM = 0.6
+"""A condition under which fewer calls than this fail holds for some of them only; without features it explains little.
+"""
+
 _TRIES = 4
 """Conditions that are tried on one kind of failure before it is told by requirement."""
 
@@ -146,6 +150,7 @@ class Search:
     def _accept(self, condition: Condition, explained: Sequence[Example], *, confirmed: bool) -> None:
         held = self._held(condition, explained) if condition.requirement is None else 0
         share = len(explained) / max(1, len(explained) + held)
+        confirmed = confirmed and (bool(condition.names) or share >= SELDOM)
         self.causes.append(Cause(condition, tuple(explained), confirmed, share))
         gone = set(map(id, explained))
         self.open = [example for example in self.open if id(example) not in gone]

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.causes import SELDOM, Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import Failing
 
 _LONGEST = 110
 
-_SELDOM = 0.6
-"""A condition under which fewer calls than this fail is said to hold for some of them only."""
-
 
 def sentence(cause: Cause, known: str | None = None) -> str:
     """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised."""
     said = known or _predicate(cause)
-    some = " for some calls" if cause.share < _SELDOM and known is None else ""
+    some = " for some calls" if cause.share < SELDOM and known is None else ""
     when = "" if known or not cause.condition.names else f" {cause.condition.words}"
     return f"{cause.condition.operation}: {said}{some}{when}"
 
