@@ -109,7 +109,12 @@ def _same_without(name: str, case: _Case, target: Target) -> bool:
 
 
 def _known(cause: Cause, failed: Sequence[_Case], held: Sequence[_Case], target: Target) -> Diagnosis | None:
-    """The known fault, or the two, that give what the target gives."""
+    """The known fault, or the two, that give what the target gives.
+
+    NaN and infinities are alike whatever they come from: there must be wrong numbers as well.
+    """
+    if not any(_wrong_number(case) for case in failed):
+        return None
     operation = cause.condition.operation
     mutants, front = (importlib.import_module(f"veriformer.verify.{name}") for name in ("mutants", "targets.front"))
     known = [(one, one.kernels[operation]) for one in mutants.MUTANTS if operation in one.kernels]
@@ -119,6 +124,15 @@ def _known(cause: Cause, failed: Sequence[_Case], held: Sequence[_Case], target:
             words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
             return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
     return None
+
+
+def _wrong_number(case: _Case) -> bool:
+    """Whether a call gives a finite number that is wrong."""
+    return furthest(case.given, {key: _where_finite(x, case.given[key]) for key, x in case.exact.items()}) > _APART
+
+
+def _where_finite(exact: Reference, given: Floats) -> Reference:
+    return Reference(exact.exact, np.where(np.isfinite(given), exact.bound, np.inf))
 
 
 def _combined(known: Sequence[tuple[Any, Any]]) -> Iterator[tuple[tuple[Any, ...], Any]]:
