@@ -2,14 +2,14 @@
 
 from veriformer.impl.models import ModelConfig, gpt, llama
 
-SIZES = {"vocab_size": 37, "width": 24, "num_layers": 2, "num_heads": 4, "max_length": 32, "init_std": 0.3}
+SIZES = {"vocab_size": 37, "d_model": 24, "num_layers": 2, "num_heads": 4, "max_length": 32, "init_std": 0.3}
 
 DECODERS = {
     "gpt": gpt(**SIZES),
     "llama": llama(**SIZES, num_kv_heads=2),
     "interleaved, linear scaling": llama(**SIZES, rope_pairing="interleaved", rope_scaling=("linear", 4.0)),
     "ntk scaling": llama(**SIZES, rope_scaling=("ntk", 4.0)),
-    "sinusoidal, post-norm": ModelConfig(**SIZES, position="sinusoidal", norm_order="post"),
+    "sinusoidal, post-norm": ModelConfig(**SIZES, position="sinusoidal", norm_placement="post"),
     "alibi, multi-query": ModelConfig(**SIZES, position="alibi", num_kv_heads=1),
     "t5 bias": ModelConfig(**SIZES, position="t5", t5_buckets=8, t5_max_distance=12, norm="rms", bias=False),
     "no position, relu": ModelConfig(**SIZES, position="none", activation="relu"),

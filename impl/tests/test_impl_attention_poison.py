@@ -6,7 +6,7 @@ import torch
 from tests.attention_calls import ATTENTIONS, H, backends, coin, gradients, tensors
 from tests.attention_oracle import oracle
 from tests.derived_bounds import dtypes, forward_and_backward, judge, random
-from veriformer.impl.attention_backends.exclusion import VisibleScores, VisibleSum, weigh
+from veriformer.impl.attention_backends.masked_matmul import VisibleScores, VisibleSum, masked_matmul
 
 poisons = pytest.mark.parametrize("poison", [torch.nan, torch.inf, -torch.inf, "largest"], ids=str)
 
@@ -121,7 +121,10 @@ def test_hidden_rows_take_no_part_in_a_sum_whatever_their_weights_gradients_are(
     broken[0, 2, 1], broken[1, 4, 0] = torch.nan, torch.inf
     met = torch.zeros(2, 7, 3, dtype=torch.bool)
     met[0, :, 1], met[1, :, 0] = visible[0, :, 2], visible[1, :, 4]
-    for total in (weigh(weights, broken, visible), forward_and_backward(sum_of(visible), weights, broken, g=q)[0]):
+    for total in (
+        masked_matmul(weights, broken, visible),
+        forward_and_backward(sum_of(visible), weights, broken, g=q)[0],
+    ):
         assert torch.equal(total.isfinite(), ~met)
         assert torch.equal(total[~met], (weights @ rows)[~met])
     s, dq, dk = forward_and_backward(scores_of(visible), q, rows, g=g)

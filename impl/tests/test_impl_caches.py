@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from veriformer.impl import attention, cached_attention, kv_cache
-from veriformer.impl.cache.caches import GrowingCache, StaticCache, WindowCache
+from veriformer.impl.cache.caches import DynamicCache, SlidingWindowCache, StaticCache
 
 
 def rows(n, *, batch=2, groups=3, d=4, seed=0, dtype=torch.float32):
@@ -16,12 +16,12 @@ def rows(n, *, batch=2, groups=3, d=4, seed=0, dtype=torch.float32):
 
 def test_options_choose_the_cache():
     assert type(kv_cache(1, 1, 4, 2)) is StaticCache
-    assert type(kv_cache(1, 1, 4, 2, window=3)) is WindowCache
+    assert type(kv_cache(1, 1, 4, 2, window=3)) is SlidingWindowCache
 
 
 @pytest.mark.parametrize("quantization", [None, "int8"])
 def test_a_growing_cache_shows_what_a_static_one_does_without_a_limit(quantization):
-    growing = GrowingCache(2, 3, 4, quantization=quantization)
+    growing = DynamicCache(2, 3, 4, quantization=quantization)
     static = kv_cache(2, 3, 100, 4, quantization=quantization)
     for i, n in enumerate((1, 20, 1, 40, 3)):
         new = rows(n, seed=i)

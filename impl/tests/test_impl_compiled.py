@@ -20,9 +20,11 @@ REAL = torch.tensor([[1] * 10, [0] * 2 + [1] * 8, [0] + [1] * 9])
 @torch.inference_mode()
 def read_all(model, ids, real):
     """Return the logits after each token but the first three, which are read at once: `[7, B, V]`."""
-    memory = model.memory(len(ids), 10)
+    kv_cache = model.make_kv_cache(len(ids), 10)
     edges = ((0, 3), *((i, i + 1) for i in range(3, 10)))
-    return torch.stack([model.read(ids[:, a:b], None if real is None else real[:, :b], memory) for a, b in edges])[1:]
+    return torch.stack(
+        [model.next_token_logits(ids[:, a:b], None if real is None else real[:, :b], kv_cache) for a, b in edges]
+    )[1:]
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_beams_with_a_cache_find_what_beams_without_one_find(kind, penalty):
 
 
 V = 3
-TINY = {**SIZES, "vocab_size": V, "width": 8, "num_heads": 2, "init_std": 0.5}
+TINY = {**SIZES, "vocab_size": V, "d_model": 8, "num_heads": 2, "init_std": 0.5}
 
 
 class Outcomes(Exception):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tests.noise_floor import judge_alike, spread
-from veriformer.impl.interop import from_peer, peer_state, to_peer
+from veriformer.impl.interop import from_transformers, to_transformers, transformers_state
 from veriformer.impl.models import Decoder, gpt
 
 transformers = pytest.importorskip("transformers")
@@ -94,7 +94,7 @@ def ours(model, ids, mask=None):
 @peers
 def test_logits_agree_to_what_rounding_explains(name):
     peer = build(name)
-    model = from_peer(peer)
+    model = from_transformers(peer)
     assert not model.training
     sigma = spread(model, lambda: ours(model, IDS))
     judge_alike(ours(model, IDS), theirs(peer, IDS), sigma)
@@ -108,10 +108,10 @@ def test_logits_agree_to_what_rounding_explains(name):
 @peers
 def test_weights_come_back_bit_for_bit_and_stay_tied(name):
     peer, other = build(name), build(name)
-    model = from_peer(peer)
+    model = from_transformers(peer)
     for p in other.parameters():
         p.data.zero_()
-    to_peer(model, other)
+    to_transformers(model, other)
     before, after = peer.state_dict(), other.state_dict()
     assert set(before) == set(after)
     assert all(torch.equal(before[key], after[key]) for key in before)
@@ -121,14 +121,14 @@ def test_weights_come_back_bit_for_bit_and_stay_tied(name):
         return {(a, b) for a in state for b in state if state[a].data_ptr() == state[b].data_ptr()}
 
     assert ties(other) == ties(peer)
-    again = from_peer(other)
+    again = from_transformers(other)
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), again.parameters(), strict=True))
     assert model.config.tied == (not any(key == "head.weight" for key in model.state_dict()))
 
 
 def test_a_copy_is_a_copy():
     peer = build("gpt2")
-    model = from_peer(peer)
+    model = from_transformers(peer)
     before = copy.deepcopy(model.state_dict())
     for p in peer.parameters():
         p.data.zero_()
@@ -151,7 +151,7 @@ def test_what_has_no_counterpart_is_refused():
         peer = nn.Linear(1, 1)
         peer.config = config
         with pytest.raises(ValueError, match=match):
-            from_peer(peer)
+            from_transformers(peer)
 
     refused(transformers.GPTNeoXConfig(), "model_type: expected")
     refused(transformers.GPT2Config(**GPT2, scale_attn_by_inverse_layer_idx=True), "config: expected")
@@ -162,6 +162,6 @@ def test_what_has_no_counterpart_is_refused():
     rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
     refused(transformers.LlamaConfig(**SIZES, rope_parameters=rope), "rope_type: expected")
     with pytest.raises(ValueError, match="model: expected"):
-        peer_state(Decoder(gpt(vocab_size=8, width=8, num_layers=1, num_heads=2, bias=False)), "gpt2")
+        transformers_state(Decoder(gpt(vocab_size=8, d_model=8, num_layers=1, num_heads=2, bias=False)), "gpt2")
     with pytest.raises(TypeError, match="model: expected"):
-        peer_state(Decoder(gpt(vocab_size=8, width=8, num_layers=1, num_heads=2)), "bert")
+        transformers_state(Decoder(gpt(vocab_size=8, d_model=8, num_layers=1, num_heads=2)), "bert")

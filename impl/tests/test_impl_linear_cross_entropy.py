@@ -7,7 +7,7 @@ from torch.distributed._tools.mem_tracker import MemTracker
 
 from tests.derived_bounds import DTYPES, U, after_rounding, dtypes, gamma, judge, random, working_roundoff
 from veriformer.impl import cross_entropy
-from veriformer.impl.scores.linear_cross_entropy import linear_cross_entropy
+from veriformer.impl.losses.linear_cross_entropy import linear_cross_entropy
 
 N, D, V = 13, 5, 11
 H, W, BIAS = random(N, D), random(V, D), random(V)

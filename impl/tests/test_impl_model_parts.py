@@ -10,10 +10,10 @@ from tests.noise_floor import judge_alike, spread
 from veriformer.impl.models import Decoder, Encoder, EncoderDecoder, ModelConfig, bert, gpt, llama, t5
 
 compiles = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-SMALL = {"vocab_size": 8, "width": 8, "num_layers": 1, "num_heads": 2}
+SMALL = {"vocab_size": 8, "d_model": 8, "num_layers": 1, "num_heads": 2}
 REFUSED = [
     ("vocab_size", 0, ValueError),
-    ("width", 8.0, TypeError),
+    ("d_model", 8.0, TypeError),
     ("num_heads", 3, ValueError),
     ("num_heads", True, TypeError),
     ("num_kv_heads", 3, ValueError),
@@ -22,7 +22,7 @@ REFUSED = [
     ("dropout", 1.5, ValueError),
     ("position", "rotary", ValueError),
     ("norm", "batch", ValueError),
-    ("norm_order", "middle", ValueError),
+    ("norm_placement", "middle", ValueError),
     ("activation", "swish", ValueError),
     ("init", "zeros", ValueError),
     ("attention", "flash", ValueError),
@@ -46,7 +46,7 @@ def test_configs_that_make_no_model(field, value, error):
     [
         ({"position": "rope", "head_dim": 3}, "head_dim"),
         ({"position": "rope", "head_dim": 2, "rope_scaling": ("ntk", 2.0)}, "head_dim"),
-        ({"position": "sinusoidal", "width": 7, "head_dim": 4}, "width"),
+        ({"position": "sinusoidal", "d_model": 7, "head_dim": 4}, "d_model"),
         ({"num_experts": 4, "activation": "swiglu"}, "activation"),
         ({"num_experts": 1}, "experts_per_token"),
         ({"position": "t5", "t5_buckets": 7}, "t5_buckets"),
@@ -61,11 +61,11 @@ def test_combinations_that_make_no_model(changes, field):
 def test_config_is_flat_frozen_and_replaceable():
     config = ModelConfig(**SMALL)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        config.width = 16
+        config.d_model = 16
     assert (config.d_k, config.kv_heads, config.d_ff) == (4, 2, 32)
-    assert config.replace(width=12, activation="swiglu").d_ff == 32
+    assert config.replace(d_model=12, activation="swiglu").d_ff == 32
     with pytest.raises(ValueError, match="num_heads"):
-        config.replace(width=9)
+        config.replace(d_model=9)
 
 
 IDS = torch.randint(0, 37, (2, 9), generator=torch.Generator().manual_seed(1))
@@ -91,7 +91,7 @@ def test_calls_that_do_not_fit(arguments, options, name):
 
 def test_first_weights_have_the_size_that_is_asked_for():
     torch.manual_seed(0)
-    sizes = {"vocab_size": 64, "width": 256, "num_layers": 8, "num_heads": 4}
+    sizes = {"vocab_size": 64, "d_model": 256, "num_layers": 8, "num_heads": 4}
     for init, std in (("gpt2", 0.02), ("xavier", (2 / 512) ** 0.5)):
         model = Decoder(ModelConfig(**sizes, init=init, qk_gain=0.25))
         block = model.stack.blocks[3]
@@ -108,7 +108,7 @@ def test_checkpointing_keeps_the_dropout_masks():
     config = DECODERS["llama"].replace(dropout=0.3, attention_dropout=0.3)
     torch.manual_seed(2)
     plain = Decoder(config).double().train()
-    lean = Decoder(config.replace(checkpointing=True)).double().train()
+    lean = Decoder(config.replace(activation_checkpointing=True)).double().train()
     lean.load_state_dict(plain.state_dict())
     grads = []
     for model in (plain, lean, plain):
@@ -144,8 +144,8 @@ def test_decode_compiles_to_one_graph_that_serves_every_length(kind):
     edges = ((0, 9), *((i, i + 1) for i in range(6)))
 
     def read(run):
-        memory = model.memory(2, 30)
-        return torch.cat([run(IDS[:, a:b], past_key_values=memory).logits for a, b in edges], 1)
+        kv_cache = model.make_kv_cache(2, 30)
+        return torch.cat([run(IDS[:, a:b], past_key_values=kv_cache).logits for a, b in edges], 1)
 
     judge_alike(read(compiled), read(model), spread(model, lambda: read(model)))
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 4
@@ -161,7 +161,13 @@ def filled(model):
 @torch.no_grad()
 @pytest.mark.parametrize(
     "config",
-    [bert(**SIZES), bert(**SIZES, norm_order="pre"), llama(**SIZES), ModelConfig(**SIZES, position="t5"), gpt(**SIZES)],
+    [
+        bert(**SIZES),
+        bert(**SIZES, norm_placement="pre"),
+        llama(**SIZES),
+        ModelConfig(**SIZES, position="t5"),
+        gpt(**SIZES),
+    ],
     ids=["bert", "pre-norm", "rope", "t5 bias", "tanh"],
 )
 def test_encoder_sees_both_sides_but_no_padding_and_no_other_document(config):
@@ -201,9 +207,9 @@ def test_encoder_decoder_reads_its_source_once(config):
     source, target = IDS, IDS.flip(1)[:, :7]
     want = model(source, decoder_ids=target).logits
     sigma = spread(model, lambda: model(source, decoder_ids=target).logits)
-    memory = model.memory(2, 8)
-    parts = [model(source, past_key_values=memory, decoder_ids=target[:, :3]).logits]
-    parts += [model(None, past_key_values=memory, decoder_ids=target[:, t : t + 1]).logits for t in range(3, 7)]
+    kv_cache = model.make_kv_cache(2, 8)
+    parts = [model(source, past_key_values=kv_cache, decoder_ids=target[:, :3]).logits]
+    parts += [model(None, past_key_values=kv_cache, decoder_ids=target[:, t : t + 1]).logits for t in range(3, 7)]
     judge_alike(torch.cat(parts, 1), want, sigma)
     mask = torch.ones(2, 11, dtype=torch.long)
     mask[0, :2], mask[1, -2:] = 0, 0
@@ -213,8 +219,8 @@ def test_encoder_decoder_reads_its_source_once(config):
     other = source.clone()
     other[:, 0] = (other[:, 0] + 1) % 37
     assert bool((model(other, decoder_ids=target).logits != want).any(-1).all())
-    memory.reorder(torch.tensor([1, 0]))
-    swapped = model(None, past_key_values=memory, decoder_ids=target[:, -1:]).logits
+    kv_cache.reorder(torch.tensor([1, 0]))
+    swapped = model(None, past_key_values=kv_cache, decoder_ids=target[:, -1:]).logits
     again = model(source.flip(0), decoder_ids=torch.cat((target.flip(0), target[:, -1:]), 1)).logits[:, -1:]
     judge_alike(swapped, again, sigma[:, -1:])
     with pytest.raises(ValueError, match="ids: expected"):

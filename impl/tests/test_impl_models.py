@@ -58,13 +58,13 @@ def test_padding_on_either_side_changes_nothing(decoders, ids, floor, kind):
 @torch.no_grad()
 def test_any_cut_into_cached_calls_gives_the_same(decoders, ids, floor, kind, cuts):
     model = decoders[kind]
-    for memory in (None, model.memory(B, N), model.memory(B)):
+    for kv_cache in (None, model.make_kv_cache(B, N), model.make_kv_cache(B)):
         parts = []
         for chunk in ids.split(cuts, dim=1):
-            out = model(chunk, past_key_values=memory, use_cache=True)
+            out = model(chunk, past_key_values=kv_cache, use_cache=True)
             parts.append(out.logits)
-            memory = out.past_key_values
-        assert memory.length == N
+            kv_cache = out.past_key_values
+        assert kv_cache.length == N
         judge_alike(torch.cat(parts, 1), *floor[kind])
 
 
@@ -75,9 +75,9 @@ def test_left_padding_with_a_cache(decoders, ids, floor, kind):
     mask[1, :3] = 0
     rows = torch.cat((torch.zeros(B, 3, dtype=torch.long), ids), 1)
     rows[0], rows[2] = torch.cat((ids[0], ids[0, :3])), torch.cat((ids[2], ids[2, :3]))
-    memory, parts = model.memory(B, N + 3), []
+    kv_cache, parts = model.make_kv_cache(B, N + 3), []
     for start, stop in ((0, 5), (5, 6), (6, 11), (11, 16)):
-        parts.append(model(rows[:, start:stop], mask[:, :stop], memory).logits)
+        parts.append(model(rows[:, start:stop], mask[:, :stop], kv_cache).logits)
     logits = torch.cat(parts, 1)
     want, sigma = floor[kind]
     judge_alike(torch.stack((logits[0, :N], logits[1, 3:], logits[2, :N])), want, sigma)
@@ -113,10 +113,10 @@ def test_every_parameter_learns(decoders, ids, kind):
 @torch.no_grad()
 def test_int8_memory_is_near_and_reorder_follows_beams(decoders, ids):
     model = decoders["llama"]
-    exact, rough = model.memory(B, N), model.memory(B, N, quantization="int8")
-    for memory in (exact, rough):
-        model(ids[:, :9], past_key_values=memory)
-        memory.reorder(torch.tensor([2, 0, 0]))
+    exact, rough = model.make_kv_cache(B, N), model.make_kv_cache(B, N, quantization="int8")
+    for kv_cache in (exact, rough):
+        model(ids[:, :9], past_key_values=kv_cache)
+        kv_cache.reorder(torch.tensor([2, 0, 0]))
     last = ids[[2, 0, 0], 9:10]
     want = model(ids[[2, 0, 0], :10]).logits[:, -1:]
     sigma = spread(model, lambda: model(ids[[2, 0, 0], :10]).logits[:, -1:])

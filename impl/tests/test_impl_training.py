@@ -21,7 +21,7 @@ from veriformer.impl.training.checkpoint import resume_run, save_run
 from veriformer.impl.training.clipping import clip_gradients
 from veriformer.impl.training.evaluation import fit_temperature, sliding_perplexity
 from veriformer.impl.training.objective import Objective, count
-from veriformer.impl.training.rows import IGNORED, pack, windows
+from veriformer.impl.training.packing import IGNORED, pack, windows
 from veriformer.impl.training.tokens import tokenizer_for
 
 U = 2.0**-53
@@ -168,7 +168,7 @@ def test_decay_spares_biases_and_norms():
 
 
 def test_sliding_perplexity_predicts_each_token_once():
-    model = Decoder(gpt(vocab_size=19, width=16, num_layers=1, num_heads=2, max_length=32, init_std=0.5)).double()
+    model = Decoder(gpt(vocab_size=19, d_model=16, num_layers=1, num_heads=2, max_length=32, init_std=0.5)).double()
     tokens = torch.randint(0, 19, (23,), generator=torch.Generator().manual_seed(0))
 
     def plain(window, stride):
@@ -206,7 +206,7 @@ def test_the_fitted_temperature_is_where_the_loss_is_flat():
 @pytest.mark.parametrize("kind", ["decoder", "encoder", "both"])
 @torch.no_grad()
 def test_saved_models_come_back_with_their_ties(tmp_path, kind):
-    sizes = {"vocab_size": 19, "width": 8, "num_layers": 1, "num_heads": 2}
+    sizes = {"vocab_size": 19, "d_model": 8, "num_layers": 1, "num_heads": 2}
     model = {
         "decoder": lambda: Decoder(gpt(**sizes, rope_scaling=("linear", 2.0), position="rope")),
         "encoder": lambda: Encoder(bert(**sizes)),

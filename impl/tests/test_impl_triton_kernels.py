@@ -283,7 +283,7 @@ def test_the_passes_tell_a_compiler_what_they_return(wanted, dtype):
 
 
 def test_a_model_that_attends_by_these_kernels():
-    sizes = {"vocab_size": 37, "width": 32, "num_layers": 2, "num_heads": 4, "num_kv_heads": 2}
+    sizes = {"vocab_size": 37, "d_model": 32, "num_layers": 2, "num_heads": 4, "num_kv_heads": 2}
     config = llama(**sizes, max_length=32, window=9, init_std=0.3)
     torch.manual_seed(0)
     model, other = Decoder(config).eval(), Decoder(config.replace(attention="triton")).eval().to(DEVICE)

@@ -5,7 +5,7 @@ import torch
 from veriformer.impl.models import Decoder, llama
 from veriformer.impl.training.batches import Batches
 from veriformer.impl.training.distributed import Team
-from veriformer.impl.training.rows import pack
+from veriformer.impl.training.packing import pack
 from veriformer.impl.training.trainer import Trainer, TrainingConfig
 
 LENGTHS = [3, 9, 1, 7, 5, 2, 12, 4, 6, 8, 3, 5, 10, 2, 7, 4, 6, 9, 1, 8]
@@ -18,7 +18,7 @@ def texts():
 
 def trainer(*, size=4, team=None, dtype=torch.float32, dropout=0.0, **plan):
     torch.manual_seed(3)
-    config = llama(vocab_size=19, width=16, num_layers=2, num_heads=2, num_kv_heads=1, init_std=0.1, dropout=dropout)
+    config = llama(vocab_size=19, d_model=16, num_layers=2, num_heads=2, num_kv_heads=1, init_std=0.1, dropout=dropout)
     team = team or Team()
     model = Decoder(config.replace(tied=True)).to(dtype)
     batches = Batches(pack(texts(), 12), size, seed=5, rank=team.rank, world=team.world)

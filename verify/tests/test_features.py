@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.contract import POSITIONAL
+from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.features import GRADIENTS, feature, features, present, weight_of
 
 NAN = float("nan")

@@ -40,7 +40,8 @@ class _Doubled(torch.autograd.Function):
 
 
 def doubled_weight(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
-    return impl.layer_norm(x, weight if weight is None else _Doubled.apply(weight), bias, eps=eps)
+    scaled = None if weight is None else _Doubled.apply(weight)  # type: ignore[no-untyped-call]
+    return impl.layer_norm(x, scaled, bias, eps=eps)
 
 
 @cache

@@ -39,7 +39,7 @@ from veriformer.verify.targets.loading import wrap
         ("a if c else b", {"b if c else a"}),
         ("x.sum(1)", {"x.mean(1)"}),
         ("x.float()", {"x"}),
-        ("widen(x)", {"x"}),
+        ("upcast(x)", {"x"}),
         ("float(x)", set()),
         ("x.to(y.device)", set()),
         ("x.to(y.dtype)", {"x"}),
@@ -56,7 +56,7 @@ MODULE = '''
 def f(x: int = 1, *, y=-1):
     """A text with a 2."""
     if x > 3:
-        refuse("x", "4 or less", 5)
+        raise_for("x", "4 or less", 5)
     def g():
         return x + y
     return g(zip(x, y.masked_fill(x, 0), strict=True))
@@ -126,15 +126,15 @@ def test_the_reason_of_a_survivor_that_is_killed_is_told(monkeypatch: pytest.Mon
 
 
 def test_what_rests_on_a_function_is_named_nearest_first() -> None:
-    assert resting_on("veriformer.impl.layers.layer_norm", "_LayerNorm") == ("layer_norm", "transformer_block")
+    assert resting_on("veriformer.impl.layers.layer_norm", "normalize") == ("layer_norm", "transformer_block")
     assert resting_on("veriformer.impl.attention_backends.tiled", "_attend") == ("attention/tiled",)
-    assert resting_on("veriformer.impl.precision", "with_range")[0] == "lm_head"
+    assert resting_on("veriformer.impl.precision", "upcast_half")[0] == "lm_head"
     assert len(resting_on("veriformer.impl.checks", "tensor")) == 3
 
 
 def test_what_no_operation_rests_on_is_not_edited() -> None:
-    assert resting_on("veriformer.impl.cache.caches", "GrowingCache") == ()
-    assert not [m for m in generic_mutants() if m.site.function.startswith("GrowingCache")]
+    assert resting_on("veriformer.impl.cache.caches", "DynamicCache") == ()
+    assert not [m for m in generic_mutants() if m.site.function.startswith("DynamicCache")]
 
 
 def test_survivors_that_are_listed_are_among_the_mutants_and_have_a_reason() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.contract.table import table
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+CONTRACT = README[README.index("## The contract") : README.index("## A Transformer to read")]
 
 
-def test_the_contract_of_the_readme_names_every_operation_and_nothing_else() -> None:
-    contract = README[README.index("## The contract") : README.index("Equation numbers are")]
-    rows = [line for line in contract.splitlines() if line.startswith("| `")]
-    named = {name for row in rows for name in re.findall(r"`([a-z0-9_]+)[`(]", row)}
-    assert named == {check.operation for check in checks()}
+def test_the_contract_of_the_readme_is_that_of_the_signatures() -> None:
+    head, _, rest = CONTRACT.partition("\n\n|")
+    shown, _, models = f"|{rest}".partition("\n\n| whole models | |\n")
+    assert shown == table(), "replace the tables by what python -m veriformer.verify.contract.table prints"
+    assert tuple(re.findall(r"`([a-z0-9_]+)`", models.splitlines()[1])) == MODELS
+    assert head.startswith("## The contract")

@@ -99,7 +99,7 @@ def gpt_loss(*, vocabulary: int, width: int, layers: int, heads: int, length: in
         def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
             return super().forward(ids, labels) / labels.numel()
 
-    config = gpt(vocab_size=vocabulary, width=width, num_layers=layers, num_heads=heads, max_length=length)
+    config = gpt(vocab_size=vocabulary, d_model=width, num_layers=layers, num_heads=heads, max_length=length)
     return MeanLoss(Decoder(config))
 
 
@@ -110,9 +110,9 @@ def adamw(params: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
     return ours(params, 1e-3)
 
 
-def from_peer(peer: torch.nn.Module) -> Any:
+def from_transformers(peer: torch.nn.Module) -> Any:
     """Our model with the weights of one of transformers."""
-    from veriformer.impl.interop import from_peer as ours
+    from veriformer.impl.interop import from_transformers as ours
 
     return ours(peer)
 

@@ -15,10 +15,10 @@ from veriformer.impl.generation.sampling import Sampling
 from veriformer.impl.models import Decoder, gpt, llama
 from veriformer.impl.training.batches import Batches
 from veriformer.impl.training.checkpoint import WEIGHTS, resume_run, save_run
-from veriformer.impl.training.curve import Curve
 from veriformer.impl.training.distributed import STRATEGIES, Team
 from veriformer.impl.training.evaluation import sliding_perplexity
-from veriformer.impl.training.rows import windows
+from veriformer.impl.training.metrics_log import MetricsLog
+from veriformer.impl.training.packing import windows
 from veriformer.impl.training.texts import text_of
 from veriformer.impl.training.tokens import Tokenizer, tokenizer_for
 from veriformer.impl.training.trainer import PRECISIONS, Trainer, TrainingConfig
@@ -97,7 +97,7 @@ def _trainer(tokens: torch.Tensor, tokenizer: Tokenizer, team: Team, o: dict[str
     torch.manual_seed(o["seed"])
     config = FAMILIES[o["family"]](
         vocab_size=tokenizer.vocab_size,
-        width=o["width"],
+        d_model=o["width"],
         num_layers=o["layers"],
         num_heads=o["heads"],
         max_length=o["length"],
@@ -120,7 +120,7 @@ def _trainer(tokens: torch.Tensor, tokenizer: Tokenizer, team: Team, o: dict[str
 
 
 def _loop(trainer: Trainer, output: Path, console: Console) -> None:
-    curve = Curve(output, trainer.step_count) if trainer.team.rank == 0 else None
+    curve = MetricsLog(output, trainer.step_count) if trainer.team.rank == 0 else None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     every = max(1, trainer.config.steps // 10)
     with Progress(*columns, console=console, disable=not sys.stdout.isatty()) as progress:

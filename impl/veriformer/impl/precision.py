@@ -11,12 +11,17 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     return _WIDER.get(dtype, dtype)
 
 
-def widen(x: Tensor) -> Tensor:
+def upcast(x: Tensor) -> Tensor:
     """Return `x` in its accumulation dtype; differentiable, and `x` itself where nothing needs to change."""
     return x.to(accumulation_dtype(x.dtype))
 
 
-def with_range(x: Tensor) -> Tensor:
+def kernels_lose_digits(x: Tensor) -> bool:
+    """Tell whether PyTorch's own kernels need `x` in float32: they accumulate halves in it, but on CPUs not always."""
+    return x.dtype in _WIDER and x.is_cpu
+
+
+def upcast_half(x: Tensor) -> Tensor:
     """Return float16 in float32, for products and sums that may leave its range; bfloat16 has the range of float32.
 
     Matrix products of bfloat16 accumulate in float32 by themselves, and keep the speed of their own hardware.

@@ -81,6 +81,7 @@ _MODULES = (
     "layers.mse_loss",
     "layers.activations",
     "layers.gelu",
+    "layers.gelu_tanh",
     "layers.silu",
     "layers.mlp",
     "layers.mlp_gradients",

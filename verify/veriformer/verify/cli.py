@@ -168,7 +168,8 @@ def verify(
         rows = plan.rows()
         waived = waivers.of_run(target, waiver_file, rows)
         plan = replace(plan, stored=waivers.stored(waived, rows))
-        described = probe(target, device)
+        described = probe(target, device, plan.operations(), plan.dtypes)
+        plan = replace(plan, domains=described.domains)
         journal = _journal(plan, json_file, resume)
     except (UnknownSelectionError, TargetError, JournalError, waivers.WaiverError) as error:
         refuse(error)

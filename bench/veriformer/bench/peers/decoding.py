@@ -52,7 +52,7 @@ def decoding(sizes: Sizes) -> Decoding:
     """A model of transformers and ours with its weights. Raises MissingError."""
     peer = hugging_face.gpt2(sizes).eval()
     prompt = torch.randint(sizes.vocabulary, (sizes.batch, _PROMPT))
-    model = targets.from_peer(peer)
+    model = targets.from_transformers(peer)
     return Decoding(peer, model, targets.compiled_decoder(model), prompt, _NEW)
 
 

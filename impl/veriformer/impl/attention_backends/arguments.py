@@ -1,7 +1,6 @@
 """The front that every backend of attention stands behind: one signature, one specification, one check."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import torch
@@ -88,18 +87,21 @@ def backend(compute: Callable[[Call], Tensor]) -> Attention:
             _check_dropout(dropout_p, training, generator),
             generator,
         )
-        with _without_autocast(q.device):
-            return compute(call)
+        return without_autocast(compute, call)
 
     attention.__doc__ = f"{SPECIFICATION}\n    {compute.__doc__}"
     attention.__module__ = compute.__module__
     return attention
 
 
-def _without_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Autocast would take products of float32 back to halves, whose range scores may leave."""
-    available = torch.amp.is_autocast_available(device.type)
-    return torch.autocast(device.type, enabled=False) if available else nullcontext()
+def without_autocast(compute: Callable[[Call], Tensor], call: Call) -> Tensor:
+    """Return `compute(call)`; autocast would take products of float32 back to halves, whose range scores may leave."""
+    kind = call.q.device.type
+    available = kind == "cpu" or torch.amp.is_autocast_available(kind)
+    if available and torch.is_autocast_enabled(kind):
+        with torch.autocast(kind, enabled=False):
+            return compute(call)
+    return compute(call)
 
 
 Shape = tuple[int, int, int, int]
@@ -109,13 +111,15 @@ def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> Shape:
     """Return `(B, H, n_q, n_k)`."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if checks.tensor(name, x).ndim != 4:
-            checks.refuse(name, "rank 4, [batch, heads, length, width]", f"shape {tuple(x.shape)}", "reshape it")
-    checks.alike({"q": q, "k": k, "v": v})
+            checks.raise_for(name, "rank 4, [batch, heads, length, width]", f"shape {tuple(x.shape)}", "reshape it")
+    checks.same_dtype_and_device({"q": q, "k": k, "v": v})
     (B, H, n_q, d_k), (_, G, n_k, _) = q.shape, k.shape
     if d_k == 0:
-        checks.refuse("q", "a width d_k of 1 or more", f"shape {tuple(q.shape)}", "give the queries some coordinates")
+        checks.raise_for(
+            "q", "a width d_k of 1 or more", f"shape {tuple(q.shape)}", "give the queries some coordinates"
+        )
     if G == 0 or H % G:
-        checks.refuse("k", f"a number of heads that divides the {H} of q", G, "repeat or drop key heads")
+        checks.raise_for("k", f"a number of heads that divides the {H} of q", G, "repeat or drop key heads")
     _check_size("k", k, 0, "batch size", B, "q")
     _check_size("k", k, 3, "width d_k", d_k, "q")
     _check_size("v", v, 0, "batch size", B, "q")
@@ -127,7 +131,7 @@ def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> Shape:
 def _check_size(name: str, x: Tensor, axis: int, meaning: str, size: int, other: str) -> None:
     if x.shape[axis] != size:
         got = f"{x.shape[axis]} (shape {tuple(x.shape)})"
-        checks.refuse(
+        checks.raise_for(
             name, f"{meaning} {size}, as {other} has", got, "nothing is broadcast here, so expand it yourself"
         )
 
@@ -136,9 +140,11 @@ def _check_mask(mask: object, q: Tensor, shape: Shape) -> Tensor | None:
     if mask is None:
         return None
     if not isinstance(mask, Tensor):
-        checks.refuse("mask", "a bool tensor or None", type(mask).__name__, "use torch.tensor(mask)", TypeError)
+        checks.raise_for("mask", "a bool tensor or None", type(mask).__name__, "use torch.tensor(mask)", TypeError)
     if mask.dtype != torch.bool:
-        checks.refuse("mask", "dtype bool, True where visible", mask.dtype, "convert it, or pass it as bias", TypeError)
+        checks.raise_for(
+            "mask", "dtype bool, True where visible", mask.dtype, "convert it, or pass it as bias", TypeError
+        )
     return _rank_four("mask", mask, q, shape)
 
 
@@ -152,9 +158,9 @@ def _rank_four(name: str, x: Tensor, q: Tensor, shape: Shape) -> Tensor:
     fits = all(have in (1, full) for have, full in zip(x.shape[::-1], shape[::-1], strict=False))
     if not (2 <= x.ndim <= 4 and fits):
         expected = f"rank 2 to 4, each axis 1 or that of [B, H, n_q, n_k] = {list(shape)}, aligned to the right"
-        checks.refuse(name, expected, f"shape {tuple(x.shape)}", "insert axes of size 1 where it is to be repeated")
+        checks.raise_for(name, expected, f"shape {tuple(x.shape)}", "insert axes of size 1 where it is to be repeated")
     if x.device != q.device:
-        checks.refuse(name, f"device {q.device}, where q lives", x.device, "move one of the two first")
+        checks.raise_for(name, f"device {q.device}, where q lives", x.device, "move one of the two first")
     return x[(None,) * (4 - x.ndim)]
 
 
@@ -167,7 +173,7 @@ def _check_causal(is_causal: bool, window: int | None, shape: Shape) -> tuple[bo
     width = checks.integer("window", window, minimum=1)
     if not is_causal:
         advice = "a window ends at the causal edge"
-        checks.refuse("window", "is_causal=True beside it", f"window={window} alone", advice)
+        checks.raise_for("window", "is_causal=True beside it", f"window={window} alone", advice)
     return n_q > 1 or width < n_k, width
 
 
@@ -176,7 +182,7 @@ def _check_softcap(softcap: float | None) -> float | None:
         return None
     cap = checks.finite("softcap", softcap)
     if cap <= 0:
-        checks.refuse("softcap", "a number above 0", cap, "pass None for no cap")
+        checks.raise_for("softcap", "a number above 0", cap, "pass None for no cap")
     return cap
 
 
@@ -184,5 +190,5 @@ def _check_dropout(dropout_p: float, training: bool, generator: object) -> float
     """Return the probability with which weights are dropped in this call."""
     p = checks.probability("dropout_p", dropout_p)
     if generator is not None and not isinstance(generator, torch.Generator):
-        checks.refuse("generator", "a torch.Generator or None", type(generator).__name__, "make one", TypeError)
+        checks.raise_for("generator", "a torch.Generator or None", type(generator).__name__, "make one", TypeError)
     return p if checks.flag("training", training) else 0.0

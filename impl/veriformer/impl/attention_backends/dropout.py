@@ -11,7 +11,7 @@ def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator | Non
     return torch.rand(shape, generator=generator, device=device, dtype=torch.float32) >= p
 
 
-def survivor_scale(p: float) -> float:
+def dropout_scale(p: float) -> float:
     """Return 1 / (1 − p), which keeps the expectation; at p = 1 nothing survives, and nothing needs scaling."""
     return 0.0 if p == 1 else 1 / (1 - p)
 

@@ -12,7 +12,7 @@ from veriformer.impl.attention_backends.arguments import backend
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.flash.availability import launchable
 from veriformer.impl.attention_backends.reference import dense
-from veriformer.impl.precision import accumulation_dtype, widen
+from veriformer.impl.precision import accumulation_dtype, upcast
 
 _COMPILES_ON_CPU = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
@@ -65,7 +65,7 @@ def _on_cpu_without_graph(call: Call) -> Call:
     """On a CPU halves are widened as in `sdpa`, and tensors refused that could have a gradient, wanted or not."""
     if not call.q.is_cpu:
         return call
-    q, k, v = (widen(x).detach() for x in (call.q, call.k, call.v))
+    q, k, v = (upcast(x).detach() for x in (call.q, call.k, call.v))
     return replace(call, q=q, k=k, v=v, bias=None if call.bias is None else call.bias.detach())
 
 

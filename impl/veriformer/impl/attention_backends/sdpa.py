@@ -7,7 +7,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from veriformer.impl.attention_backends.arguments import backend
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.reference import dense
-from veriformer.impl.precision import widen
+from veriformer.impl.attention_backends.single_query import as_sums, by_compiler, grouped
+from veriformer.impl.precision import kernels_lose_digits, upcast
 
 
 def fused(call: Call) -> Tensor:
@@ -15,23 +16,33 @@ def fused(call: Call) -> Tensor:
 
     A bottom-right causal mask of other than square shape, a window and a mask become one boolean `attn_mask`, a bias a
     floating-point one. The formula of `reference` computes what the kernels cannot express: a soft-cap, dropout from a
-    generator of one's own, no key at all, and keys or values that hold NaN or ∞ where something is hidden.
+    generator of one's own, no key at all, and keys or values that hold NaN or ∞ where something is hidden. A single
+    query, as in decoding, goes ways of its own (see `single_query`).
     """
-    if not _expressible(call):
+    written_out = by_compiler(call)
+    if not written_out and not _expressible(call):
         return dense(call)
-    q, k, v = (_on_cpu_widened(x) for x in (call.q, call.k, call.v))
-    plain = _plainly_causal(call)
-    attn_mask, empty = (None, None) if plain else _attn_mask(call, q.dtype)
-    o = scaled_dot_product_attention(
-        q,
-        k,
-        v,
-        attn_mask=attn_mask,
-        is_causal=plain,
-        dropout_p=call.dropout_p,
-        scale=call.scale,
-        enable_gqa=call.group > 1,
-    )
+    q, k, v = call.q, call.k, call.v
+    if kernels_lose_digits(q):
+        q, k, v = upcast(q), upcast(k), upcast(v)
+    plain, grouped_heads = _plainly_causal(call), call.group > 1
+    hides_nothing = call.mask is None and call.bias is None and not call.is_causal
+    attn_mask, empty = (None, None) if plain or hides_nothing else _attn_mask(call, q.dtype)
+    if written_out:
+        o = as_sums(q, k, v, attn_mask, call.scale, call.softcap)
+    elif q.shape[2] == 1 and grouped_heads:
+        o = grouped(q, k, v, attn_mask, call.scale, call.dropout_p)
+    else:
+        o = scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=attn_mask,
+            is_causal=plain,
+            dropout_p=call.dropout_p,
+            scale=call.scale,
+            enable_gqa=grouped_heads,
+        )
     return (o if empty is None else o.masked_fill(empty, 0)).to(call.q.dtype)
 
 
@@ -46,12 +57,8 @@ def _plainly_causal(call: Call) -> bool:
 
 def _expressible(call: Call) -> bool:
     own_dropout = call.dropout_p > 0 and call.generator is not None
-    return call.softcap is None and call.k.shape[2] > 0 and not own_dropout and not call.poisoned()
-
-
-def _on_cpu_widened(x: Tensor) -> Tensor:
-    """On an accelerator the kernels accumulate halves in float32; on the CPU not in every one of their passes."""
-    return widen(x) if x.device.type == "cpu" else x
+    plain = call.softcap is None and call.k.shape[2] > 0 and not own_dropout
+    return plain and (call.trusted or not call.poisoned())
 
 
 def _attn_mask(call: Call, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None]:
@@ -61,10 +68,12 @@ def _attn_mask(call: Call, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | 
     """
     visible, bias = call.visible(), call.bias
     if bias is None:
-        if visible is None:
-            return None, None
+        if visible is None or call.trusted:
+            return visible, None
         empty = ~visible.any(-1, keepdim=True)
         return visible | empty, empty
     s = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
+    if call.trusted:
+        return s.to(dtype), None
     empty = (s == -torch.inf).all(-1, keepdim=True)
     return s.masked_fill(empty, 0).to(dtype), empty

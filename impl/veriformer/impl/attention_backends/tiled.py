@@ -10,11 +10,11 @@ from torch.autograd.function import once_differentiable
 from veriformer.impl import checks
 from veriformer.impl.attention_backends.arguments import Attention, backend
 from veriformer.impl.attention_backends.call import Call
-from veriformer.impl.attention_backends.dropout import Replay, survivor_scale
+from veriformer.impl.attention_backends.dropout import Replay, dropout_scale
 from veriformer.impl.attention_backends.tiles import Tile
 from veriformer.impl.attention_backends.workspace import Plan, Workspace, add_product
-from veriformer.impl.derivatives import apply
-from veriformer.impl.precision import widen
+from veriformer.impl.derivatives import apply_autograd_function
+from veriformer.impl.precision import upcast
 
 
 def tiled(call: Call, side: int | None = None) -> Tensor:
@@ -31,8 +31,8 @@ def tiled(call: Call, side: int | None = None) -> Tensor:
     where the tilde is dropout, whose masks are drawn again from the generator's earlier state. The log-sum-exp is saved
     as its two parts: $m + \log l$ would round off the digits of $\log l$ when scores are large.
     """
-    q, k, v = widen(call.q), widen(call.k), widen(call.v)
-    o = apply(_Tiled, q, k, v, call.bias, call.mask, Plan.of(call, side), call.generator)
+    q, k, v = upcast(call.q), upcast(call.k), upcast(call.v)
+    o = apply_autograd_function(_Tiled, q, k, v, call.bias, call.mask, Plan.of(call, side), call.generator)
     return o.to(call.q.dtype)
 
 
@@ -91,22 +91,22 @@ class _Tiled(torch.autograd.Function):
 
 def _attend(work: Workspace, tiles: list[Tile], q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return output, maximum and sum for one block of queries: the online softmax over its tiles."""
-    q_i = work.rows(q, tiles[0]) * work.plan.scale  # [B·G, R·rows, d_k]
+    q_i = work.q_block(q, tiles[0]) * work.plan.scale  # [B·G, R·rows, d_k]
     o = q_i.new_zeros(*q_i.shape[:2], v.shape[3])
     m = q_i.new_full((*q_i.shape[:2], 1), torch.finfo(q_i.dtype).min)  # finite, for −∞ − (−∞) would be NaN
     l = torch.zeros_like(m)
     for tile in tiles:
-        scores = work.scores(q_i, work.cols(k, tile), tile)
+        scores = work.scores(q_i, work.kv_block(k, tile), tile)
         m_old, m = m, torch.maximum(m, scores.s.amax(-1, keepdim=True))
         p = scores.s.sub_(m).exp_()
-        decay = m_old.sub_(m).exp_()
-        l = p.sum(-1, keepdim=True).addcmul_(l, decay)
+        alpha = m_old.sub_(m).exp_()
+        l = p.sum(-1, keepdim=True).addcmul_(l, alpha)
         if work.plan.dropout_p > 0:
             p.mul_(work.keep(p))
-        work.add_weighed(o.mul_(decay), p, work.cols(v, tile), scores.hidden, tile)
+        work.accumulate_pv(o.mul_(alpha), p, work.kv_block(v, tile), scores.hidden, tile)
     empty = l == 0
     l.masked_fill_(~(l > 0), 1)  # NaN too: backward divides by l, and would carry NaN to keys that the row cannot see
-    return o.mul_(survivor_scale(work.plan.dropout_p)).div_(l), m.masked_fill_(empty, torch.inf), l
+    return o.mul_(dropout_scale(work.plan.dropout_p)).div_(l), m.masked_fill_(empty, torch.inf), l
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,11 @@ class _Queries:
     @classmethod
     def of(cls, work: Workspace, tile: Tile, q: Tensor, o: Tensor, m: Tensor, l: Tensor, g: Tensor) -> "_Queries":
         """Gather them; dividing `g` by `l` here spares dividing every tile of weights."""
-        q_i = work.rows(q, tile) * work.plan.scale
-        g_i = work.rows(g, tile) / work.rows(l, tile)
-        D = (g_i * work.rows(o, tile)).sum(-1, keepdim=True)
-        g_i = g_i * survivor_scale(work.plan.dropout_p)
-        return cls(q_i, work.rows(m, tile), g_i, D, torch.zeros_like(q_i))
+        q_i = work.q_block(q, tile) * work.plan.scale
+        g_i = work.q_block(g, tile) / work.q_block(l, tile)
+        D = (g_i * work.q_block(o, tile)).sum(-1, keepdim=True)
+        g_i = g_i * dropout_scale(work.plan.dropout_p)
+        return cls(q_i, work.q_block(m, tile), g_i, D, torch.zeros_like(q_i))
 
 
 @dataclass(frozen=True)
@@ -139,25 +139,25 @@ class _Gradients:
 
 def _backpropagate(work: Workspace, tile: Tile, queries: _Queries, k: Tensor, v: Tensor, grads: _Gradients) -> None:
     """Add what one tile contributes to every gradient."""
-    k_j = work.cols(k, tile)
+    k_j = work.kv_block(k, tile)
     scores = work.scores(queries.q, k_j, tile)
     hidden = scores.hidden
-    p = work.clear(scores.s.sub_(queries.m).exp_(), hidden, tile)
-    dp = work.product("dp", queries.g, work.cols(v, tile))
+    p = work.zero_hidden(scores.s.sub_(queries.m).exp_(), hidden, tile)
+    dp = work.product("dp", queries.g, work.kv_block(v, tile))
     kept = p
     if work.plan.dropout_p > 0:
         keep = work.keep(p)
         dp.mul_(keep)
         kept = p * keep
-    add_product(work.cols(grads.v, tile), kept.mT, queries.g)
-    ds = work.clear(dp.sub_(queries.D).mul_(p), hidden, tile)
+    add_product(work.kv_block(grads.v, tile), kept.mT, queries.g)
+    ds = work.zero_hidden(dp.sub_(queries.D).mul_(p), hidden, tile)
     if grads.bias is not None:
         dbias = tile.of(grads.bias)
         dbias.add_(work.by_head(ds, tile).sum_to_size(dbias.shape))
     if scores.slope is not None:
         ds.mul_(scores.slope)
-    add_product(work.cols(grads.k, tile), ds.mT, queries.q)
-    work.add_weighed(queries.dq, ds, k_j, hidden, tile)
+    add_product(work.kv_block(grads.k, tile), ds.mT, queries.q)
+    work.accumulate_pv(queries.dq, ds, k_j, hidden, tile)
 
 
 def _zeros(x: Tensor) -> Tensor:

@@ -79,4 +79,4 @@ def _tile(call: Call, rows: tuple[int, int], cols: tuple[int, int]) -> Tile | No
 
 
 def _any_visible(mask: Tensor | None, tile: Tile) -> bool:
-    return mask is None or not checks.readable(mask) or bool(tile.of(mask).any())
+    return mask is None or not checks.can_read_values(mask) or bool(tile.of(mask).any())

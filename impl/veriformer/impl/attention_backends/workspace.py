@@ -8,7 +8,7 @@ from torch import Tensor
 
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.dropout import keep_mask
-from veriformer.impl.attention_backends.exclusion import weigh
+from veriformer.impl.attention_backends.masked_matmul import masked_matmul
 from veriformer.impl.attention_backends.tiles import Tile, cut
 
 
@@ -69,11 +69,11 @@ class Workspace:
         self.B, self.H, self.G = q.shape[0], q.shape[1], k.shape[1]
         self._memory: dict[str, Tensor] = {}
 
-    def rows(self, x: Tensor, tile: Tile) -> Tensor:
+    def q_block(self, x: Tensor, tile: Tile) -> Tensor:
         """Return a tile's rows of `x [B, H, n_q, ·]` as `[B·G, R·rows, ·]`."""
         return tile.of_rows(x).reshape(self.B * self.G, self.H // self.G * tile.height, x.shape[3])
 
-    def cols(self, x: Tensor, tile: Tile) -> Tensor:
+    def kv_block(self, x: Tensor, tile: Tile) -> Tensor:
         """Return a tile's columns of `x [B, G, n_k, ·]` as `[B·G, cols, ·]`, a view where `x` is contiguous."""
         return tile.of_cols(x).reshape(self.B * self.G, tile.width, x.shape[3])
 
@@ -93,7 +93,7 @@ class Workspace:
         """Return a tile's scores: scaled (as `q_i` is), soft-capped, biased, masked."""
         s, slope = self.product("s", q_i, k_j), None
         hidden = tile.hidden(self.mask, s.device)
-        self.clear(s, hidden, tile)
+        self.zero_hidden(s, hidden, tile)
         if self.plan.softcap is not None:
             t = s.div_(self.plan.softcap).tanh_()
             slope = 1 - t.square()
@@ -108,16 +108,16 @@ class Workspace:
         """Draw which weights of the next tile survive dropout."""
         return keep_mask(tuple(p.shape), self.plan.dropout_p, self.generator, p.device)
 
-    def clear(self, x: Tensor, hidden: Tensor | None, tile: Tile) -> Tensor:
+    def zero_hidden(self, x: Tensor, hidden: Tensor | None, tile: Tile) -> Tensor:
         """Set what is hidden to 0, in place, if it may be something that a weight of 0 does not remove."""
         if self.plan.poisoned and hidden is not None:
             self.by_head(x, tile).masked_fill_(hidden, 0)
         return x
 
-    def add_weighed(self, total: Tensor, weights: Tensor, rows: Tensor, hidden: Tensor | None, tile: Tile) -> None:
+    def accumulate_pv(self, total: Tensor, weights: Tensor, rows: Tensor, hidden: Tensor | None, tile: Tile) -> None:
         """Add `weights @ rows` to `total`, in place; hidden rows take no part, whatever they hold."""
         if self.plan.poisoned and hidden is not None:
             visible = ~hidden.expand(self.B, self.H, tile.height, tile.width)
-            total.add_(weigh(weights, rows, visible.reshape(weights.shape)))
+            total.add_(masked_matmul(weights, rows, visible.reshape(weights.shape)))
         else:
             add_product(total, weights, rows)

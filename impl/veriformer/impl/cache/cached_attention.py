@@ -40,15 +40,15 @@ def cached_attention(
 
 def _check(q_new: Tensor, k_new: Tensor, v_new: Tensor, cache: Cache) -> None:
     if not isinstance(cache, Cache):
-        checks.refuse("cache", "what kv_cache returns", type(cache).__name__, "make one with kv_cache", TypeError)
+        checks.raise_for("cache", "what kv_cache returns", type(cache).__name__, "make one with kv_cache", TypeError)
     cache.check(k_new, v_new)
     if checks.tensor("q_new", q_new).ndim != 4:
-        checks.refuse("q_new", "rank 4, [batch, heads, n, head_dim]", f"shape {tuple(q_new.shape)}", "reshape it")
-    checks.alike({"k_new": k_new, "q_new": q_new})
+        checks.raise_for("q_new", "rank 4, [batch, heads, n, head_dim]", f"shape {tuple(q_new.shape)}", "reshape it")
+    checks.same_dtype_and_device({"k_new": k_new, "q_new": q_new})
     (B, H, n, d), (B_k, G, n_k, d_k) = q_new.shape, k_new.shape
     if (B, n, d) != (B_k, n_k, d_k) or H % G:
         expected = f"[{B_k}, a multiple of {G}, {n_k}, {d_k}], to fit k_new"
-        checks.refuse("q_new", expected, f"shape {tuple(q_new.shape)}", "give each new token its queries")
+        checks.raise_for("q_new", expected, f"shape {tuple(q_new.shape)}", "give each new token its queries")
 
 
 def _kept(shown: Tensor, new: Tensor) -> Tensor:

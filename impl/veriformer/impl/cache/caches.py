@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.cache.codecs import Codec, Int8, Plain
-from veriformer.impl.cache.rows import Rows
+from veriformer.impl.cache.buffer import CacheBuffer
+from veriformer.impl.cache.quantization import Int8, Plain, Quantizer
 
 
 class Cache(ABC):
@@ -39,7 +39,7 @@ class Cache(ABC):
         self._max_length = max_length
         self._dtype = _check_dtype(dtype)
         self._rounds = quantization is not None
-        self._keys, self._values = (Rows(_codec(quantization, dtype), capacity) for _ in range(2))
+        self._keys, self._values = (CacheBuffer(_quantizer(quantization, dtype), capacity) for _ in range(2))
         self._length = 0
 
     @property
@@ -63,17 +63,17 @@ class Cache(ABC):
         for name, x in (("k_new", k_new), ("v_new", v_new)):
             if checks.tensor(name, x).shape != shape:
                 expected = f"[{self._batch}, {self._num_kv_heads}, n, {self._head_dim}], n the same for keys and values"
-                checks.refuse(name, expected, f"shape {tuple(x.shape)}", "the cache was made for these sizes")
+                checks.raise_for(name, expected, f"shape {tuple(x.shape)}", "the cache was made for these sizes")
             if x.dtype != self._dtype:
-                checks.refuse(name, f"{self._dtype}, the dtype of the cache", x.dtype, "convert it", TypeError)
-        checks.alike({"k_new": k_new, "v_new": v_new})
+                checks.raise_for(name, f"{self._dtype}, the dtype of the cache", x.dtype, "convert it", TypeError)
+        checks.same_dtype_and_device({"k_new": k_new, "v_new": v_new})
         if self._length and k_new.device != self._keys.device:
             expected = f"device {self._keys.device}, where the cache is"
-            checks.refuse("k_new", expected, k_new.device, "move it, or reset the cache")
+            checks.raise_for("k_new", expected, k_new.device, "move it, or reset the cache")
         if self._max_length is not None and self._length + shape[2] > self._max_length:
             room = self._max_length - self._length
             advice = f"max_length={self._max_length} is reached: reset the cache"
-            checks.refuse("k_new", f"at most {room} tokens", shape[2], advice)
+            checks.raise_for("k_new", f"at most {room} tokens", shape[2], advice)
 
     def reorder(self, index: Tensor) -> None:
         """Let batch element `b` go on with the text of element `index[b]`, as beams do; `index [batch]` is int64."""
@@ -91,9 +91,9 @@ class Cache(ABC):
         Raises `ValueError` for more than there are, and with a window, which no longer has the rows that it would show.
         """
         if self.window is not None:
-            checks.refuse("window", "None, to take tokens back", self.window, "make a cache without one")
+            checks.raise_for("window", "None, to take tokens back", self.window, "make a cache without one")
         if checks.integer("length", length, minimum=0) > self._length:
-            checks.refuse("length", f"at most the {self._length} tokens there are", length, "append them first")
+            checks.raise_for("length", f"at most the {self._length} tokens there are", length, "append them first")
         self._length = length
 
     @abstractmethod
@@ -139,7 +139,7 @@ class StaticCache(Cache):
         return 0, self._length
 
 
-class GrowingCache(Cache):
+class DynamicCache(Cache):
     """As much room as the text needs: it doubles whenever it is full, so that a token is copied once on average."""
 
     def __init__(
@@ -168,7 +168,7 @@ class GrowingCache(Cache):
         return 0, self._length
 
 
-class WindowCache(Cache):
+class SlidingWindowCache(Cache):
     """The latest tokens only, as many as a window of `w` can still show: `w − 1`, in memory that does not grow.
 
     A ring would have to be unrolled at every step to give the oldest first. Here rows are appended to a buffer of two
@@ -225,11 +225,11 @@ class WindowCache(Cache):
         return max(0, self._stop - self._kept), self._stop
 
 
-def _codec(quantization: str | None, dtype: torch.dtype) -> Codec:
+def _quantizer(quantization: str | None, dtype: torch.dtype) -> Quantizer:
     if quantization is None:
         return Plain(dtype)
     if quantization != "int8":
-        checks.refuse("quantization", 'None or "int8"', repr(quantization), "choose one of them")
+        checks.raise_for("quantization", 'None or "int8"', repr(quantization), "choose one of them")
     return Int8(dtype)
 
 
@@ -242,7 +242,7 @@ def _with_graph(shown: Tensor, new: Tensor) -> Tensor:
 
 def _check_dtype(dtype: object) -> torch.dtype:
     if not isinstance(dtype, torch.dtype) or dtype not in checks.FLOATING:
-        checks.refuse("dtype", "float64, float32, bfloat16 or float16", dtype, "choose one of them", TypeError)
+        checks.raise_for("dtype", "float64, float32, bfloat16 or float16", dtype, "choose one of them", TypeError)
     return dtype
 
 
@@ -253,8 +253,8 @@ def _has_rank_four(x: object) -> bool:
 def _check_index(index: Tensor, batch: int) -> None:
     if not isinstance(index, Tensor) or index.dtype != torch.int64:
         got = index.dtype if isinstance(index, Tensor) else type(index).__name__
-        checks.refuse("index", "an int64 tensor", got, "give each element the one it goes on from", TypeError)
+        checks.raise_for("index", "an int64 tensor", got, "give each element the one it goes on from", TypeError)
     if index.shape != (batch,):
-        checks.refuse("index", f"shape [{batch}], one per batch element", f"shape {tuple(index.shape)}", "see batch")
-    if checks.readable(index) and bool(((index < 0) | (index >= batch)).any()):
-        checks.refuse("index", f"elements from 0 to {batch - 1}", index.tolist(), "choose among the batch")
+        checks.raise_for("index", f"shape [{batch}], one per batch element", f"shape {tuple(index.shape)}", "see batch")
+    if checks.can_read_values(index) and bool(((index < 0) | (index >= batch)).any()):
+        checks.raise_for("index", f"elements from 0 to {batch - 1}", index.tolist(), "choose among the batch")

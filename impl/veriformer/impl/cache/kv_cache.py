@@ -2,7 +2,7 @@
 
 import torch
 
-from veriformer.impl.cache.caches import Cache, StaticCache, WindowCache
+from veriformer.impl.cache.caches import Cache, SlidingWindowCache, StaticCache
 
 
 def kv_cache(
@@ -33,4 +33,6 @@ def kv_cache(
     """
     if window is None:
         return StaticCache(batch, num_kv_heads, max_length, head_dim, dtype=dtype, quantization=quantization)
-    return WindowCache(batch, num_kv_heads, max_length, head_dim, window=window, dtype=dtype, quantization=quantization)
+    return SlidingWindowCache(
+        batch, num_kv_heads, max_length, head_dim, window=window, dtype=dtype, quantization=quantization
+    )

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.generation.choosing import largest
+from veriformer.impl.generation.topk_mask import topk_mask
 
 Step = Callable[[Tensor], Tensor]
 
@@ -57,7 +57,7 @@ def beam_search(
         if not len(beam.ids) or best_score >= _attainable(beam.totals, n, last, penalty):
             break
     if best is None:
-        checks.refuse("step", "a continuation of positive probability", "none", "every text came to an end at −∞")
+        checks.raise_for("step", "a continuation of positive probability", "none", "every text came to an end at −∞")
     return best, best_score
 
 
@@ -65,7 +65,7 @@ def _continued(beam: _Beam, log_p: Tensor, width: int) -> _Beam:
     """Return the best continuations of all live texts, best first."""
     V = log_p.shape[-1]
     sums = (beam.totals[:, None] + log_p).flatten()  # [b · V], float64, in the order of texts, then ids
-    chosen = (largest(sums, width) & (sums > -torch.inf)).nonzero()[:, 0]
+    chosen = (topk_mask(sums, width) & (sums > -torch.inf)).nonzero()[:, 0]
     chosen = chosen[sums[chosen].argsort(descending=True, stable=True)]
     ids = torch.cat([beam.ids[chosen // V], (chosen % V)[:, None]], 1)
     return _Beam(ids, sums[chosen])
@@ -84,19 +84,19 @@ def _log_probabilities(step: Step, ids: Tensor) -> Tensor:
     log_p = step(ids)
     if not isinstance(log_p, Tensor) or not log_p.is_floating_point():
         got = str(log_p.dtype) if isinstance(log_p, Tensor) else type(log_p).__name__
-        checks.refuse("step", "a function to a floating-point tensor", got, "return log-probabilities", TypeError)
+        checks.raise_for("step", "a function to a floating-point tensor", got, "return log-probabilities", TypeError)
     if log_p.ndim != 2 or len(log_p) != len(ids) or log_p.shape[1] == 0:
         expected, got = f"log-probabilities of shape ({len(ids)}, V)", f"shape {tuple(log_p.shape)}"
-        checks.refuse("step", expected, got, "return one row for each text")
+        checks.raise_for("step", expected, got, "return one row for each text")
     return log_p
 
 
 def _check_start(step: Step, start: Tensor) -> None:
     if not callable(step):
-        checks.refuse("step", "a function of ids", type(step).__name__, "pass one", TypeError)
+        checks.raise_for("step", "a function of ids", type(step).__name__, "pass one", TypeError)
     if not isinstance(start, Tensor):
-        checks.refuse("start", "a torch.Tensor", type(start).__name__, "pass ids", TypeError)
+        checks.raise_for("start", "a torch.Tensor", type(start).__name__, "pass ids", TypeError)
     if start.is_floating_point() or start.is_complex() or start.dtype == torch.bool:
-        checks.refuse("start", "integer ids", start.dtype, "use start.long()", TypeError)
+        checks.raise_for("start", "integer ids", start.dtype, "use start.long()", TypeError)
     if start.ndim != 1:
-        checks.refuse("start", "shape [t]", f"shape {tuple(start.shape)}", "search one text at a time")
+        checks.raise_for("start", "shape [t]", f"shape {tuple(start.shape)}", "search one text at a time")

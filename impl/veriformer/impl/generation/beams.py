@@ -24,7 +24,7 @@ def cached_step(model: Decoder, beam_width: int, max_length: int) -> Step:
     Its cache has a row for each place in the beam. A text goes on from the row that holds it without its last token;
     places that are not in use copy the first.
     """
-    memory = model.memory(beam_width, max_length)
+    kv_cache = model.make_kv_cache(beam_width, max_length)
     held: Tensor | None = None  # [beam_width, t], the text of each row
 
     def step(ids: Tensor) -> Tensor:
@@ -35,10 +35,10 @@ def cached_step(model: Decoder, beam_width: int, max_length: int) -> Step:
             new = ids
         else:
             row = (ids[:, None, :-1] == held).all(-1).int().argmax(-1)
-            memory.reorder(row)
+            kv_cache.reorder(row)
             new = ids[:, -1:]
         held = ids
-        logits: Tensor = model(new, past_key_values=memory).logits
+        logits: Tensor = model(new, past_key_values=kv_cache).logits
         return logits[:b, -1].log_softmax(-1)
 
     return step

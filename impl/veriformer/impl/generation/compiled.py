@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from veriformer.impl.models.decoder import Decoder
+from veriformer.impl.models.kv_cache import KVCache
 from veriformer.impl.models.linear import Linear
-from veriformer.impl.models.memory import Memory
 
-Read = Callable[[Tensor, Tensor | None, Memory], Tensor]
+Read = Callable[[Tensor, Tensor | None, KVCache], Tensor]
 
 
 class CompiledDecoder:
@@ -20,31 +20,31 @@ class CompiledDecoder:
 
     One graph serves the first length and one all others, but for a full cache and a window in motion. They are made
     when first needed, which takes seconds, and again for another batch or another length of the cache. For a batch of
-    one text the matrices of the layers are held a second time, each column in one piece (see `products.sums`), as they
-    are at that moment: load or train the weights before, and wrap the model again after.
+    one text the matrices of the layers are held a second time, each column in one piece (see `linear.gemv_compiled`),
+    as they are at that moment: load or train the weights before, and wrap the model again after.
     """
 
     def __init__(self, model: Decoder) -> None:
         self.model = model
 
-    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+    def make_kv_cache(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
         """Make empty caches, as the model does."""
-        return self.model.memory(batch, max_length, quantization=quantization)
+        return self.model.make_kv_cache(batch, max_length, quantization=quantization)
 
-    def read(self, ids: Tensor, attention_mask: Tensor | None, memory: Memory) -> Tensor:
-        """Return the logits `[B, V]` of the token after `ids [B, n]`; see `Decoder.read`."""
+    def next_token_logits(self, ids: Tensor, attention_mask: Tensor | None, kv_cache: KVCache) -> Tensor:
+        """Return the logits `[B, V]` of the token after `ids [B, n]`; see `Decoder.next_token_logits`."""
         B, n = ids.shape
-        if n > 1 or memory.length == 0:
-            return self.model.read(ids, attention_mask, memory)
-        return (self._read_row if B == 1 else self._read_rows)(ids, attention_mask, memory)
+        if n > 1 or kv_cache.length == 0:
+            return self.model.next_token_logits(ids, attention_mask, kv_cache)
+        return (self._read_row if B == 1 else self._read_rows)(ids, attention_mask, kv_cache)
 
     @cached_property
     def _read_row(self) -> Read:
-        return _compiled(_in_columns(self.model).read)
+        return _compiled(_in_columns(self.model).next_token_logits)
 
     @cached_property
     def _read_rows(self) -> Read:
-        return _compiled(self.model.read)
+        return _compiled(self.model.next_token_logits)
 
 
 def _compiled(read: Read) -> Read:

@@ -9,7 +9,7 @@ from veriformer.impl import checks
 from veriformer.impl.generation.compiled import CompiledDecoder
 from veriformer.impl.generation.sampling import GREEDY, Sampling
 from veriformer.impl.models.decoder import Decoder
-from veriformer.impl.models.memory import Memory
+from veriformer.impl.models.kv_cache import KVCache
 
 
 @torch.inference_mode()
@@ -38,11 +38,11 @@ def generate(
     text = torch.full((B, n + new), 0 if eos is None else eos, dtype=torch.int64, device=ids.device)
     text[:, :n] = ids
     real = _whole_mask(attention_mask, text, n)
-    memory = model.memory(B, n + new, quantization=quantization)
+    kv_cache = model.make_kv_cache(B, n + new, quantization=quantization)
     done = torch.zeros(B, dtype=torch.bool, device=ids.device)
     start = 0
     for stop in range(n, n + new):
-        logits = prefill(model, text[:, start:stop], real, memory, chunk)
+        logits = prefill(model, text[:, start:stop], real, kv_cache, chunk)
         token = sampling.draw(logits, generator)  # [B]
         if eos is not None:
             token = token.masked_fill(done, eos)
@@ -54,24 +54,24 @@ def generate(
 
 
 def prefill(
-    model: Decoder | CompiledDecoder, ids: Tensor, real: Tensor | None, memory: Memory, chunk: int | None = None
+    model: Decoder | CompiledDecoder, ids: Tensor, real: Tensor | None, kv_cache: KVCache, chunk: int | None = None
 ) -> Tensor:
-    """Read `ids [B, n]` into the memory, and return the logits after the last of them, `[B, V]`.
+    """Read `ids [B, n]` into the cache, and return the logits after the last of them, `[B, V]`.
 
     `real` is the mask of the whole text, or None.
     """
     n = ids.shape[1]
     size = n if chunk is None else checks.integer("chunk", chunk, minimum=1)
     for piece in torch.split(ids, size, 1):
-        seen = None if real is None else real[:, : memory.length + piece.shape[1]]
-        logits = model.read(piece, seen, memory)
+        seen = None if real is None else real[:, : kv_cache.length + piece.shape[1]]
+        logits = model.next_token_logits(piece, seen, kv_cache)
     return logits
 
 
 def left_padded(texts: Sequence[Sequence[int]], padding: int = 0) -> tuple[Tensor, Tensor]:
     """Return `ids` and `attention_mask`, both int64 `[B, n]`, of texts of different lengths, aligned at their ends."""
     if not texts or not all(texts):
-        checks.refuse("texts", "texts of at least one token", "an empty one", "start each with a first token")
+        checks.raise_for("texts", "texts of at least one token", "an empty one", "start each with a first token")
     n = max(len(text) for text in texts)
     ids = torch.tensor([[padding] * (n - len(text)) + list(text) for text in texts])
     mask = torch.tensor([[0] * (n - len(text)) + [1] * len(text) for text in texts])
@@ -83,7 +83,7 @@ def _whole_mask(attention_mask: Tensor | None, text: Tensor, n: int) -> Tensor |
         return None
     if attention_mask.shape != (text.shape[0], n) or not bool(attention_mask[:, -1].all()):
         got = f"shape {tuple(attention_mask.shape)}, or padding at the end"
-        checks.refuse("attention_mask", f"shape {[text.shape[0], n]}, ending in 1", got, "pad prompts on the left")
+        checks.raise_for("attention_mask", f"shape {[text.shape[0], n]}, ending in 1", got, "pad prompts on the left")
     real = torch.ones_like(text)
     real[:, :n] = attention_mask
     return real

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from veriformer.impl.scores.classes import check_scores
+from veriformer.impl.losses.targets import check_scores
 
 
 def greedy(logits: Tensor) -> Tensor:

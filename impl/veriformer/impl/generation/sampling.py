@@ -10,7 +10,7 @@ from veriformer.impl import checks
 from veriformer.impl.generation.greedy import greedy
 from veriformer.impl.generation.top_k import top_k_filter
 from veriformer.impl.generation.top_p import top_p_filter
-from veriformer.impl.precision import widen
+from veriformer.impl.precision import upcast
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Sampling:
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return the distribution `[..., V]`, halves in float32."""
-        z = widen(logits)
+        z = upcast(logits)
         if self.temperature == 0:
             return torch.zeros_like(z).scatter(-1, greedy(z)[..., None], 1)
         z = (z - z.amax(-1, keepdim=True)) / self.temperature  # nothing overflows, however small the temperature

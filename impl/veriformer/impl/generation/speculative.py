@@ -8,7 +8,7 @@ from torch import Tensor
 from veriformer.impl import checks
 from veriformer.impl.generation.sampling import Choose, Sampling, chooser
 from veriformer.impl.models.decoder import Decoder
-from veriformer.impl.models.memory import Memory
+from veriformer.impl.models.kv_cache import KVCache
 
 
 @torch.inference_mode()
@@ -36,13 +36,13 @@ def speculative(
     more than one row, different vocabularies and windows, whose caches take no tokens back. Leviathan et al. (2023).
     """
     if ids.ndim != 2 or len(ids) != 1:
-        checks.refuse("ids", "shape [1, n]", f"shape {tuple(ids.shape)}", "speculate on one text at a time")
+        checks.raise_for("ids", "shape [1, n]", f"shape {tuple(ids.shape)}", "speculate on one text at a time")
     if draft.config.vocab_size != model.config.vocab_size:
         got = draft.config.vocab_size
-        checks.refuse("draft", f"a vocabulary of {model.config.vocab_size}", got, "use the same tokenizer")
+        checks.raise_for("draft", f"a vocabulary of {model.config.vocab_size}", got, "use the same tokenizer")
     shape, choose = sampling or Sampling(), choose or chooser(generator)
     stop = ids.shape[1] + checks.integer("max_new_tokens", max_new_tokens, minimum=0)
-    sure, quick = (m.memory(1, stop + checks.integer("guesses", guesses, minimum=1)) for m in (model, draft))
+    sure, quick = (m.make_kv_cache(1, stop + checks.integer("guesses", guesses, minimum=1)) for m in (model, draft))
     text = ids
     while text.shape[1] < stop:
         n = text.shape[1]
@@ -50,8 +50,8 @@ def speculative(
         p = shape.probabilities(_read(model, guessed, sure)[0, n - 1 - guessed.shape[1] :])  # [g + 1, V]
         kept, token = accept(p, q, guessed[0, n:], choose)
         text = torch.cat((guessed[:, : n + kept], torch.tensor([[token]], device=ids.device)), 1)
-        for memory in (sure, quick):
-            memory.rewind(min(memory.length, n + kept))
+        for kv_cache in (sure, quick):
+            kv_cache.rewind(min(kv_cache.length, n + kept))
     return text
 
 
@@ -74,16 +74,16 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
 
 
 def _guess(
-    draft: Decoder, text: Tensor, memory: Memory, count: int, shape: Sampling, choose: Choose
+    draft: Decoder, text: Tensor, kv_cache: KVCache, count: int, shape: Sampling, choose: Choose
 ) -> tuple[Tensor, Tensor]:
     """Return the text with `count` guesses, and the distributions they came from, `[count, V]`."""
     q = []
     for _ in range(count):
-        q.append(shape.probabilities(_read(draft, text, memory)[0, -1]))
+        q.append(shape.probabilities(_read(draft, text, kv_cache)[0, -1]))
         text = torch.cat((text, torch.tensor([[choose(q[-1])]], device=text.device)), 1)
     return text, torch.stack(q) if q else torch.empty(0, device=text.device)
 
 
-def _read(model: Decoder, text: Tensor, memory: Memory) -> Tensor:
-    """Return the logits of all that the memory has not seen of the text, at least of its last token."""
-    return cast(Tensor, model(text[:, memory.length :], past_key_values=memory).logits)
+def _read(model: Decoder, text: Tensor, kv_cache: KVCache) -> Tensor:
+    """Return the logits of all that the cache has not seen of the text, at least of its last token."""
+    return cast(Tensor, model(text[:, kv_cache.length :], past_key_values=kv_cache).logits)

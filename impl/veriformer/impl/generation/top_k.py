@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.generation.choosing import largest
-from veriformer.impl.scores.classes import check_scores
+from veriformer.impl.generation.topk_mask import topk_mask
+from veriformer.impl.losses.targets import check_scores
 
 
 def top_k_filter(logits: Tensor, k: int) -> Tensor:
@@ -19,4 +19,4 @@ def top_k_filter(logits: Tensor, k: int) -> Tensor:
     """
     check_scores("logits", logits)
     k = checks.integer("k", k, minimum=1)
-    return logits.masked_fill(~largest(logits, k), -torch.inf)
+    return logits.masked_fill(~topk_mask(logits, k), -torch.inf)

@@ -5,8 +5,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
-from veriformer.impl.scores.classes import check_scores
+from veriformer.impl.losses.targets import check_scores
+from veriformer.impl.precision import upcast
 
 
 def top_p_filter(logits: Tensor, p: float) -> Tensor:
@@ -23,7 +23,7 @@ def top_p_filter(logits: Tensor, p: float) -> Tensor:
     if p == 1:
         return logits.clone()
     falling, order = torch.sort(logits.detach(), dim=-1, descending=True, stable=True)
-    mass = torch.softmax(widen(falling), -1).cumsum(-1)
+    mass = torch.softmax(upcast(falling), -1).cumsum(-1)
     kept = pad(mass[..., :-1], (1, 0)) < p  # by the mass before each
     kept[..., 0] = True
     return logits.masked_fill(~torch.zeros_like(kept).scatter(-1, order, kept), -torch.inf)

@@ -1,5 +1,5 @@
 """Weights of other libraries, in both directions."""
 
-from veriformer.impl.interop.peers import from_peer, peer_state, to_peer
+from veriformer.impl.interop.transformers_models import from_transformers, to_transformers, transformers_state
 
-__all__ = ["from_peer", "peer_state", "to_peer"]
+__all__ = ["from_transformers", "to_transformers", "transformers_state"]

@@ -13,10 +13,10 @@ def config(theirs: Any, tied: bool) -> ModelConfig:
     """Return our config for theirs."""
     return families.bert(
         vocab_size=theirs.vocab_size,
-        width=theirs.hidden_size,
+        d_model=theirs.hidden_size,
         num_layers=theirs.num_hidden_layers,
         num_heads=theirs.num_attention_heads,
-        hidden=theirs.intermediate_size,
+        intermediate_size=theirs.intermediate_size,
         max_length=theirs.max_position_embeddings,
         num_segments=theirs.type_vocab_size,
         activation=checks.choice("hidden_act", theirs.hidden_act, ("gelu",)),
@@ -30,7 +30,7 @@ def config(theirs: Any, tied: bool) -> ModelConfig:
 
 def entries(c: ModelConfig) -> Iterator[Entry]:
     """Give the correspondence of all weights."""
-    d = c.width
+    d = c.d_model
     table = "bert.embeddings"
     for ours, theirs in (("tokens", "word"), ("positions", "position"), ("segments", "token_type")):
         yield plain(f"embedding.{ours}.weight", f"{table}.{theirs}_embeddings.weight")

@@ -28,7 +28,7 @@ class Entry:
         """Return our tensor from their state."""
         for name in self.theirs:
             if name not in state:
-                checks.refuse("state", f"an entry {name}", "none", "is it the state of this family of models?")
+                checks.raise_for("state", f"an entry {name}", "none", "is it the state of this family of models?")
         parts = [state[name].mT if self.transposed else state[name] for name in self.theirs]
         return torch.cat(parts, -1) if len(parts) > 1 else parts[0].clone()
 

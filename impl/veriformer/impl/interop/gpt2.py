@@ -14,13 +14,15 @@ ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu"
 def config(theirs: Any, tied: bool) -> ModelConfig:
     """Return our config for theirs."""
     if theirs.scale_attn_by_inverse_layer_idx:
-        checks.refuse("config", "scores of one scale", "scale_attn_by_inverse_layer_idx", "it has no counterpart here")
+        checks.raise_for(
+            "config", "scores of one scale", "scale_attn_by_inverse_layer_idx", "it has no counterpart here"
+        )
     return gpt(
         vocab_size=theirs.vocab_size,
-        width=theirs.n_embd,
+        d_model=theirs.n_embd,
         num_layers=theirs.n_layer,
         num_heads=theirs.n_head,
-        hidden=theirs.n_inner,
+        intermediate_size=theirs.n_inner,
         max_length=theirs.n_positions,
         activation=ACTIVATIONS[checks.choice("activation_function", theirs.activation_function, ACTIVATIONS)],
         eps=theirs.layer_norm_epsilon,

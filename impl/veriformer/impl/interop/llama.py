@@ -12,17 +12,19 @@ from veriformer.impl.models.config import ModelConfig
 def config(theirs: Any, tied: bool) -> ModelConfig:
     """Return our config for theirs."""
     if theirs.attention_bias != theirs.mlp_bias:
-        checks.refuse("config", "biases everywhere or nowhere", "attention_bias != mlp_bias", "one field decides here")
+        checks.raise_for(
+            "config", "biases everywhere or nowhere", "attention_bias != mlp_bias", "one field decides here"
+        )
     checks.choice("hidden_act", theirs.hidden_act, ("silu",))
     base, scaling = _rope(theirs)
     return families.llama(
         vocab_size=theirs.vocab_size,
-        width=theirs.hidden_size,
+        d_model=theirs.hidden_size,
         num_layers=theirs.num_hidden_layers,
         num_heads=theirs.num_attention_heads,
         num_kv_heads=theirs.num_key_value_heads,
         head_dim=getattr(theirs, "head_dim", None),
-        hidden=theirs.intermediate_size,
+        intermediate_size=theirs.intermediate_size,
         max_length=theirs.max_position_embeddings,
         rope_base=base,
         rope_scaling=scaling,

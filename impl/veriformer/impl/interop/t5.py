@@ -17,12 +17,12 @@ def config(theirs: Any, tied: bool) -> ModelConfig:
     scaled = getattr(theirs, "scale_decoder_outputs", tied)
     return families.t5(
         vocab_size=theirs.vocab_size,
-        width=theirs.d_model,
+        d_model=theirs.d_model,
         num_layers=theirs.num_layers,
         num_decoder_layers=theirs.num_decoder_layers,
         num_heads=theirs.num_heads,
         head_dim=theirs.d_kv,
-        hidden=theirs.d_ff,
+        intermediate_size=theirs.d_ff,
         activation=NETWORKS[network],
         t5_buckets=theirs.relative_attention_num_buckets,
         t5_max_distance=theirs.relative_attention_max_distance,

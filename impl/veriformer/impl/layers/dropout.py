@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.attention_backends.dropout import keep_mask, survivor_scale
+from veriformer.impl.attention_backends.dropout import dropout_scale, keep_mask
 
 
 def dropout(x: Tensor, p: float, *, training: bool = True, generator: torch.Generator | None = None) -> Tensor:
@@ -30,4 +30,4 @@ def drop(x: Tensor, p: float, generator: torch.Generator | None) -> Tensor:
     if p == 0:
         return x
     keep = keep_mask(tuple(x.shape), p, generator, x.device)
-    return x.masked_fill(~keep, 0) * survivor_scale(p)
+    return x.masked_fill(~keep, 0) * dropout_scale(p)

@@ -1,13 +1,16 @@
 """Two linear layers with an activation between them: the MLP, and the feed-forward network of a Transformer."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from veriformer.impl import checks
 from veriformer.impl.layers.activations import ACTIVATIONS
 from veriformer.impl.layers.dropout import drop
-from veriformer.impl.precision import with_range
-from veriformer.impl.shapes import fit
+from veriformer.impl.linear import linear
+from veriformer.impl.precision import upcast_half
+from veriformer.impl.shapes import match_shapes
 
 _SHAPES = {"x": "... d", "w1": "d f", "b1": "f", "w2": "f o", "b2": "o"}
 
@@ -24,8 +27,8 @@ def mlp(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, *, activation
     float16, all the same; sums and hidden values have the range of float32. Raises `ValueError` for shapes that do not
     match and unknown activations, `TypeError` for wrong or mixed dtypes. Equations 13 to 18.
     """
-    fit(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
-    return _network(x, w1, b1, w2, b2, activation, 0.0, None)
+    match_shapes(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
+    return _by_name(x, w1, b1, w2, b2, activation, 0.0, None)
 
 
 def feed_forward(
@@ -51,14 +54,14 @@ def feed_forward(
     float16, all the same; sums and hidden values have the range of float32. Raises `ValueError` for shapes that do not
     match, unknown activations and `dropout_p` outside [0, 1], `TypeError` for wrong types. Equations 36 and 47.
     """
-    fit(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
+    match_shapes(_SHAPES, x=x, w1=w1, b1=b1, w2=w2, b2=b2)
     p = checks.probability("dropout_p", dropout_p)
     generator = checks.generator("generator", generator, x.device)
     p = p if checks.flag("training", training) else 0.0
-    return _network(x, w1, b1, w2, b2, activation, p, generator)
+    return _by_name(x, w1, b1, w2, b2, activation, p, generator)
 
 
-def _network(
+def _by_name(
     x: Tensor,
     w1: Tensor,
     b1: Tensor,
@@ -69,6 +72,20 @@ def _network(
     generator: torch.Generator | None,
 ) -> Tensor:
     sigma = ACTIVATIONS[checks.choice("activation", activation, ACTIVATIONS)]
-    x_, w1, b1, w2, b2 = (with_range(t) for t in (x, w1, b1, w2, b2))
-    h = drop(sigma(x_ @ w1 + b1), p, generator)  # [..., f]
-    return (h @ w2 + b2).to(x.dtype)
+    x_, w1, b1, w2, b2 = (upcast_half(t) for t in (x, w1, b1, w2, b2))
+    return network(x_, w1, b1, w2, b2, sigma, p, generator).to(x.dtype)
+
+
+def network(
+    x: Tensor,
+    w1: Tensor,
+    b1: Tensor | None,
+    w2: Tensor,
+    b2: Tensor | None,
+    sigma: Callable[[Tensor], Tensor],
+    p: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Return `dropout(σ(x w1 + b1)) w2 + b2`, `[..., o]`, of arguments that are known to fit."""
+    h = sigma(linear(x, w1, b1))  # [..., f]
+    return linear(drop(h, p, generator) if p else h, w2, b2)

@@ -1,14 +1,10 @@
 """LayerNorm: centre each vector, divide by its spread, then scale and shift."""
 
-from typing import Any
-
-import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
-from veriformer.impl.derivatives import apply
-from veriformer.impl.layers.normalizing import check_vectors, over_rows
-from veriformer.impl.precision import widen
+from veriformer.impl.layers.normalizing import check_vectors
+from veriformer.impl.precision import kernels_lose_digits, upcast
 
 
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5) -> Tensor:
@@ -27,32 +23,12 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
     that do not match and `eps < 0`, `TypeError` for wrong or mixed dtypes. Equation 19.
     """
     check_vectors(x, eps, weight=weight, bias=bias)
-    return apply(_LayerNorm, widen(x), weight, bias, float(eps)).to(x.dtype)
+    return normalize(x, weight, bias, float(eps))
 
 
-class _LayerNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-        mu = x.mean(-1, keepdim=True)
-        centred = x - mu
-        rstd = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
-        y = centred * rstd
-        if weight is not None:
-            y = y * weight
-        if bias is not None:
-            y = y + bias
-        ctx.save_for_backward(x, weight, mu, rstd)
-        return y
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, mu, rstd = ctx.saved_tensors
-        x_hat = (x - mu) * rstd
-        dx = dweight = None
-        if ctx.needs_input_grad[0]:
-            a = g if weight is None else g * weight
-            dx = rstd * (a - a.mean(-1, keepdim=True) - x_hat * (a * x_hat).mean(-1, keepdim=True))
-        if ctx.needs_input_grad[1]:
-            dweight = over_rows(g * x_hat)
-        return dx, dweight, over_rows(g) if ctx.needs_input_grad[2] else None, None
+def normalize(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """Return the layer norm of `x [..., d]` by PyTorch's fused kernels; under autocast parameters may be wider."""
+    if not kernels_lose_digits(x):
+        return F.layer_norm(x, x.shape[-1:], weight, bias, eps)
+    weight, bias = (None if p is None else upcast(p) for p in (weight, bias))
+    return F.layer_norm(upcast(x), x.shape[-1:], weight, bias, eps).to(x.dtype)

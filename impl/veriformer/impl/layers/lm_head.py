@@ -1,11 +1,11 @@
 """The head of a language model: features to logits."""
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from veriformer.impl.layers.token_embedding import check_table
-from veriformer.impl.precision import with_range
-from veriformer.impl.shapes import fit
+from veriformer.impl.linear import linear
+from veriformer.impl.precision import upcast_half
+from veriformer.impl.shapes import match_shapes
 
 
 def lm_head(h: Tensor, weight: Tensor) -> Tensor:
@@ -19,6 +19,11 @@ def lm_head(h: Tensor, weight: Tensor) -> Tensor:
     same; halves accumulate in float32. Raises `ValueError` for shapes that do not match and `V = 0`, `TypeError` for
     wrong or mixed dtypes. Equation 40.
     """
-    fit({"h": "... d", "weight": "V d"}, h=h, weight=weight)
+    match_shapes({"h": "... d", "weight": "V d"}, h=h, weight=weight)
     check_table(weight)
-    return F.linear(with_range(h), with_range(weight)).to(h.dtype)
+    return logits_of(upcast_half(h), upcast_half(weight)).to(h.dtype)
+
+
+def logits_of(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return `h weightᵀ + bias`, `[..., V]`, of arguments that are known to fit."""
+    return linear(h, weight.mT, bias)

@@ -5,9 +5,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from veriformer.impl import checks
-from veriformer.impl.layers.groups import grouped_affine
-from veriformer.impl.precision import widen, with_range
-from veriformer.impl.shapes import fit
+from veriformer.impl.layers.grouped_gemm import grouped_linear
+from veriformer.impl.precision import upcast, upcast_half
+from veriformer.impl.shapes import match_shapes
 
 
 def mixture_of_experts(
@@ -27,18 +27,18 @@ def mixture_of_experts(
     `top_k` outside [1, E], `TypeError` for wrong or mixed dtypes. Section 8 of the third document.
     """
     shapes = {"x": "... d", "router": "d E", "w1": "E d h", "b1": "E h", "w2": "E h o", "b2": "E o"}
-    sizes = fit(shapes, x=x, router=router, w1=w1, b1=b1, w2=w2, b2=b2)
+    sizes = match_shapes(shapes, x=x, router=router, w1=w1, b1=b1, w2=w2, b2=b2)
     k = checks.integer("top_k", top_k, minimum=1)
     if k > sizes["E"]:
-        checks.refuse("top_k", f"at most the {sizes['E']} experts", k, "ask fewer of them")
+        checks.raise_for("top_k", f"at most the {sizes['E']} experts", k, "ask fewer of them")
     rows = x.reshape(-1, sizes["d"])  # [N, d]
-    scores, chosen = _best(widen(rows) @ widen(router), k)  # [N, k]
+    scores, chosen = _best(upcast(rows) @ upcast(router), k)  # [N, k]
     gates = torch.softmax(scores, -1)
     expert, order = chosen.flatten().sort(stable=True)  # [N k], which expert asks which token next
     counts = expert.new_zeros(sizes["E"]).index_add(0, expert, torch.ones_like(expert))
-    asked = with_range(rows).index_select(0, order // k)  # [N k, d]
-    w1, b1, w2, b2 = (with_range(w) for w in (w1, b1, w2, b2))
-    answers = grouped_affine(F.gelu(grouped_affine(asked, w1, b1, counts)), w2, b2, counts)  # [N k, o]
+    asked = upcast_half(rows).index_select(0, order // k)  # [N k, d]
+    w1, b1, w2, b2 = (upcast_half(w) for w in (w1, b1, w2, b2))
+    answers = grouped_linear(F.gelu(grouped_linear(asked, w1, b1, counts)), w2, b2, counts)  # [N k, o]
     back = torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=x.device))
     y = (gates[:, :, None] * answers.index_select(0, back).view(*chosen.shape, sizes["o"])).sum(1)
     return y.to(x.dtype).reshape(*x.shape[:-1], sizes["o"])

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
-from veriformer.impl.shapes import fit
+from veriformer.impl.precision import upcast
+from veriformer.impl.shapes import match_shapes
 
 
 def residual(x: Tensor, fx: Tensor, *, scale: float = 1.0) -> Tensor:
@@ -19,9 +19,14 @@ def residual(x: Tensor, fx: Tensor, *, scale: float = 1.0) -> Tensor:
     computed in float32. Raises `ValueError` for shapes that differ and a `scale` that is not finite, `TypeError` for
     wrong or mixed dtypes. Equation 4.
     """
-    fit({"x": "...", "fx": "..."}, x=x, fx=fx)
+    match_shapes({"x": "...", "fx": "..."}, x=x, fx=fx)
     if fx.shape != x.shape:
         expected = f"shape {tuple(x.shape)}, as x has"
-        checks.refuse("fx", expected, f"shape {tuple(fx.shape)}", "nothing is broadcast, so expand it yourself")
+        checks.raise_for("fx", expected, f"shape {tuple(fx.shape)}", "nothing is broadcast, so expand it yourself")
     s = checks.finite("scale", scale)
-    return torch.add(x, widen(fx), alpha=s).to(x.dtype)
+    return add_scaled(x, upcast(fx), s).to(x.dtype)
+
+
+def add_scaled(x: Tensor, fx: Tensor, scale: float) -> Tensor:
+    """Return `x + scale · fx`, in the wider of their dtypes."""
+    return x + fx if scale == 1 else torch.add(x, fx, alpha=scale)

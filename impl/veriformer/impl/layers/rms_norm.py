@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from veriformer.impl.derivatives import apply
-from veriformer.impl.layers.normalizing import check_vectors, over_rows
-from veriformer.impl.precision import widen
+from veriformer.impl.derivatives import apply_autograd_function
+from veriformer.impl.layers.normalizing import check_vectors
+from veriformer.impl.precision import upcast
 
 
 def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> Tensor:
@@ -25,7 +25,12 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> T
     match and `eps < 0`, `TypeError` for wrong or mixed dtypes. Section 3.4 of the second document.
     """
     check_vectors(x, eps, weight=weight)
-    return apply(_RMSNorm, widen(x), weight, float(eps)).to(x.dtype)
+    return normalize_rms(x, weight, float(eps))
+
+
+def normalize_rms(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+    """Return the RMS norm of `x [..., d]`; under autocast the weight may be wider."""
+    return apply_autograd_function(_RMSNorm, upcast(x), weight, eps).to(x.dtype)
 
 
 class _RMSNorm(torch.autograd.Function):
@@ -45,4 +50,4 @@ class _RMSNorm(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             a = g if weight is None else g * weight
             dx = rrms * (a - x_hat * (a * x_hat).mean(-1, keepdim=True))
-        return dx, over_rows(g * x_hat) if ctx.needs_input_grad[1] else None, None
+        return dx, (g * x_hat).reshape(-1, x.shape[-1]).sum(0) if ctx.needs_input_grad[1] else None, None

@@ -1,10 +1,13 @@
 """SwiGLU: a feed-forward network with a gate."""
 
+from collections.abc import Callable
+
 from torch import Tensor
 from torch.nn import functional as F
 
-from veriformer.impl.precision import with_range
-from veriformer.impl.shapes import fit
+from veriformer.impl.linear import linear
+from veriformer.impl.precision import upcast_half
+from veriformer.impl.shapes import match_shapes
 
 
 def swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
@@ -17,7 +20,14 @@ def swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
     match, `TypeError` for wrong or mixed dtypes. Stage 6 of the third document.
     """
     shapes = {"x": "... d", "w_gate": "d f", "w_up": "d f", "w_down": "f o"}
-    fit(shapes, x=x, w_gate=w_gate, w_up=w_up, w_down=w_down)
-    x_, w_gate, w_up, w_down = (with_range(t) for t in (x, w_gate, w_up, w_down))
-    h = F.silu(x_ @ w_gate) * (x_ @ w_up)  # [..., f]
-    return (h @ w_down).to(x.dtype)
+    match_shapes(shapes, x=x, w_gate=w_gate, w_up=w_up, w_down=w_down)
+    x_, w_gate, w_up, w_down = (upcast_half(t) for t in (x, w_gate, w_up, w_down))
+    gate, up = linear(x_, w_gate), linear(x_, w_up)  # [..., f]
+    return gated_network(gate, up, w_down, None, F.silu).to(x.dtype)
+
+
+def gated_network(
+    gate: Tensor, up: Tensor, w_down: Tensor, b_down: Tensor | None, sigma: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Return `(σ(gate) ⊙ up) w_down + b_down`, `[..., o]`, of two projections `[..., f]`."""
+    return linear(sigma(gate) * up, w_down, b_down)

@@ -8,8 +8,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from veriformer.impl import checks
-from veriformer.impl.derivatives import apply
-from veriformer.impl.precision import widen
+from veriformer.impl.derivatives import apply_autograd_function
+from veriformer.impl.precision import upcast
 
 
 def token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
@@ -26,20 +26,26 @@ def token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
     """
     check_table(weight)
     if checks.integers("ids", ids).device != weight.device:
-        checks.refuse("ids", f"device {weight.device}, where weight lives", ids.device, "move one of the two first")
+        checks.raise_for("ids", f"device {weight.device}, where weight lives", ids.device, "move one of the two first")
     V = weight.shape[0]
-    if checks.readable(ids) and ids.device.type == "cpu" and bool(((ids < 0) | (ids >= V)).any()):
-        checks.refuse(
+    if checks.can_read_values(ids) and ids.device.type == "cpu" and bool(((ids < 0) | (ids >= V)).any()):
+        checks.raise_for(
             "ids", f"ids in [0, {V})", f"values from {int(ids.min())} to {int(ids.max())}", "check the vocabulary"
         )
-    return apply(_Embedding, ids.long(), weight)
+    return look_up(ids, weight)
+
+
+def look_up(ids: Tensor, weight: Tensor) -> Tensor:
+    """Return the rows of `weight [V, d]` for ids that are known to be in [0, V)."""
+    ids = ids.long()
+    return F.embedding(ids, weight) if upcast(weight) is weight else apply_autograd_function(_Embedding, ids, weight)
 
 
 def check_table(weight: object) -> None:
     """Refuse what is not a table `[V, d]` of at least one token."""
     table = checks.tensor("weight", weight)
     if table.ndim != 2 or table.shape[0] == 0:
-        checks.refuse(
+        checks.raise_for(
             "weight", "shape [V, d] with V of 1 or more", f"shape {tuple(table.shape)}", "give it a row a token"
         )
 
@@ -56,4 +62,4 @@ class _Embedding(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[None, Tensor]:
         (ids,) = ctx.saved_tensors
         V, dtype = ctx.like
-        return None, torch.ops.aten.embedding_dense_backward(widen(g), ids, V, -1, False).to(dtype)
+        return None, torch.ops.aten.embedding_dense_backward(upcast(g), ids, V, -1, False).to(dtype)

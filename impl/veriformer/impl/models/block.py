@@ -1,16 +1,16 @@
 """One layer of a Transformer, and a stack of them."""
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from veriformer.impl.layers.transformer_block import sublayer
 from veriformer.impl.models.attention import CrossAttention, KeyValueCache, SelfAttention
+from veriformer.impl.models.attention_mask import AttentionMask
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.feed_forward import FeedForward, MixtureOfExperts
-from veriformer.impl.models.memory import Memory
+from veriformer.impl.models.kv_cache import KVCache
 from veriformer.impl.models.norm import Norm
-from veriformer.impl.models.position import RelativeBias
-from veriformer.impl.models.sight import Sight
+from veriformer.impl.models.position import RelativeBias, Rotation
 
 Keys = tuple[Tensor, Tensor]
 
@@ -33,55 +33,55 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        sight: Sight,
+        mask: AttentionMask,
+        rotation: Rotation | None = None,
         cache: KeyValueCache | None = None,
         keys: Keys | None = None,
-        keys_sight: Sight | None = None,
+        keys_mask: AttentionMask | None = None,
     ) -> Tensor:
         """Return `[B, n, d]` for `x [B, n, d]`; `keys` are those of the context."""
-        pre = self.config.norm_order == "pre"
-        x = self.add(x, self.attention(self.attention_norm(x) if pre else x, sight, cache), self.attention_norm)
+        x = self.add(x, self.attention_norm, self.attention, mask, rotation, cache)
         if keys is not None:
-            x = self.add(x, self.cross(self.cross_norm(x) if pre else x, keys, keys_sight), self.cross_norm)
-        return self.add(x, self.network(self.network_norm(x) if pre else x), self.network_norm)
+            x = self.add(x, self.cross_norm, self.cross, keys, keys_mask)
+        return self.add(x, self.network_norm, self.network)
 
-    def add(self, x: Tensor, fx: Tensor, norm: Norm) -> Tensor:
+    def add(self, x: Tensor, norm: Norm, branch: nn.Module, *inputs: object) -> Tensor:
         """Join a branch to its residual (equation 4)."""
-        if self.training and self.config.dropout:
-            fx = F.dropout(fx, self.config.dropout)
-        if self.config.residual_scale != 1:
-            fx = fx * self.config.residual_scale
-        return x + fx if self.config.norm_order == "pre" else norm(x + fx)
+        c = self.config
+        p = c.dropout if self.training else 0.0
+        return sublayer(x, branch, norm, c.norm_placement, c.residual_scale, p, inputs)
 
 
-class Stack(nn.Module):
+class TransformerStack(nn.Module):
     """Blocks one after the other, and the last norm, which a post-norm model has inside its blocks."""
 
     def __init__(self, config: ModelConfig, num_layers: int, *, causal: bool, cross: bool = False) -> None:
         super().__init__()
         self.config, self.causal = config, causal
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(num_layers))
-        self.norm = Norm(config) if config.norm_order == "pre" else nn.Identity()
+        self.norm = Norm(config) if config.norm_placement == "pre" else nn.Identity()
         self.relative_bias = RelativeBias(config, bidirectional=not causal) if config.position == "t5" else None
 
     def forward(
         self,
         x: Tensor,
-        sight: Sight,
-        memory: Memory | None = None,
+        mask: AttentionMask,
+        rotation: Rotation | None = None,
+        cache: KVCache | None = None,
         context: list[Keys] | None = None,
-        context_sight: Sight | None = None,
+        context_mask: AttentionMask | None = None,
     ) -> Tensor:
         """Return `[B, n, d]` for embedded tokens `x [B, n, d]`.
 
-        With `checkpointing`, backward computes each block again, from the same state of the random generators, so
-        that the dropout masks are those of forward.
+        With `activation_checkpointing`, backward computes each block again, from the same state of the random
+        generators, so that the dropout masks are those of forward.
         """
         for i, block in enumerate(self.blocks):
-            cache = None if memory is None else memory.layers[i]
+            layer = None if cache is None else cache.layers[i]
             keys = None if context is None else context[i]
-            if self.config.checkpointing and self.training:
-                x = checkpoint(block, x, sight, cache, keys, context_sight, use_reentrant=False)
+            inputs = (x, mask, rotation, layer, keys, context_mask)
+            if self.config.activation_checkpointing and self.training:
+                x = checkpoint(block, *inputs, use_reentrant=False)
             else:
-                x = block(x, sight, cache, keys, context_sight)
+                x = block(*inputs)
         return self.norm(x)  # type: ignore[no-any-return]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from veriformer.impl import checks
-from veriformer.impl.attention_backends import BACKENDS
+from veriformer.impl.attention_backends import BACKENDS, DEFAULT
 
 POSITIONS = ("learned", "sinusoidal", "rope", "alibi", "t5", "none")
 NORMS = ("layer", "rms")
-NORM_ORDERS = ("pre", "post")
+NORM_PLACEMENTS = ("pre", "post")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "swiglu", "geglu")
 INITIALIZATIONS = ("gpt2", "xavier")
 PAIRINGS = ("interleaved", "half")
@@ -19,10 +19,10 @@ PAIRINGS = ("interleaved", "half")
 class ModelConfig:
     """The shape of a Transformer. Every field is a plain value; every combination that makes sense is allowed.
 
-    Sizes: `hidden` is the width inside the feed-forward network (default 4 · `width`, with `swiglu` and `geglu` two
-    thirds of it), `head_dim` defaults to `width / num_heads`, `num_kv_heads` (grouped queries; 1 is multi-query) to
-    `num_heads`, `num_decoder_layers` (encoder–decoder only) to `num_layers`. `max_length` bounds learned positions and
-    caches.
+    Sizes: `d_model` is the width of the residual stream, `intermediate_size` that inside the feed-forward network
+    (default 4 · `d_model`, with `swiglu` and `geglu` two thirds of it), `head_dim` defaults to `d_model / num_heads`,
+    `num_kv_heads` (grouped queries; 1 is multi-query) to `num_heads`, `num_decoder_layers` (encoder–decoder only) to
+    `num_layers`. `max_length` bounds learned positions and caches.
 
     Position: `position` is one of `POSITIONS`; `rope_*` as in the operation `rope`, `t5_*` as in
     `t5_relative_position_bucket`. Attention: `window`, `softcap` and `attention_scale` as in the operation `attention`;
@@ -36,14 +36,14 @@ class ModelConfig:
     """
 
     vocab_size: int
-    width: int
+    d_model: int
     num_layers: int
     num_heads: int
     max_length: int = 1024
     num_decoder_layers: int | None = None
     num_kv_heads: int | None = None
     head_dim: int | None = None
-    hidden: int | None = None
+    intermediate_size: int | None = None
     position: str = "learned"
     rope_base: float = 10000.0
     rope_pairing: str = "half"
@@ -52,10 +52,10 @@ class ModelConfig:
     t5_max_distance: int = 128
     window: int | None = None
     softcap: float | None = None
-    attention: str = "sdpa"
+    attention: str = DEFAULT
     attention_scale: float | None = None
     norm: str = "layer"
-    norm_order: str = "pre"
+    norm_placement: str = "pre"
     eps: float = 1e-5
     embedding_norm: bool = False
     num_segments: int = 0
@@ -73,7 +73,7 @@ class ModelConfig:
     init: str = "gpt2"
     init_std: float = 0.02
     qk_gain: float = 1.0
-    checkpointing: bool = False
+    activation_checkpointing: bool = False
 
     def __post_init__(self) -> None:
         _check_sizes(self)
@@ -89,14 +89,14 @@ class ModelConfig:
     @property
     def d_k(self) -> int:
         """The width of a head."""
-        return self.width // self.num_heads if self.head_dim is None else self.head_dim
+        return self.d_model // self.num_heads if self.head_dim is None else self.head_dim
 
     @property
     def d_ff(self) -> int:
         """The width inside the feed-forward network."""
-        if self.hidden is not None:
-            return self.hidden
-        return 8 * self.width // 3 if self.gated else 4 * self.width
+        if self.intermediate_size is not None:
+            return self.intermediate_size
+        return 8 * self.d_model // 3 if self.gated else 4 * self.d_model
 
     @property
     def gated(self) -> bool:
@@ -114,17 +114,17 @@ class ModelConfig:
 
 
 def _check_sizes(c: ModelConfig) -> None:
-    for name in ("vocab_size", "width", "num_layers", "num_heads", "max_length", "experts_per_token"):
+    for name in ("vocab_size", "d_model", "num_layers", "num_heads", "max_length", "experts_per_token"):
         checks.integer(name, getattr(c, name), minimum=1)
-    for name in ("num_decoder_layers", "num_kv_heads", "head_dim", "hidden", "window"):
+    for name in ("num_decoder_layers", "num_kv_heads", "head_dim", "intermediate_size", "window"):
         if getattr(c, name) is not None:
             checks.integer(name, getattr(c, name), minimum=1)
     for name in ("num_segments", "num_experts", "t5_buckets", "t5_max_distance"):
         checks.integer(name, getattr(c, name), minimum=0)
-    if c.head_dim is None and c.width % c.num_heads:
-        checks.refuse("num_heads", f"a divisor of width={c.width}", c.num_heads, "change one, or give head_dim")
+    if c.head_dim is None and c.d_model % c.num_heads:
+        checks.raise_for("num_heads", f"a divisor of d_model={c.d_model}", c.num_heads, "change one, or give head_dim")
     if c.num_heads % c.kv_heads:
-        checks.refuse("num_kv_heads", f"a divisor of num_heads={c.num_heads}", c.kv_heads, "change one of the two")
+        checks.raise_for("num_kv_heads", f"a divisor of num_heads={c.num_heads}", c.kv_heads, "change one of the two")
 
 
 def _check_numbers(c: ModelConfig) -> None:
@@ -139,8 +139,8 @@ def _check_numbers(c: ModelConfig) -> None:
     for name in ("softcap", "rope_base"):
         value = getattr(c, name)
         if value is not None and checks.finite(name, value) <= 0:
-            checks.refuse(name, "a number above 0", value, "pass one")
-    for name in ("embedding_norm", "bias", "tied", "head_bias", "head_transform", "checkpointing"):
+            checks.raise_for(name, "a number above 0", value, "pass one")
+    for name in ("embedding_norm", "bias", "tied", "head_bias", "head_transform", "activation_checkpointing"):
         checks.flag(name, getattr(c, name))
 
 
@@ -148,7 +148,7 @@ def _check_choices(c: ModelConfig) -> None:
     choices = {
         "position": POSITIONS,
         "norm": NORMS,
-        "norm_order": NORM_ORDERS,
+        "norm_placement": NORM_PLACEMENTS,
         "activation": ACTIVATIONS,
         "init": INITIALIZATIONS,
         "attention": tuple(BACKENDS),
@@ -156,10 +156,10 @@ def _check_choices(c: ModelConfig) -> None:
     }
     for name, allowed in choices.items():
         if getattr(c, name) not in allowed:
-            checks.refuse(name, f"one of {allowed}", repr(getattr(c, name)), "choose one of them")
+            checks.raise_for(name, f"one of {allowed}", repr(getattr(c, name)), "choose one of them")
     if c.rope_scaling is not None:
         if not isinstance(c.rope_scaling, tuple | list) or len(c.rope_scaling) != 2:
-            checks.refuse(
+            checks.raise_for(
                 "rope_scaling", "None or a pair (kind, s)", c.rope_scaling, 'such as ("linear", 2.0)', TypeError
             )
         checks.choice("rope_scaling", c.rope_scaling[0], ("linear", "ntk"))
@@ -168,16 +168,18 @@ def _check_choices(c: ModelConfig) -> None:
 
 def _check_combinations(c: ModelConfig) -> None:
     if c.position == "rope" and c.d_k % 2:
-        checks.refuse("head_dim", "an even number with position='rope'", c.d_k, "RoPE turns pairs of coordinates")
+        checks.raise_for("head_dim", "an even number with position='rope'", c.d_k, "RoPE turns pairs of coordinates")
     if c.position == "rope" and c.rope_scaling is not None and c.rope_scaling[0] == "ntk" and c.d_k == 2:
-        checks.refuse("head_dim", "4 or more with NTK scaling", 2, "the exponent d / (d - 2) has no value")
-    if c.position == "sinusoidal" and c.width % 2:
-        checks.refuse("width", "an even number with position='sinusoidal'", c.width, "sines and cosines come in pairs")
+        checks.raise_for("head_dim", "4 or more with NTK scaling", 2, "the exponent d / (d - 2) has no value")
+    if c.position == "sinusoidal" and c.d_model % 2:
+        checks.raise_for(
+            "d_model", "an even number with position='sinusoidal'", c.d_model, "sines and cosines come in pairs"
+        )
     if c.position == "t5" and (c.t5_buckets % 2 or not 4 <= c.t5_buckets < 2 * c.t5_max_distance):
         expected = f"an even number from 4 to below 2 · t5_max_distance={c.t5_max_distance}"
-        checks.refuse("t5_buckets", expected, c.t5_buckets, "half of them lie in each direction")
+        checks.raise_for("t5_buckets", expected, c.t5_buckets, "half of them lie in each direction")
     if c.num_experts and c.activation != "gelu":
-        checks.refuse("activation", "'gelu' with num_experts", repr(c.activation), "experts use exact GELU")
+        checks.raise_for("activation", "'gelu' with num_experts", repr(c.activation), "experts use exact GELU")
     if c.num_experts and c.experts_per_token > c.num_experts:
         advice = "a token cannot visit an expert twice"
-        checks.refuse("experts_per_token", f"at most num_experts={c.num_experts}", c.experts_per_token, advice)
+        checks.raise_for("experts_per_token", f"at most num_experts={c.num_experts}", c.experts_per_token, advice)

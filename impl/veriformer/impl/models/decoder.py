@@ -3,15 +3,16 @@
 import torch
 from torch import Tensor, nn
 
-from veriformer.impl.models.block import Stack
+from veriformer.impl.attention_backends import DEFAULT
+from veriformer.impl.models.attention_mask import MaskSources, build_attention_mask
+from veriformer.impl.models.block import TransformerStack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
-from veriformer.impl.models.memory import Memory, make_memory
+from veriformer.impl.models.kv_cache import KVCache, make_kv_cache
 from veriformer.impl.models.output import Output
 from veriformer.impl.models.position import rotation, token_positions
-from veriformer.impl.models.sight import Hidden, sight
 
 
 class Decoder(nn.Module):
@@ -21,7 +22,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = Embedding(config)
-        self.stack = Stack(config, config.num_layers, causal=True)
+        self.stack = TransformerStack(config, config.num_layers, causal=True)
         self.head = Head(config)
         initialize(self, config)
 
@@ -29,7 +30,7 @@ class Decoder(nn.Module):
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
-        past_key_values: Memory | None = None,
+        past_key_values: KVCache | None = None,
         use_cache: bool = False,
         *,
         documents: Tensor | None = None,
@@ -38,52 +39,48 @@ class Decoder(nn.Module):
 
         `attention_mask [B, past + n]` is 1 for real tokens and 0 for padding, on either side, which changes nothing at
         real positions. `documents [B, n]` numbers the texts packed into a row: none sees another, and each starts at
-        position 0. `use_cache` starts a cache that grows, unless `past_key_values` gives one (see `memory`) with
+        position 0. `use_cache` starts a cache that grows, unless `past_key_values` gives one (see `make_kv_cache`) with
         the tokens so far. Raises `ValueError` or `TypeError` for what does not fit.
         """
-        memory = self.memory(ids.shape[0]) if use_cache and past_key_values is None else past_key_values
-        h = self.hidden(ids, attention_mask, memory, documents=documents)
-        return Output(self.head(h, self.embedding.tokens.weight), memory)
+        kv_cache = self.make_kv_cache(ids.shape[0]) if use_cache and past_key_values is None else past_key_values
+        h = self.hidden_states(ids, attention_mask, kv_cache, documents=documents)
+        return Output(self.head(h, self.embedding.tokens.weight), kv_cache)
 
-    def read(self, ids: Tensor, attention_mask: Tensor | None = None, memory: Memory | None = None) -> Tensor:
+    def next_token_logits(
+        self, ids: Tensor, attention_mask: Tensor | None = None, kv_cache: KVCache | None = None
+    ) -> Tensor:
         """Return the logits `[B, V]` of the token after the last of `ids [B, n]`: only that position meets the head."""
-        h = self.hidden(ids, attention_mask, memory)
+        h = self.hidden_states(ids, attention_mask, kv_cache)
         return self.head(h[:, -1], self.embedding.tokens.weight)  # type: ignore[no-any-return]
 
-    def hidden(
+    def hidden_states(
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
-        memory: Memory | None = None,
+        kv_cache: KVCache | None = None,
         *,
         documents: Tensor | None = None,
     ) -> Tensor:
         """Return what the head turns into logits, `[B, n, d]`."""
-        past = 0 if memory is None else memory.length
+        past = 0 if kv_cache is None else kv_cache.length
         check_call(self.config, ids, attention_mask, documents, past)
         positions = token_positions(ids, past, attention_mask, documents)
         x = self.embedding(ids, positions)  # [B, n, d]
-        n_k = ids.shape[1] if memory is None else memory.visible(ids.shape[1])
-        seen = sight(
-            self.config,
-            x,
-            n_k,
-            Hidden(True, attention_mask, documents),
-            relative_bias=self.stack.relative_bias,
-            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
-        )
-        return self.stack(x, seen, memory)  # type: ignore[no-any-return]
+        n_k = ids.shape[1] if kv_cache is None else kv_cache.visible(ids.shape[1])
+        sources = MaskSources(True, attention_mask, documents)
+        mask = build_attention_mask(self.config, x, n_k, sources, self.stack.relative_bias)
+        return self.stack(x, mask, rotation(self.config, positions, x.dtype), kv_cache)  # type: ignore[no-any-return]
 
-    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
+    def make_kv_cache(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
         """Make empty caches: of `max_length` tokens, taken at once, or growing; a window bounds either.
 
         `quantization="int8"` stores a byte per entry.
         """
         layers, weight = len(self.stack.blocks), self.embedding.tokens.weight
-        return make_memory(self.config, layers, weight.dtype, batch, max_length, quantization)
+        return make_kv_cache(self.config, layers, weight.dtype, batch, max_length, quantization)
 
 
-def causal_lm(*, attention: str = "sdpa") -> Decoder:
+def causal_lm(*, attention: str = DEFAULT) -> Decoder:
     """Build a small decoder: two layers, grouped keys, rotated positions. It is the contract's `causal_lm`.
 
     `attention` names its backend, as in `ModelConfig`.
@@ -91,11 +88,11 @@ def causal_lm(*, attention: str = "sdpa") -> Decoder:
     torch.manual_seed(0)
     config = ModelConfig(
         vocab_size=61,
-        width=48,
+        d_model=48,
         num_layers=2,
         num_heads=4,
         num_kv_heads=2,
-        hidden=80,
+        intermediate_size=80,
         position="rope",
         init_std=0.2,
         attention=attention,

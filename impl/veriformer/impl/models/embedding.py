@@ -1,12 +1,21 @@
 """From ids to vectors."""
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from veriformer.impl import checks
+from veriformer.impl.layers.dropout import drop
+from veriformer.impl.layers.token_embedding import look_up
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.norm import Norm
-from veriformer.impl.models.position import sinusoid
+from veriformer.impl.positions.sinusoidal import encode
+
+
+class Table(nn.Embedding):
+    """A vector for each id, looked up as `token_embedding` does."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return `[..., d]` for `ids [...]`."""
+        return look_up(ids, self.weight)
 
 
 class Embedding(nn.Module):
@@ -15,9 +24,9 @@ class Embedding(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.tokens = nn.Embedding(config.vocab_size, config.width)
-        self.positions = nn.Embedding(config.max_length, config.width) if config.position == "learned" else None
-        self.segments = nn.Embedding(config.num_segments, config.width) if config.num_segments else None
+        self.tokens = Table(config.vocab_size, config.d_model)
+        self.positions = Table(config.max_length, config.d_model) if config.position == "learned" else None
+        self.segments = Table(config.num_segments, config.d_model) if config.num_segments else None
         self.norm = Norm(config) if config.embedding_norm else None
 
     def forward(self, ids: Tensor, positions: Tensor, segments: Tensor | None = None) -> Tensor:
@@ -26,12 +35,12 @@ class Embedding(nn.Module):
         if self.positions is not None:
             x = x + self.positions(positions)
         elif self.config.position == "sinusoidal":
-            x = x + sinusoid(positions, self.config.width, x.dtype)
+            x = x + encode(positions, self.config.d_model, 10000.0, x.dtype)
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         if self.norm is not None:
             x = self.norm(x)
-        return F.dropout(x, self.config.dropout) if self.training and self.config.dropout else x
+        return drop(x, self.config.dropout if self.training else 0.0, None)
 
 
 def check_call(
@@ -39,20 +48,24 @@ def check_call(
 ) -> None:
     """Refuse ids, masks and documents that do not fit together, or do not fit the model."""
     if checks.integers("ids", ids).ndim != 2 or ids.numel() == 0:
-        checks.refuse("ids", "shape [B, n] with at least one token", f"shape {tuple(ids.shape)}", "add the batch axis")
+        checks.raise_for(
+            "ids", "shape [B, n] with at least one token", f"shape {tuple(ids.shape)}", "add the batch axis"
+        )
     B, n = ids.shape
     if config.position == "learned" and past + n > config.max_length:
         got = f"{past} before and {n} new"
-        checks.refuse("ids", f"at most max_length={config.max_length} tokens", got, "learned positions end there")
-    if checks.readable(ids) and ids.device.type == "cpu":
+        checks.raise_for("ids", f"at most max_length={config.max_length} tokens", got, "learned positions end there")
+    if checks.can_read_values(ids) and ids.device.type == "cpu":
         lowest, highest = (int(x) for x in ids.aminmax())
         if lowest < 0 or highest >= config.vocab_size:
-            checks.refuse("ids", f"ids in [0, {config.vocab_size})", f"{lowest} to {highest}", "check the tokenizer")
+            checks.raise_for("ids", f"ids in [0, {config.vocab_size})", f"{lowest} to {highest}", "check the tokenizer")
     for name, x, shape in (("attention_mask", attention_mask, (B, past + n)), ("documents", documents, (B, n))):
         if x is not None and (not isinstance(x, Tensor) or x.shape != shape):
             got = f"shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-            checks.refuse(name, f"a tensor of shape {list(shape)}", got, "give one entry to each token, past ones too")
+            checks.raise_for(
+                name, f"a tensor of shape {list(shape)}", got, "give one entry to each token, past ones too"
+            )
     if attention_mask is not None and documents is not None:
-        checks.refuse("documents", "no attention_mask beside it", "both", "give padding a document of its own")
+        checks.raise_for("documents", "no attention_mask beside it", "both", "give padding a document of its own")
     if documents is not None and past:
-        checks.refuse("documents", "no cache beside it", f"{past} cached tokens", "packing is for training")
+        checks.raise_for("documents", "no cache beside it", f"{past} cached tokens", "packing is for training")

@@ -4,7 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.impl import checks
-from veriformer.impl.models.block import Stack
+from veriformer.impl.attention_backends import DEFAULT
+from veriformer.impl.models.attention_mask import MaskSources, build_attention_mask
+from veriformer.impl.models.block import TransformerStack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
 from veriformer.impl.models.families import bert
@@ -12,7 +14,6 @@ from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
 from veriformer.impl.models.output import Output
 from veriformer.impl.models.position import rotation, token_positions
-from veriformer.impl.models.sight import Hidden, sight
 
 
 class Encoder(nn.Module):
@@ -21,10 +22,10 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         if config.window is not None:
-            checks.refuse("window", "None in an encoder", config.window, "a window ends at the causal edge")
+            checks.raise_for("window", "None in an encoder", config.window, "a window ends at the causal edge")
         self.config = config
         self.embedding = Embedding(config)
-        self.stack = Stack(config, config.num_layers, causal=False)
+        self.stack = TransformerStack(config, config.num_layers, causal=False)
         self.head = Head(config)
         initialize(self, config)
 
@@ -40,10 +41,10 @@ class Encoder(nn.Module):
 
         `attention_mask` and `documents` are as in `Decoder`; `segments [B, n]` are BERT's token types.
         """
-        h = self.hidden(ids, attention_mask, segments=segments, documents=documents)
+        h = self.hidden_states(ids, attention_mask, segments=segments, documents=documents)
         return Output(self.head(h, self.embedding.tokens.weight))
 
-    def hidden(
+    def hidden_states(
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
@@ -55,20 +56,22 @@ class Encoder(nn.Module):
         check_call(self.config, ids, attention_mask, documents)
         positions = token_positions(ids, 0, attention_mask, documents)
         x = self.embedding(ids, positions, segments)
-        seen = sight(
-            self.config,
-            x,
-            ids.shape[1],
-            Hidden(False, attention_mask, documents),
-            relative_bias=self.stack.relative_bias,
-            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
-        )
-        return self.stack(x, seen)  # type: ignore[no-any-return]
+        sources = MaskSources(False, attention_mask, documents)
+        mask = build_attention_mask(self.config, x, ids.shape[1], sources, self.stack.relative_bias)
+        return self.stack(x, mask, rotation(self.config, positions, x.dtype))  # type: ignore[no-any-return]
 
 
-def masked_lm(*, attention: str = "sdpa") -> Encoder:
+def masked_lm(*, attention: str = DEFAULT) -> Encoder:
     """Build a small encoder: two layers, learned positions, norms after the sums; `attention` names its backend."""
     torch.manual_seed(0)
     return Encoder(
-        bert(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2, attention=attention)
+        bert(
+            vocab_size=61,
+            d_model=48,
+            num_layers=2,
+            num_heads=4,
+            intermediate_size=80,
+            init_std=0.2,
+            attention=attention,
+        )
     )

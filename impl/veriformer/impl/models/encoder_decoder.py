@@ -4,16 +4,17 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.impl import checks
-from veriformer.impl.models.block import Keys, Stack
+from veriformer.impl.attention_backends import DEFAULT
+from veriformer.impl.models.attention_mask import AttentionMask, MaskSources, build_attention_mask, key_mask
+from veriformer.impl.models.block import Keys, TransformerStack
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.embedding import Embedding, check_call
 from veriformer.impl.models.families import t5
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.initialization import initialize
-from veriformer.impl.models.memory import Memory, make_memory
+from veriformer.impl.models.kv_cache import KVCache, make_kv_cache
 from veriformer.impl.models.output import Output
 from veriformer.impl.models.position import rotation, token_positions
-from veriformer.impl.models.sight import Hidden, Sight, key_mask, sight
 
 
 class EncoderDecoder(nn.Module):
@@ -26,8 +27,8 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = Embedding(config)
-        self.encoder = Stack(config, config.num_layers, causal=False)
-        self.decoder = Stack(config, config.decoder_layers, causal=True, cross=True)
+        self.encoder = TransformerStack(config, config.num_layers, causal=False)
+        self.decoder = TransformerStack(config, config.decoder_layers, causal=True, cross=True)
         self.head = Head(config)
         initialize(self, config)
 
@@ -35,7 +36,7 @@ class EncoderDecoder(nn.Module):
         self,
         ids: Tensor | None,
         attention_mask: Tensor | None = None,
-        past_key_values: Memory | None = None,
+        past_key_values: KVCache | None = None,
         use_cache: bool = False,
         *,
         decoder_ids: Tensor,
@@ -47,22 +48,23 @@ class EncoderDecoder(nn.Module):
         `past_key_values` the source was read before, and `ids` is None. Raises `ValueError` or `TypeError` for what
         does not fit.
         """
-        memory = self.memory(decoder_ids.shape[0]) if use_cache and past_key_values is None else past_key_values
+        kv_cache = (
+            self.make_kv_cache(decoder_ids.shape[0]) if use_cache and past_key_values is None else past_key_values
+        )
         if ids is not None:
             keys, keys_mask = self.encode(ids, attention_mask)
-            if memory is not None:
-                memory.context, memory.context_mask = keys, keys_mask
-        elif memory is None or not memory.context:
-            checks.refuse("ids", "the source, or past_key_values that remember one", "neither", "pass one of them")
+            if kv_cache is not None:
+                kv_cache.context, kv_cache.context_mask = keys, keys_mask
+        elif kv_cache is None or not kv_cache.context:
+            checks.raise_for("ids", "the source, or past_key_values that remember one", "neither", "pass one of them")
         else:
-            keys, keys_mask = memory.context, memory.context_mask
-        h = self.decode(decoder_ids, keys, keys_mask, decoder_attention_mask, memory)
-        return Output(self.head(h, self.embedding.tokens.weight), memory)
+            keys, keys_mask = kv_cache.context, kv_cache.context_mask
+        h = self.decode(decoder_ids, keys, keys_mask, decoder_attention_mask, kv_cache)
+        return Output(self.head(h, self.embedding.tokens.weight), kv_cache)
 
     def encode(self, ids: Tensor, attention_mask: Tensor | None = None) -> tuple[list[Keys], Tensor | None]:
         """Return what each layer of the decoder reads of the source, and which of it is real."""
-        x, seen = self._embed(self.encoder, ids, attention_mask, None)
-        context = self.encoder(x, seen)  # [B, m, d]
+        context = self._read(self.encoder, ids, attention_mask)  # [B, m, d]
         keys = [block.cross.keys(context) for block in self.decoder.blocks]  # type: ignore[union-attr, operator]
         return keys, None if attention_mask is None else key_mask(attention_mask)
 
@@ -72,41 +74,49 @@ class EncoderDecoder(nn.Module):
         keys: list[Keys],
         keys_mask: Tensor | None,
         attention_mask: Tensor | None = None,
-        memory: Memory | None = None,
+        kv_cache: KVCache | None = None,
     ) -> Tensor:
         """Return what the head turns into logits, `[B, n, d]`."""
-        x, seen = self._embed(self.decoder, ids, attention_mask, memory)
-        return self.decoder(x, seen, memory, keys, Sight(keys_mask))  # type: ignore[no-any-return]
+        return self._read(self.decoder, ids, attention_mask, kv_cache, keys, AttentionMask(keys_mask))
 
-    def memory(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> Memory:
-        """Make empty caches for the target, as `Decoder.memory` does."""
+    def make_kv_cache(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
+        """Make empty caches for the target, as `Decoder.make_kv_cache` does."""
         layers, weight = len(self.decoder.blocks), self.embedding.tokens.weight
-        return make_memory(self.config, layers, weight.dtype, batch, max_length, quantization)
+        return make_kv_cache(self.config, layers, weight.dtype, batch, max_length, quantization)
 
-    def _embed(
-        self, stack: Stack, ids: Tensor, attention_mask: Tensor | None, memory: Memory | None
-    ) -> tuple[Tensor, Sight]:
-        past = 0 if memory is None else memory.length
+    def _read(
+        self,
+        stack: TransformerStack,
+        ids: Tensor,
+        attention_mask: Tensor | None,
+        kv_cache: KVCache | None = None,
+        *context: list[Keys] | AttentionMask,
+    ) -> Tensor:
+        past = 0 if kv_cache is None else kv_cache.length
         check_call(self.config, ids, attention_mask, past=past)
         positions = token_positions(ids, past, attention_mask)
         x = self.embedding(ids, positions)
-        seen = sight(
-            self.config,
-            x,
-            ids.shape[1] if memory is None else memory.visible(ids.shape[1]),
-            Hidden(stack.causal, attention_mask),
-            relative_bias=stack.relative_bias,
-            rotation=rotation(self.config, positions, x.dtype) if self.config.position == "rope" else None,
-        )
-        return x, seen
+        n_k = ids.shape[1] if kv_cache is None else kv_cache.visible(ids.shape[1])
+        sources = MaskSources(stack.causal, attention_mask)
+        mask = build_attention_mask(self.config, x, n_k, sources, stack.relative_bias)
+        turned = rotation(self.config, positions, x.dtype)
+        return stack(x, mask, turned, kv_cache, *context)  # type: ignore[no-any-return]
 
 
-def seq2seq_lm(*, attention: str = "sdpa") -> EncoderDecoder:
+def seq2seq_lm(*, attention: str = DEFAULT) -> EncoderDecoder:
     """Build a small encoder and decoder: two layers each, biases of relative positions, cross-attention.
 
     `attention` names their backend, as in `ModelConfig`.
     """
     torch.manual_seed(0)
     return EncoderDecoder(
-        t5(vocab_size=61, width=48, num_layers=2, num_heads=4, hidden=80, init_std=0.2, attention=attention)
+        t5(
+            vocab_size=61,
+            d_model=48,
+            num_layers=2,
+            num_heads=4,
+            intermediate_size=80,
+            init_std=0.2,
+            attention=attention,
+        )
     )

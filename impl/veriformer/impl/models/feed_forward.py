@@ -1,26 +1,25 @@
 """The network between two attentions: each token for itself."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from veriformer.impl.layers.feed_forward import network
 from veriformer.impl.layers.mixture_of_experts import mixture_of_experts
+from veriformer.impl.layers.swiglu import gated_network
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.linear import Linear
 
-
-def _gelu_tanh(x: Tensor) -> Tensor:
-    return F.gelu(x, approximate="tanh")
-
-
+_GELU_TANH = partial(F.gelu, approximate="tanh")
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
-    "gelu_tanh": _gelu_tanh,
+    "gelu_tanh": _GELU_TANH,
     "relu": F.relu,
     "swiglu": F.silu,
-    "geglu": _gelu_tanh,
+    "geglu": _GELU_TANH,
 }
 
 
@@ -29,18 +28,18 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        d, h = config.width, config.d_ff
+        d, h = config.d_model, config.d_ff
         self.activation, self.gated = ACTIVATIONS[config.activation], config.gated
         self.up = Linear(d, 2 * h if self.gated else h, bias=config.bias)  # gated: [W_gate, W_up] in one product
         self.down = Linear(h, d, bias=config.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `[B, n, d]` for `x [B, n, d]`."""
-        z = self.up(x)
+        up, down = self.up, self.down
         if self.gated:
-            gate, value = z.chunk(2, -1)
-            return self.down(self.activation(gate) * value)  # type: ignore[no-any-return]
-        return self.down(self.activation(z))  # type: ignore[no-any-return]
+            gate, value = up(x).chunk(2, -1)
+            return gated_network(gate, value, down.weight, down.bias, self.activation)
+        return network(x, up.weight, up.bias, down.weight, down.bias, self.activation)
 
 
 class MixtureOfExperts(nn.Module):
@@ -48,7 +47,7 @@ class MixtureOfExperts(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        d, h, E = config.width, config.d_ff, config.num_experts
+        d, h, E = config.d_model, config.d_ff, config.num_experts
         self.top_k = config.experts_per_token
         self.router = nn.Parameter(torch.empty(d, E))
         self.w1, self.b1 = nn.Parameter(torch.empty(E, d, h)), nn.Parameter(torch.zeros(E, h))

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from veriformer.impl.layers.lm_head import logits_of
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.models.linear import Linear
 from veriformer.impl.models.norm import Norm
-from veriformer.impl.products import affine
 
 
 class Head(nn.Module):
@@ -18,14 +18,14 @@ class Head(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        V, d = config.vocab_size, config.width
+        V, d = config.vocab_size, config.d_model
         self.config = config
         if config.head_transform:
             self.transform, self.norm = Linear(d, d), Norm(config)
         self.weight = None if config.tied else nn.Parameter(torch.empty(V, d))
         self.bias = nn.Parameter(torch.zeros(V)) if config.head_bias else None
 
-    def features(self, h: Tensor) -> Tensor:
+    def head_input(self, h: Tensor) -> Tensor:
         """Return what the weight multiplies, `[..., d]`."""
         if self.config.head_transform:
             h = self.norm(F.gelu(self.transform(h)))
@@ -33,4 +33,4 @@ class Head(nn.Module):
 
     def forward(self, h: Tensor, embedding: Tensor) -> Tensor:
         """Return the logits `[B, n, V]` of `h [B, n, d]`."""
-        return affine(self.features(h), (embedding if self.weight is None else self.weight).mT, self.bias)
+        return logits_of(self.head_input(h), embedding if self.weight is None else self.weight, self.bias)

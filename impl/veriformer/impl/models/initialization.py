@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.impl.models.attention import CrossAttention, SelfAttention
-from veriformer.impl.models.block import Stack
+from veriformer.impl.models.block import TransformerStack
 from veriformer.impl.models.config import ModelConfig
+from veriformer.impl.models.embedding import Table
 from veriformer.impl.models.feed_forward import FeedForward, MixtureOfExperts
 from veriformer.impl.models.head import Head
 from veriformer.impl.models.linear import Linear
@@ -23,12 +24,12 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
     that share one product. Queries and keys are multiplied by `qk_gain`: below 1, attention does not start peaked.
     """
     for module in model.modules():
-        if isinstance(module, nn.Embedding | RelativeBias):
+        if isinstance(module, Table | RelativeBias):
             nn.init.normal_(module.weight, std=config.init_std)
         elif isinstance(module, Linear | Head) and module.weight is not None:
             _draw(module.weight.data, config)
     for stack in model.modules():
-        if isinstance(stack, Stack):
+        if isinstance(stack, TransformerStack):
             _branches(stack, config)
 
 
@@ -37,7 +38,7 @@ def _draw(weight: Tensor, config: ModelConfig, gain: float = 1.0) -> None:
     nn.init.normal_(weight, std=gain * (xavier if config.init == "xavier" else config.init_std))
 
 
-def _branches(stack: Stack, config: ModelConfig) -> None:
+def _branches(stack: TransformerStack, config: ModelConfig) -> None:
     kinds = (SelfAttention, CrossAttention, FeedForward, MixtureOfExperts)
     branches = [module for module in stack.modules() if isinstance(module, kinds)]
     last = len(branches) ** -0.5 if config.init == "gpt2" else 1.0

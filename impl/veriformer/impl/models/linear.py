@@ -1,9 +1,9 @@
-"""The affine map, its matrix on the right."""
+"""The linear map as a module, its matrix on the right."""
 
 import torch
 from torch import Tensor, nn
 
-from veriformer.impl.products import affine
+from veriformer.impl.linear import linear
 
 
 class Linear(nn.Module):
@@ -16,4 +16,4 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `[..., n_out]` for `x [..., n_in]`."""
-        return affine(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)

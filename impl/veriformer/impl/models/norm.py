@@ -1,9 +1,10 @@
-"""The two norms, as modules over PyTorch's fused kernels."""
+"""The two norms as modules."""
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from veriformer.impl.layers.layer_norm import normalize
+from veriformer.impl.layers.rms_norm import normalize_rms
 from veriformer.impl.models.config import ModelConfig
 
 
@@ -12,12 +13,12 @@ class Norm(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        d, self.eps, self.rms = config.width, config.eps, config.norm == "rms"
+        d, self.eps, self.rms = config.d_model, config.eps, config.norm == "rms"
         self.weight = nn.Parameter(torch.ones(d))
         self.bias = nn.Parameter(torch.zeros(d)) if config.bias and not self.rms else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the last axis of `x [..., d]`."""
         if self.rms:
-            return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+            return normalize_rms(x, self.weight, self.eps)
+        return normalize(x, self.weight, self.bias, self.eps)

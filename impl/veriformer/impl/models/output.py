@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from veriformer.impl.models.memory import Memory
+from veriformer.impl.models.kv_cache import KVCache
 
 
 @dataclass
@@ -12,4 +12,4 @@ class Output:
     """Logits `[B, n, V]`, and, where a cache was asked for, what the next call continues from."""
 
     logits: Tensor
-    past_key_values: Memory | None = None
+    past_key_values: KVCache | None = None

@@ -2,8 +2,8 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from veriformer.impl.layers.token_embedding import look_up
 from veriformer.impl.models.config import ModelConfig
 from veriformer.impl.positions.alibi import alibi_bias
 from veriformer.impl.positions.angles import cosines_and_sines, frequencies
@@ -27,17 +27,13 @@ def token_positions(
     return torch.arange(past, past + n, device=ids.device)[None]
 
 
-def rotation(config: ModelConfig, positions: Tensor, dtype: torch.dtype) -> Rotation:
+def rotation(config: ModelConfig, positions: Tensor, dtype: torch.dtype) -> Rotation | None:
     """Return the cosines and sines of RoPE for every layer, `[B or 1, 1, n, d_k / 2]`. Equations 30 and 31."""
+    if config.position != "rope":
+        return None
     theta = frequencies(config.d_k, config.rope_base, config.rope_scaling)
     cos, sin = cosines_and_sines(positions[:, None], theta)
     return cos.to(dtype), sin.to(dtype)
-
-
-def sinusoid(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Return the interleaved sines and cosines of positions, `[B or 1, n, width]`. Equations 28 and 29."""
-    cos, sin = cosines_and_sines(positions, frequencies(width, 10000.0))
-    return torch.stack((sin, cos), -1).flatten(-2).to(dtype)
 
 
 def alibi(config: ModelConfig, n_q: int, n_k: int, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -64,4 +60,4 @@ class RelativeBias(nn.Module):
         i = torch.arange(n_k - n_q, n_k, device=self.weight.device)
         j = torch.arange(n_k, device=self.weight.device)
         bucket = self.bucket[(j - i[:, None]).clamp(-self.reach, self.reach) + self.reach]
-        return F.embedding(bucket, self.weight).permute(2, 0, 1)[None]
+        return look_up(bucket, self.weight).permute(2, 0, 1)[None]

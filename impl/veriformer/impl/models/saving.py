@@ -13,6 +13,13 @@ from veriformer.impl.models.encoder import Encoder
 from veriformer.impl.models.encoder_decoder import EncoderDecoder
 
 Model = Decoder | Encoder | EncoderDecoder
+# Files written before these fields had their names of today are read all the same.
+_NEW_NAMES = {
+    "width": "d_model",
+    "hidden": "intermediate_size",
+    "norm_order": "norm_placement",
+    "checkpointing": "activation_checkpointing",
+}
 KINDS: dict[str, type[Model]] = {kind.__name__: kind for kind in (Decoder, Encoder, EncoderDecoder)}
 
 
@@ -47,8 +54,8 @@ def saved_config(path: str | Path) -> tuple[ModelConfig, str]:
     with safe_open(path, "pt") as file:
         metadata = file.metadata() or {}
     if metadata.get("kind") not in KINDS:
-        checks.refuse("path", "a file written by save_model", str(path), "other weights come in through interop")
-    fields = json.loads(metadata["config"])
+        checks.raise_for("path", "a file written by save_model", str(path), "other weights come in through interop")
+    fields = {_NEW_NAMES.get(name, name): value for name, value in json.loads(metadata["config"]).items()}
     if fields["rope_scaling"] is not None:
         fields["rope_scaling"] = tuple(fields["rope_scaling"])
     return ModelConfig(**fields), metadata["kind"]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.precision import widen
+from veriformer.impl.precision import upcast
 
 LossFn = Callable[[Any], tuple[Tensor, int | Tensor]]
 
@@ -25,7 +25,7 @@ def accumulate_gradients(loss_fn: LossFn, params: Sequence[Tensor], micro_batche
     negative counts. Documents 000 and 001, section 9.2.
     """
     _check(loss_fn, params, micro_batches)
-    sums = [torch.zeros_like(widen(p.detach())) for p in params]
+    sums = [torch.zeros_like(upcast(p.detach())) for p in params]
     tokens: Any = 0
     for batch in micro_batches:
         with torch.enable_grad():
@@ -42,24 +42,24 @@ def accumulate_gradients(loss_fn: LossFn, params: Sequence[Tensor], micro_batche
 
 def _check(loss_fn: object, params: object, micro_batches: object) -> None:
     if not callable(loss_fn):
-        checks.refuse("loss_fn", "a function of a micro-batch", type(loss_fn).__name__, "pass one", TypeError)
+        checks.raise_for("loss_fn", "a function of a micro-batch", type(loss_fn).__name__, "pass one", TypeError)
     if not isinstance(params, Sequence):
-        checks.refuse("params", "a list of tensors", type(params).__name__, "put the tensors into a list", TypeError)
+        checks.raise_for("params", "a list of tensors", type(params).__name__, "put the tensors into a list", TypeError)
     for index, p in enumerate(params):
         if not checks.tensor(f"params[{index}]", p).requires_grad:
-            checks.refuse(f"params[{index}]", "a tensor that requires grad", "one that does not", "leave it out")
+            checks.raise_for(f"params[{index}]", "a tensor that requires grad", "one that does not", "leave it out")
     if isinstance(micro_batches, Tensor) or not isinstance(micro_batches, Iterable):
         got = type(micro_batches).__name__
-        checks.refuse("micro_batches", "micro-batches to iterate over", got, "pass a list or a generator", TypeError)
+        checks.raise_for("micro_batches", "micro-batches to iterate over", got, "pass a list or a generator", TypeError)
 
 
 def _checked(returned: object) -> tuple[Tensor, Any]:
     """The sum of the losses, and the count as a number that no half can spoil."""
     if not isinstance(returned, tuple | list) or len(returned) != 2:
-        checks.refuse("loss_fn", "(sum_of_losses, count) from it", type(returned).__name__, "return both", TypeError)
+        checks.raise_for("loss_fn", "(sum_of_losses, count) from it", type(returned).__name__, "return both", TypeError)
     loss, count = returned
     if checks.tensor("loss_fn: sum_of_losses", loss).ndim != 0:
-        checks.refuse("loss_fn: sum_of_losses", "a 0-d tensor", f"shape {tuple(loss.shape)}", "sum the losses")
+        checks.raise_for("loss_fn: sum_of_losses", "a 0-d tensor", f"shape {tuple(loss.shape)}", "sum the losses")
     if isinstance(count, Tensor):
         return loss, count.detach().to(torch.float64 if count.is_floating_point() else torch.int64).sum()
     return loss, checks.nonnegative("loss_fn: count", count)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
+from veriformer.impl.optimization.fp32_copies import copy_back, fp32_copies
 from veriformer.impl.optimization.optimizer import ParameterwiseOptimizer, Params, decay_rate
-from veriformer.impl.optimization.widening import widened, written
 from veriformer.impl.precision import accumulation_dtype
 
 Betas = tuple[float, float]
@@ -16,8 +16,9 @@ Betas = tuple[float, float]
 class Adam(ParameterwiseOptimizer):
     """θ ← θ − η m̂ / (√v̂ + ε), with L2 decay in the gradient. See `adam`.
 
-    The state of a parameter is its `step` count, the averages `m` and `v`, and `unseen`: the products of all β₁ and of
-    all β₂ so far, which are β₁^t and β₂^t while these are constant, and keep the averages unbiased while they change.
+    The state of a parameter is its `step` count, the averages `m` and `v`, and `beta_products`: the products of all
+    β₁ and of all β₂ so far, which are β₁^t and β₂^t while these are constant, and keep the averages unbiased while they
+    change.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Adam(ParameterwiseOptimizer):
     def update(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:
         """One step of (7) to (9); the averages of half-precision parameters are kept in float32."""
         states = [self._counted(p, group["betas"]) for p in params]
-        wide, g = widened(params), widened(grads)
+        wide, g = fp32_copies(params), fp32_copies(grads)
         g = self.decayed(wide, g, group)
         (beta_1, beta_2), eps = group["betas"], group["eps"]
         m, v = [s["m"] for s in states], [s["v"] for s in states]
@@ -41,12 +42,12 @@ class Adam(ParameterwiseOptimizer):
         torch._foreach_mul_(v, beta_2)
         torch._foreach_addcmul_(v, g, g, 1 - beta_2)
         # η m̂ / (√v̂ + ε) = η r / (1 − Πβ₁) · m / (√v + ε r) with r = √(1 − Πβ₂): one pass less over the parameters.
-        roots = [(1 - s["unseen"][1]) ** 0.5 for s in states]
-        sizes = [-group["lr"] * r / (1 - s["unseen"][0]) for r, s in zip(roots, states, strict=True)]
+        roots = [(1 - s["beta_products"][1]) ** 0.5 for s in states]
+        sizes = [-group["lr"] * r / (1 - s["beta_products"][0]) for r, s in zip(roots, states, strict=True)]
         denominators = torch._foreach_sqrt(v)
         torch._foreach_add_(denominators, [eps * r for r in roots])
         torch._foreach_addcdiv_(wide, m, denominators, sizes)
-        written(params, wide)
+        copy_back(params, wide)
 
     def decayed(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Return the gradients with λ θ added."""
@@ -54,14 +55,20 @@ class Adam(ParameterwiseOptimizer):
             return grads
         return list(torch._foreach_add(grads, params, alpha=group["weight_decay"]))
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take a saved state; one that was saved when `beta_products` was called `unseen` is read all the same."""
+        names = {"unseen": "beta_products"}
+        state = {i: {names.get(k, k): x for k, x in s.items()} for i, s in state_dict["state"].items()}
+        super().load_state_dict({**state_dict, "state": state})
+
     def _counted(self, p: Tensor, betas: Betas) -> dict[str, Any]:
         """The state of a parameter, with one step more on its count."""
         state: dict[str, Any] = self.state[p]
         if not state:
             m, v = (torch.zeros_like(p, dtype=accumulation_dtype(p.dtype)) for _ in range(2))
-            state.update(step=0, unseen=(1.0, 1.0), m=m, v=v)
+            state.update(step=0, beta_products=(1.0, 1.0), m=m, v=v)
         state["step"] += 1
-        state["unseen"] = (state["unseen"][0] * betas[0], state["unseen"][1] * betas[1])
+        state["beta_products"] = (state["beta_products"][0] * betas[0], state["beta_products"][1] * betas[1])
         return state
 
 
@@ -108,6 +115,6 @@ def adamw(
 
 def _betas(betas: object) -> Betas:
     if not isinstance(betas, tuple | list) or len(betas) != 2:
-        checks.refuse("betas", "two numbers", repr(betas), "pass (beta_1, beta_2)", TypeError)
+        checks.raise_for("betas", "two numbers", repr(betas), "pass (beta_1, beta_2)", TypeError)
     first, second = (decay_rate("betas", beta) for beta in betas)
     return first, second

@@ -24,7 +24,7 @@ def clip_grad_norm(grads: Iterable[Tensor], max_norm: float) -> tuple[list[Tenso
     """
     c = checks.nonnegative("max_norm", max_norm)
     if isinstance(grads, Tensor) or not isinstance(grads, Iterable):
-        checks.refuse("grads", "a list of tensors", type(grads).__name__, "put tensors into a list", TypeError)
+        checks.raise_for("grads", "a list of tensors", type(grads).__name__, "put tensors into a list", TypeError)
     grads = [checks.tensor(f"grads[{index}]", g) for index, g in enumerate(grads)]
     if not grads:
         return [], torch.zeros(())

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from veriformer.impl.optimization.fp32_copies import copy_back, fp32_copies
 from veriformer.impl.optimization.optimizer import ParameterwiseOptimizer, Params, decay_rate
-from veriformer.impl.optimization.widening import widened, written
 from veriformer.impl.precision import accumulation_dtype
 
 
@@ -23,10 +23,10 @@ class Momentum(ParameterwiseOptimizer):
     def update(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:
         """One step of (5) and (6); the velocity of half-precision parameters is kept in float32."""
         velocities = [self._velocity(p) for p in params]
-        wide = widened(params)
-        torch._foreach_lerp_(velocities, widened(grads), 1 - group["beta"])
+        wide = fp32_copies(params)
+        torch._foreach_lerp_(velocities, fp32_copies(grads), 1 - group["beta"])
         torch._foreach_add_(wide, velocities, alpha=-group["lr"])
-        written(params, wide)
+        copy_back(params, wide)
 
     def _velocity(self, p: Tensor) -> Tensor:
         state = self.state[p]

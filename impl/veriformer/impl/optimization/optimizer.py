@@ -63,16 +63,16 @@ def decay_rate(name: str, value: object) -> float:
     """Return `value` as a float if it is a number in [0, 1): how much of an average is kept."""
     result = checks.number(name, value)
     if not 0 <= result < 1:
-        checks.refuse(name, "a number in [0, 1)", result, "at 1 nothing new would be seen")
+        checks.raise_for(name, "a number in [0, 1)", result, "at 1 nothing new would be seen")
     return result
 
 
 def _listed(params: object) -> list[Any]:
     if isinstance(params, Tensor) or not isinstance(params, Iterable):
-        checks.refuse("params", "a list of tensors", type(params).__name__, "put the tensors into a list", TypeError)
+        checks.raise_for("params", "a list of tensors", type(params).__name__, "put the tensors into a list", TypeError)
     listed = list(params)
     if not listed:
-        checks.refuse("params", "at least one parameter", "none", "there is nothing to optimize")
+        checks.raise_for("params", "at least one parameter", "none", "there is nothing to optimize")
     for index, p in enumerate(listed):
         _check(f"params[{index}]", p)
     return listed
@@ -81,11 +81,13 @@ def _listed(params: object) -> list[Any]:
 def _check(name: str, p: object) -> None:
     if isinstance(p, dict):
         if "params" not in p:
-            checks.refuse(name, "a group with the key 'params'", f"keys {sorted(p)}", "name its parameters")
+            checks.raise_for(name, "a group with the key 'params'", f"keys {sorted(p)}", "name its parameters")
         return
     x = checks.tensor(name, p[1] if isinstance(p, tuple) and len(p) == 2 else p)
     if not (x.is_leaf or x.retains_grad):
-        checks.refuse(name, "a leaf tensor", "a computed one", "its gradient is not kept: optimize what it is made of")
+        checks.raise_for(
+            name, "a leaf tensor", "a computed one", "its gradient is not kept: optimize what it is made of"
+        )
 
 
 def _batches(params: list[Tensor]) -> Iterator[list[Tensor]]:

@@ -30,7 +30,7 @@ def warmup_cosine(step: int, *, max_lr: float, warmup_steps: int, total_steps: i
     rising = warmup(step, max_lr=max_lr, warmup_steps=warmup_steps)
     t, T_w, T = int(step), int(warmup_steps), checks.integer("total_steps", total_steps)
     if T_w > T:
-        checks.refuse("total_steps", f"at least warmup_steps={T_w}", T, "the warmup is part of the training")
+        checks.raise_for("total_steps", f"at least warmup_steps={T_w}", T, "the warmup is part of the training")
     if t >= T:
         return 0.0
     if t < T_w:

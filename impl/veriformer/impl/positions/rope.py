@@ -5,7 +5,7 @@ from torch import Tensor
 
 from veriformer.impl import checks
 from veriformer.impl.positions.angles import Scaling, cosines_and_sines, frequencies
-from veriformer.impl.precision import accumulation_dtype, widen
+from veriformer.impl.precision import accumulation_dtype, upcast
 
 
 def rope(
@@ -36,7 +36,7 @@ def rope(
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, pairing: str) -> Tensor:
     """Turn the pairs of `x [..., d]` by angles whose cosines and sines are `[..., d / 2]`."""
-    wide = widen(x)
+    wide = upcast(x)
     if pairing == "half":
         a, b = wide.chunk(2, -1)
         return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).to(x.dtype)
@@ -47,25 +47,27 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, pairing: str) -> Tensor:
 def _check_shapes(x: Tensor, positions: Tensor) -> None:
     if checks.tensor("x", x).ndim < 2 or x.shape[-1] % 2:
         got = f"shape {tuple(x.shape)}"
-        checks.refuse("x", "shape [..., n, d] with even d", got, "features are turned in pairs")
+        checks.raise_for("x", "shape [..., n, d] with even d", got, "features are turned in pairs")
     if not isinstance(positions, Tensor) or positions.dtype == torch.bool or positions.is_complex():
         kind = positions.dtype if isinstance(positions, Tensor) else type(positions).__name__
-        checks.refuse("positions", "a tensor of numbers", kind, "use torch.arange(n)", TypeError)
+        checks.raise_for("positions", "a tensor of numbers", kind, "use torch.arange(n)", TypeError)
     n, rows = x.shape[-2], x.shape[:-1]
     fits = positions.shape == (n,) or (
         positions.ndim == len(rows) and all(have in (1, full) for have, full in zip(positions.shape, rows, strict=True))
     )
     if not fits:
         expected = f"shape ({n},), or {len(rows)} axes, each 1 or that of {tuple(rows)}"
-        checks.refuse("positions", expected, f"shape {tuple(positions.shape)}", "insert axes of size 1")
+        checks.raise_for("positions", expected, f"shape {tuple(positions.shape)}", "insert axes of size 1")
     if positions.device != x.device:
-        checks.refuse("positions", f"device {x.device}, where x lives", positions.device, "move one of the two first")
+        checks.raise_for(
+            "positions", f"device {x.device}, where x lives", positions.device, "move one of the two first"
+        )
 
 
 def _check_scaling(scaling: object) -> Scaling:
     if scaling is None:
         return None
     if not isinstance(scaling, tuple | list) or len(scaling) != 2:
-        checks.refuse("scaling", "None or a pair (kind, s)", repr(scaling), 'such as ("linear", 2.0)')
+        checks.raise_for("scaling", "None or a pair (kind, s)", repr(scaling), 'such as ("linear", 2.0)')
     kind, s = scaling
     return checks.choice("scaling", kind, ("linear", "ntk")), checks.positive("scaling", s)

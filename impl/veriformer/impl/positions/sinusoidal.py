@@ -22,5 +22,10 @@ def sinusoidal_encoding(num_positions: int, d_model: int, *, base: float = 10000
     n = checks.integer("num_positions", num_positions, minimum=0)
     d = checks.integer("d_model", d_model, minimum=0)
     positions = torch.arange(n, device="cpu")
-    cos, sin = cosines_and_sines(positions, frequencies(d, checks.positive("base", base)))
-    return torch.stack((sin, cos), -1).flatten(1)[:, :d].to(torch.get_default_dtype())
+    return encode(positions, d, checks.positive("base", base), torch.get_default_dtype())
+
+
+def encode(positions: Tensor, d_model: int, base: float, dtype: torch.dtype) -> Tensor:
+    """Return the encoding `[..., d_model]` of any positions `[...]`."""
+    cos, sin = cosines_and_sines(positions, frequencies(d_model, base))
+    return torch.stack((sin, cos), -1).flatten(-2)[..., :d_model].to(dtype)

@@ -37,7 +37,7 @@ def _check_buckets(bidirectional: bool, num_buckets: int) -> int:
     """Return the number of buckets in each direction."""
     total = checks.integer("num_buckets", num_buckets, minimum=4 if bidirectional else 2)
     if bidirectional and total % 2:
-        checks.refuse("num_buckets", "an even number for two directions", total, "half of them lie in each")
+        checks.raise_for("num_buckets", "an even number for two directions", total, "half of them lie in each")
     return total // 2 if bidirectional else total
 
 
@@ -49,7 +49,7 @@ def _edges(buckets: int, max_distance: int) -> Tensor:
     """
     e = buckets // 2
     if max_distance <= e:
-        checks.refuse(
+        checks.raise_for(
             "max_distance", f"more than the {e} distances with a bucket of their own", max_distance, "raise it"
         )
     many = buckets - e

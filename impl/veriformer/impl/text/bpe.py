@@ -21,7 +21,7 @@ def bpe_train(texts: Sequence[str], num_merges: int) -> list[Pair]:
     bytes as in GPT-2.
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        checks.refuse("texts", "a list of strings", type(texts).__name__, "put texts into a list", TypeError)
+        checks.raise_for("texts", "a list of strings", type(texts).__name__, "put texts into a list", TypeError)
     words = Counter(tuple(_bytes(f"texts[{i}]", text)) for i, text in enumerate(texts))
     merges: list[Pair] = []
     for _ in range(checks.integer("num_merges", num_merges, minimum=0)):
@@ -65,16 +65,18 @@ def _joined(pieces: Sequence[bytes], pair: Pair) -> list[bytes]:
 
 def _ranks(merges: Sequence[Pair]) -> dict[Pair, int]:
     if isinstance(merges, str | bytes) or not isinstance(merges, Iterable):
-        checks.refuse("merges", "a list of pairs", type(merges).__name__, "pass what bpe_train returns", TypeError)
+        checks.raise_for("merges", "a list of pairs", type(merges).__name__, "pass what bpe_train returns", TypeError)
     ranks: dict[Pair, int] = {}
     for rank, pair in enumerate(merges):
         if not isinstance(pair, tuple | list) or [type(part) for part in pair] != [bytes, bytes]:
-            checks.refuse(f"merges[{rank}]", "two byte strings", repr(pair), "pass what bpe_train returns", TypeError)
+            checks.raise_for(
+                f"merges[{rank}]", "two byte strings", repr(pair), "pass what bpe_train returns", TypeError
+            )
         ranks.setdefault((pair[0], pair[1]), rank)
     return ranks
 
 
 def _bytes(name: str, text: object) -> list[bytes]:
     if not isinstance(text, str):
-        checks.refuse(name, "a string", type(text).__name__, "decode it first", TypeError)
+        checks.raise_for(name, "a string", type(text).__name__, "decode it first", TypeError)
     return [bytes([byte]) for byte in text.encode()]

@@ -17,7 +17,7 @@ def unigram_segment(text: str, log_probs: Mapping[str, float]) -> list[str]:
     `TypeError` for wrong types. Kudo (2018); documents 000 and 001, section 11.3.
     """
     if not isinstance(text, str):
-        checks.refuse("text", "a string", type(text).__name__, "decode it first", TypeError)
+        checks.raise_for("text", "a string", type(text).__name__, "decode it first", TypeError)
     vocabulary = _checked(log_probs)
     longest = max(map(len, vocabulary), default=0)
     best = [0.0] + [-math.inf] * len(text)  # by the end of the prefix
@@ -28,7 +28,7 @@ def unigram_segment(text: str, log_probs: Mapping[str, float]) -> list[str]:
             if score > best[end]:
                 best[end], start_of_last[end] = score, start
     if best[-1] == -math.inf:
-        checks.refuse("text", "one that pieces of log_probs join to", repr(text), "add its characters as pieces")
+        checks.raise_for("text", "one that pieces of log_probs join to", repr(text), "add its characters as pieces")
     return _traced(text, start_of_last)
 
 
@@ -42,10 +42,10 @@ def _traced(text: str, start_of_last: list[int]) -> list[str]:
 
 def _checked(log_probs: Mapping[str, float]) -> dict[str, float]:
     if not isinstance(log_probs, Mapping):
-        checks.refuse(
+        checks.raise_for(
             "log_probs", "a mapping from pieces to numbers", type(log_probs).__name__, "pass a dict", TypeError
         )
     for piece in log_probs:
         if not isinstance(piece, str):
-            checks.refuse("log_probs", "pieces that are strings", repr(piece), "decode it first", TypeError)
+            checks.raise_for("log_probs", "pieces that are strings", repr(piece), "decode it first", TypeError)
     return {piece: checks.number(f"log_probs[{piece!r}]", value) for piece, value in log_probs.items()}

@@ -100,4 +100,4 @@ def _load_optimizer(trainer: Trainer, saved: dict[str, Any]) -> None:
 
 def _same(name: str, mine: object, saved: object) -> None:
     if mine != saved:
-        checks.refuse(name, f"that of the saved run, {saved}", mine, "resume a run as it was started")
+        checks.raise_for(name, f"that of the saved run, {saved}", mine, "resume a run as it was started")

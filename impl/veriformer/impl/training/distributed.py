@@ -33,7 +33,9 @@ class Team:
         if strategy == "none":
             return cls()
         if "RANK" not in os.environ:
-            checks.refuse("strategy", "processes started by torchrun", strategy, "run it with torchrun, or use 'none'")
+            checks.raise_for(
+                "strategy", "processes started by torchrun", strategy, "run it with torchrun, or use 'none'"
+            )
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")

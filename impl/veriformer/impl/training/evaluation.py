@@ -7,9 +7,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from veriformer.impl import checks
+from veriformer.impl.losses.linear_cross_entropy import linear_cross_entropy
 from veriformer.impl.models.decoder import Decoder
-from veriformer.impl.scores.linear_cross_entropy import linear_cross_entropy
-from veriformer.impl.training.rows import IGNORED
+from veriformer.impl.training.packing import IGNORED
 
 
 @torch.inference_mode()
@@ -24,9 +24,11 @@ def sliding_perplexity(model: Decoder, tokens: Tensor, *, window: int, stride: i
     """
     n = checks.integer("window", window, minimum=1)
     if checks.integer("stride", stride, minimum=1) > n:
-        checks.refuse("stride", f"at most window={n}", stride, "tokens between windows would not be predicted")
+        checks.raise_for("stride", f"at most window={n}", stride, "tokens between windows would not be predicted")
     if checks.integers("tokens", tokens).ndim != 1 or len(tokens) < 2:
-        checks.refuse("tokens", "shape [t] with t of 2 or more", f"shape {tuple(tokens.shape)}", "nothing is predicted")
+        checks.raise_for(
+            "tokens", "shape [t] with t of 2 or more", f"shape {tuple(tokens.shape)}", "nothing is predicted"
+        )
     model.eval()
     total, done, targets = 0.0, 0, len(tokens) - 1
     for start in range(0, targets, stride):
@@ -43,7 +45,7 @@ def sliding_perplexity(model: Decoder, tokens: Tensor, *, window: int, stride: i
 def _loss(model: Decoder, ids: Tensor, labels: Tensor) -> Tensor:
     head = model.head
     weight = model.embedding.tokens.weight if head.weight is None else head.weight
-    h = head.features(model.hidden(ids))
+    h = head.head_input(model.hidden_states(ids))
     return linear_cross_entropy(h, weight, labels, bias=head.bias, ignore_index=IGNORED, reduction="sum")
 
 
@@ -64,7 +66,7 @@ def fit_temperature(logits: Tensor, target: Tensor, *, steps: int = 100) -> floa
 
     low, high = 0.0, 1.0
     if slope(0.0) >= 0 or not bool(z.gather(-1, y).any()):
-        checks.refuse("target", "targets that a finite temperature fits best", "others", "collect more samples")
+        checks.raise_for("target", "targets that a finite temperature fits best", "others", "collect more samples")
     while slope(high) < 0:
         high *= 2
     for _ in range(checks.integer("steps", steps, minimum=1)):

@@ -2,9 +2,9 @@
 
 from torch import Tensor, nn
 
+from veriformer.impl.losses.linear_cross_entropy import linear_cross_entropy
 from veriformer.impl.models.decoder import Decoder
-from veriformer.impl.scores.linear_cross_entropy import linear_cross_entropy
-from veriformer.impl.training.rows import IGNORED, Rows
+from veriformer.impl.training.packing import IGNORED, PackedRows
 
 
 class Objective(nn.Module):
@@ -17,11 +17,11 @@ class Objective(nn.Module):
     def forward(self, ids: Tensor, labels: Tensor, documents: Tensor | None = None) -> Tensor:
         """Return the sum of the losses, 0-d, in float32 at least."""
         head = self.model.head
-        h = head.features(self.model.hidden(ids, documents=documents))
+        h = head.head_input(self.model.hidden_states(ids, documents=documents))
         weight = self.model.embedding.tokens.weight if head.weight is None else head.weight
         return linear_cross_entropy(h, weight, labels, bias=head.bias, ignore_index=IGNORED, reduction="sum")
 
 
-def count(rows: Rows) -> int:
+def count(rows: PackedRows) -> int:
     """Return how many tokens of a batch are predicted."""
     return int((rows.labels != IGNORED).sum())

@@ -46,12 +46,12 @@ def _text_of_dataset(dataset: str) -> str:
     try:
         from datasets import load_dataset  # an extra, and only for this
     except ImportError:
-        checks.refuse("dataset", "the package datasets", "none", "install it with pip install 'veriformer[text]'")
+        checks.raise_for("dataset", "the package datasets", "none", "install it with pip install 'veriformer[text]'")
     name, _, config = dataset.partition(":")
     try:
         rows = load_dataset(name, config or None, split="train")
     except OSError as error:
-        checks.refuse("dataset", "a data set that can be read", repr(dataset), f"see what hinders it: {error}")
+        checks.raise_for("dataset", "a data set that can be read", repr(dataset), f"see what hinders it: {error}")
     if "text" not in rows.column_names:
-        checks.refuse("dataset", "a column named text", rows.column_names, "rename the one to read")
+        checks.raise_for("dataset", "a column named text", rows.column_names, "rename the one to read")
     return "\n".join(rows["text"])

@@ -1,1 +1,1 @@
-"""Layers of two products, their activations and gradients, dropout, smoothing, first weights (13–18, 36, 37, 46–49)."""
+"""Layers: norms, networks of two products, activations and gradients, dropout, first weights (13–19, 36, 37, 46–49)."""

@@ -52,20 +52,16 @@ def _normal(x: Any) -> Any:
     return sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
 
 
-def _cumulative(x: Any) -> Any:
+def cumulative(x: Any) -> Any:
     """Φ(x)."""
     return (1 + sp.erf(x / sp.sqrt(2))) / 2
-
-
-def _inner(x: Any) -> Any:
-    return sp.sqrt(2 / sp.pi) * (x + sp.Rational(44715, 1000000) * x**3)
 
 
 @step()
 def _erf_form() -> Identities:
     r"""$\Phi(x) = \int_{-\infty}^x \varphi(t) \, dt = \frac{1}{2}(1 + \text{erf}(x / \sqrt{2}))$."""
     x, t = real("x t")
-    yield unevaluated(sp.integrate(_normal(t), (t, -sp.oo, x)).rewrite(sp.erf)), _cumulative(x)
+    yield unevaluated(sp.integrate(_normal(t), (t, -sp.oo, x)).rewrite(sp.erf)), cumulative(x)
 
 
 @step()
@@ -74,18 +70,18 @@ def _between() -> Identities:
     between none and all of it, and far below zero nothing is left.
     """
     x = real("x")
-    yield sp.diff(_cumulative(x), x), _normal(x)
-    yield unevaluated(sp.limit(_cumulative(x), x, -sp.oo)), 0
-    yield unevaluated(sp.limit(_cumulative(x), x, sp.oo)), 1
-    yield unevaluated(_cumulative(sp.S.Zero)), sp.Rational(1, 2)
-    yield unevaluated(sp.limit(x * _cumulative(x), x, -sp.oo)), 0
+    yield sp.diff(cumulative(x), x), _normal(x)
+    yield unevaluated(sp.limit(cumulative(x), x, -sp.oo)), 0
+    yield unevaluated(sp.limit(cumulative(x), x, sp.oo)), 1
+    yield unevaluated(cumulative(sp.S.Zero)), sp.Rational(1, 2)
+    yield unevaluated(sp.limit(x * cumulative(x), x, -sp.oo)), 0
 
 
 @step()
 def _derivative() -> Identities:
     r"""$\text{GELU}'(x) = \Phi(x) + x \varphi(x)$."""
     x = real("x")
-    yield unevaluated(sp.diff(x * _cumulative(x), x)), _cumulative(x) + x * _normal(x)
+    yield unevaluated(sp.diff(x * cumulative(x), x)), cumulative(x) + x * _normal(x)
 
 
 @step()
@@ -94,14 +90,14 @@ def _curvature() -> Identities:
     up to $|x| = \sqrt{2}$, and is largest there.
     """
     x = real("x")
-    yield sp.diff(x * _cumulative(x), x, 2), (2 - x**2) * _normal(x)
+    yield sp.diff(x * cumulative(x), x, 2), (2 - x**2) * _normal(x)
 
 
 @step()
 def _symmetry() -> Identities:
     r"""$\text{GELU}(x) - \text{GELU}(-x) = x$, as for ReLU: what a negative number keeps, its opposite loses."""
     x = real("x")
-    yield x * _cumulative(x) - (-x) * _cumulative(-x), x
+    yield x * cumulative(x) - (-x) * cumulative(-x), x
 
 
 @step()
@@ -139,10 +135,11 @@ def _formula() -> Identities:
     """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
-    yield unevaluated(gelu(xp, xp.asarray(x)).value[()]), x * _cumulative(x)
+    yield unevaluated(gelu(xp, xp.asarray(x)).value[()]), x * cumulative(x)
 
 
-def _vjp(approximate: str) -> Identities:
+def derivatives(approximate: str) -> Identities:
+    """That the vector-Jacobian product of this form is its derivative."""
     xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
     y = gelu(xp, x, approximate=approximate)
@@ -150,74 +147,10 @@ def _vjp(approximate: str) -> Identities:
     yield from entrywise([xp.in_full(e) for e in ours.value], xp.gradient(y, g, x))
 
 
-@step("vjp", scope=Scope.ENUMERATED, detail="2 entries")
-def _exact_vjp() -> Identities:
+@step(scope=Scope.ENUMERATED, detail="2 entries")
+def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
-    yield from _vjp("none")
-
-
-@step("vjp", scope=Scope.ENUMERATED, detail="2 entries")
-def _tanh_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative of this form, not of GELU."""
-    yield from _vjp("tanh")
-
-
-@step("formula")
-def _tanh_formula() -> Identities:
-    """The formula is the statement, for every x."""
-    x = real("x")
-    xp = Symbolic()
-    y = gelu(xp, xp.asarray(x), approximate="tanh").value[()]
-    yield unevaluated(y), sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
-
-
-@step()
-def _as_sigmoid() -> Identities:
-    r"""$(1 + \tanh u) / 2 = 1 / (1 + e^{-2u})$: this form is x times a sigmoid, a SiLU of bent input."""
-    u = real("u")
-    yield (1 + sp.tanh(u).rewrite(sp.exp)) / 2, 1 / (1 + sp.exp(-2 * u))
-
-
-@step()
-def _series() -> Identities:
-    r"""With c for 0.044715, the two gates agree at 0 in value and slope, and in their third derivatives for $c =
-    \frac{4 - \pi}{6 \pi} \approx 0.0455$: the printed c is close to that of the Taylor series, but gives up a little
-    there.
-    """
-    x, c = real("x c")
-    bent = sp.tanh(sp.sqrt(2 / sp.pi) * (x + c * x**3))
-    curve = sp.erf(x / sp.sqrt(2))
-    yield sp.diff(bent, x).subs(x, 0), sp.diff(curve, x).subs(x, 0)
-    third = sp.diff(bent, x, 3).subs(x, 0) - sp.diff(curve, x, 3).subs(x, 0)
-    yield third, 6 * sp.sqrt(2 / sp.pi) * (c - (4 - sp.pi) / (6 * sp.pi))
-
-
-@step()
-def _even() -> Identities:
-    """What it misses is the same for x and -x."""
-    x = real("x")
-    miss = x * _cumulative(x) - x / 2 * (1 + sp.tanh(_inner(x)).rewrite(sp.exp))
-    yield unevaluated(miss.subs(x, -x)), miss
-
-
-def _miss(x: float, cubic: float) -> float:
-    inner = math.sqrt(2 / math.pi) * (x + cubic * x**3)
-    return abs(x / 2 * (math.erf(x / math.sqrt(2)) - math.tanh(inner)))
-
-
-@step(scope=Scope.NUMERIC, detail="every 1/1024 of 0 ≤ x < 8; beyond both are x or 0 to 14 digits")
-def _largest_error() -> Identities:
-    """It is nowhere further from GELU than 0.000473, which it reaches at |x| = 2.70; with the c of the Taylor series it
-    would be 0.000746.
-    """
-    grid = [k / 1024 for k in range(8 * 1024)]
-    for cubic, error, place in (
-        (0.044715, "0.000473", "2.70"),
-        ((4 - math.pi) / (6 * math.pi), "0.000746", "2.47"),
-    ):
-        largest, worst = max((_miss(x, cubic), x) for x in grid)
-        yield rounds_to(sp.Float(worst), place)
-        yield rounds_to(sp.Float(largest), error)
+    yield from derivatives("none")
 
 
 @erratum(
@@ -233,16 +166,13 @@ def _nearness_is_not_survival() -> Evidence:
     )
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
+def sample(rng: np.random.Generator) -> dict[str, Any]:
+    """Arguments of the formula."""
     return {"x": rng.normal(size=(2, 3)) * 2}
 
 
-def _sample_tanh(rng: np.random.Generator) -> dict[str, Any]:
-    return {**_sample(rng), "approximate": "tanh"}
-
-
-_X = Symbol("x", r"\mathbb{R}", "the pre-activation")
-_FINITE = Assumption("the pre-activations are numbers", lambda a: bool(np.isfinite(a["x"]).all()))
+X = Symbol("x", r"\mathbb{R}", "the pre-activation")
+FINITE = Assumption("the pre-activations are numbers", lambda a: bool(np.isfinite(a["x"]).all()))
 
 EQUATIONS = (
     Equation(
@@ -253,34 +183,16 @@ EQUATIONS = (
         r"\right)\right]",
         sources=(Source("002", "7.2", 933), Source("003", "11, Mathematical Formulation", 1263)),
         symbols=(
-            _X,
+            X,
             Symbol(r"\Phi", r"\mathbb{R} \to (0, 1)", "the standard normal distribution function"),
             Symbol(r"\varphi", r"\mathbb{R} \to \mathbb{R}", "the standard normal density"),
         ),
-        assumptions=(_FINITE,),
-        sample=_sample,
+        assumptions=(FINITE,),
+        sample=sample,
         formula=gelu,
         vjp=gelu_vjp,
-        steps=(_erf_form, _between, _expectation, _derivative, _curvature, _symmetry, _minimum, _formula, _exact_vjp),
+        steps=(_erf_form, _between, _expectation, _derivative, _curvature, _symmetry, _minimum, _formula, _vjp),
         costs=elementwise(5),
         errata=(_nearness_is_not_survival,),
-    ),
-    Equation(
-        slug="gelu-tanh",
-        number=None,
-        title="GELU by a hyperbolic tangent",
-        statement=r"\text{GELU}(x) \approx 0.5x\left(1 + \tanh\left(\sqrt{\frac{2}{\pi}}(x + 0.044715x^3)"
-        r"\right)\right)",
-        sources=(Source("003", "11, Mathematical Formulation", 1275),),
-        symbols=(_X,),
-        assumptions=(
-            _FINITE,
-            Assumption("the form with tanh is asked for", lambda a: a["approximate"] == "tanh"),
-        ),
-        sample=_sample_tanh,
-        formula=gelu,
-        vjp=gelu_vjp,
-        steps=(_tanh_formula, _series, _even, _largest_error, _as_sigmoid, _tanh_vjp),
-        costs=elementwise(9),
     ),
 )

@@ -1,1 +1,1 @@
-"""Optimization: descent, momentum, Adam, schedules, accumulation, and the matrix calculus behind the gradients."""
+"""Optimization: descent, momentum, Adam, schedules, clipping, accumulation, and the matrix calculus of gradients."""

@@ -73,3 +73,5 @@ SILU = (
     _symmetry("silu", ()),
     _limits("silu", ()),
 )
+
+REQUIREMENTS = (*GELU, *SILU)

@@ -67,3 +67,5 @@ ALIBI_BIAS = (
         weight=Weight.WRONG,
     ),
 )
+
+REQUIREMENTS = (*ALIBI_SLOPES, *ALIBI_BIAS)

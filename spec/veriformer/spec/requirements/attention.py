@@ -52,7 +52,7 @@ def _chance(name: str, statement: str, bug_class: str, *precedents: str, weight:
     )
 
 
-ATTENTION = (
+REQUIREMENTS = (
     families.contract("attention", ("20",)),
     families.equation(
         "attention",

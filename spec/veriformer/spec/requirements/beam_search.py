@@ -9,7 +9,7 @@ _EARLY = (
 )
 _LENGTH = ("https://github.com/awslabs/sockeye/issues/483",)
 
-BEAM_SEARCH = (
+REQUIREMENTS = (
     families.form(
         "beam_search",
         "The result is a pair of ids, 1-D integers that begin with the start and are at most `max_length` long, and a "

@@ -143,3 +143,5 @@ BPE_ENCODE = (
     ),
     *families.refusals("bpe_encode", "A missing text and missing merges are refused."),
 )
+
+REQUIREMENTS = (*BPE_TRAIN, *BPE_ENCODE)

@@ -179,3 +179,5 @@ CACHED_ATTENTION = (
         weight=Weight.WRONG,
     ),
 )
+
+REQUIREMENTS = (*KV_CACHE, *CACHED_ATTENTION)

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-CROSS_ENTROPY = (
+REQUIREMENTS = (
     families.contract("cross_entropy", ("2",)),
     families.equation(
         "cross_entropy",

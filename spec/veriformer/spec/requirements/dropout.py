@@ -5,7 +5,7 @@ from veriformer.spec.requirements import families
 
 _CHANCE = "The same but for one run in 1e9."
 
-DROPOUT = (
+REQUIREMENTS = (
     families.contract("dropout", ("46",)),
     families.equation(
         "dropout",

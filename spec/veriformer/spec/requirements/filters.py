@@ -189,3 +189,5 @@ GREEDY = (
         weight=Weight.WRONG,
     ),
 )
+
+REQUIREMENTS = (*TOP_K_FILTER, *TOP_P_FILTER, *GREEDY)

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import families
 
-LAYER_NORM = (
+REQUIREMENTS = (
     families.contract("layer_norm", ("19",)),
     families.equation(
         "layer_norm",

@@ -23,7 +23,7 @@ def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: We
     )
 
 
-LINEAR_ATTENTION = (
+REQUIREMENTS = (
     families.contract(_NAME, _EQUATIONS),
     families.equation(
         _NAME,

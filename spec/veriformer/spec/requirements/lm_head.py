@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-LM_HEAD = (
+REQUIREMENTS = (
     families.contract("lm_head", ("40",)),
     families.equation(
         "lm_head",

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-LOGSUMEXP = (
+REQUIREMENTS = (
     families.contract("logsumexp", ("12",)),
     families.equation("logsumexp", ("12",), r"$\mathrm{lse}(z) = \log \sum_i e^{z_i}$ along any axis."),
     families.gradient("logsumexp", ("12",), r"$\bar z_i = \bar l\, e^{z_i} / \sum_j e^{z_j}$."),

@@ -5,7 +5,7 @@ from veriformer.spec.requirements import families
 
 _COUNT = ("https://github.com/flagos-ai/FlagGems/pull/73",)
 
-MASKED_LM_LOSS = (
+REQUIREMENTS = (
     families.contract("masked_lm_loss"),
     families.equation(
         "masked_lm_loss",

@@ -5,7 +5,7 @@ from veriformer.spec.requirements import families
 
 _OPERATION = "mixture_of_experts"
 
-MIXTURE_OF_EXPERTS = (
+REQUIREMENTS = (
     families.contract(_OPERATION),
     families.equation(
         _OPERATION,

@@ -333,3 +333,5 @@ SEQ2SEQ_LM = (
     *_sourced("seq2seq_lm"),
     *_trained("seq2seq_lm"),
 )
+
+REQUIREMENTS = (*CAUSAL_LM, *MASKED_LM, *SEQ2SEQ_LM)

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-MSE_LOSS = (
+REQUIREMENTS = (
     families.contract("mse_loss"),
     families.equation(
         "mse_loss",

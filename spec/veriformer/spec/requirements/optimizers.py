@@ -247,3 +247,5 @@ ADAMW = (
         weight=Weight.WRONG,
     ),
 )
+
+REQUIREMENTS = (*GRADIENT_DESCENT, *SGD_MOMENTUM, *ADAM, *ADAMW)

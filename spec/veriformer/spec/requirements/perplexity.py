@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-PERPLEXITY = (
+REQUIREMENTS = (
     families.contract("perplexity", ("41",)),
     families.equation(
         "perplexity",

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-RESIDUAL = (
+REQUIREMENTS = (
     families.contract("residual", ("4",)),
     families.equation("residual", ("4",), r"$y = x + s F(x)$, given $F(x)$."),
     families.gradient("residual", ("4",), r"$\bar x = \bar y$, untouched, and $\bar F = s \bar y$."),

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-RMS_NORM = (
+REQUIREMENTS = (
     families.contract("rms_norm"),
     families.equation(
         "rms_norm",

@@ -13,7 +13,7 @@ _SCALING = (
     "https://github.com/lablup/mlxcel/issues/1324",
 )
 
-ROPE = (
+REQUIREMENTS = (
     families.contract("rope", _BOTH),
     families.equation(
         "rope",

@@ -141,3 +141,5 @@ NOAM = (
         weight=Weight.WRONG,
     ),
 )
+
+REQUIREMENTS = (*WARMUP, *WARMUP_COSINE, *NOAM)

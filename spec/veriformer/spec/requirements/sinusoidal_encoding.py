@@ -9,7 +9,7 @@ _FREQUENCIES = (
     "https://github.com/ivanvovk/WaveGrad/issues/12",
 )
 
-SINUSOIDAL_ENCODING = (
+REQUIREMENTS = (
     families.contract("sinusoidal_encoding", _BOTH),
     families.equation(
         "sinusoidal_encoding",

@@ -5,7 +5,7 @@ from veriformer.spec.requirements import families
 
 _TWICE = ("https://github.com/TimDettmers/ConvE/issues/55",)
 
-SMOOTH_LABELS = (
+REQUIREMENTS = (
     families.contract("smooth_labels", ("48",)),
     families.equation("smooth_labels", ("48",), r"$y_c = (1 - \alpha) [c = t] + \alpha / V$.", _TWICE),
     families.purity("smooth_labels"),

@@ -6,7 +6,7 @@ from veriformer.spec.requirements import families
 _UNSHIFTED = "https://github.com/tenstorrent/tt-metal/pull/10001"
 
 
-SOFTMAX = (
+REQUIREMENTS = (
     families.contract("softmax", ("1",)),
     families.equation(
         "softmax",

@@ -5,7 +5,7 @@ from veriformer.spec.requirements import families
 
 _SWAPPED = ("https://github.com/ml-explore/mlx-lm/pull/767",)
 
-SWIGLU = (
+REQUIREMENTS = (
     families.contract("swiglu"),
     families.equation(
         "swiglu",

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-TEMPERATURE_SCALE = (
+REQUIREMENTS = (
     families.contract("temperature_scale"),
     families.equation("temperature_scale", (), r"$p = \mathrm{softmax}(z / T)$ over the last axis."),
     families.gradient("temperature_scale", (), r"$\bar z = p \odot (\bar p - \sum_j p_j \bar p_j) / T$."),

@@ -3,7 +3,7 @@
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import families
 
-TOKEN_EMBEDDING = (
+REQUIREMENTS = (
     families.contract("token_embedding", ("39",)),
     families.equation("token_embedding", ("39",), r"$y_t = E_{\mathrm{id}_t}$, the product of a one-hot row and $E$."),
     families.gradient(

@@ -5,7 +5,7 @@ from veriformer.spec.requirements import families
 
 _RATE = "for one run in 1e9"
 
-XAVIER_NORMAL = (
+REQUIREMENTS = (
     families.contract("xavier_normal", ("49",)),
     *families.refusals("xavier_normal", "Negative sizes, and what is no integer, are refused."),
     families.numpy_numbers("xavier_normal"),

@@ -1,106 +1,52 @@
-"""The signatures of the contract: what is given by position, what may be left out, and what stands for it then."""
+"""What follows from the contract's signatures: areas, what is given by position, what may be left out."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
-POSITIONAL: dict[str, tuple[str, ...]] = {
-    "softmax": ("z",),
-    "logsumexp": ("z",),
-    "cross_entropy": ("logits", "target"),
-    "perplexity": ("logits", "target"),
-    "smooth_labels": ("target", "num_classes", "alpha"),
-    "temperature_scale": ("logits", "temperature"),
-    "expected_calibration_error": ("probs", "target"),
-    "masked_lm_loss": ("logits", "labels"),
-    "layer_norm": ("x",),
-    "rms_norm": ("x",),
-    **dict.fromkeys(("gradient_descent", "sgd_momentum", "adam", "adamw"), ("params", "lr")),
-    **dict.fromkeys(("warmup", "warmup_cosine", "noam"), ("step",)),
-    "clip_grad_norm": ("grads", "max_norm"),
-    "accumulate_gradients": ("params", "micro_batches"),
-    "causal_mask": ("n_q", "n_k"),
-    "attention": ("q", "k", "v"),
-    "multi_head_attention": ("x", "w_q", "w_k", "w_v", "w_o"),
-    "linear_attention": ("q", "k", "v"),
-    "kv_cache": ("batch", "num_kv_heads", "max_length", "head_dim"),
-    "cached_attention": ("q_new", "k_new", "v_new", "cache"),
-    "transformer_block": ("x", "params"),
-    "top_k_filter": ("logits", "k"),
-    "top_p_filter": ("logits", "p"),
-    "greedy": ("logits",),
-    "beam_search": ("step", "start"),
-    "bpe_train": ("texts", "num_merges"),
-    "bpe_encode": ("text", "merges"),
-    "unigram_segment": ("text", "log_probs"),
-    "mse_loss": ("prediction", "target"),
-    "mlp": ("x", "w1", "b1", "w2", "b2"),
-    "residual": ("x", "fx"),
-    "gelu": ("x",),
-    "silu": ("x",),
-    "feed_forward": ("x", "w1", "b1", "w2", "b2"),
-    "swiglu": ("x", "w_gate", "w_up", "w_down"),
-    "mixture_of_experts": ("x", "router", "w1", "b1", "w2", "b2"),
-    "dropout": ("x", "p"),
-    "xavier_normal": ("n_in", "n_out"),
-    "token_embedding": ("ids", "weight"),
-    "lm_head": ("h", "weight"),
-    "sinusoidal_encoding": ("num_positions", "d_model"),
-    "rope": ("x", "positions"),
-    "alibi_slopes": ("num_heads",),
-    "alibi_bias": ("num_heads", "n_q", "n_k"),
-    "t5_relative_position_bucket": ("relative_position",),
-}
-"""The arguments that the contract lets a caller give by position; every other one is given by its name."""
+from veriformer.verify.contract.operations import attention, generation, layers, optimization, positions, scores
 
-OPTIONAL: dict[str, dict[str, Any]] = {
-    "softmax": {"dim": -1},
-    "logsumexp": {"dim": -1},
-    "cross_entropy": {"ignore_index": -100, "label_smoothing": 0.0, "reduction": "mean"},
-    "perplexity": {"ignore_index": -100},
-    "masked_lm_loss": {"ignore_index": -100},
-    "expected_calibration_error": {"num_bins": 15},
-    "mlp": {"activation": "relu"},
-    "layer_norm": {"weight": None, "bias": None, "eps": 1e-5},
-    "rms_norm": {"weight": None, "eps": 1e-6},
-    "residual": {"scale": 1.0},
-    "gelu": {"approximate": "none"},
-    "feed_forward": {"activation": "gelu", "dropout_p": 0.0, "training": False, "generator": None},
-    "mixture_of_experts": {"top_k": 2},
-    "dropout": {"training": True, "generator": None},
-    "xavier_normal": {"generator": None},
-    "sgd_momentum": {"beta": 0.9},
-    "adam": {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0},
-    "adamw": {"betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01},
-    "causal_mask": {"window": None},
-    "attention": {
-        "mask": None,
-        "bias": None,
-        "is_causal": False,
-        "window": None,
-        "scale": None,
-        "softcap": None,
-        "dropout_p": 0.0,
-        "training": False,
-        "generator": None,
-    },
-    "multi_head_attention": {"num_kv_heads": None, "context": None, "attention_mask": None, "is_causal": False},
-    "linear_attention": {"feature_map": "elu+1", "is_causal": False},
-    "kv_cache": {"quantization": None, "window": None},
-    "cached_attention": {"scale": None, "softcap": None, "quantization": None, "window": None},
-    "transformer_block": {
-        "num_kv_heads": None,
-        "norm": "pre",
-        "activation": "gelu",
-        "is_causal": False,
-        "attention_mask": None,
-        "eps": 1e-5,
-    },
-    "sinusoidal_encoding": {"base": 10000.0},
-    "rope": {"base": 10000.0, "pairing": "interleaved", "scaling": None},
-    "t5_relative_position_bucket": {"bidirectional": True, "num_buckets": 32, "max_distance": 128},
-    "beam_search": {"length_penalty": 0.0},
+_AREAS: tuple[ModuleType, ...] = (scores, layers, attention, positions, optimization, generation)
+
+STUBS: dict[str, dict[str, Callable[..., Any]]] = {
+    area.__name__.rpartition(".")[2]: {
+        name: stub for name, stub in vars(area).items() if inspect.isfunction(stub) and stub.__module__ == area.__name__
+    }
+    for area in _AREAS
 }
+"""The operations of each area as functions without bodies, in the contract's order."""
+
+AREA: dict[str, str] = {name: area for area, stubs in STUBS.items() for name in stubs}
+"""The area of every operation."""
+
+_PARAMETERS: dict[str, list[inspect.Parameter]] = {
+    name: list(inspect.signature(stub).parameters.values()) for stubs in STUBS.values() for name, stub in stubs.items()
+}
+_NEVER_OMITTED = ("dtype",)  # a caller of `kv_cache` always says what it holds
+_MADE_FROM_OTHERS = ("loss_fn",)  # of `accumulate_gradients`; no tensor, so the script that calls it writes it out
+
+POSITIONAL: dict[str, tuple[str, ...]] = {
+    operation: tuple(
+        p.name
+        for p in parameters
+        if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty and p.name not in _MADE_FROM_OTHERS
+    )
+    for operation, parameters in _PARAMETERS.items()
+}
+"""The arguments that are given by position, which are those that must be; every other one is given by its name."""
+
+
+def _optional(operation: str) -> dict[str, Any]:
+    given = _PARAMETERS[operation]
+    return {p.name: p.default for p in given if p.default is not p.empty and p.name not in _NEVER_OMITTED}
+
+
+OPTIONAL: dict[str, dict[str, Any]] = {operation: _optional(operation) for operation in POSITIONAL}
+OPTIONAL["cached_attention"] |= OPTIONAL["kv_cache"]
+OPTIONAL = {operation: options for operation, options in OPTIONAL.items() if options}
 """The arguments that a caller may leave out, each with its value then. An implementation may lack any of them.
 
 `cached_attention` has those of the cache among its own, for it is asked for together with one."""

@@ -19,7 +19,7 @@ class Domain:
     provided: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
-    constants: Mapping[str, float | str] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
     precision: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -88,11 +88,12 @@ def main(folder: Path, number: str) -> None:
     with (folder / f"{number}.found").open("a") as file:
 
         def tell(operation: str, findings: list[Finding]) -> None:
-            entry = {"operation": operation, "findings": [one.to_dict() for one in findings]}
+            entry: dict[str, object] = {"operation": operation, "findings": [one.to_dict() for one in findings]}
             file.write(json.dumps(json_safe(entry)) + "\n")
             file.flush()
 
-        everything.inquire(everything.by_operation(results), load(plan.target), plan.seed, part["seconds"], tell)
+        target = plan.within(load(plan.target))
+        everything.inquire(everything.by_operation(results), target, plan.seed, part["seconds"], tell)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.profiles import PROFILES, Profile
 from veriformer.verify.engine.row import Row, plan
+from veriformer.verify.targets.target import Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,8 @@ class Plan:
         every row's seed.
     timeout_s: seconds a row may take, None for the profile's own. strict: whether advice is a violation.
     stored: by key of a row, the script of a counterexample that is known, to be run first. finished: keys of the rows
-        that an earlier, interrupted run has already done.
+        that an earlier, interrupted run has already done. domains: by operation, what a probe found out about the
+        target, as in results.json.
     """
 
     target: str
@@ -34,6 +38,7 @@ class Plan:
     strict: bool = False
     stored: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()
+    domains: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def effort(self) -> Profile:
@@ -50,6 +55,16 @@ class Plan:
         """Every row, in the order in which results are listed."""
         return plan(select(self.only), self.dtypes, self.device)
 
+    def operations(self) -> tuple[str, ...]:
+        """The operations that rows are about, in order."""
+        return tuple(dict.fromkeys(row.check.operation for row in self.rows()))
+
+    def within(self, target: Target) -> Target:
+        """The target with what is known of its domain."""
+        return target.within(
+            {name: Domain.from_dict(entry) for name, entry in self.domains.items()}, strict=self.strict
+        )
+
     def save(self, path: Path) -> None:
         """Write it for the other processes."""
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
@@ -60,7 +75,7 @@ class Plan:
         return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, str | Sequence[str] | Mapping[str, str]]) -> Plan:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Plan:
         """The plan of a JSON object."""
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})  # type: ignore[arg-type]
 
@@ -70,5 +85,5 @@ class Plan:
         return [
             f"{key}: {theirs[key]!r} there, {mine[key]!r} here"
             for key in mine
-            if key != "finished" and mine[key] != theirs[key]
+            if key not in ("finished", "domains") and mine[key] != theirs[key]
         ]

@@ -127,7 +127,7 @@ class Worker(_Collects):
         """The implementation under test, loaded at the first row."""
         changes: list[str] = []
         with global_state.guarded(global_state.OF_ROWS, changes.append):
-            target = load(self.plan.target)
+            target = self.plan.within(load(self.plan.target))
         if changes:
             target.changes["loading"] = changes
         return target

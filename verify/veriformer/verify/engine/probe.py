@@ -1,6 +1,7 @@
-"""Look at a target in a process of its own: whether it loads, what it is, where it runs.
+"""Look at a target in a process of its own: whether it loads, what it is, where it runs, what it supports.
 
-A target that raises, hangs or ends its process while it is imported is thereby a clear message, not a broken run.
+A target that raises, hangs or ends its process while it is imported is thereby a clear message, not a broken run; one
+that does so when it is called costs the domain of that operation and no other.
 """
 
 from __future__ import annotations
@@ -8,25 +9,35 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import torch
+
+from veriformer.verify.contract import dtypes
+from veriformer.verify.domain.probe import probe_operation
 from veriformer.verify.engine import environment
+from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.targets.loading import TargetError, load
 from veriformer.verify.targets.target import Target
 
 LOADING_S = 120.0
+_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 @dataclass(frozen=True)
 class Described:
-    """What is known of a target before its first row."""
+    """What is known of a target before its first row. domains: by operation, as in results.json."""
 
     implementation: dict[str, Any]
     environment: dict[str, Any]
     suite: dict[str, Any]
     warnings: list[str]
+    domains: dict[str, Any] = field(default_factory=dict)
 
 
 def describe(target: Target, device: str) -> Described:
@@ -40,33 +51,74 @@ def describe(target: Target, device: str) -> Described:
     return Described(implementation, environment.environment(device), environment.suite(), [])
 
 
-def probe(spec: str, device: str) -> Described:
-    """Load the target in another process and describe it. Raises TargetError where that cannot be done."""
-    command = [sys.executable, "-m", "veriformer.verify.engine.probe", spec, device]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LOADING_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise TargetError(f"target {spec!r} did not finish loading within {LOADING_S:g} s") from error
-    last = done.stdout.strip().splitlines()[-1:] or [""]
-    if done.returncode == 0 and last[0].startswith("{"):
-        return Described(**json.loads(last[0]))
-    if done.returncode == 2:
-        raise TargetError(done.stderr.strip().splitlines()[-1])
-    raise TargetError(f"target {spec!r} ended its process while it was loaded (exit status {done.returncode})")
+def domains(target: Target, operations: Sequence[str], device: str, formats: Sequence[str]) -> dict[str, Any]:
+    """What a target that is already loaded supports of each of these operations."""
+    found = {}
+    for name in operations:
+        if name in _BY_NAME and target.operation(name) is not None:
+            found[name] = probe_operation(target, _BY_NAME[name], device=device, dtypes=formats).to_dict()
+    return found
 
 
-def main(spec: str, device: str) -> int:
-    """Print the description as the last line of standard output."""
+def probe(spec: str, device: str, operations: Sequence[str] = (), formats: Sequence[str] = dtypes.NAMES) -> Described:
+    """Load the target in another process, describe it, and find out what it supports of each of these operations.
+
+    Raises TargetError where it cannot be loaded.
+    """
+    described, left = None, list(operations)
+    while described is None or left:
+        with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
+            lines = _looked_at(spec, device, left, formats, Path(folder) / "found")
+        described = described or Described(**lines[0])
+        begun = [line["begun"] for line in lines[1:] if "begun" in line]
+        described.domains.update({line["operation"]: line["domain"] for line in lines[1:] if "operation" in line})
+        left = left[left.index(begun[-1]) + 1 :] if begun else []
+    return described
+
+
+def _looked_at(spec: str, device: str, operations: Sequence[str], formats: Sequence[str], file: Path) -> list[Any]:
+    """What another process wrote, the description first."""
+    words = [spec, device, ",".join(operations), ",".join(formats), str(file)]
+    command = [sys.executable, "-m", "veriformer.verify.engine.probe", *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, said = process.communicate(timeout=LOADING_S)
+        except subprocess.TimeoutExpired as error:
+            if not file.exists():
+                process.kill()
+                raise TargetError(f"target {spec!r} did not finish loading within {LOADING_S:g} s") from error
+            _, said = process.communicate()
+    if file.exists():
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    if process.returncode == 2:
+        raise TargetError(said.strip().splitlines()[-1])
+    raise TargetError(f"target {spec!r} ended its process while it was loaded (exit status {process.returncode})")
+
+
+def main(spec: str, device: str, operations: str, formats: str, file: str) -> int:
+    """Write the description into the file, and a line for each operation."""
+    torch.set_num_threads(1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = describe(load(spec), device)
+            target = load(spec)
+            found = describe(target, device)
         except TargetError as error:
             print(str(error).replace("\n", " "), file=sys.stderr)
             return 2
     claims = [str(item.message) for item in caught if item.category.__name__ == "ClaimsWarning"]
-    print("\n" + json.dumps({**vars(found), "warnings": claims}), flush=True)
+    _write(file, vars(replace(found, warnings=claims)))
+    for name in operations.split(",") if operations else []:
+        if name in _BY_NAME and target.operation(name) is not None:
+            _write(file, {"begun": name})
+            domain = probe_operation(target, _BY_NAME[name], device=device, dtypes=formats.split(","), may_kill=True)
+            _write(file, {"operation": name, "domain": domain.to_dict()})
     return 0
+
+
+def _write(file: str, line: dict[str, Any]) -> None:
+    with open(file, "a", encoding="utf-8") as journal:
+        journal.write(json.dumps(line) + "\n")
 
 
 if __name__ == "__main__":

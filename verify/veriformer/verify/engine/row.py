@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import hashlib
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from unittest import mock
 
-import hypothesis
 import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
-from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from veriformer.verify.engine import isolation
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.replay import reproduces
+from veriformer.verify.examples import BURST, number, prepared, without_constants
 from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.check import Check
@@ -29,9 +26,6 @@ from veriformer.verify.judging.trial import NoGradient, Trial
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.scripts.script import describe, script
 from veriformer.verify.targets.target import Target
-
-BURST = 10
-"""Examples per run of Hypothesis. After ten it begins to vary what it has drawn, and one draw then decides for many."""
 
 VACUOUS_SHARE = 0.5
 """A row in which more than this share of the examples could not tell right from wrong was not exercised."""
@@ -98,7 +92,9 @@ def run_row(
     finished: statuses of rows already run, by key, to see whether a prerequisite failed. stored: the script of a known
     counterexample, run before anything is searched for.
     """
-    settled = _settled_by_claims(row, target) or _settled_by_prerequisites(row, finished)
+    settled = (
+        _settled_by_claims(row, target) or _settled_by_domain(row, target) or _settled_by_prerequisites(row, finished)
+    )
     if settled is not None:
         return settled
     started = time.perf_counter()
@@ -137,6 +133,13 @@ def _settled_by_claims(row: Row, target: Target) -> Result | None:
     if claims.devices and row.device not in claims.devices:
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no results on {row.device}")
     return None
+
+
+def _settled_by_domain(row: Row, target: Target) -> Result | None:
+    refused = target.refusals(row.check.operation).messages
+    if row.dtype not in refused:
+        return None
+    return row.result(Status.NOT_PROVIDED, message=f"not provided: {row.dtype} ({refused[row.dtype]})")
 
 
 def _absent(operation: str, target: Target) -> str:
@@ -203,7 +206,9 @@ class _Search:
         for first in range(0, self._planned, BURST):
             try:
                 with without_constants():
-                    self._property(f"{seed}|{self.row.key}|{done + first}", min(BURST, self._planned - first))()
+                    planned = min(BURST, self._planned - first)
+                    key, shrink = f"{seed}|{self.row.key}|{done + first}", bool(self.profile.shrinks)
+                    prepared(self._example, key, planned, shrink=shrink)()
             except Unsatisfiable:
                 if not self.lacking:
                     raise
@@ -216,23 +221,6 @@ class _Search:
         """Whether examples enough could tell right from wrong: half of those run, or of those planned if fewer."""
         effective = self.tally.examples - self.tally.vacuous
         return effective >= (1 - VACUOUS_SHARE) * min(self._planned, self.tally.examples)
-
-    def _property(self, seed: str, examples: int) -> Callable[[], None]:
-        settings = hypothesis.settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            derandomize=False,
-            print_blob=False,
-            report_multiple_bugs=False,
-            verbosity=hypothesis.Verbosity.quiet,
-            suppress_health_check=list(hypothesis.HealthCheck),
-            phases=[hypothesis.Phase.generate] + ([hypothesis.Phase.shrink] if self.profile.shrinks else []),
-        )
-        found: Callable[[], None] = settings(hypothesis.given(st.data())(self._example))
-        # The key of an example database, which there is none of; left alone, Hypothesis parses our source for one.
-        vars(found)["_hypothesis_internal_database_key"] = b""
-        return hypothesis.seed(number(seed))(found)
 
     def _example(self, data: st.DataObject) -> None:
         check = self.row.check
@@ -269,16 +257,23 @@ class _Search:
             raise _NothingToAsk
 
     def _what_is_lacking(self) -> str:
-        """What every example lacked, or if there is no such thing any of them, with the reasons that are claimed."""
+        """What every example lacked, or if there is no such thing any of them, with the reasons that are known."""
         operation, reasons = self.row.check.operation, self.target.claims.not_provided
+        refused = self.target.refusals(operation).messages
         names = sorted(frozenset.intersection(*self.lacking) or frozenset.union(*self.lacking))
+        rules = {str(rule) for rule in self.target.refusals(operation).rules}
+        found = [f"not provided: {name} ({refused[name]})" for name in names if name in refused]
+        found += [f"not provided: sizes other than {name}" for name in names if name in rules]
         claimed = [
             f"{operation}.{name}: {reasons[f'{operation}.{name}']}"
             for name in names
             if f"{operation}.{name}" in reasons
         ]
-        silent = ", ".join(name for name in names if f"{operation}.{name}" not in reasons)
-        return "; ".join([*claimed, *([f"the implementation's {operation} takes no {silent}"] if silent else [])])
+        silent = ", ".join(
+            name for name in names if f"{operation}.{name}" not in reasons and name not in {*refused, *rules}
+        )
+        said = [f"the implementation's {operation} takes no {silent}"] if silent else []
+        return "; ".join([*claimed, *found, *said])
 
     def _held(self) -> Result:
         convention = self.row.check.convention
@@ -313,29 +308,6 @@ class _Search:
             message=message,
             counterexample=example,
         )
-
-
-@contextlib.contextmanager
-def without_constants() -> Iterator[None]:
-    """Let Hypothesis draw from its distributions alone.
-
-    Of itself it takes one draw in twenty from the constants of whatever code is loaded, so that no seed could repeat a
-    run elsewhere, and has no setting for that; versions that do not have the method have not the habit either.
-    """
-    if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
-        yield
-        return
-    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", new=_no_constant):
-        yield
-
-
-def _no_constant(*_: object, **__: object) -> None:
-    return None
-
-
-def number(text: str) -> int:
-    """A seed for generators from text."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def size(trial: Trial) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify.contract import dtypes
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import plugin, probe, suite
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, settle
 from veriformer.verify.engine.journal import Journal
@@ -94,19 +95,19 @@ def check(
         target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed, strict=strict
     )
     started, clock = datetime.now(UTC), time.perf_counter()
+    plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names))
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
-        side = plugin.Local(plan, journal, _silent, target)
+        side = plugin.Local(plan, journal, _silent, plan.within(target))
         if plan.pending():
             run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
         if side.interrupted:
             raise KeyboardInterrupt
         found = _results(plan, probe.describe(target, device), journal, started, clock)
     told: dict[str, list[Finding]] = {}
-    everything.inquire(
-        everything.by_operation(found.results), target, seed, max(LEAST_S, SHARE * found.duration_s), told.__setitem__
-    )
+    seconds = max(LEAST_S, SHARE * found.duration_s)
+    everything.inquire(everything.by_operation(found.results), plan.within(target), seed, seconds, told.__setitem__)
     settle(found, told)
     return found
 
@@ -153,5 +154,6 @@ def _results(plan: Plan, described: probe.Described, journal: Journal, started: 
         planned=len(rows),
         strict=plan.strict,
         global_state=journal.changes(),
+        domain={name: Domain.from_dict(entry) for name, entry in plan.domains.items()},
         results=[finished[row.key] for row in rows if row.key in finished],
     )

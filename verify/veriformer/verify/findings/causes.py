@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from veriformer.verify.contract import dtypes
@@ -21,6 +21,9 @@ MOST = 12
 
 _TRIES = 4
 """Conditions that are tried on one kind of failure before it is told by requirement."""
+
+_SLACK = 8.0
+"""Bits by which a condition may be worse than the best for failures of another kind and still explain them."""
 
 _ROWS = 6
 """Rows of a cause that an experiment repeats."""
@@ -47,9 +50,9 @@ class Cause:
 
     @property
     def signature(self) -> Signature:
-        """The most telling kind of failure: of the result before the gradient before a property; then the commonest."""
+        """The commonest kind of failure; what is said of gradients and properties only where nothing else fails."""
         counts = Counter(example.signature for example in self.explained if example.signature)
-        return max(counts, key=lambda one: (-list(Failing).index(one.kind), counts[one]))
+        return max(counts, key=lambda one: (one.kind not in (Failing.GRADIENT, Failing.PROPERTY), counts[one]))
 
 
 def kind(example: Example) -> tuple[str, str]:
@@ -76,6 +79,7 @@ class Search:
         self.open = failing(self.evidence)
         self.causes: list[Cause] = []
         self.refuted: dict[tuple[str, str], set[Condition]] = {}
+        self.fitting: dict[tuple[str, str], dict[Condition, float]] = {}
 
     def run(self) -> list[Cause]:
         """Every cause, in the order in which they were found, each without what an earlier one explains."""
@@ -83,6 +87,7 @@ class Search:
             found = self._best()
             if found is None:
                 break
+            self.fitting.clear()
             self._try(*found)
         self._left_over()
         return self.causes
@@ -94,15 +99,14 @@ class Search:
             refuted = self.refuted.setdefault(what, set())
             if len(refuted) >= _TRIES:
                 continue
-            failed = _sharpest([example for example in self.open if kind(example) == what])
-            held = relevant(passing(self.evidence), failed)
-            for gain, condition in conditions(self.operation, failed, held, refuted)[:1]:
+            for gain, condition in self._separate(what, refuted)[:1]:
                 if best is None or gain > best[0]:
                     best = gain, what, condition
         return None if best is None else best[1:]
 
     def _try(self, what: tuple[str, str], condition: Condition) -> None:
-        explained = [example for example in self.open if self._explains(condition, what, example)]
+        kinds = {what, *(other for other in map(kind, self.open) if condition.names and self._fits(condition, other))}
+        explained = [one for one in self.open if kind(one) in kinds and _under(condition, one)]
         if not condition.names:
             self._accept(condition, explained, confirmed=True)
             return
@@ -110,25 +114,31 @@ class Search:
         alike = [example for example in explained if kind(example) == what]
         fresh = [one for row in _spread(alike) for one in self.again(row, [*known, condition])]
         still = [example for example in failing(fresh) if kind(example) == what]
-        expected = (self._rate(what, condition, alike, True) + self._rate(what, condition, alike, False)) / 2
+        rows = {example.row for example in alike}
+        before = [example for example in self.evidence if example.row in rows]
+        apart = [example for example in before if not condition.met(example.calls)]
+        expected = (_rate(what, before) + _rate(what, apart)) / 2
         self.evidence += fresh
         self.open += failing(fresh)
-        if len(still) > expected * len(fresh):  # more like those under the condition than like the others
+        if len(still) > expected * len(fresh):  # as if nothing had been left out
             self.refuted[what].add(condition)
         else:
             self._accept(condition, explained, confirmed=not still)
 
-    def _explains(self, condition: Condition, what: tuple[str, str], example: Example) -> bool:
-        """A condition on calls explains whatever fails under it; one that every call meets only its kind of failure."""
-        if condition.requirement is not None:
-            return kind(example) == what and example.row.check.requirement.slug == condition.requirement
-        return condition.met(example.calls) and (bool(condition.names) or kind(example) == what)
+    def _separate(self, what: tuple[str, str], refuted: Collection[Condition] = ()) -> list[tuple[float, Condition]]:
+        """Conditions of one kind of failure. What came back with a wrong value did not raise, and speaks against it."""
+        failed = _sharpest([example for example in self.open if kind(example) == what])
+        came_back = failing(self.evidence) if what[0] == Failing.RAISES else []
+        others = [example for example in came_back if kind(example)[0] != Failing.RAISES]
+        held = relevant([*passing(self.evidence), *others], failed)
+        return conditions(self.operation, failed, held, refuted)
 
-    def _rate(self, what: tuple[str, str], condition: Condition, alike: Sequence[Example], met: bool) -> float:
-        """How many of the examples of these rows that meet the condition, or do not, fail in this way."""
-        rows = {example.row for example in alike}
-        these = [one for one in self.evidence if one.row in rows and condition.met(one.calls) == met]
-        return sum(one.failed and kind(one) == what for one in these) / max(1, len(these))
+    def _fits(self, condition: Condition, what: tuple[str, str]) -> bool:
+        """Whether the condition tells failures of another kind apart about as well as the best one for them does."""
+        if what not in self.fitting:
+            self.fitting[what] = {one: saved for saved, one in self._separate(what)}
+        saved = self.fitting[what]
+        return condition in saved and saved[condition] >= max(saved.values()) - _SLACK
 
     def _held(self, condition: Condition, alike: Sequence[Example]) -> int:
         return sum(condition.met(example.calls) for example in relevant(passing(self.evidence), alike))
@@ -152,9 +162,19 @@ class Search:
         self.open = []
 
 
+def _rate(what: tuple[str, str], examples: Sequence[Example]) -> float:
+    """How many of these fail in this way."""
+    return sum(one.failed and kind(one) == what for one in examples) / max(1, len(examples))
+
+
 def _sharpest(failed: Sequence[Example]) -> list[Example]:
     """Those in the formats whose bounds hide least, if there are any."""
     return [example for example in failed if example.row.dtype not in dtypes.HALVES] or list(failed)
+
+
+def _under(condition: Condition, example: Example) -> bool:
+    slug = example.row.check.requirement.slug
+    return condition.met(example.calls) and condition.requirement in (None, slug)
 
 
 def _spread(examples: Sequence[Example]) -> list[Row]:

@@ -21,7 +21,7 @@ from veriformer.verify.engine.row import Row
 from veriformer.verify.findings.calls import Parts, around, as_finite, finite, furthest, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example, passing
-from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
 
@@ -88,9 +88,9 @@ def _unheard(cause: Cause, failed: Sequence[_Case], target: Target) -> Diagnosis
     """An option without which every failing call gives bit by bit the same, though it ought not to."""
     for name in OPTIONAL.get(cause.condition.operation, {}):
         if all(_given(name, case.call) and _same_without(name, case, target) for case in failed):
-            told = next((part for part in cause.condition.names if name in part.split()), None)
-            value = told is not None and told not in (name, f"a {name}", f"an {name}") and "=" not in told
-            return Diagnosis(f"{told} is taken as not given" if value else f"{name} is ignored")
+            told = next((part for part in cause.condition.names if name in part.split()), name)
+            whole = told in (name, f"a {name}", f"an {name}")
+            return Diagnosis(f"{told} is {'ignored' if whole else 'taken as not given'}")
     return None
 
 
@@ -138,7 +138,21 @@ def _exchanged(kernel: Any) -> dict[str, Any]:
 
 
 def _reproduces(faulty: object, case: _Case, target: Target) -> bool:
+    """Whether a fault gives what the target gives, and, where that is wrong, gives some of what is wrong.
+
+    Another implementation of the same fault may have no value where the target has one, as a derivative of √0: there
+    it says nothing.
+    """
     given = outcome(case.row, faulty, target, case.call)
     if given is None or not as_finite(given, case.given):
         return False
-    return furthest(case.given, around(given, case.exact)) <= 1.0
+    expected = around(given, case.exact)
+    if furthest(case.given, expected) > 1.0:
+        return False
+    told = {key: _where_told(x, given[key], case.given[key]) for key, x in case.exact.items()}
+    return furthest(case.given, case.exact) <= _APART or furthest(case.given, told) > _APART
+
+
+def _where_told(exact: Reference, given: Floats, case: Floats) -> Reference:
+    """What is right, with nothing to be said of entries where the fault alone has no value."""
+    return Reference(exact.exact, np.where(np.isfinite(case) & ~np.isfinite(given), np.inf, exact.bound))

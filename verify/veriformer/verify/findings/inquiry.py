@@ -67,12 +67,12 @@ class Inquiry:
         named: dict[object, tuple[Cause, Diagnosis | None]] = {}
         for index, cause in enumerate(causes):
             diagnosis = diagnose(cause, evidence, self.target) if time.process_time() < self.until else None
-            key = diagnosis.what if diagnosis else index
+            key: object = diagnosis.what if diagnosis else index
             named[key] = (united(named[key][0], cause) if key in named else cause, diagnosis)
-        for key, (_, diagnosis) in list(named.items()):
+        for known, (_, diagnosis) in list(named.items()):
             for other, (cause, unknown) in list(named.items()):
                 if diagnosis and diagnosis.faulty and not unknown and self._shows(diagnosis.faulty, cause):
-                    named[key] = (united(named[key][0], cause), diagnosis)
+                    named[known] = (united(named[known][0], cause), diagnosis)
                     del named[other]
         return list(named.values())
 

@@ -17,7 +17,7 @@ from veriformer.verify.findings.evidence import Example
 BITS = 6.0
 """What a failure costs that nothing explains, in bits: as much as naming one feature of about sixty."""
 
-MOST = 0.75
+MOST = 0.6
 """Where more of the examples than this fail, no condition is looked for: what holds is by chance, such as zeros."""
 
 _WIDEST = 40

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.spec.arithmetic import Float, RunningError
+from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial, over_float64
 from veriformer.verify.targets.claims import Claims
 
 Formula = Callable[[Any, Mapping[str, Any]], Sequence[Any]]
@@ -91,8 +90,8 @@ class Operation:
     sharp: bool = True
 
     def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
-        """The arguments as the formulas take them."""
-        return trial.lift(arguments, xp) | self.reading(trial.claims)
+        """The arguments as the formulas take them, with the constants that stand for what the call leaves out."""
+        return dict(trial.constants) | trial.lift(arguments, xp) | self.reading(trial.claims)
 
     def differentiable(self, arguments: Arguments) -> tuple[str, ...]:
         """The arguments of this call that have a gradient."""
@@ -149,9 +148,3 @@ def _wider(found: Reference, xp: RunningError, x: Any) -> Reference:
     value, bound = xp.judgeable(x)
     broken = np.isnan(value) | np.isnan(bound)
     return Reference(found.exact, np.where(broken, np.inf, np.fmax(found.bound, bound)))
-
-
-@cache
-def over_float64(dtype: str) -> RunningError:
-    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
-    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())

@@ -16,14 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import torch
+from hypothesis.errors import UnsatisfiedAssumption
 
 from veriformer.spec.arithmetic import Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import Floats, HarnessError, Reference, Tally, Violation, judge
@@ -95,9 +96,11 @@ def _not_a_tensor(expression: str) -> list[str]:
 class Trial:
     """One example. A check's body gets one and raises Violation through it, or returns.
 
-    Attributes: ``dtype`` (PyTorch), ``format`` (the spec's), ``xp`` (the rounded arithmetic of that format),
-    ``plain`` (the formula's own arithmetic in that format, for accuracy), ``claims`` and ``device`` of the target under
-    test; ``lacking``, the options and gradients that this example would have asked for, had the target had them.
+    Attributes: ``dtype`` (PyTorch) and ``row_dtype`` (its name); ``dtype_name`` and ``format`` (the spec's) by which
+    results are judged; ``xp`` (the rounded arithmetic of that format), ``plain`` (the formula's own arithmetic in that
+    format, for accuracy); ``constants``, what the target was found to compute with where its signature hides it;
+    ``claims`` and ``device`` of the target under test; ``lacking``, the options and gradients that this example would
+    have asked for, had the target had them.
     """
 
     def __init__(
@@ -106,17 +109,25 @@ class Trial:
         self.target = target
         self.operation = operation
         self.positional = tuple(positional)
-        self.dtype_name = dtype
+        self.row_dtype = dtype
         self.dtype = dtypes.TORCH[dtype]
-        self.format: Format = dtypes.format_of(self.dtype)
         self.device = device
-        self.xp = rounded(dtype)
-        self.plain = Float(self.format)
+        known = target.domain(operation)
+        self.constants: Mapping[str, Any] = known.constants
+        self.judge_by(known.precision.get(dtype, dtype))
         self.calls: list[Recorded] = []
         self.tally = Tally()
         self.effective: list[bool] = []
         self.lacking: set[str] = set()
         self._data = data
+
+    def judge_by(self, dtype: str) -> None:
+        """Grant the errors and the range of this format: that of the row, or a coarser one that results come from."""
+        self.dtype_name = dtype
+        self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
+        large = bool(self.target.refusals(self.operation).rules)
+        self.xp = over_float64(dtype) if large else rounded(dtype)  # digits by the hundred would take for ever
+        self.plain = Float(self.format)
 
     @property
     def claims(self) -> Claims:
@@ -131,7 +142,8 @@ class Trial:
 
     def assume(self, condition: bool) -> None:
         """Give this example up without a verdict unless the condition holds."""
-        hypothesis.assume(condition)
+        if not condition:
+            raise UnsatisfiedAssumption
 
     def tensor(self, values: Any) -> torch.Tensor:
         """Numbers rounded to the dtype of this row, on its device."""
@@ -168,6 +180,7 @@ class Trial:
         """
         operation = operation or self.operation
         arguments, wrt = self._taken(operation, arguments), self._asked(operation, wrt)
+        self._needs_gradients(operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, operation)
         copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
         value = self._raw(record.operation, copies)
@@ -192,6 +205,7 @@ class Trial:
         """
         arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
         wrt = self._asked(self.operation, wrt)
+        self._needs_gradients(self.operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, self.operation, again=again)
         value = self._raw(record.operation, copies)
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
@@ -200,12 +214,22 @@ class Trial:
         """Whether the target takes every argument of this call that says more than leaving it out would."""
         operation = operation or self.operation
         given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
-        silent = {name: [OPTIONAL[operation][name]] for name in given}
+        known = self.target.domain(operation).constants
+        silent = {name: [known.get(name, OPTIONAL[operation][name])] for name in given}
         if "num_kv_heads" in silent:
             silent["num_kv_heads"].append(arguments.get("num_heads"))
         needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
+        needed |= self.target.refusals(operation).of(arguments, self.row_dtype)
         self.lacking |= needed
         return not needed
+
+    def fitted(self, axis: str, size: int) -> int:
+        """This size of an axis, or another that the target takes where it takes only some."""
+        return self.target.refusals(self.operation).fitted(axis, size)
+
+    def supports(self, feature: str) -> bool:
+        """Whether calls with this feature are worth drawing: they are unless the target refuses them all."""
+        return feature not in self.target.refusals(self.operation).messages
 
     def _taken(self, operation: str, arguments: Arguments) -> Arguments:
         """The arguments that the target takes; gives the example up where that would be another call."""
@@ -217,8 +241,16 @@ class Trial:
         """The arguments whose gradients can be asked for: none where the target claims to have none."""
         if not wrt or self.target.differentiates(operation):
             return wrt
-        self.lacking.add("gradient")
+        refused = GRADIENTS in self.target.refusals(operation).messages
+        self.lacking.add(GRADIENTS if refused else "gradient")
         return ()
+
+    def _needs_gradients(self, operation: str, arguments: Arguments, wrt: Sequence[str]) -> None:
+        """Give the example up where the target has no gradients of such a call, though of others."""
+        if wrt:
+            refused = self.target.refusals(operation).of(arguments, self.row_dtype, gradients=True)
+            self.lacking |= refused
+            self.assume(not refused)
 
     def _record(
         self,
@@ -377,6 +409,12 @@ def rounded(dtype: str) -> RunningError:
     if dtype not in _ROUNDED:
         _ROUNDED[dtype] = RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
     return _ROUNDED[dtype]
+
+
+@functools.cache
+def over_float64(dtype: str) -> RunningError:
+    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
+    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
 
 
 def array(tensor: torch.Tensor) -> Floats:

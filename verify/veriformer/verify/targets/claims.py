@@ -9,6 +9,7 @@ from typing import Any
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
+from veriformer.verify.domain.features import GRADIENTS, features
 
 KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "attention.empty_row": ("zero", "nan", "uniform"),
@@ -26,7 +27,7 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
 }
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""
 
-_KEYS = ("dtypes", "devices", "not_provided", "conventions")
+_KEYS = ("dtypes", "devices", "not_provided", "provides", "conventions")
 
 
 class ClaimsWarning(UserWarning):
@@ -40,6 +41,7 @@ class Claims:
     dtypes: record names of the formats promised per operation; ``"*"`` stands for every operation not named.
     devices: device names promised, empty for any.
     not_provided: operation, ``operation.argument`` or ``operation.gradient`` to the reason why it is left out.
+    provides: operation to the features that it provides, whatever a probe finds: calls that have them are judged.
     conventions: convention to the value claimed.
     raw: the dict as the implementation carries it, for the record.
     asked: the conventions that checks have asked for.
@@ -48,6 +50,7 @@ class Claims:
     dtypes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     not_provided: Mapping[str, str] = field(default_factory=dict)
+    provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     conventions: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set, compare=False)
@@ -85,6 +88,7 @@ def read_claims(raw: object) -> Claims:
         dtypes=_dtypes(raw.get("dtypes")),
         devices=tuple(_strings(raw.get("devices"), "devices")),
         not_provided=_reasons(raw.get("not_provided")),
+        provides=_provided(raw.get("provides")),
         conventions=_conventions(raw.get("conventions")),
         raw=dict(raw),
     )
@@ -137,6 +141,26 @@ def _reasons(value: object) -> dict[str, str]:
                 f"CLAIMS['not_provided'][{key!r}]: expected one of {', '.join(parts)} after {operation}, got {part!r}"
             )
     return {str(operation): str(reason) for operation, reason in value.items()}
+
+
+def _provided(value: object) -> dict[str, tuple[str, ...]]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        _warn(f"CLAIMS['provides']: expected a dict of operation to a list of features, got {value!r}")
+        return {}
+    claimed = {}
+    for operation, names in value.items():
+        known = {one.name for one in features(operation)} if operation in POSITIONAL else set()
+        if not known:
+            _warn(f"CLAIMS['provides'][{operation!r}]: unknown operation {operation!r}")
+            continue
+        known |= {GRADIENTS, *dtypes.NAMES}
+        listed = _strings(names, f"provides.{operation}")
+        for name in (name for label in listed for name in label.split(" + ") if name not in known):
+            _warn(f"CLAIMS['provides'][{operation!r}]: unknown feature {name!r}")
+        claimed[str(operation)] = tuple(listed)
+    return claimed
 
 
 def _conventions(value: object) -> dict[str, str]:

@@ -87,7 +87,7 @@ def _softmax(kernel: Kernel) -> Kernel:
     def softmax(z: Tensor, dim: int = -1) -> Any:
         dim = checks.dimension("dim", dim, checks.tensor("z", z))
         if z.shape[dim] == 0:
-            checks.refuse(
+            checks.raise_for(
                 "z", f"at least one entry along dim={dim}", f"shape {tuple(z.shape)}", "nothing has no softmax"
             )
         return kernel(z, dim)
@@ -119,7 +119,7 @@ def _cross_entropy(kernel: Kernel) -> Kernel:
         ignore_index = checks.integer("ignore_index", ignore_index)
         label_smoothing = checks.probability("label_smoothing", label_smoothing)
         if reduction not in ("none", "sum", "mean"):
-            checks.refuse("reduction", "'none', 'sum' or 'mean'", repr(reduction), "choose one of them")
+            checks.raise_for("reduction", "'none', 'sum' or 'mean'", repr(reduction), "choose one of them")
         _check_targets(logits, target, ignore_index)
         return kernel(logits, target, ignore_index, label_smoothing, reduction)
 
@@ -133,7 +133,7 @@ def _perplexity(kernel: Kernel) -> Kernel:
         ignore_index = checks.integer("ignore_index", ignore_index)
         _check_targets(logits, target, ignore_index)
         if target.is_floating_point():
-            checks.refuse("target", "int64 classes", target.dtype, "pass the tokens that came", TypeError)
+            checks.raise_for("target", "int64 classes", target.dtype, "pass the tokens that came", TypeError)
         return kernel(logits, target, ignore_index)
 
     return perplexity
@@ -141,15 +141,17 @@ def _perplexity(kernel: Kernel) -> Kernel:
 
 def _check_targets(logits: Tensor, target: Tensor, ignore_index: int) -> None:
     if checks.tensor("logits", logits).ndim == 0 or logits.shape[-1] == 0:
-        checks.refuse("logits", "shape [..., V] with V of 1 or more", f"shape {tuple(logits.shape)}", "add the classes")
+        checks.raise_for(
+            "logits", "shape [..., V] with V of 1 or more", f"shape {tuple(logits.shape)}", "add the classes"
+        )
     if not isinstance(target, Tensor):
-        checks.refuse("target", "a torch.Tensor", type(target).__name__, "pass classes or probabilities", TypeError)
+        checks.raise_for("target", "a torch.Tensor", type(target).__name__, "pass classes or probabilities", TypeError)
     expected = logits.shape if target.is_floating_point() else logits.shape[:-1]
     if target.dtype != torch.int64 and not target.is_floating_point():
-        checks.refuse("target", "int64 classes or probabilities", target.dtype, "use target.long()", TypeError)
+        checks.raise_for("target", "int64 classes or probabilities", target.dtype, "use target.long()", TypeError)
     if target.shape != expected:
-        checks.refuse("target", f"shape {tuple(expected)}", f"shape {tuple(target.shape)}", "match it to the logits")
-    if checks.readable(target) and target.device.type == "cpu":
+        checks.raise_for("target", f"shape {tuple(expected)}", f"shape {tuple(target.shape)}", "match it to the logits")
+    if checks.can_read_values(target) and target.device.type == "cpu":
         _check_values(logits, target, ignore_index)
 
 
@@ -157,9 +159,9 @@ def _check_values(logits: Tensor, target: Tensor, ignore_index: int) -> None:
     V = logits.shape[-1]
     if target.is_floating_point():
         if not bool(((target >= 0) & (target <= 1)).all()):
-            checks.refuse("target", "probabilities in [0, 1]", "others", "normalise the target")
+            checks.raise_for("target", "probabilities in [0, 1]", "others", "normalise the target")
     elif not bool(((target == ignore_index) | ((target >= 0) & (target < V))).all()):
-        checks.refuse("target", f"classes in [0, {V}) or {ignore_index}", "others", "check the vocabulary")
+        checks.raise_for("target", f"classes in [0, {V}) or {ignore_index}", "others", "check the vocabulary")
 
 
 def _layer_norm(kernel: Kernel) -> Kernel:
@@ -184,12 +186,12 @@ def _rms_norm(kernel: Kernel) -> Kernel:
 
 def _check_features(x: Tensor, parameters: Mapping[str, Tensor | None]) -> None:
     if checks.tensor("x", x).ndim == 0 or x.shape[-1] == 0:
-        checks.refuse("x", "shape [..., d] with d of 1 or more", f"shape {tuple(x.shape)}", "nothing has no norm")
+        checks.raise_for("x", "shape [..., d] with d of 1 or more", f"shape {tuple(x.shape)}", "nothing has no norm")
     for name, parameter in parameters.items():
         if parameter is not None and checks.tensor(name, parameter).shape != x.shape[-1:]:
             got = f"shape {tuple(parameter.shape)}"
-            checks.refuse(name, f"shape {tuple(x.shape[-1:])}", got, "give one number to each feature")
-    checks.alike({"x": x, **parameters})
+            checks.raise_for(name, f"shape {tuple(x.shape[-1:])}", got, "give one number to each feature")
+    checks.same_dtype_and_device({"x": x, **parameters})
 
 
 def _clip_grad_norm(kernel: Kernel) -> Kernel:
@@ -198,7 +200,7 @@ def _clip_grad_norm(kernel: Kernel) -> Kernel:
     def clip_grad_norm(grads: Sequence[Tensor], max_norm: float) -> Any:
         max_norm = checks.nonnegative("max_norm", max_norm)
         if not isinstance(grads, list | tuple):
-            checks.refuse("grads", "a list of tensors", type(grads).__name__, "put them into a list", TypeError)
+            checks.raise_for("grads", "a list of tensors", type(grads).__name__, "put them into a list", TypeError)
         return kernel([checks.tensor(f"grads[{i}]", g) for i, g in enumerate(grads)], max_norm)
 
     return clip_grad_norm
@@ -264,7 +266,7 @@ def _cached_attention(kernel: Kernel) -> Kernel:
         checks.tensor("q_new", q_new)
         _, _, n, _ = _check_heads(q_new, k_new, v_new)
         if k_new.shape[2] != n:
-            checks.refuse("k_new", f"{n} rows, one for each query", k_new.shape[2], "give each new token both")
+            checks.raise_for("k_new", f"{n} rows, one for each query", k_new.shape[2], "give each new token both")
         scale = None if scale is None else checks.number("scale", scale)
         return kernel(q_new, k_new, v_new, cache, scale, _check_softcap(softcap))
 
@@ -274,19 +276,21 @@ def _cached_attention(kernel: Kernel) -> Kernel:
 def _check_heads(q: Tensor, k: Tensor, v: Tensor) -> tuple[int, ...]:
     for name, x in {"q": q, "k": k, "v": v}.items():
         if checks.tensor(name, x).ndim != 4:
-            checks.refuse(name, "rank 4: [batch, heads, n, width]", f"shape {tuple(x.shape)}", "add the missing axes")
-    checks.alike({"q": q, "k": k, "v": v})
+            checks.raise_for(
+                name, "rank 4: [batch, heads, n, width]", f"shape {tuple(x.shape)}", "add the missing axes"
+            )
+    checks.same_dtype_and_device({"q": q, "k": k, "v": v})
     (B, H, n_q, d_k), (_, G, n_k, _) = q.shape, k.shape
     if k.shape != (B, G, n_k, d_k) or d_k == 0:
-        checks.refuse(
+        checks.raise_for(
             "k", f"shape ({B}, G, n_k, {d_k}) with q's batch and width", f"shape {tuple(k.shape)}", "match it to q"
         )
     if v.shape[:3] != k.shape[:3]:
-        checks.refuse(
+        checks.raise_for(
             "v", f"shape {tuple(k.shape[:3])} and a width, as k has", f"shape {tuple(v.shape)}", "match it to k"
         )
     if G == 0 or H % G:
-        checks.refuse("k", f"a number of heads that divides the {H} of q", G, "see grouped-query attention")
+        checks.raise_for("k", f"a number of heads that divides the {H} of q", G, "see grouped-query attention")
     return B, H, n_q, n_k
 
 
@@ -294,15 +298,15 @@ def _plane(name: str, x: Tensor | None, full: tuple[int, ...]) -> Tensor | None:
     if x is None:
         return None
     if not isinstance(x, Tensor):
-        checks.refuse(name, "a torch.Tensor", type(x).__name__, "or leave it out", TypeError)
+        checks.raise_for(name, "a torch.Tensor", type(x).__name__, "or leave it out", TypeError)
     if name == "mask" and x.dtype != torch.bool:
-        checks.refuse(name, "a bool tensor", x.dtype, "True means: may attend", TypeError)
+        checks.raise_for(name, "a bool tensor", x.dtype, "True means: may attend", TypeError)
     if name == "bias":
         checks.tensor(name, x)
     sizes = zip(reversed(x.shape), reversed(full), strict=False)
     if not 2 <= x.ndim <= 4 or any(have not in (1, want) for have, want in sizes):
         expected = f"rank 2 to 4, each axis that of {full} or 1, aligned to the right"
-        checks.refuse(name, expected, f"shape {tuple(x.shape)}", "add or repeat axes")
+        checks.raise_for(name, expected, f"shape {tuple(x.shape)}", "add or repeat axes")
     return x[(None,) * (4 - x.ndim)]
 
 
@@ -310,19 +314,19 @@ def _check_window(window: int | None, is_causal: bool) -> int | None:
     if window is None:
         return None
     if not is_causal:
-        checks.refuse("window", "is_causal=True with it", "is_causal=False", "a window counts back from each query")
+        checks.raise_for("window", "is_causal=True with it", "is_causal=False", "a window counts back from each query")
     return checks.integer("window", window, minimum=1)
 
 
 def _check_softcap(softcap: float | None) -> float | None:
     if softcap is not None and checks.number("softcap", softcap) <= 0:
-        checks.refuse("softcap", "a number above 0", softcap, "or None for no cap")
+        checks.raise_for("softcap", "a number above 0", softcap, "or None for no cap")
     return softcap
 
 
 def _check_generator(generator: torch.Generator | None) -> torch.Generator | None:
     if generator is not None and not isinstance(generator, torch.Generator):
-        checks.refuse("generator", "a torch.Generator", type(generator).__name__, "or None", TypeError)
+        checks.raise_for("generator", "a torch.Generator", type(generator).__name__, "or None", TypeError)
     return generator
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
 
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
+from veriformer.verify.domain.features import GRADIENTS
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.domain.refusals import Refusals
+from veriformer.verify.domain.rules import read
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.model_kinds import kind_of
+
+_UNKNOWN = Domain()
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,7 @@ class Target:
 
     spec: the word it was asked for by, or a description where it was handed over as an object.
     loader: Python lines that bind the name ``target`` to it, for scripts that reproduce a violation.
+    domains: by operation, what a probe found out about it. strict: what is refused is asked for nevertheless.
     changes: by operation, or ``loading``, what of the process's state was found changed by it, and put back.
     """
 
@@ -28,8 +35,11 @@ class Target:
     claims: Claims
     version: str | None
     loader: str
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+    strict: bool = False
     changes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
     _lacking: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _refusals: dict[str, Refusals] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def operation(self, name: str) -> Callable[..., Any] | None:
         """The operation of that name, or None where the implementation lacks it."""
@@ -66,9 +76,43 @@ class Target:
             self._lacking[operation] = missing | claimed
         return self._lacking[operation]
 
+    def hides(self, operation: str) -> frozenset[str]:
+        """The optional arguments whose default cannot be the contract's: left out, or with another in the signature."""
+        missing = self.lacks(operation)
+        try:
+            parameters = inspect.signature(self.operation(operation) or self.lacks).parameters
+        except (ValueError, TypeError):  # a built-in without one
+            return missing
+        usual = OPTIONAL.get(operation, {})
+        shown = {name: p.default for name, p in parameters.items() if name in usual and p.default is not p.empty}
+        return missing | {name for name, default in shown.items() if not _same(default, usual[name])}
+
     def differentiates(self, operation: str) -> bool:
-        """Whether gradients of an operation are promised, as they are unless claimed otherwise."""
-        return f"{operation}.gradient" not in self.claims.not_provided
+        """Whether gradients of an operation are promised, as they are unless claimed otherwise or found lacking."""
+        claimed = f"{operation}.gradient" in self.claims.not_provided
+        return not claimed and GRADIENTS not in self.refusals(operation).messages
+
+    def within(self, domains: Mapping[str, Domain], *, strict: bool = False) -> Target:
+        """The same target with what was found out about it; strict: and held to all of the contract."""
+        return replace(self, domains=domains, strict=strict)
+
+    def domain(self, operation: str) -> Domain:
+        """What was found out about an operation; nothing where nobody looked."""
+        return self.domains.get(operation, _UNKNOWN)
+
+    def refusals(self, operation: str) -> Refusals:
+        """What need not be asked of an operation: what it refuses, but for what it claims to provide."""
+        if operation not in self._refusals:
+            provided = self.claims.provides.get(operation, ())
+            refused = {} if self.strict else self.domain(operation).refused
+            kept = {label: message for label, message in refused.items() if label not in provided}
+            rules = () if self.strict else tuple(map(read, self.domain(operation).rules))
+            self._refusals[operation] = Refusals(operation, kept, rules)
+        return self._refusals[operation]
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
 
 
 def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:

@@ -7,13 +7,13 @@ With P the weights, P̃ and G Vᵀ~ after dropout, and D_i = Σ_c g_ic o_ic:
 import triton
 import triton.language as tl
 
+from veriformer.impl.attention_backends.flash.block_ranges import key_block_range, query_block_range
 from veriformer.impl.attention_backends.flash.device import LENGTHS, device
 from veriformer.impl.attention_backends.flash.scores import kept, scores, visible
-from veriformer.impl.attention_backends.flash.spans import key_span, query_span
 from veriformer.impl.attention_backends.flash.tiles import (
+    accumulate_pv,
     add_sloped,
     add_sloped_seen,
-    add_weighed,
     load_rows,
     product,
     store_rows,
@@ -112,7 +112,7 @@ def query_gradients(
     lse = tl.load(LSE + offset + rows, mask=rows < n_q, other=float("inf"))
     D_i = tl.load(D + offset + rows, mask=rows < n_q, other=0.0)
     dq = tl.zeros([M, D_K], tl.float32)
-    lo, a, b_, hi = key_span(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
+    lo, a, b_, hi = key_block_range(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
     for start in range(lo, tl.minimum(a, hi), N):
         dq = _to_queries(
             dq, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
@@ -153,7 +153,7 @@ def _to_keys(
         head, n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
         EDGE, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED,
     )  # fmt: skip
-    return add_sloped(dk, ds, q), add_weighed(dv, p, g)
+    return add_sloped(dk, ds, q), accumulate_pv(dv, p, g)
 
 
 @triton.jit(do_not_specialize=LENGTHS)
@@ -178,7 +178,7 @@ def key_gradients(
     k = load_rows(K + b * k_b + kv_head * k_h, first, n_k, k_n, d_k, k_d, N, D_K, True, WIDEN)
     v = load_rows(V + b * v_b + kv_head * v_h, first, n_k, v_n, d_v, v_d, N, D_V, True, WIDEN)
     dk, dv = tl.zeros([N, D_K], tl.float32), tl.zeros([N, D_V], tl.float32)
-    lo, a, b_, hi = query_span(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
+    lo, a, b_, hi = query_block_range(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
     for member in range(GROUP):
         h = kv_head * GROUP + member
         head = group * GROUP + member

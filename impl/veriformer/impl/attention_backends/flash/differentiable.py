@@ -10,7 +10,7 @@ from veriformer.impl import checks
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.flash.function import INTERPRETED, Kernels, Plan
 from veriformer.impl.attention_backends.flash.launch import Launch, launch
-from veriformer.impl.derivatives import apply
+from veriformer.impl.derivatives import apply_autograd_function
 
 
 def flash(call: Call, side: int | None = None) -> Tensor:
@@ -19,7 +19,7 @@ def flash(call: Call, side: int | None = None) -> Tensor:
     mask = None if call.mask is None else call.mask.view(torch.uint8)
     q, k, v = (_within_reach(x) for x in (call.q, call.k, call.v))
     settings = (call.is_causal, call.window, call.scale, call.softcap, call.dropout_p, side)
-    return apply(_Flash, q, k, v, call.bias, mask, seed, *settings)
+    return apply_autograd_function(_Flash, q, k, v, call.bias, mask, seed, *settings)
 
 
 def _within_reach(x: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class _Flash(torch.autograd.Function):
 
 
 def _of(x: Tensor, plain: Any, closed: Any) -> Any:
-    return plain if checks.readable(x) else closed
+    return plain if checks.can_read_values(x) else closed
 
 
 def _forward(

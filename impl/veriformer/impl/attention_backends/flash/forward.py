@@ -3,11 +3,11 @@
 import triton
 import triton.language as tl
 
+from veriformer.impl.attention_backends.flash.block_ranges import key_block_range
 from veriformer.impl.attention_backends.flash.device import LENGTHS, device
 from veriformer.impl.attention_backends.flash.scores import kept, scores, visible
-from veriformer.impl.attention_backends.flash.spans import key_span
 from veriformer.impl.attention_backends.flash.tiles import (
-    add_weighed,
+    accumulate_pv,
     add_weighed_seen,
     load_rows,
     product,
@@ -33,13 +33,13 @@ def _attend(
         s = tl.where(seen, s, float("-inf"))
     m_new = tl.maximum(m, tl.max(s, 1))
     p = tl.exp2(s - m_new[:, None])
-    decay = tl.exp2(m - m_new)
-    l = l * decay + tl.sum(p, 1)
+    alpha = tl.exp2(m - m_new)
+    l = l * alpha + tl.sum(p, 1)
     if DROPPED:
         p = tl.where(kept(p, i, j, head, SEED, drop_p), p, 0.0)
     v = load_rows(V, start, n_k, v_n, d_v, v_d, N, D_V, EDGE or PADDED, WIDEN)
-    o = o * decay[:, None]
-    o = add_weighed_seen(o, p, v, seen) if EDGE or MASKED else add_weighed(o, p, v)
+    o = o * alpha[:, None]
+    o = add_weighed_seen(o, p, v, seen) if EDGE or MASKED else accumulate_pv(o, p, v)
     return o, m_new, l
 
 
@@ -70,7 +70,7 @@ def forward(
     o = tl.zeros([M, D_V], tl.float32)
     m = tl.full([M], -3.4028234663852886e38, tl.float32)  # finite, for −∞ − (−∞) would be NaN
     l = tl.zeros([M], tl.float32)
-    lo, a, b_, hi = key_span(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
+    lo, a, b_, hi = key_block_range(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
     for start in range(lo, tl.minimum(a, hi), N):
         o, m, l = _attend(
             o, m, l, q, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,

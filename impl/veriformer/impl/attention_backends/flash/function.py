@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from veriformer.impl.attention_backends.dropout import survivor_scale
+from veriformer.impl.attention_backends.dropout import dropout_scale
 from veriformer.impl.attention_backends.flash.backward import key_gradients, query_gradients, row_products
 from veriformer.impl.attention_backends.flash.bias import bias_gradients
 from veriformer.impl.attention_backends.flash.forward import forward
@@ -141,7 +141,7 @@ class Kernels:
             "factor": plan.scale * _LOG2_E if cap is None else plan.scale / cap,
             "cap": 0.0 if cap is None else cap * _LOG2_E,
             "drop_p": plan.dropout_p,
-            "survivor": survivor_scale(plan.dropout_p),
+            "survivor": dropout_scale(plan.dropout_p),
             "CAUSAL": plan.is_causal,
             "WINDOWED": plan.is_causal and plan.window is not None,
             "CAPPED": cap is not None,

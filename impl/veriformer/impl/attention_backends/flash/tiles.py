@@ -40,7 +40,7 @@ def product(a, b):
 
 
 @device
-def add_weighed(total, weights, rows):
+def accumulate_pv(total, weights, rows):
     """Return `total + weights @ rows` for weights in [0, 1], rounded to the dtype of the rows."""
     return tl.dot(weights.to(rows.dtype), rows, total, input_precision="ieee")
 
@@ -72,14 +72,14 @@ def meets(seen, bad, rows):
 
 @device
 def add_weighed_seen(total, weights, rows, seen):
-    """Return `add_weighed`, in which hidden rows take no part whatever they hold."""
+    """Return `accumulate_pv`, in which hidden rows take no part whatever they hold."""
     bad = broken(rows)
     if tl.max(bad) > 0:
         whole = tl.where(bad > 0, 0.0, rows).to(rows.dtype)
         met = meets(seen, bad, rows)
-        total = tl.where(met, add_weighed(total, weights, rows), add_weighed(total, weights, whole))
+        total = tl.where(met, accumulate_pv(total, weights, rows), accumulate_pv(total, weights, whole))
     else:
-        total = add_weighed(total, weights, rows)
+        total = accumulate_pv(total, weights, rows)
     return total
 
 

@@ -40,7 +40,7 @@ attention = backend(fused)
 def attention_in_tiles(side: int) -> Attention:
     """Return `triton` with tiles of `side × side`, a power of two from 16 on, for tests."""
     if checks.integer("side", side, minimum=16) & (side - 1):
-        checks.refuse("side", "a power of two", side, "pass 16, 32, 64 or 128")
+        checks.raise_for("side", "a power of two", side, "pass 16, 32, 64 or 128")
 
     def compute(call: Call) -> Tensor:
         return fused(call, side)

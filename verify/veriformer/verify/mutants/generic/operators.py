@@ -40,7 +40,7 @@ _OTHER_NAMES = {
     "ceil": "floor",
 }
 _WIDENERS = ("float", "double", "to")
-"""Methods of tensors, beside the function ``widen``; the function ``float`` makes a number, which has one dtype."""
+"""Methods of tensors, beside the function ``upcast``; the function ``float`` makes a number, which has one dtype."""
 
 
 def edits(node: ast.expr) -> Iterator[Edit]:
@@ -111,7 +111,7 @@ def _call(node: ast.Call) -> Iterator[Edit]:
         yield "other function", other
     if name in _WIDENERS and isinstance(node.func, ast.Attribute) and not _to_a_device(node):
         yield "dtype", node.func.value
-    elif name == "widen":
+    elif name == "upcast":
         yield "dtype", node.args[0]
 
 

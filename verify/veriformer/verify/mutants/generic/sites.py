@@ -9,7 +9,7 @@ from typing import Any
 
 from veriformer.verify.mutants.generic.operators import edits
 
-_TALKS = ("refuse", "warn", "isinstance", "cast", "TypeVar")
+_TALKS = ("raise_for", "warn", "isinstance", "cast", "TypeVar")
 """Calls whose arguments are messages or types: an edit there changes no number."""
 
 

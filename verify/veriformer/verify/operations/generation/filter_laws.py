@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.operation import over_float64
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.trial import Arguments, Observation, Trial, over_float64
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.operations.generation.filters import draw_logits, undecided
 from veriformer.verify.operations.generation.top_k_filter.record import TOP_K_FILTER

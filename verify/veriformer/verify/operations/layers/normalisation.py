@@ -33,7 +33,7 @@ def _leading(trial: Trial, d: int) -> tuple[int, ...]:
 
 def draw_rows(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
     """Rows of many kinds, each parameter or none of them, and any ``eps``."""
-    d = trial.draw(choice(*_WIDTHS))
+    d = trial.fitted("d", trial.draw(choice(*_WIDTHS)))
     lead = _leading(trial, d)
     x = trial.draw(values()).array(*lead, d)
     arguments: dict[str, Any] = {"x": trial.tensor(x)}
@@ -56,7 +56,7 @@ def one_slice(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Argumen
 
 def changed_rows(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
     """A call, and the same with each of its arguments changed."""
-    n, d = trial.draw(sizes(1, 4)), trial.draw(sizes(3))
+    n, d = trial.draw(sizes(1, 4)), trial.fitted("d", trial.draw(sizes(3)))
     kind = trial.draw(values(("gaussian", "one-signed", "offset")))
     x = trial.tensor(kind.array(n, d))
     a: Arguments = {"x": x, **{name: trial.tensor(1.0 + np.arange(d) / d) for name in parameters}}
@@ -80,7 +80,7 @@ def long_rows(trial: Trial, parameters: tuple[str, ...]) -> Arguments:
 
 def ordinary_rows(trial: Trial) -> Arguments:
     """Gaussian rows."""
-    lead, d = trial.draw(leading_shapes()), trial.draw(sizes(2))
+    lead, d = trial.draw(leading_shapes()), trial.fitted("d", trial.draw(sizes(2)))
     return {"x": trial.tensor(trial.draw(values(("gaussian",))).array(*lead, d))}
 
 

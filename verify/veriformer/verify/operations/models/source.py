@@ -21,7 +21,7 @@ def _source_padding(e: Examination) -> None:
     padded = e.answer("whole", ids=ids, source=source, source_mask=mask)
     plain = e.answer("without_source_padding", ids=ids, source=source, source_mask=mask)
     e.agree(padded, plain, f"logits with padding on the {side} of the source")
-    if has_cache(e.trial.target, e.trial.operation, e.trial.dtype_name) is None:
+    if has_cache(e.trial.target, e.trial.operation, e.trial.row_dtype) is None:
         cached = e.answer("in_parts", ids=ids, splits=[e.split()], source=source, source_mask=mask)
         e.agree(cached, plain, f"logits through the cache with padding on the {side} of the source")
 

@@ -11,8 +11,8 @@ import torch
 from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Floats, Reference
-from veriformer.verify.judging.operation import Operation, over_float64
-from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial, array, over_float64
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import between, constant, equal
 from veriformer.verify.laws.family import check, over

@@ -14,8 +14,8 @@ from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.contract.dtypes import HALVES
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, over_float64
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial, over_float64
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import equal
 from veriformer.verify.laws.family import check, over

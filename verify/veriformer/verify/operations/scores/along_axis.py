@@ -45,7 +45,7 @@ def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
     axis = trial.draw(st.one_of(st.none(), axis_of(len(others) + 1), axis_of(len(others) + 1)))
     named: Arguments = {} if axis is None else {"dim": axis}
     kind = trial.draw(values())
-    x = kind.array(*others, trial.draw(widths()))
+    x = kind.array(*others, trial.fitted("n", trial.draw(widths())))
     if trial.draw(st.integers(0, 3)) == 3:
         x = _hide_some(kind.rng, x)
     return {"z": trial.tensor(np.moveaxis(x, -1, axis_in(named))), **named}
@@ -97,7 +97,8 @@ def long_rows_of_scores(trial: Trial) -> Arguments:
 
 def ordinary_scores(trial: Trial) -> Arguments:
     """Gaussian scores of any shape."""
-    shape = trial.draw(shapes(1, 3))
+    *lead, n = trial.draw(shapes(1, 3))
+    shape = (*lead, trial.fitted("n", n))
     return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
 
 

@@ -10,8 +10,8 @@ import torch
 
 from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, over_float64
-from veriformer.verify.judging.trial import Trial
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Trial, over_float64
 from veriformer.verify.laws.equality import alive, between
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent

@@ -24,7 +24,21 @@ def draw_shape(trial: Trial) -> Shape:
     b, groups, repeats = (trial.draw(sizes(1, 3)) for _ in range(3))
     n_q, n_k = trial.draw(sizes(1, 6)), trial.draw(widths(7))
     d_k, d_v = trial.draw(widths(5)), trial.draw(sizes(1, 4))
-    return b, groups * repeats, groups, n_q, n_k, d_k, d_v
+    return supported_shape(trial, (b, groups * repeats, groups, n_q, n_k, d_k, d_v))
+
+
+def supported_shape(trial: Trial, shape: Shape) -> Shape:
+    """The same sizes, or those nearby that the target takes."""
+    b, h, groups, n_q, n_k, d_k, d_v = shape
+    if 1 < groups < h and not trial.supports("grouped heads"):
+        groups = h
+    if 1 == groups < h and not trial.supports("one key head for several"):
+        groups = h
+    n_q, n_k = trial.fitted("n", n_q), trial.fitted("n", n_k)
+    d_k, d_v = trial.fitted("d_k", d_k), trial.fitted("d_v", d_v)
+    n_q = n_k if not trial.supports("n_q ≠ n_k") else n_q
+    d_v = d_k if not trial.supports("d_v ≠ d_k") else d_v
+    return b, h, groups, n_q, n_k, d_k, d_v
 
 
 def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:

@@ -15,6 +15,7 @@ from veriformer.verify.operations.attention.attention.draws import (
     draw_options,
     draw_shape,
     draw_tensors,
+    supported_shape,
 )
 from veriformer.verify.operations.attention.attention.refusals import bad_attention
 from veriformer.verify.operations.attention.causal_mask import alignment
@@ -41,6 +42,7 @@ def _attention_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 def _ordinary(trial: Trial) -> Arguments:
     b, h, n, d = (trial.draw(sizes(1, 4)) for _ in range(4))
     kind = trial.draw(values(("gaussian",)))
+    n, d = trial.fitted("n", n), trial.fitted("d_k", d)
     q, k, v = (trial.tensor(x) for x in kind.array(3, b, h, n, d))
     return {"q": q, "k": k, "v": v}
 
@@ -68,7 +70,7 @@ def _narrowed(x: torch.Tensor, heads: Index) -> torch.Tensor:
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    n, d = trial.draw(sizes(3, 6)), trial.draw(sizes(2, 4))
+    n, d = trial.fitted("n", trial.draw(sizes(3, 6))), trial.fitted("d_k", trial.draw(sizes(2, 4)))
     kind = trial.draw(values(("gaussian", "one-signed")))
     q, k, v = (trial.tensor(x) for x in kind.array(3, 2, 2, n, d))
     a: Arguments = {"q": q, "k": k, "v": v, "is_causal": True}
@@ -84,7 +86,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 def _bulk(trial: Trial) -> Arguments:
     """Sequences longer than a tile, scores of ordinary size."""
     n_q, n_k = trial.draw(sizes(66, 100)), trial.draw(sizes(100, 140))
-    shape = (2, 2, trial.draw(sizes(1, 2)), n_q, n_k, 6, 5)
+    shape = supported_shape(trial, (2, 2, trial.draw(sizes(1, 2)), n_q, n_k, 6, 5))
     tensors = draw_tensors(trial, shape, ("gaussian", "duplicates", "sparse"))
     return {**tensors, **draw_options(trial, shape, ("gaussian", "sparse"))}
 

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import over_float64
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial, fresh
+from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial, fresh, over_float64
 from veriformer.verify.laws.equality import equal, finite
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.numbers import number

@@ -1,0 +1,73 @@
+"""Operations on tensors without numbers, and on several devices: what `verify` does not ask for."""
+
+import pytest
+import torch
+
+from tests.derived_bounds import DTYPES, forward_and_backward, random
+from veriformer.impl import (
+    BACKENDS,
+    clip_grad_norm,
+    cross_entropy,
+    layer_norm,
+    logsumexp,
+    mixture_of_experts,
+    perplexity,
+    rms_norm,
+    softmax,
+)
+
+CLASSES = torch.tensor([[3, 0, 6, -100, 2], [1, -100, 6, 5, 5]])
+
+
+@pytest.mark.parametrize("norm", [layer_norm, rms_norm])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_norms_of_shapes(norm, dtype):
+    x, w = (torch.empty(shape, dtype=dtype, device="meta") for shape in ((2, 11), (11,)))
+    y, dx, dw = forward_and_backward(norm, x, w, g=x)
+    assert (y.shape, dx.shape, dw.shape) == (x.shape, x.shape, w.shape)
+    assert y.dtype == dx.dtype == dw.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_losses_of_shapes(dtype):
+    z = torch.empty(2, 5, 7, dtype=dtype, device="meta", requires_grad=True)
+    for target in (CLASSES, random(2, 5, 7).softmax(-1)):
+        loss = cross_entropy(z, target.to("meta"), label_smoothing=0.1)
+        assert loss.dtype == dtype
+        assert torch.autograd.grad(loss, z)[0].shape == z.shape
+    assert perplexity(z, CLASSES.to("meta")).shape == ()
+
+
+def test_clipping_of_shapes():
+    (clipped,), norm = clip_grad_norm([torch.empty(3, 4, device="meta", dtype=torch.float16)], 1.0)
+    assert (clipped.shape, clipped.dtype, norm.shape, norm.dtype) == ((3, 4), torch.float16, (), torch.float32)
+
+
+def test_no_row_at_all():
+    assert softmax(torch.zeros(0, 3)).shape == (0, 3)
+    assert logsumexp(torch.zeros(0, 3)).shape == (0,)
+    router, w1, b1, w2, b2 = (random(*shape) for shape in ((3, 4), (4, 3, 5), (4, 5), (4, 5, 2), (4, 2)))
+    assert mixture_of_experts(random(5, 3)[:0], router, w1, b1, w2, b2).shape == (0, 2)
+    for norm in (layer_norm, rms_norm):
+        y, dx, dw = forward_and_backward(norm, torch.zeros(0, 11), torch.ones(11), g=torch.zeros(0, 11))
+        assert y.shape == dx.shape == (0, 11)
+        assert not dw.any()
+
+
+def test_an_ignored_row_may_hold_anything():
+    z = random(3, 7)
+    z[1] = torch.nan
+    loss, dz = forward_and_backward(
+        lambda z: cross_entropy(z, torch.tensor([1, -100, 2])), z, g=torch.ones(()).double()
+    )
+    assert loss.isfinite()
+    assert dz.isfinite().all()
+
+
+@pytest.mark.parametrize("name", [name for name in BACKENDS if name != "triton"])
+@pytest.mark.parametrize("moved", ["k", "mask", "bias"])
+def test_attention_refuses_tensors_that_lie_elsewhere(name, moved):
+    call = {x: torch.zeros(1, 2, 3, 4) for x in ("q", "k", "v")}
+    call |= {"mask": torch.ones(3, 3, dtype=torch.bool), "bias": torch.zeros(3, 3)}
+    with pytest.raises(ValueError, match=rf"^{moved}: expected device cpu, .+, got meta; .+"):
+        BACKENDS[name](**(call | {moved: call[moved].to("meta")}))

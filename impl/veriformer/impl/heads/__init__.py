@@ -1,1 +1,0 @@
-"""Attention in several subspaces at once (equations 26 and 27)."""

@@ -1,0 +1,1 @@
+"""What a model is judged by: cross-entropy in its forms, squared errors, perplexity, calibration."""

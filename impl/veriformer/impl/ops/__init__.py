@@ -1,0 +1,1 @@
+"""Functions of scores alone: softmax, log-sum-exp, temperature."""

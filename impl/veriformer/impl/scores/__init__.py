@@ -1,1 +1,0 @@
-"""Scores to decisions: softmax, log-sum-exp, and the losses built on them."""

@@ -1,0 +1,194 @@
+"""What a target refuses is not provided; what it answers wrongly stays a violation, and so does what has no rule."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests import adapters
+from veriformer import impl
+from veriformer.verify import check
+from veriformer.verify.domain.inference import Probed, refused
+from veriformer.verify.domain.probe import NO_GRAPH, probe_operation
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.engine.probe import probe
+from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.results.record import Results
+from veriformer.verify.results.status import Status
+from veriformer.verify.targets.claims import ClaimsWarning, read_claims
+from veriformer.verify.targets.loading import wrap
+
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+
+
+def found(**operation: Any) -> Domain:
+    """What a probe finds out about one operation."""
+    ((name, function),) = operation.items()
+    return probe_operation(wrap(adapters.target(**{name: function})), BY_NAME[name])
+
+
+def calls(count: int, names: str, refuses: Any) -> list[Probed]:
+    """Calls with random features out of these, refused where a function of them says so."""
+    chance = random.Random(1)
+    drawn = [frozenset(name for name in names if chance.random() < 0.4) for _ in range(count)]
+    return [Probed(features, "no" if refuses(features) else None) for features in drawn]
+
+
+@pytest.mark.parametrize(
+    ("refuses", "labels"),
+    [
+        (lambda has: "a" in has, {"a"}),
+        (lambda has: has & {"b", "e"}, {"b", "e"}),
+        (lambda has: has >= {"c", "d"}, {"c + d"}),
+        (lambda has: "a" in has or has >= {"c", "d"}, {"a", "c + d"}),
+        (lambda has: False, set()),
+        (lambda has: random.Random(sum(map(ord, has))).random() < 0.33, set()),
+    ],
+)
+def test_the_fewest_features_explain_the_refusals(refuses: Any, labels: set[str]) -> None:
+    assert refused(calls(150, "abcdefgh", refuses), "abcdefgh").keys() == labels
+
+
+def test_refusals_without_a_rule_explain_nothing() -> None:
+    chance = random.Random(3)
+    for _ in range(50):
+        assert (
+            refused(calls(60, "abcdefghijklmnopqrst", lambda has: chance.random() < 0.33), "abcdefghijklmnopqrst") == {}
+        )
+
+
+def test_heads_that_are_not_grouped_are_found_with_what_was_said() -> None:
+    domain = found(attention=adapters.attention)
+    assert domain.refused.keys() == {"grouped heads"}
+    assert domain.refused["grouped heads"].startswith("RuntimeError: The size of tensor")
+    assert {"one key head for several", "a mask of rank 3", "n_q ≠ n_k", "gradients"} <= set(domain.provided)
+
+
+@pytest.mark.parametrize(
+    ("operation", "adapter", "some"),
+    [
+        ("attention", adapters.square_only, {"n_q ≠ n_k", "d_v ≠ d_k", "grouped heads"}),
+        ("softmax", adapters.last_axis, {"another axis than the last"}),
+        ("silu", adapters.half_only, {"fp64", "fp32"}),
+        ("silu", adapters.forward_only, {"gradients"}),
+        ("attention", adapters.without_causal_window, {"a mask and causality"}),
+    ],
+)
+def test_what_is_always_refused_is_found(operation: str, adapter: Any, some: set[str]) -> None:
+    domain = found(**{operation: adapter})
+    assert some <= domain.refused.keys()
+    assert not set(domain.provided) & set(domain.refused)
+
+
+def test_no_graph_is_said_to_be_one() -> None:
+    assert found(silu=adapters.forward_only).refused == {"gradients": NO_GRAPH}
+
+
+@pytest.mark.parametrize("operation", ["attention", "softmax", "rms_norm", "cross_entropy", "kv_cache"])
+def test_nothing_is_refused_by_the_shipped_implementation(operation: str) -> None:
+    domain = probe_operation(wrap(impl), BY_NAME[operation])
+    assert (domain.refused, domain.rules, domain.constants, domain.precision) == ({}, (), {}, {})
+
+
+def test_what_is_refused_for_no_reason_or_computed_wrongly_is_not_narrower() -> None:
+    assert found(softmax=adapters.moody(0.33)).refused == {}
+    assert "grouped heads" in found(attention=adapters.tiled_heads).provided
+
+
+@pytest.mark.parametrize("eps", [1e-6, 1e-5, 3e-5, 2.5e-3])
+def test_an_epsilon_is_measured(eps: float) -> None:
+    assert found(rms_norm=adapters.rms_norm(eps)).constants == {"eps": eps}
+
+
+def test_the_form_of_gelu_is_measured() -> None:
+    assert found(gelu=adapters.tanh_gelu).constants == {"approximate": "tanh"}
+
+
+def test_an_offered_default_of_the_contract_is_not_measured_but_judged() -> None:
+    def rms_norm(x: Any, weight: Any = None, *, eps: float = 1e-6) -> Any:
+        return adapters.rms_norm(1e-4)(x, weight)
+
+    assert found(rms_norm=rms_norm).constants == {}
+
+
+def test_float32_inside_float64_is_found_and_judged_by() -> None:
+    assert found(silu=adapters.in_float32).precision == {"fp64": "fp32"}
+    rows = judged("silu.equation", silu=adapters.in_float32)
+    assert set(rows.values()) == {Status.PASS}
+
+
+def results(*only: str, claims: Any = None, **operations: Any) -> Results:
+    """A quick run."""
+    return check(adapters.target(claims, **operations), only=only, profile="quick")
+
+
+def judged(*only: str, claims: Any = None, **operations: Any) -> dict[str, Status]:
+    """The rows of a quick run by key, with their statuses."""
+    return {row.key: row.status for row in results(*only, claims=claims, **operations).results}
+
+
+def test_rows_are_judged_without_what_is_refused_and_say_so_where_nothing_is_left() -> None:
+    only = ("attention.equation", "attention.grouped_heads")
+    run = results(*only, attention=adapters.attention)
+    assert {row.requirement for row in run.results if row.status is Status.PASS} >= {"attention.equation"}
+    said = {row.message for row in run.results if row.requirement == "attention.grouped_heads"}
+    assert all(str(message).startswith("not provided: grouped heads (RuntimeError: ") for message in said)
+    assert run.domain["attention"].refused.keys() == {"grouped heads"}
+
+
+def test_a_claim_to_provide_it_makes_a_refusal_a_violation() -> None:
+    claims = {"provides": {"attention": ["grouped heads"]}}
+    assert Status.FAIL in judged("attention.equation", claims=claims, attention=adapters.attention).values()
+
+
+def test_strictly_nothing_is_narrower() -> None:
+    domains = {"attention": found(attention=adapters.attention)}
+    target = wrap(adapters.target(attention=adapters.attention))
+    assert target.within(domains).refusals("attention").messages
+    assert not target.within(domains, strict=True).refusals("attention").messages
+
+
+def test_wrong_or_moody_ones_stay_violated() -> None:
+    assert Status.FAIL in judged("attention.grouped_heads", attention=adapters.tiled_heads).values()
+    assert Status.FAIL in judged("softmax.equation", softmax=adapters.moody(0.33)).values()
+
+
+def test_dtypes_and_gradients_that_are_refused_are_not_provided() -> None:
+    rows = judged("silu.equation", silu=adapters.half_only)
+    assert rows["silu.equation[fp64-cpu]"] is Status.NOT_PROVIDED
+    assert rows["silu.equation[fp16-cpu]"] is Status.PASS
+    rows = judged("silu.gradient", silu=adapters.forward_only)
+    assert {status for key, status in rows.items() if "gradient" in key} == {Status.NOT_PROVIDED}
+
+
+def test_an_epsilon_that_was_measured_is_judged_by() -> None:
+    only = ("rms_norm.equation", "rms_norm.gradient")
+    rows = judged(*only, rms_norm=adapters.rms_norm(3e-5))
+    assert {status for key, status in rows.items() if "fp16" not in key} == {
+        Status.PASS
+    }  # where its gradient overflows
+
+
+def test_a_claim_about_features_that_do_not_exist_is_warned_of() -> None:
+    with pytest.warns(ClaimsWarning, match="flying heads"):
+        read_claims({"provides": {"attention": ["flying heads"]}})
+
+
+def test_a_crash_of_the_probe_costs_one_domain(tmp_path: Any) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import os\nfrom veriformer import impl\n\n\ndef silu(x):\n    os._exit(3)\n\n\n"
+        "def gelu(x, *, approximate='none'):\n    return impl.gelu(x, approximate=approximate)\n"
+    )
+    domains = probe(str(mine), "cpu", ("silu", "gelu")).domains
+    assert domains.keys() == {"gelu"}
+    assert domains["gelu"]["provided"]
+
+
+def test_a_domain_survives_being_written() -> None:
+    domain = Domain(provided=("a",), refused={"b": "no"}, rules=("n a multiple of 16",), precision={"fp64": "fp32"})
+    assert Domain.from_dict(domain.to_dict()) == domain
+    assert SimpleNamespace(**domain.to_dict()).refused == {"b": "no"}

@@ -1,0 +1,124 @@
+"""Constants that a signature hides, estimated from results: the usual values first, then by inverting the formula."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.spec.arithmetic import Float
+from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.domain.sample import Sample, all_fit
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, array
+from veriformer.verify.targets.target import Target
+
+_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-3, 1e-4, 1e-9, 1e-10, 1e-15, 0.0, 2.0**-23, 2.0**-52)
+_BASES = (10000.0, 500000.0, 1000000.0, 1000.0, 100000.0, 50000.0)
+_BETAS = ((0.9, 0.999), (0.9, 0.95), (0.9, 0.98), (0.9, 0.99), (0.95, 0.999))
+_DECAYS = (0.0, 0.01, 0.1, 1e-4, 5e-4)
+
+USUAL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "layer_norm": {"eps": _EPS},
+    "rms_norm": {"eps": _EPS},
+    "transformer_block": {"eps": _EPS},
+    "gelu": {"approximate": ("none", "tanh")},
+    "adam": {"betas": _BETAS, "eps": _EPS, "weight_decay": _DECAYS},
+    "adamw": {"betas": _BETAS, "eps": _EPS, "weight_decay": _DECAYS},
+    "sgd_momentum": {"beta": (0.9, 0.99, 0.95, 0.5, 0.0)},
+    "rope": {"base": _BASES},
+    "sinusoidal_encoding": {"base": _BASES},
+    "expected_calibration_error": {"num_bins": (15, 10, 20, 5, 100)},
+    "t5_relative_position_bucket": {"num_buckets": (32, 64, 16), "max_distance": (128, 256, 64)},
+    "mixture_of_experts": {"top_k": (2, 1)},
+}
+"""By operation and argument, what is usual where a signature has no such argument."""
+
+SMALL: Mapping[str, str] = dict.fromkeys(("layer_norm", "rms_norm", "transformer_block"), "x") | dict.fromkeys(
+    ("adam", "adamw"), "grads"
+)
+"""The argument that must be small for an epsilon to show."""
+
+SCALES = (1.0, 2.0**-7, 2.0**-14, 2.0**-20)
+_TURNS = 25
+
+
+def hidden(target: Target, operation: str) -> tuple[str, ...]:
+    """The constants of an operation that nobody can read off the signature, or that differ there."""
+    known = target.hides(operation)
+    return tuple(name for name in USUAL.get(operation, {}) if name in known)
+
+
+def scaled(operation: str, arguments: Arguments, scale: float) -> Arguments:
+    """The same call with smaller numbers where an epsilon is added."""
+    name = SMALL[operation]
+    given = arguments[name]
+    smaller = [x * scale for x in given] if isinstance(given, list) else given * scale
+    return {**arguments, name: smaller}
+
+
+def estimated(
+    operation: Operation, names: Sequence[str], samples: Sequence[Sample], judged_by: str
+) -> dict[str, Any] | None:
+    """The values by which every result is right in this format; None where there are none."""
+    usual = USUAL[operation.name]
+    for values in _combinations([_contract_first(operation.name, name, usual[name]) for name in names]):
+        constants = dict(zip(names, values, strict=True))
+        if all_fit(samples, operation, judged_by, constants):
+            return constants
+    if len(names) == 1 and isinstance(usual[names[0]][0], float):
+        return _inverted(operation, names[0], samples, judged_by)
+    return None
+
+
+def _contract_first(operation: str, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys((OPTIONAL[operation][name], *values)))
+
+
+def _combinations(values: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    return itertools.product(*values)
+
+
+def _inverted(operation: Operation, name: str, samples: Sequence[Sample], judged_by: str) -> dict[str, Any] | None:
+    """A positive constant by Newton's method on its logarithm, rounded to as few digits as the results allow."""
+    residual = _residual(operation, name, samples)
+    starts = [value for value in USUAL[operation.name][name] if value > 0]
+    start = min(starts, key=lambda value: float(np.abs(residual(math.log(value))).max(initial=0.0)))
+    theta, step = math.log(start), 1e-6
+    for _ in range(_TURNS):
+        here = residual(theta)
+        slope = (residual(theta + step) - here) / step
+        power = float(slope @ slope)
+        if not math.isfinite(power) or power == 0.0:
+            return None
+        theta -= max(-2.0, min(2.0, float(slope @ here) / power))
+    for digits in range(1, 9):
+        constants = {name: float(f"{math.exp(theta):.{digits - 1}e}")}
+        if all_fit(samples, operation, judged_by, constants):
+            return constants
+    return None
+
+
+def _residual(operation: Operation, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:
+    """From the logarithm of the constant to how far every result is from the formula with it, in float64."""
+    xp = Float()
+
+    def of(theta: float) -> Any:
+        found = []
+        for sample in samples:
+            lifted = {name: math.exp(theta)} | sample.trial.lift(sample.arguments, xp)
+            lifted |= operation.reading(sample.trial.claims)
+            exact = operation.formulas[0](xp, lifted)
+            parts = operation.parts(sample.outcome, sample.arguments)
+            found += [
+                (np.asarray(e.value, dtype=np.float64) - array(p.value)).ravel()
+                for e, p in zip(exact, parts, strict=True)
+                if isinstance(p.value, torch.Tensor)
+            ]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    return of

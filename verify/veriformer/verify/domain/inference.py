@@ -1,0 +1,74 @@
+"""From calls that were answered or refused to the features that are refused: the fewest that explain the refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veriformer.verify.domain.refusals import TOGETHER
+
+LEAST_CALLS = 4
+"""So many calls with a feature must have been refused, and none answered, before it is called refused."""
+
+ERROR_RATE = 1e-3
+"""How likely a feature may be called refused by chance, where refusals have nothing to do with it."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A call that was made. features: their names; error: what it was refused with, None where it was answered."""
+
+    features: frozenset[str]
+    error: str | None = None
+
+
+def refused(calls: Sequence[Probed], candidates: Sequence[str]) -> dict[str, str]:
+    """By label of a feature, or of two together, the message of a refusal.
+
+    candidates: features that may be refused; of those that explain as much, the earlier one is named.
+    """
+    found: dict[str, str] = {}
+    _explain(calls, candidates, found, pairs=False)
+    _explain(calls, candidates, found, pairs=True)
+    return found
+
+
+def unexplained(calls: Sequence[Probed], found: Collection[str]) -> list[Probed]:
+    """The refused calls that have nothing of what is known to be refused."""
+    labels = [frozenset(label.split(TOGETHER)) for label in found]
+    return [call for call in calls if call.error is not None and not any(names <= call.features for names in labels)]
+
+
+def _explain(calls: Sequence[Probed], candidates: Sequence[str], found: dict[str, str], *, pairs: bool) -> None:
+    """Add what explains most of the refusals left, again and again, until nothing does beyond chance."""
+    answered = _table([call for call in calls if call.error is None], candidates)
+    never = answered.T @ answered == 0  # on the diagonal single features, beside it two together
+    alone = np.diag(never)
+    possible = np.triu(never & ~alone & ~alone[:, None], 1) if pairs else np.diag(alone)
+    while True:
+        left = unexplained(calls, found)
+        table = _table(left, candidates)
+        counts = np.where(possible, table.T @ table, 0)
+        if not counts.size or counts.max() < LEAST_CALLS:
+            return
+        first, second = (int(place) for place in np.unravel_index(int(counts.argmax()), counts.shape))
+        count = int(counts[first, second])
+        if _by_chance(len(left) - count, len(answered), count, int(possible.sum())) > ERROR_RATE:
+            return
+        names = dict.fromkeys((candidates[first], candidates[second]))
+        found[TOGETHER.join(names)] = next(str(call.error) for call in left if names.keys() <= call.features)
+
+
+def _table(calls: Sequence[Probed], candidates: Sequence[str]) -> NDArray[np.int64]:
+    """Which call has which feature."""
+    rows = [[name in call.features for name in candidates] for call in calls]
+    return np.array(rows, dtype=np.int64).reshape(len(calls), len(candidates))
+
+
+def _by_chance(others: int, answered: int, count: int, options: int) -> float:
+    """At most how likely some feature is refused so often, were each call refused as often as those without it."""
+    rate = (others + 0.5) / (others + answered + 1)
+    return float(options * rate**count)

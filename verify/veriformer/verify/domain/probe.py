@@ -1,0 +1,262 @@
+"""Finding out what a target supports of one operation: plain calls and drawn ones, and what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, scaled
+from veriformer.verify.domain.features import GRADIENTS, features, present
+from veriformer.verify.domain.inference import Probed, refused, unexplained
+from veriformer.verify.domain.ladder import climbed
+from veriformer.verify.domain.precision import COARSER, computed_in
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.domain.sample import Sample
+from veriformer.verify.engine import isolation
+from veriformer.verify.examples import BURST, prepared, without_constants
+from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.trial import Arguments, Outcome, Trial
+from veriformer.verify.scripts import training_runs, uses
+from veriformer.verify.targets.target import Target
+
+PLAIN = 4
+"""Plain calls in each dtype."""
+
+DRAWN = 30
+"""Drawn calls at first: nothing refused among so many, and nothing more is asked."""
+
+MORE = 100
+"""Drawn calls more where some of those were refused."""
+
+TURNS = 2
+"""How often more are drawn, without what has been found to be refused by then."""
+
+SECONDS = 60.0
+"""The time that one operation may take, whatever its calls do."""
+
+BUSY_S = 12.0
+"""Processor time after which nothing more is drawn for one operation."""
+
+_BASES = ("fp32", "fp16", "bf16", "fp64")
+NO_GRAPH = "the result carries no graph"
+
+
+@dataclass
+class Probe:
+    """The calls made of one operation."""
+
+    target: Target
+    operation: Operation
+    device: str = "cpu"
+    dtypes: tuple[str, ...] = _BASES
+    may_kill: bool = False
+    began: float = field(default_factory=time.process_time)
+    calls: list[Probed] = field(default_factory=list)
+    gradients: list[Probed] = field(default_factory=list)
+    rules: tuple[str, ...] = ()
+    constants: dict[str, Any] = field(default_factory=dict)
+    precision: dict[str, str] = field(default_factory=dict)
+    plain: dict[str, list[Sample]] = field(default_factory=dict)
+
+    def run(self) -> Domain:
+        """Make the calls and conclude. A call that takes too long ends the probing, with what is known by then."""
+        base = None
+        try:
+            with isolation.time_limit(SECONDS, may_kill=self.may_kill):
+                base = self._base() or self._base_by_sizes()
+                if base is not None:
+                    self._draw(base)
+                    self._measure()
+        except RowTimeout:
+            pass
+        return Domain() if base is None else self._concluded()
+
+    @property
+    def names(self) -> list[str]:
+        """The features that may be refused, in the order in which they are named."""
+        return [one.name for one in features(self.operation.name) if one.optional]
+
+    def _base(self) -> str | None:
+        """The dtype in which most is asked: the first in which a plain call is answered."""
+        dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
+        for dtype in dtypes:
+            self._make(dtype, "ordinary", PLAIN)
+        answered = {dtype for dtype in dtypes if any(dtype in c.features and c.error is None for c in self.calls)}
+        return next((dtype for dtype in dtypes if dtype in answered), None)
+
+    def _base_by_sizes(self) -> str | None:
+        """The same for a target that takes only some sizes, once the rule is known that says which."""
+        for dtype in self.dtypes:
+            trial = self._trial(dtype)
+            rules = climbed(self.operation.name, trial, lambda t, a: _answer(t, a)[0] is not None)
+            if rules:
+                self.rules = tuple(map(str, rules))
+                self.target = self.target.within({self.operation.name: Domain(rules=self.rules)})
+                self.calls, self.plain = [], {}
+                return self._base()
+        return None
+
+    def _trial(self, dtype: str, data: Any = None) -> Trial:
+        positional = POSITIONAL.get(self.operation.name, ())
+        return Trial(self.target, self.operation.name, positional, dtype, self.device, data)
+
+    def _draw(self, base: str) -> None:
+        self._make(base, "draw", DRAWN)
+        if self.operation.changes is not None:
+            self._make(base, "changes", 1)
+        self._draw_elsewhere(base, 0)
+        found: dict[str, str] = {}
+        for turn in range(1, TURNS + 1):
+            if not unexplained(self.calls, found):
+                return
+            self._make(base, "draw", MORE, first=turn * MORE)
+            found = self._refused()
+            # Without what is known to be refused, what else is comes to light; a dtype may yet be found to do.
+            known = {label: message for label, message in found.items() if label not in self.dtypes}
+            self.target = self.target.within({self.operation.name: Domain(refused=known, rules=self.rules)})
+            self._make(base, "draw", DRAWN, first=(turn + TURNS) * MORE)
+            self._draw_elsewhere(base, turn)
+
+    def _draw_elsewhere(self, base: str, turn: int) -> None:
+        for dtype in self.dtypes:
+            if dtype != base and dtype in self.operation.dtypes:
+                self._make(dtype, "draw", BURST // 2, first=turn * BURST)
+
+    def _make(self, dtype: str, what: str, count: int, first: int = 0) -> None:
+        """Make so many calls of a kind: ``ordinary``, ``draw`` or ``changes`` of the record."""
+
+        def body(data: st.DataObject) -> None:
+            self._example(dtype, what, data)
+
+        for start in range(first, first + count, BURST):
+            if time.process_time() - self.began > BUSY_S:
+                return
+            key = f"probe|{self.operation.name}|{dtype}|{what}|{start}"
+            with without_constants(), contextlib.suppress(HypothesisException):
+                prepared(body, key, min(BURST, first + count - start))()
+
+    def _example(self, dtype: str, what: str, data: st.DataObject) -> None:
+        trial = self._trial(dtype, data)
+        drawn = getattr(self.operation, what)(trial)
+        if what != "changes":
+            return self._call(trial, drawn, what)
+        for arguments in [drawn[0], *drawn[1].values()]:
+            with contextlib.suppress(UnsatisfiedAssumption):  # one of an argument that the target has not
+                self._call(trial, arguments, what)
+        return None
+
+    def _call(self, trial: Trial, arguments: Arguments, what: str) -> None:
+        names = present(self.operation.name, arguments, dtype=trial.row_dtype)
+        outcome, error = _answer(trial, arguments)
+        self.calls.append(Probed(names, error))
+        if outcome is not None and what == "ordinary":
+            self.plain.setdefault(trial.row_dtype, []).append(Sample(trial, arguments, outcome))
+        if outcome is not None and self.operation.vjps and len(self.calls) % 3 == 0:
+            wrt = self.operation.differentiable(arguments)
+            self.gradients.append(Probed(names | {GRADIENTS}, _answer(trial, arguments, wrt)[1]))
+
+    def _measure(self) -> None:
+        """Estimate what the signature hides, in the finest dtype that shows it, and then the formats computed in."""
+        if not self.operation.formulas:
+            return
+        self._estimate()
+        for dtype, samples in self.plain.items():
+            found = computed_in(samples, self.operation, dtype, self.constants)
+            if found != dtype:
+                self.precision[dtype] = found
+
+    def _estimate(self) -> None:
+        names = hidden(self.target, self.operation.name)
+        for dtype in ("fp64", "fp32", "fp16", "bf16") if names else ():
+            samples = self._scaled(self.plain.get(dtype, []))
+            for judged_by in (dtype, *COARSER.get(dtype, ())[:1]):
+                found = estimated(self.operation, names, samples, judged_by) if samples else None
+                if found is not None:
+                    self.constants = found
+                    return
+
+    def _scaled(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The same calls, and where an epsilon would not show otherwise, those with smaller numbers."""
+        found = list(samples)
+        if self.operation.name in SMALL:
+            for sample, scale in itertools.product(samples[:2], SCALES[1:]):
+                arguments = scaled(self.operation.name, sample.arguments, scale)
+                outcome, _ = _answer(sample.trial, arguments)  # its options are those of a call that was answered
+                found += [] if outcome is None else [Sample(sample.trial, arguments, outcome)]
+        return found
+
+    def _refused(self) -> dict[str, str]:
+        """What explains the refusals of calls without gradients."""
+        return refused(self.calls, [*self.dtypes, *self.names])
+
+    def _concluded(self) -> Domain:
+        found = self._refused()
+        calls = list(self.calls)
+        if self.gradients and all(call.error for call in self.gradients):
+            found[GRADIENTS] = str(self.gradients[0].error)
+        else:  # one that has a graph for some calls and none for others is wrong, and not narrower
+            calls += [call for call in self.gradients if call.error != NO_GRAPH]
+            found = refused(calls, [*self.dtypes, GRADIENTS, *self.names])
+        answered = frozenset().union(*(call.features for call in calls if call.error is None))
+        known = [*(one.name for one in features(self.operation.name)), GRADIENTS, *self.dtypes]
+        provided = tuple(name for name in known if name in answered)
+        return Domain(
+            provided=provided,
+            refused=found,
+            rules=self.rules,
+            constants=self.constants,
+            precision=self.precision,
+        )
+
+
+def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tuple[Outcome | None, str | None]:
+    """What came of a call, and what it was refused with; no refusal where it was answered, however wrongly."""
+    try:
+        return trial.call(arguments, wrt=wrt), None
+    except Violation as violation:
+        error = violation.__cause__
+        if error is None:
+            return None, NO_GRAPH if "carries no gradient" in str(violation) else None
+        return None, None if _of_ours(error) else _described(error)
+
+
+def _of_ours(error: BaseException) -> bool:
+    """Whether it was not the target that raised but who drives it, and found the answer wrong."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = {uses.__file__, training_runs.__file__}
+    return isinstance(error, AssertionError) and bool(frames) and frames[-1].filename in ours
+
+
+def _described(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    said = lines[0][:160] if lines else ""
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def probe_operation(
+    target: Target,
+    operation: Operation,
+    *,
+    device: str = "cpu",
+    dtypes: Sequence[str] = _BASES,
+    may_kill: bool = False,
+) -> Domain:
+    """What the target supports of an operation; nothing where it lacks it or answers no plain call.
+
+    may_kill: this process may be ended where a call does not come back.
+    """
+    promised = tuple(name for name in dtypes if target.claims.promises(operation.name, name))
+    if target.operation(operation.name) is None or operation.name in target.claims.not_provided:
+        return Domain()
+    return Probe(target, operation, device, promised, may_kill).run()

@@ -1,0 +1,47 @@
+"""What a target refuses of one operation, ready to be asked of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from veriformer.verify.domain.feature import Arguments, Feature
+from veriformer.verify.domain.features import GRADIENTS, feature
+from veriformer.verify.domain.rules import SizeRule, sizes
+
+TOGETHER = " + "
+"""Between the names of two features that are refused only together."""
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """messages: by label (the name of a feature, or two that are refused together), what such calls are answered.
+
+    rules: rules on sizes; calls that break one are refused as well.
+    """
+
+    operation: str
+    messages: Mapping[str, str]
+    rules: tuple[SizeRule, ...] = ()
+    _known: dict[str, Feature | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def of(self, arguments: Arguments, dtype: str, *, gradients: bool = False) -> frozenset[str]:
+        """The labels under which this call is refused. gradients: whether it asks for them."""
+        given = {dtype, *([GRADIENTS] if gradients else [])}
+        found = sizes(self.operation, arguments) if self.rules else {}
+        broken = {str(rule) for rule in self.rules if not all(rule.admits(size) for size in found.get(rule.axis, ()))}
+        return frozenset(broken) | frozenset(
+            label
+            for label in self.messages
+            if all(name in given or self._has(name, arguments) for name in label.split(TOGETHER))
+        )
+
+    def fitted(self, axis: str, size: int) -> int:
+        """A size that this axis may have, the one given where there is no rule."""
+        return next((rule.fitted(size) for rule in self.rules if rule.axis == axis), size)
+
+    def _has(self, name: str, arguments: Arguments) -> bool:
+        if name not in self._known:
+            self._known[name] = feature(self.operation, name)
+        known = self._known[name]
+        return known is not None and known.present(arguments)

@@ -1,0 +1,107 @@
+"""Rules on sizes: which sizes of an axis an operation of a target takes, in words that can be read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from veriformer.verify.domain.feature import Arguments
+
+_MULTIPLES = (128, 64, 32, 16, 8, 4, 2)
+_FEW = 4
+_LARGE = 64
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """Which sizes an axis may have: these few, or multiples of a number between a smallest and a largest one."""
+
+    axis: str
+    few: tuple[int, ...] = ()
+    multiple: int = 1
+    smallest: int = 1
+    largest: int | None = None
+
+    def __str__(self) -> str:
+        if self.few:
+            return f"{self.axis} ∈ {{{', '.join(map(str, self.few))}}}"
+        words = [f"a multiple of {self.multiple}"] if self.multiple > 1 else []
+        words += [f"at least {self.smallest}"] if self.smallest > self.multiple else []
+        words += [f"at most {self.largest}"] if self.largest is not None else []
+        return f"{self.axis} {', '.join(words)}"
+
+    def admits(self, size: int) -> bool:
+        """Whether the axis may have this size."""
+        if self.few:
+            return size in self.few
+        return size % self.multiple == 0 and self.smallest <= size <= (self.largest or size)
+
+    def fitted(self, size: int) -> int:
+        """A size that the axis may have, another one for other small sizes: one tile, two or three."""
+        if self.few:
+            return self.few[size % len(self.few)]
+        if self.multiple == 1:
+            return min(max(size, self.smallest), self.largest or max(size, self.smallest))
+        tiles = 1 + size % (2 if self.multiple >= _LARGE else 3)
+        first = -(-self.smallest // self.multiple)
+        most = (self.largest or 10**9) // self.multiple
+        return self.multiple * max(first, min(first + tiles - 1, most))
+
+
+def read(text: str) -> SizeRule:
+    """The rule of these words."""
+    axis, _, said = text.partition(" ")
+    few = re.search(r"{(.*)}", said)
+    if few:
+        return SizeRule(axis, tuple(int(word) for word in few[1].split(",")))
+    numbers = {word: int(n) for word, n in re.findall(r"(multiple of|at least|at most) (\d+)", said)}
+    multiple = numbers.get("multiple of", 1)
+    return SizeRule(axis, (), multiple, numbers.get("at least", multiple), numbers.get("at most"))
+
+
+def rule(axis: str, tried: Sequence[int], taken: Sequence[int]) -> SizeRule | None:
+    """The rule by which exactly these sizes were taken out of those that were tried; none where all or nothing was."""
+    if not taken or len(taken) == len(tried):
+        return None
+    options = [SizeRule(axis, (), m, s, largest) for m in (1, *_MULTIPLES) for s, largest in _ends(m, tried, taken)]
+    for option in options:
+        if [size for size in tried if option.admits(size)] == list(taken):
+            return option
+    return SizeRule(axis, tuple(taken)) if len(taken) <= _FEW else None
+
+
+def _ends(multiple: int, tried: Sequence[int], taken: Sequence[int]) -> list[tuple[int, int | None]]:
+    """Where a run of multiples may begin and end: anywhere that was tried, or at what was taken."""
+    below = [size for size in tried if size % multiple == 0]
+    smallest = multiple if not below or below[0] == taken[0] else taken[0]
+    return [(smallest, None), (smallest, taken[-1])] if len(taken) > _FEW else [(smallest, None)]
+
+
+def sizes(operation: str, a: Arguments) -> Mapping[str, tuple[int, ...]]:
+    """By axis the sizes that it has in a call, where there are rules on sizes."""
+    try:
+        return _SIZES[operation](a) if operation in _SIZES else {}
+    except (KeyError, AttributeError, IndexError, TypeError):
+        return {}
+
+
+def _of_attention(a: Any) -> Mapping[str, tuple[int, ...]]:
+    q, k, v = a["q"].shape, a["k"].shape, a["v"].shape
+    return {"n": (q[2], k[2]), "d_k": (q[3],), "d_v": (v[3],)}
+
+
+def _of_axis(a: Any) -> Mapping[str, tuple[int, ...]]:
+    return {"n": (a["z"].shape[a.get("dim", -1)],)}
+
+
+def _of_rows(a: Any) -> Mapping[str, tuple[int, ...]]:
+    return {"d": (a["x"].shape[-1],)}
+
+
+_SIZES = {
+    "attention": _of_attention,
+    **dict.fromkeys(("softmax", "logsumexp"), _of_axis),
+    **dict.fromkeys(("layer_norm", "rms_norm", "silu", "gelu"), _of_rows),
+}

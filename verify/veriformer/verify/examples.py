@@ -1,0 +1,59 @@
+"""Running Hypothesis by a seed of our own, so that the same seed draws the same examples everywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+from unittest import mock
+
+import hypothesis
+import hypothesis.strategies as st
+from hypothesis.internal.conjecture.providers import HypothesisProvider
+
+BURST = 10
+"""Examples per run of Hypothesis. After ten it begins to vary what it has drawn, and one draw then decides for many."""
+
+
+def prepared(
+    body: Callable[[st.DataObject], None], seed: str, examples: int, *, shrink: bool = False
+) -> Callable[[], None]:
+    """A function that runs the body on so many examples, the same for the same seed."""
+    settings = hypothesis.settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        print_blob=False,
+        report_multiple_bugs=False,
+        verbosity=hypothesis.Verbosity.quiet,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=[hypothesis.Phase.generate] + ([hypothesis.Phase.shrink] if shrink else []),
+    )
+    found: Callable[[], None] = settings(hypothesis.given(st.data())(body))
+    # The key of an example database, which there is none of; left alone, Hypothesis parses our source for one.
+    vars(found)["_hypothesis_internal_database_key"] = b""
+    return hypothesis.seed(number(seed))(found)
+
+
+@contextlib.contextmanager
+def without_constants() -> Iterator[None]:
+    """Let Hypothesis draw from its distributions alone.
+
+    Of itself it takes one draw in twenty from the constants of whatever code is loaded, so that no seed could repeat a
+    run elsewhere, and has no setting for that; versions that do not have the method have not the habit either.
+    """
+    if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
+        yield
+        return
+    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", new=_no_constant):
+        yield
+
+
+def _no_constant(*_: object, **__: object) -> None:
+    return None
+
+
+def number(text: str) -> int:
+    """A seed from text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
