@@ -15,6 +15,7 @@ from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, scaled
+from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import Probed, refused, unexplained
 from veriformer.verify.domain.ladder import climbed
@@ -102,7 +103,7 @@ class Probe:
         return self._answered(dtypes)
 
     def _base_by_shapes(self) -> str | None:
-        """The same for a target that takes only plain shapes: all that the draws can avoid, and then each of it alone."""
+        """The same for a target that takes only plain shapes: without what the draws can avoid, then each alone."""
         avoided = {name: "" for name in self.names if name in AVOIDED}
         if not avoided:
             return None
@@ -118,7 +119,7 @@ class Probe:
         return base
 
     def _base_by_drawing(self) -> str | None:
-        """The same for a target that refuses what is ordinary for others, such as a batch, but not all that is drawn."""
+        """The same for a target that refuses what is ordinary for others, but not all that is drawn."""
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
         self._measured = "draw"
         for dtype in dtypes:
@@ -149,6 +150,7 @@ class Probe:
         self._make(base, "draw", DRAWN)
         if self.operation.changes is not None:
             self._make(base, "changes", 1)
+        self._ask_edges(base)
         self._draw_elsewhere(base, 0)
         found: dict[str, str] = {}
         for turn in range(1, TURNS + 1):
@@ -161,6 +163,13 @@ class Probe:
             self.target = self.target.within({self.operation.name: Domain(refused=known, rules=self.rules)})
             self._make(base, "draw", DRAWN, first=(turn + TURNS) * MORE)
             self._draw_elsewhere(base, turn)
+
+    def _ask_edges(self, base: str) -> None:
+        """Make the calls at the edge of each plain one."""
+        for sample in self.plain.get(base, ())[:PLAIN]:
+            for arguments in edges(self.operation.name, sample.arguments):
+                with contextlib.suppress(UnsatisfiedAssumption):  # one that the target takes no argument for
+                    self._call(sample.trial, arguments, "edges")
 
     def _draw_elsewhere(self, base: str, turn: int) -> None:
         for dtype in self.dtypes:
