@@ -93,7 +93,17 @@ def test_there_is_no_block_size_where_nothing_is_skipped_by_blocks(attention):
 
 
 def test_what_cannot_be_counted_is_never_zero():
+    def product(q, k, v):
+        torch._int_mm(q.new_empty(32, 16, dtype=torch.int8), q.new_empty(16, 8, dtype=torch.int8))
+        return q
+
+    found = Series(target(product), SQUARE, FLOPS, False).count()
+    assert (found.verdict, found.measured, found.points) == (Verdict.NOT_COUNTABLE, None, 0)
+    assert "_int_mm" in found.reason
+
+
+def test_what_is_modelled_is_said():
     sdpa = target(lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v))
     found = Series(sdpa, SQUARE, FLOPS, False).count()
-    assert (found.verdict, found.measured, found.points) == (Verdict.NOT_COUNTABLE, None, 0)
-    assert "flash_attention_for_cpu" in found.reason
+    assert found.verdict is Verdict.CONFIRMED
+    assert found.modelled == ["_scaled_dot_product_flash_attention_for_cpu"]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from veriformer.bench.calls import Shape
-from veriformer.bench.flops import NotCountable, count_flops
+from veriformer.bench.flops import NotCountable, count_flops, modelled
 
 SHAPE = Shape(B=2, H=6, G=3, n_q=5, n_k=7, d_k=11, d_v=13)
 PAIRS = 2 * 6 * 5 * 7
@@ -36,11 +36,20 @@ def test_products_that_accumulate_or_write_in_place_are_not_free(product, flops)
     assert of(lambda q, k, v: product(q.new_empty(2, 3, 5), q.new_empty(2, 5, 4))) == flops
 
 
-def test_a_fused_kernel_is_not_countable_rather_than_free():
+def test_a_fused_kernel_is_modelled_by_its_formula_and_said_to_be():
+    """Five products in the backward pass: the scores once more."""
     square = Shape(B=1, H=2, G=2, n_q=4, n_k=4, d_k=8, d_v=8)
-    for backward in (False, True):
-        with pytest.raises(NotCountable, match="scaled_dot_product_flash_attention_for_cpu"):
-            count_flops(torch.nn.functional.scaled_dot_product_attention, square, backward=backward)
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    one = 2 * 2 * 4 * 4 * 8
+    assert count_flops(sdpa, square, backward=False) == 2 * one
+    assert count_flops(sdpa, square, backward=True) == 7 * one
+    assert modelled(sdpa, square, backward=False) == ["_scaled_dot_product_flash_attention_for_cpu"]
+
+
+def test_a_fused_kernel_with_a_causal_mask_is_not_countable_rather_than_wrong():
+    square = Shape(B=1, H=2, G=2, n_q=4, n_k=4, d_k=8, d_v=8, options={"is_causal": True})
+    with pytest.raises(NotCountable, match="scaled_dot_product_flash_attention_for_cpu, which may leave out"):
+        count_flops(torch.nn.functional.scaled_dot_product_attention, square, backward=False)
 
 
 def test_a_product_without_a_formula_is_not_countable():

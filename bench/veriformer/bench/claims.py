@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from veriformer.bench.operations.family import Costs as Predicted
 from veriformer.spec import costs
 
 Cost = Callable[[], Any]
@@ -50,3 +51,19 @@ IN_BLOCKS = Costs(
     causal_backward=_in_visited_blocks(costs.tiled_backward_flops),
     peak=costs.tiled_attention_peak,
 )
+
+
+IN_BLOCKS_WORD, AS_PRINTED_WORD = "in blocks", "as printed"
+VARIANTS = (AS_PRINTED_WORD, IN_BLOCKS_WORD)
+
+
+def adapt(variant: str | None, known: Predicted) -> Predicted:
+    """The costs that a target is held to which says how it computes attention; others have one way only.
+
+    As printed, every head has keys of its own. In blocks, the scores are never held as a whole.
+    """
+    if known.total_in_blocks is None or variant is None:
+        return known
+    if variant == IN_BLOCKS_WORD:
+        return replace(known, extra=None)
+    return replace(known, moved=known.moved_as_printed or known.moved)

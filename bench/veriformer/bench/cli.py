@@ -25,16 +25,38 @@ def bench() -> None:
 
 @bench.command()
 @click.argument("targets", nargs=-1, metavar="[TARGET]…")
+@click.option("--only", multiple=True, metavar="OPERATION", help="Count this operation alone; may be repeated.")
+@click.option(
+    "--claim",
+    type=click.Choice(["as printed", "in blocks"]),
+    help="How TARGET is said to compute attention; in blocks, it may hold no n × n scores and repeat no keys.",
+)
+@click.option("--every", is_flag=True, help="Show every count, not one line for each operation.")
 @click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write benchmarks.json here."
 )
-def counts(targets: tuple[str, ...], json_file: Path | None) -> None:
-    """Count FLOPs and peak memory exactly, without a clock, and compare them with the symbolic cost.
+def counts(
+    targets: tuple[str, ...], only: tuple[str, ...], claim: str | None, every: bool, json_file: Path | None
+) -> None:
+    """Count what operations cost, exactly and without a clock, and compare it with the symbolic cost.
 
-    TARGET is impl:reference, impl:tiled or impl:sdpa; all of them where none is named.
+    TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute of either (pkg.mod:thing), or one of torch,
+    impl, impl:reference, impl:tiled, impl:sdpa, impl:flex. Of every operation of the contract that it carries are
+    counted: FLOPs of matrix products, bytes that operators read and write, bytes held at the worst moment and beside
+    arguments and results, calls of operators and allocations; forward, and forward and backward. Without a TARGET,
+    the attention of the shipped backends alone is counted.
 
-    Each quantity is counted on a grid of shapes. The polynomial through the counts is the only one of its degrees, so
-    where it is the specification's, the two are equal at every shape.
+    Calls run on tensors without memory where they can, else on small real ones. Each quantity is counted on a grid as
+    large as its degrees ask, and off it; the polynomial through the counts is exact. FLOPs and kept bytes must be the
+    specification's at every call. Bytes moved and extra bytes may have other factors, which are said, but grow no
+    faster. What runs inside a fused kernel is not seen: its FLOPs are then a formula's, and said to be modelled. Where
+    there is none, the operation is not countable.
+
+    \b
+    Examples:
+      veriformer bench counts mine.py
+      veriformer bench counts mine.py:Flash --only attention --claim 'in blocks'
+      veriformer bench counts torch --json benchmarks.json
 
     \b
     Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments.
@@ -43,16 +65,25 @@ def counts(targets: tuple[str, ...], json_file: Path | None) -> None:
     from veriformer.bench.targets import NAMES, UnknownTargetError, find
 
     try:
-        chosen = [find(name) for name in dict.fromkeys(targets or NAMES)]
+        chosen = [find(name, claim) for name in dict.fromkeys(targets or NAMES)]
+        _check_only(only)
     except UnknownTargetError as error:
         _refuse(error)
-    found = _count(chosen)
+    found = _count(chosen, only, every=every, whole=bool(targets))
     if json_file is not None:
         try:
             document.write(found, json_file)
         except OSError as error:
             _refuse(f"--json: expected a file that can be written: {error}")
     raise SystemExit(found.exit_status)
+
+
+def _check_only(only: tuple[str, ...]) -> None:
+    from veriformer.bench.operations.catalogue import names
+
+    for name in only:
+        if name not in names():
+            _refuse(f"--only: expected an operation of the contract, got {name!r}; one of {', '.join(names())}")
 
 
 @bench.command()
@@ -148,15 +179,22 @@ def _race(cases: list[Case], rounds: int, threads: int | None, clock: str) -> tu
     return whole, interrupted
 
 
-def _count(targets: list[Target]) -> Benchmarks:
+def _count(targets: list[Target], only: tuple[str, ...], *, every: bool, whole: bool) -> Benchmarks:
+    """Counts of all operations where whole, else of attention as each backend claims to compute it."""
+    from veriformer.bench.assess import assess
     from veriformer.bench.counts import count
     from veriformer.bench.document import Benchmarks
     from veriformer.bench.environment import environment, suite
     from veriformer.bench.showing import Show
 
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    found = []
     with Show(sys.stdout, sys.stderr) as show:
-        found = [show.tell(one) for target in targets for one in show.watch(target.name, count(target))]
+        for target in targets:
+            claimed = count(target) if not only or "attention" in only else ()
+            found += [show.tell(one) for one in show.watch(target.name, claimed)]
+            for counts in assess(target, only) if whole else ():
+                found += show.tell_operation(counts, every=every)
         show.summarise(found)
     duration = round(time.perf_counter() - clock, 3)
     return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, counts=found)

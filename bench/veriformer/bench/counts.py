@@ -16,7 +16,7 @@ import sympy
 from veriformer.bench.calls import Attention, Shape
 from veriformer.bench.cases import RECTANGULAR, SQUARE, Case, causal
 from veriformer.bench.document import Claim, Count, Expression, Verdict, Witness
-from veriformer.bench.flops import NotCountable, count_flops
+from veriformer.bench.flops import NotCountable, count_flops, modelled
 from veriformer.bench.memory import count_peak_bytes
 from veriformer.bench.polynomials import Point, Polynomial
 from veriformer.bench.targets import Target
@@ -29,8 +29,8 @@ _BLOCK = 128
 
 
 def count(target: Target) -> Iterator[Count]:
-    """Every count of a target as it is finished: FLOPs at all lengths and causal, and peak memory."""
-    for series in _series(target):
+    """Counts of an attention that claims how it is computed: FLOPs at all lengths and causal, and peak memory."""
+    for series in _series(target) if target.attention and target.costs else ():
         yield series.count()
 
 
@@ -94,7 +94,9 @@ class Series:
         measured = through if all(through(point) == value for point, value in counted) else None
         judge = self._equality if self.quantity == FLOPS else self._growth
         shown = None if measured is None else expression(measured.expression(symbol))
-        return replace(self._record(**judge(measured, counted)), points=len(counted), measured=shown)
+        inside = modelled(self.target.attention, self.case.shape(counted[0][0]), backward=self.backward)
+        record = self._record(**judge(measured, counted))
+        return replace(record, points=len(counted), measured=shown, modelled=inside)
 
     def _equality(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
         """Whether the predicted FLOPs are those counted, as polynomials; a count that differs bears witness."""
@@ -103,10 +105,17 @@ class Series:
         if wrong:
             point, value = min(wrong, key=lambda pair: pair[1])
             witness = Witness(point=point, counted=value, claimed=_plain(_at(claim, point)))
-            return {"verdict": Verdict.REFUTED, "witness": witness}
+            return {"verdict": Verdict.REFUTED, "witness": witness, "reason": self._why(counted)}
         if measured is None:
             return {"verdict": Verdict.INCONCLUSIVE, "reason": _NOT_ONE_POLYNOMIAL}
         return {"verdict": Verdict.CONFIRMED}
+
+    def _why(self, counted: Counted) -> str | None:
+        """The words for a causal call that costs as much as one without a mask."""
+        full = self._in_letters(self.target.costs.flops(causal=False, backward=self.backward))
+        if self.case.is_causal and all(_at(full, point) == value for point, value in counted):
+            return "the pairs that the causal mask hides are computed too"
+        return None
 
     def _growth(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
         """Whether the peak grows with n as predicted: by degree."""
@@ -119,8 +128,14 @@ class Series:
 
     def _predicted(self) -> sympy.Expr:
         """The specification's cost in the letters of the grid."""
-        costs, case = self.target.costs, self.case
-        cost = costs.peak() if self.quantity == PEAK else costs.flops(causal=case.is_causal, backward=self.backward)
+        costs = self.target.costs
+        cost = (
+            costs.peak() if self.quantity == PEAK else costs.flops(causal=self.case.is_causal, backward=self.backward)
+        )
+        return self._in_letters(cost)
+
+    def _in_letters(self, cost: sympy.Expr) -> sympy.Expr:
+        case = self.case
         return sympy.factor(cost.subs({symbol(name): _number_or_letter(value) for name, value in case.known.items()}))
 
     def _record(self, **found: Any) -> Count:

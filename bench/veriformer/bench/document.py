@@ -26,6 +26,8 @@ class Verdict(StrEnum):
     REFUTED = "refuted"
     INCONCLUSIVE = "inconclusive"
     NOT_COUNTABLE = "not countable"
+    COUNTED = "counted"
+    """Nothing is predicted of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,9 @@ class Count:
     reason: str | None
     witness: Witness | None
     seconds: float
+    modelled: list[str] = field(default_factory=list)
+    """Operators whose inside is not seen: a formula says what they do."""
+    tensors: str = "fake"
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Count:

@@ -17,6 +17,7 @@ _STYLES = {
     Verdict.REFUTED: ("✗", "bold red"),
     Verdict.INCONCLUSIVE: ("?", "yellow"),
     Verdict.NOT_COUNTABLE: ("–", "dim"),
+    Verdict.COUNTED: ("·", "dim"),
 }
 _HEADINGS = {"equal": "equal as polynomials", "growth": "of the degree in n that is predicted"}
 
@@ -49,6 +50,15 @@ class Show:
             self._out.print(line(count), markup=False, soft_wrap=True)
         return count
 
+    def tell_operation(self, counts: Sequence[Count], *, every: bool = False) -> Sequence[Count]:
+        """Show all counts of one operation in one line, or in one line each."""
+        if every:
+            return [self.tell(count) for count in counts]
+        sign, style = _STYLES[verdict(counts)]
+        self._out.print(Text(f"{sign} {verdict(counts).value:<13}", style=style), end=" ", soft_wrap=True)
+        self._out.print(f"{counts[0].operation}: {in_words(counts)}", markup=False, soft_wrap=True)
+        return counts
+
     def summarise(self, counts: Sequence[Count]) -> None:
         """The table on a terminal, and the sums."""
         if self._out.is_terminal:
@@ -76,6 +86,35 @@ def found(count: Count) -> list[str]:
         point = ", ".join(f"{name} = {value}" for name, value in count.witness.point.items())
         parts.append(f"at {point}: counted {count.witness.counted}, predicted {count.witness.claimed}")
     return parts + ([count.reason] if count.reason else [])
+
+
+def verdict(counts: Sequence[Count]) -> Verdict:
+    """The verdict on an operation: the worst of its counts."""
+    found = {count.verdict for count in counts}
+    order = (Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NOT_COUNTABLE)
+    return next((one for one in order if one in found), Verdict.COUNTED)
+
+
+def in_words(counts: Sequence[Count]) -> str:
+    """What is wrong or unknown, each in its words; where nothing is, what the forward pass costs."""
+    doubtful = [count for count in counts if count.verdict not in (Verdict.CONFIRMED, Verdict.COUNTED)]
+    if doubtful:
+        return "; ".join(_said(count) for count in doubtful)
+    inside = sorted({name for count in counts for name in count.modelled})
+    parts = [_said(count) for count in counts if count.passes == "forward" and count.quantity in _SHOWN]
+    return "; ".join(parts + ([f"inside of {', '.join(inside)} modelled"] if inside else []))
+
+
+_SHOWN = ("FLOPs", "bytes moved", "peak extra bytes", "kept bytes")
+
+
+def _said(count: Count) -> str:
+    """One count of an operation, without what the line says anyway."""
+    value = f" {count.measured.text}" if count.measured else ""
+    equal = count.verdict is Verdict.CONFIRMED and count.claim is not None and count.claim.kind == "equal"
+    why = count.reason or ("as the formula" if equal else "")
+    place = ", ".join([count.quantity, count.case, *([count.passes] if count.passes != "forward" else [])])
+    return f"{place}:{value}{f' ({why})' if why else ''}"
 
 
 def table(counts: Sequence[Count]) -> Table:

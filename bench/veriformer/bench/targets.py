@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from veriformer.bench.calls import Attention
-from veriformer.bench.claims import AS_PRINTED, IN_BLOCKS, Costs
+from veriformer.bench.claims import AS_PRINTED, AS_PRINTED_WORD, IN_BLOCKS, IN_BLOCKS_WORD, Costs
+from veriformer.bench.loading import LoadingError, load
 
 
 @dataclass(frozen=True)
 class Target:
-    """An attention to be counted. skips_blocks: whether blocks that a causal mask hides as a whole are left out."""
+    """What is counted. attention, with the costs that it is held to, where it claims a way to compute it.
+
+    skips_blocks: whether blocks that a causal mask hides as a whole are left out. provided: the object that carries the
+    operations. variant: how it computes attention, where that is said.
+    """
 
     name: str
-    attention: Attention
-    costs: Costs
+    attention: Attention | None
+    costs: Costs | None
     skips_blocks: bool
+    provided: object = None
+    variant: str | None = None
+
+    def operation(self, name: str) -> Callable[..., Any] | None:
+        """The operation of that name, or None where there is none."""
+        if name == "attention" and self.attention is not None:
+            return self.attention
+        found = getattr(self.provided, name, None)
+        return found if callable(found) else None
 
 
 _SHIPPED: dict[str, tuple[str, Costs, bool]] = {
@@ -29,20 +43,41 @@ _SHIPPED: dict[str, tuple[str, Costs, bool]] = {
 }
 
 NAMES = tuple(_SHIPPED)
+OTHERS = ("impl", "impl:flex", "torch")
 
 
 class UnknownTargetError(ValueError):
     """No such target; the message lists those there are."""
 
 
-def find(name: str) -> Target:
-    """The target of that name. Raises UnknownTargetError."""
-    if name not in _SHIPPED:
-        raise UnknownTargetError(f"target {name!r}: expected one of {', '.join(NAMES)}")
-    from veriformer.impl import BACKENDS
+def find(name: str, variant: str | None = None) -> Target:
+    """The target of that name, or in a file, a module or an attribute. Raises UnknownTargetError.
 
-    backend, costs, skips_blocks = _SHIPPED[name]
-    return Target(name, BACKENDS[backend], costs, skips_blocks)
+    variant: how it is said to compute attention, for one that does not ship.
+    """
+    if name.partition(":")[0] == "impl":
+        return _own(name)
+    if name == "torch":
+        from veriformer.bench import torch_functional
+
+        return Target(name, None, None, False, torch_functional, variant)
+    try:
+        return Target(name, None, None, False, load(name), variant)
+    except LoadingError as error:
+        raise UnknownTargetError(f"{error}; or one of {', '.join((*NAMES, *OTHERS))}") from error
+
+
+def _own(name: str) -> Target:
+    from veriformer import impl
+
+    if name == "impl":
+        return Target(name, None, None, False, impl)
+    backend = name.removeprefix("impl:")
+    if backend not in impl.BACKENDS:
+        raise UnknownTargetError(f"target {name!r}: expected one of {', '.join((*NAMES, *OTHERS))}")
+    _, costs, skips_blocks = _SHIPPED.get(name, (backend, None, False))
+    variant = {AS_PRINTED: AS_PRINTED_WORD, IN_BLOCKS: IN_BLOCKS_WORD}[costs] if costs else None
+    return Target(name, impl.BACKENDS[backend], costs, skips_blocks, impl, variant)
 
 
 def triton_attention() -> Attention:

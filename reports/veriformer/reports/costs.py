@@ -13,6 +13,7 @@ LOOKS = {
     Verdict.REFUTED: ("✗", "refuted", "bad"),
     Verdict.INCONCLUSIVE: ("?", "inconclusive", "warn"),
     Verdict.NOT_COUNTABLE: ("–", "not countable", "muted"),
+    Verdict.COUNTED: ("·", "counted", "muted"),
 }
 
 
@@ -32,6 +33,8 @@ class CostRow:
         """What a confirmation says."""
         if self.count.claim is None:
             return "nothing is predicted"
+        if self.count.reason:
+            return self.count.reason
         if self.count.claim.kind == "equal":
             return "equal as polynomials"
         return f"of degree {self.count.claim.degree} in n"

@@ -65,6 +65,18 @@ def experts_flops() -> Any:
     return 2 * n * d * e + k * network_flops()
 
 
+def experts_other() -> Any:
+    """The router's softmax and choice, and for each expert asked its activation, both biases and its gate."""
+    n, d, e, k, f = _symbols("N d E k f")
+    return n * (6 * e + k * (6 * f + 3 * d))
+
+
+def experts_peak() -> Any:
+    """The gates of all experts, and the hidden layer of those asked before and after its activation."""
+    n, e, k, w = _symbols("N E k w")
+    return w * n * e + k * _hidden_bytes(2)
+
+
 def _least_bytes(parameters: Callable[[], Any]) -> Any:
     n, d, o, w = _symbols("N d o w")
     return w * (n * (d + o) + parameters())
@@ -90,7 +102,9 @@ GATED = _matrices(gated_parameters, gated_flops, 3)
 EXPERTS = {
     "FLOPs": experts_flops,
     "backward FLOPs": lambda: 2 * experts_flops(),
+    "other operations": experts_other,
     "bytes if all experts are asked": lambda: _least_bytes(experts_parameters),
+    "peak extra bytes": experts_peak,
     "parameters": experts_parameters,
 }
 

@@ -76,9 +76,10 @@ def finite(parts: Parts) -> bool:
 
 
 def as_finite(one: Parts, other: Parts) -> bool:
-    """Whether two outcomes are finite, and infinite of a sign, at the same entries."""
+    """Whether an outcome is NaN, or infinite of a sign, wherever another one is."""
     return one.keys() == other.keys() and all(
-        x.shape == other[key].shape and np.array_equal(_beyond(x), _beyond(other[key])) for key, x in one.items()
+        x.shape == other[key].shape and bool((np.isfinite(other[key]) | (_beyond(x) == _beyond(other[key]))).all())
+        for key, x in one.items()
     )
 
 

@@ -21,7 +21,7 @@ from veriformer.verify.engine.row import Row
 from veriformer.verify.findings.calls import Parts, around, as_finite, finite, furthest, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example, passing
-from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
 
@@ -109,7 +109,12 @@ def _same_without(name: str, case: _Case, target: Target) -> bool:
 
 
 def _known(cause: Cause, failed: Sequence[_Case], held: Sequence[_Case], target: Target) -> Diagnosis | None:
-    """The known fault, or the two, that give what the target gives."""
+    """The known fault, or the two, that give what the target gives.
+
+    NaN and infinities are alike whatever they come from: there must be wrong numbers as well.
+    """
+    if not any(_wrong_number(case) for case in failed):
+        return None
     operation = cause.condition.operation
     mutants, front = (importlib.import_module(f"veriformer.verify.{name}") for name in ("mutants", "targets.front"))
     known = [(one, one.kernels[operation]) for one in mutants.MUTANTS if operation in one.kernels]
@@ -119,6 +124,15 @@ def _known(cause: Cause, failed: Sequence[_Case], held: Sequence[_Case], target:
             words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
             return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
     return None
+
+
+def _wrong_number(case: _Case) -> bool:
+    """Whether a call gives a finite number that is wrong."""
+    return furthest(case.given, {key: _where_finite(x, case.given[key]) for key, x in case.exact.items()}) > _APART
+
+
+def _where_finite(exact: Reference, given: Floats) -> Reference:
+    return Reference(exact.exact, np.where(np.isfinite(given), exact.bound, np.inf))
 
 
 def _combined(known: Sequence[tuple[Any, Any]]) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -138,7 +152,21 @@ def _exchanged(kernel: Any) -> dict[str, Any]:
 
 
 def _reproduces(faulty: object, case: _Case, target: Target) -> bool:
+    """Whether a fault gives what the target gives, and, where that is wrong, gives some of what is wrong.
+
+    Another implementation of the same fault may have no value where the target has one, as a derivative of √0: there
+    it says nothing.
+    """
     given = outcome(case.row, faulty, target, case.call)
     if given is None or not as_finite(given, case.given):
         return False
-    return furthest(case.given, around(given, case.exact)) <= 1.0
+    expected = around(given, case.exact)
+    if furthest(case.given, expected) > 1.0:
+        return False
+    told = {key: _where_told(x, given[key], case.given[key]) for key, x in case.exact.items()}
+    return furthest(case.given, case.exact) <= _APART or furthest(case.given, told) > _APART
+
+
+def _where_told(exact: Reference, given: Floats, case: Floats) -> Reference:
+    """What is right, with nothing to be said of entries where the fault alone has no value."""
+    return Reference(exact.exact, np.where(np.isfinite(case) & ~np.isfinite(given), np.inf, exact.bound))

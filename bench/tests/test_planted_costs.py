@@ -1,0 +1,227 @@
+"""Complexity bugs, planted one at a time: each is refuted by counts in the right words, and its right twin is not."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from veriformer.bench import torch_functional as right
+from veriformer.bench.assess import assess
+from veriformer.bench.claims import IN_BLOCKS
+from veriformer.bench.counts import FLOPS, Series, causal
+from veriformer.bench.document import Verdict
+from veriformer.bench.showing import verdict
+from veriformer.bench.targets import Target, find
+
+
+def counted(operation, function, variant=None, **beside):
+    provided = SimpleNamespace(**{operation: function}, **beside)
+    return next(iter(assess(Target("planted", None, None, False, provided, variant), (operation,))))
+
+
+class Buffer:
+    """A cache with room for all, whose update returns views."""
+
+    def __init__(self, batch, heads, room, width):
+        self.k, self.v, self.length = torch.empty(batch, heads, room, width), torch.empty(batch, heads, room, width), 0
+
+    def update(self, k, v):
+        end = self.length + k.shape[2]
+        self.k[:, :, self.length : end], self.v[:, :, self.length : end] = k, v
+        self.length = end
+        return self.k[:, :, :end], self.v[:, :, :end]
+
+
+class Concatenated(Buffer):
+    def update(self, k, v):
+        self.k = torch.cat((self.k[:, :, : self.length], k), 2)
+        self.v = torch.cat((self.v[:, :, : self.length], v), 2)
+        self.length += k.shape[2]
+        return self.k, self.v
+
+
+class Rewritten(Buffer):
+    def update(self, k, v):
+        self.k, self.v = self.k.clone(), self.v.clone()
+        return super().update(k, v)
+
+
+class Twice(Buffer):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.spare = self.k.clone(), self.v.clone()
+
+
+class Averaging:
+    def __init__(self, params, lr):
+        self.params, self.moments, self.lr = params, [torch.zeros(2, *p.shape) for p in params], lr
+
+    @torch.no_grad()
+    def step(self):
+        for p, m in zip(self.params, self.moments, strict=True):
+            m[0].lerp_(p.grad, 0.1)
+            m[1].mul_(0.999).addcmul_(p.grad, p.grad, value=0.001)
+            p.addcdiv_(m[0], m[1].sqrt().add_(1e-8), value=-self.lr)
+
+
+class WithCopy(Averaging):
+    def __init__(self, params, lr):
+        super().__init__(params, lr)
+        self.copies = [p.detach().clone() for p in params]
+
+
+class Preconditioned(Averaging):
+    def step(self):
+        super().step()
+        for p in self.params:
+            torch.outer(p.grad, p.grad).sum()
+
+
+def quadratic_loss(logits, target, **options):
+    return -logits.log_softmax(-1)[:, target].diagonal().mean()
+
+
+def dense(q, k, v, is_causal=False):
+    return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
+
+
+def repeating(q, k, v, is_causal=False):
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def masked_by_product(q, k, v, is_causal=False):
+    s = (q @ k.mT).softmax(-1)
+    return s @ v + 0 * ((q @ k.mT) @ v)
+
+
+def mlp_twice(x, w1, b1, w2, b2):
+    return right.mlp(x, w1, b1, w2, b2) + 0 * (x @ w1).sum()
+
+
+def norm_by_matrix(x, weight, bias):
+    d = x.shape[-1]
+    centred = x @ (torch.eye(d) - 1 / d)
+    return centred * centred.square().mean(-1, keepdim=True).rsqrt() * weight + bias
+
+
+def embedding_by_product(ids, weight):
+    return F.one_hot(ids, weight.shape[0]).to(weight.dtype) @ weight
+
+
+def rotation_by_matrix(x, positions):
+    return x @ torch.eye(x.shape[-1])
+
+
+def softmax_by_pairs(z, dim=-1):
+    return 1 / (z[..., None, :] - z[..., None]).exp().sum(-1)
+
+
+def linear_by_scores(q, k, v, is_causal=False):
+    s = (q.exp() @ k.exp().mT).tril() if is_causal else q.exp() @ k.exp().mT
+    return s / s.sum(-1, keepdim=True) @ v
+
+
+def over_all_room(q, k, v, cache):
+    cache.update(k, v)
+    heads = q.shape[1] // k.shape[1]
+    keys, values = (x.unsqueeze(2) for x in (cache.k, cache.v))
+    s = torch.einsum("bgrd,bgnd->bgrn", q.unflatten(1, (-1, heads)).squeeze(3), keys.squeeze(2))
+    return (s.softmax(-1) @ values.squeeze(2)).flatten(1, 2)
+
+
+def all_experts(x, router, w1, b1, w2, b2, top_k):
+    gates = (x @ router).softmax(-1)
+    outs = torch.stack([right.feed_forward(x, *ws) for ws in zip(w1, b1, w2, b2, strict=True)], -2)
+    return (gates[..., None] * outs).sum(-2)
+
+
+PLANTED = [
+    ("cross_entropy", quadratic_loss, {}, "2 in N"),
+    ("kv_cache", Concatenated, {}, "the cache copies itself"),
+    ("kv_cache", Rewritten, {}, "grows with max_length, not with length"),
+    ("kv_cache", Twice, {}, "32*G*m*d instead of 16*G*m*d"),
+    ("attention", dense, {"variant": "in blocks"}, "the scores are materialised"),
+    ("attention", repeating, {}, "keys and values are repeated for every query head"),
+    ("attention", masked_by_product, {}, "instead of 8*"),
+    ("adam", WithCopy, {}, "12*P instead of 8*P"),
+    ("adam", Preconditioned, {}, "2 in P"),
+    ("mlp", mlp_twice, {}, "4*N*d*f instead of 2*N*d*f"),
+    ("layer_norm", norm_by_matrix, {}, "2 in d"),
+    ("token_embedding", embedding_by_product, {}, "1 in V"),
+    ("rope", rotation_by_matrix, {}, "2 in d"),
+    ("softmax", softmax_by_pairs, {}, "2 in d"),
+    ("linear_attention", linear_by_scores, {}, "the scores are materialised"),
+    ("cached_attention", over_all_room, {"kv_cache": Buffer}, "grows with max_length, not with length"),
+    ("mixture_of_experts", all_experts, {}, "1 in E"),
+]
+
+
+@pytest.mark.parametrize(
+    ("operation", "function", "beside", "said"), PLANTED, ids=[function.__name__ for _, function, *_ in PLANTED]
+)
+def test_a_complexity_bug_is_refuted_in_words(operation, function, beside, said):
+    found = counted(operation, function, **beside)
+    refuted = [one for one in found if one.verdict is Verdict.REFUTED]
+    assert any(said in one.reason for one in refuted), [(one.quantity, one.verdict, one.reason) for one in found]
+
+
+RIGHT = [
+    ("cross_entropy", right.cross_entropy, None),
+    ("kv_cache", Buffer, None),
+    ("attention", right.attention, None),
+    ("attention", right.attention, "in blocks"),
+    ("adam", Averaging, None),
+    ("adam", right.adam, None),
+    ("mlp", right.mlp, None),
+    ("layer_norm", right.layer_norm, None),
+    ("token_embedding", right.token_embedding, None),
+    ("softmax", right.softmax, None),
+    ("multi_head_attention", right.multi_head_attention, None),
+    ("lm_head", right.lm_head, None),
+]
+
+
+@pytest.mark.parametrize(("operation", "function", "variant"), RIGHT)
+def test_what_costs_what_it_should_is_confirmed(operation, function, variant):
+    found = counted(operation, function, variant)
+    assert verdict(found) is Verdict.CONFIRMED, [(one.quantity, one.verdict, one.reason) for one in found]
+
+
+def test_causal_attention_that_skips_nothing_is_refuted_in_words(blockwise):
+    def skips_nothing(q, k, v, *, is_causal):
+        return blockwise(64)(q, k, v)
+
+    found = Series(Target("planted", skips_nothing, IN_BLOCKS, True), causal(64), FLOPS, False).count()
+    assert found.verdict is Verdict.REFUTED
+    assert "pairs that the causal mask hides are computed too" in found.reason
+
+
+@pytest.mark.parametrize(("name", "quadratic"), [("impl:reference", True), ("impl:sdpa", False)])
+def test_extra_memory_of_attention_is_quadratic_as_printed_and_linear_in_a_kernel(name, quadratic):
+    found = [one for counts in assess(find(name), ("attention",)) for one in counts]
+    extra = [one for one in found if one.quantity == "peak extra bytes"]
+    assert extra
+    for one in extra:
+        assert ("n_k*n_q" in one.measured.text) is quadratic, one
+        assert one.verdict is Verdict.CONFIRMED, one
+
+
+def test_what_raises_is_not_countable_with_its_reason():
+    def broken(z, dim=-1):
+        raise RuntimeError("no kernel")
+
+    found = counted("softmax", broken)
+    assert {one.verdict for one in found} == {Verdict.NOT_COUNTABLE}
+    assert "no kernel" in found[0].reason
+
+
+def test_an_operator_without_a_formula_is_not_countable():
+    def product(h, weight):
+        torch._int_mm(h.new_empty(32, 16, dtype=torch.int8), h.new_empty(16, 8, dtype=torch.int8))
+        return h @ weight.mT
+
+    flops = [one for one in counted("lm_head", product) if one.quantity == "FLOPs"]
+    assert {one.verdict for one in flops} == {Verdict.NOT_COUNTABLE}
+    assert all("_int_mm" in one.reason for one in flops)

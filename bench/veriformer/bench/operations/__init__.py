@@ -1,0 +1,1 @@
+"""Calls of every operation of the contract, of which only the sizes differ."""

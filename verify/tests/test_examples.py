@@ -1,0 +1,33 @@
+"""The examples run as they say, and what they are said to show is shown."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify import check, load
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def test_wrong_example_is_named() -> None:
+    target = load(str(EXAMPLES / "eps_on_deviation.py")).implementation
+    found = check(target, only=["layer_norm.equation"], dtype=["fp32"])
+    assert found.verdict == "violated"
+    assert found.findings[0].weight is Weight.WRONG
+    assert "ε is added to the standard deviation" in found.findings[0].what
+
+
+def test_adapter_is_judged() -> None:
+    found = check(load(str(EXAMPLES / "adapter.py")).implementation, only=["attention.equation"], dtype=["fp32"])
+    assert found.verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    "command", [["as_a_library.py"], ["-m", "pytest", "-q", "-p", "no:cacheprovider", "in_your_tests.py"]]
+)
+def test_script_runs(command: list[str]) -> None:
+    done = subprocess.run([sys.executable, *command], cwd=EXAMPLES, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
