@@ -83,6 +83,48 @@ def test_what_is_always_refused_is_found(operation: str, adapter: Any, some: set
     assert not set(domain.provided) & set(domain.refused)
 
 
+def test_an_argument_that_the_signature_requires_is_always_given() -> None:
+    def rms_norm(x: Any, weight: Any, eps: Any) -> Any:
+        return impl.rms_norm(x, weight, eps=eps)
+
+    assert found(rms_norm=rms_norm).refused == {"the default of weight": "the signature requires it"}
+    rows = judged("rms_norm.equation", "rms_norm.gradient", rms_norm=rms_norm)
+    assert set(rows.values()) == {Status.PASS}
+
+    def halved(x: Any, weight: Any, eps: Any) -> Any:
+        return impl.rms_norm(x, weight, eps=eps) / 2
+
+    assert Status.FAIL in judged("rms_norm.equation", rms_norm=halved).values()
+
+
+def square_heads(x: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, *, num_heads: int) -> Any:
+    """Multi-head attention of square weights only."""
+    assert w_q.shape == w_k.shape == w_v.shape == w_o.shape == (x.shape[-1], x.shape[-1])
+    return impl.multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads=num_heads)
+
+
+def test_plain_shapes_are_found_where_the_draws_seldom_have_them() -> None:
+    domain = found(multi_head_attention=square_heads)
+    assert domain.refused.keys() == {"d_out ≠ d", "d_v ≠ d_k", "heads narrower or wider than d / H"}
+    assert Status.PASS in judged("multi_head_attention.equation", multi_head_attention=square_heads).values()
+
+
+def test_what_is_ordinary_for_others_may_be_refused() -> None:
+    def mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+        assert x.ndim == 2
+        return impl.mlp(x, w1, b1, w2, b2)
+
+    assert found(mlp=mlp).refused.keys() == {"x of rank 1", "x of rank 3"}
+
+
+def test_the_edges_of_attention_may_be_refused() -> None:
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        assert q.shape[2] > 0 < k.shape[2]
+        return impl.attention(q, k, v)
+
+    assert found(attention=attention).refused.keys() == {"no queries", "no keys"}
+
+
 def test_no_graph_is_said_to_be_one() -> None:
     assert found(silu=adapters.forward_only).refused == {"gradients": NO_GRAPH}
 

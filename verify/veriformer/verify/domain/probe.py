@@ -15,6 +15,7 @@ from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, scaled
+from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import Probed, refused, unexplained
 from veriformer.verify.domain.ladder import climbed
@@ -23,6 +24,7 @@ from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.engine import isolation
 from veriformer.verify.examples import BURST, prepared, without_constants
+from veriformer.verify.judging.completion import completed, without
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.operation import Operation
@@ -48,6 +50,11 @@ SECONDS = 60.0
 BUSY_S = 12.0
 """Processor time after which nothing more is drawn for one operation."""
 
+AVOIDED = frozenset(
+    ("grouped heads", "one key head for several", "d_v ≠ d_k", "heads narrower or wider than d / H", "d_out ≠ d")
+)
+"""Features of shapes without which calls of attention can be drawn."""
+
 _BASES = ("fp32", "fp16", "bf16", "fp64")
 NO_GRAPH = "the result carries no graph"
 
@@ -68,13 +75,14 @@ class Probe:
     constants: dict[str, Any] = field(default_factory=dict)
     precision: dict[str, str] = field(default_factory=dict)
     plain: dict[str, list[Sample]] = field(default_factory=dict)
+    _measured: str = "ordinary"
 
     def run(self) -> Domain:
         """Make the calls and conclude. A call that takes too long ends the probing, with what is known by then."""
         base = None
         try:
             with isolation.time_limit(SECONDS, may_kill=self.may_kill):
-                base = self._base() or self._base_by_sizes()
+                base = self._base() or self._base_by_sizes() or self._base_by_shapes() or self._base_by_drawing()
                 if base is not None:
                     self._draw(base)
                     self._measure()
@@ -92,6 +100,33 @@ class Probe:
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
         for dtype in dtypes:
             self._make(dtype, "ordinary", PLAIN)
+        return self._answered(dtypes)
+
+    def _base_by_shapes(self) -> str | None:
+        """The same for a target that takes only plain shapes: without what the draws can avoid, then each alone."""
+        avoided = {name: "" for name in self.names if name in AVOIDED}
+        if not avoided:
+            return None
+        whole, self.calls, self.plain = self.target, [], {}
+        self.target = whole.within({self.operation.name: Domain(refused=avoided)})
+        base = self._base()
+        for name in avoided if base is not None else ():
+            others = {other: said for other, said in avoided.items() if other != name}
+            self.target = whole.within({self.operation.name: Domain(refused=others)})
+            self._make(base, "ordinary", BURST, first=BURST)
+        found = self._refused()
+        self.target = whole.within({self.operation.name: Domain(refused=found)}) if found else whole
+        return base
+
+    def _base_by_drawing(self) -> str | None:
+        """The same for a target that refuses what is ordinary for others, but not all that is drawn."""
+        dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
+        self._measured = "draw"
+        for dtype in dtypes:
+            self._make(dtype, "draw", DRAWN)
+        return self._answered(dtypes)
+
+    def _answered(self, dtypes: Sequence[str]) -> str | None:
         answered = {dtype for dtype in dtypes if any(dtype in c.features and c.error is None for c in self.calls)}
         return next((dtype for dtype in dtypes if dtype in answered), None)
 
@@ -115,6 +150,7 @@ class Probe:
         self._make(base, "draw", DRAWN)
         if self.operation.changes is not None:
             self._make(base, "changes", 1)
+        self._ask_edges(base)
         self._draw_elsewhere(base, 0)
         found: dict[str, str] = {}
         for turn in range(1, TURNS + 1):
@@ -127,6 +163,13 @@ class Probe:
             self.target = self.target.within({self.operation.name: Domain(refused=known, rules=self.rules)})
             self._make(base, "draw", DRAWN, first=(turn + TURNS) * MORE)
             self._draw_elsewhere(base, turn)
+
+    def _ask_edges(self, base: str) -> None:
+        """Make the calls at the edge of each plain one."""
+        for sample in self.plain.get(base, ())[:PLAIN]:
+            for arguments in edges(self.operation.name, sample.arguments):
+                with contextlib.suppress(UnsatisfiedAssumption):  # one that the target takes no argument for
+                    self._call(sample.trial, arguments, "edges")
 
     def _draw_elsewhere(self, base: str, turn: int) -> None:
         for dtype in self.dtypes:
@@ -157,10 +200,11 @@ class Probe:
         return None
 
     def _call(self, trial: Trial, arguments: Arguments, what: str) -> None:
+        arguments = completed(self.operation.name, arguments, self.target.requires(self.operation.name))
         names = present(self.operation.name, arguments, dtype=trial.row_dtype)
         outcome, error = _answer(trial, arguments)
         self.calls.append(Probed(names, error))
-        if outcome is not None and what == "ordinary":
+        if outcome is not None and what == self._measured:
             self.plain.setdefault(trial.row_dtype, []).append(Sample(trial, arguments, outcome))
         if outcome is not None and self.operation.vjps and len(self.calls) % 3 == 0:
             wrt = self.operation.differentiable(arguments)
@@ -208,6 +252,7 @@ class Probe:
         else:  # one that has a graph for some calls and none for others is wrong, and not narrower
             calls += [call for call in self.gradients if call.error != NO_GRAPH]
             found = refused(calls, [*self.dtypes, GRADIENTS, *self.names])
+        found = without(self.operation.name, self.target.requires(self.operation.name)) | found
         answered = frozenset().union(*(call.features for call in calls if call.error is None))
         known = [*(one.name for one in features(self.operation.name)), GRADIENTS, *self.dtypes]
         provided = tuple(name for name in known if name in answered)

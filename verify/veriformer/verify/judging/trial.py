@@ -26,6 +26,7 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.judging import global_state
+from veriformer.verify.judging.completion import completed
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import Floats, HarnessError, Reference, Tally, Violation, judge
 from veriformer.verify.scripts.script import Recorded, Seed, naming, within_bound
@@ -213,6 +214,7 @@ class Trial:
     def takes(self, arguments: Arguments, operation: str | None = None) -> bool:
         """Whether the target takes every argument of this call that says more than leaving it out would."""
         operation = operation or self.operation
+        arguments = completed(operation, arguments, self.target.requires(operation))
         given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
         known = self.target.domain(operation).constants
         silent = {name: [known.get(name, OPTIONAL[operation][name])] for name in given}
@@ -233,6 +235,7 @@ class Trial:
 
     def _taken(self, operation: str, arguments: Arguments) -> Arguments:
         """The arguments that the target takes; gives the example up where that would be another call."""
+        arguments = completed(operation, arguments, self.target.requires(operation))
         self.assume(self.takes(arguments, operation))
         lacking = self.target.lacks(operation)
         return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments

@@ -76,6 +76,19 @@ class Target:
             self._lacking[operation] = missing | claimed
         return self._lacking[operation]
 
+    def requires(self, operation: str) -> frozenset[str]:
+        """The contract's optional arguments that the signature has without a default; strictly, all may be left out."""
+        if self.strict or operation == "cached_attention":
+            return frozenset()
+        try:
+            parameters = inspect.signature(self.operation(operation) or self.lacks).parameters
+        except (ValueError, TypeError):  # a built-in without one
+            return frozenset()
+        single = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        demanded = {p.name for p in single if p.default is p.empty and p.name in OPTIONAL.get(operation, {})}
+        provided = self.claims.provides.get(operation, ())
+        return frozenset(name for name in demanded if f"the default of {name}" not in provided)
+
     def hides(self, operation: str) -> frozenset[str]:
         """The optional arguments whose default cannot be the contract's: left out, or with another in the signature."""
         missing = self.lacks(operation)

@@ -42,7 +42,7 @@ def met(condition: Condition) -> Condition:
     def present(arguments: Arguments) -> bool:
         try:
             return bool(condition(arguments))
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError, RuntimeError):
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RuntimeError):
             return False
 
     return present

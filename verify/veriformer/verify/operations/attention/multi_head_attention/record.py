@@ -50,7 +50,20 @@ def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1) -> 
     d_v, d_out = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 4))
     there = trial.draw(st.booleans()) if context is None else context
     other = (trial.draw(sizes(1, 5)), trial.draw(sizes(1, 3))) if there else (None, None)
-    return Shape(b, n, d, groups * repeats, groups, d_k, d_v, d_out, *other)
+    return _supported(trial, Shape(b, n, d, groups * repeats, groups, d_k, d_v, d_out, *other))
+
+
+def _supported(trial: Trial, shape: Shape) -> Shape:
+    """The same sizes, or those nearby that the target takes."""
+    if not all(map(trial.supports, ("grouped heads", "one key head for several"))):
+        shape = shape._replace(groups=shape.heads)
+    if not trial.supports("d_v ≠ d_k"):
+        shape = shape._replace(d_v=shape.d_k)
+    if not trial.supports("heads narrower or wider than d / H"):
+        shape = shape._replace(d=shape.heads * shape.d_k)
+    if not trial.supports("d_out ≠ d"):
+        shape = shape._replace(d_out=shape.d)
+    return shape if trial.supports("a context of another width") or shape.c is None else shape._replace(c=shape.d)
 
 
 def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:
