@@ -42,7 +42,7 @@ def _series(target: Target) -> list[Series]:
 def _block(target: Target) -> int:
     """The block size that causal lengths are multiples of; what cannot be counted is said when it is counted."""
     try:
-        return block_size(target.attention) if target.skips_blocks else _BLOCK
+        return block_size(target.backend[0]) if target.skips_blocks else _BLOCK
     except NotCountable:
         return _BLOCK
 
@@ -86,7 +86,7 @@ class Series:
         return self.case.grid.points() + self.case.grid.held_out()
 
     def _at(self, point: Point) -> int:
-        return _COUNTERS[self.quantity](self.target.attention, self.case.shape(point), backward=self.backward)
+        return _COUNTERS[self.quantity](self.target.backend[0], self.case.shape(point), backward=self.backward)
 
     def _judge(self, counted: Counted) -> Count:
         grid = self.case.grid
@@ -94,7 +94,7 @@ class Series:
         measured = through if all(through(point) == value for point, value in counted) else None
         judge = self._equality if self.quantity == FLOPS else self._growth
         shown = None if measured is None else expression(measured.expression(symbol))
-        inside = modelled(self.target.attention, self.case.shape(counted[0][0]), backward=self.backward)
+        inside = modelled(self.target.backend[0], self.case.shape(counted[0][0]), backward=self.backward)
         record = self._record(**judge(measured, counted))
         return replace(record, points=len(counted), measured=shown, modelled=inside)
 
@@ -112,7 +112,7 @@ class Series:
 
     def _why(self, counted: Counted) -> str | None:
         """The words for a causal call that costs as much as one without a mask."""
-        full = self._in_letters(self.target.costs.flops(causal=False, backward=self.backward))
+        full = self._in_letters(self.target.backend[1].flops(causal=False, backward=self.backward))
         if self.case.is_causal and all(_at(full, point) == value for point, value in counted):
             return "the pairs that the causal mask hides are computed too"
         return None
@@ -128,7 +128,7 @@ class Series:
 
     def _predicted(self) -> sympy.Expr:
         """The specification's cost in the letters of the grid."""
-        costs = self.target.costs
+        _, costs = self.target.backend
         cost = (
             costs.peak() if self.quantity == PEAK else costs.flops(causal=self.case.is_causal, backward=self.backward)
         )

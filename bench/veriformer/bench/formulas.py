@@ -12,11 +12,17 @@ from math import prod
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count, shape_wrapper
+from torch.utils import flop_counter
+from torch.utils.flop_counter import flop_registry
 
 aten = torch.ops.aten
 
 Sizes = Sequence[int]
+
+# PyTorch leaves these without types.
+_on_shapes: Callable[..., Any] = flop_counter.shape_wrapper
+_SDPA_FORWARD: Callable[..., Any] = flop_counter.sdpa_flop_count
+_SDPA_BACKWARD: Callable[..., Any] = flop_counter.sdpa_backward_flop_count
 
 
 def _accumulated(c: Sizes, a: Sizes, b: Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
@@ -42,11 +48,11 @@ _FORMULAS = {
 
 
 def _fused_forward(q: Sizes, k: Sizes, v: Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
-    return int(sdpa_flop_count(q, _heads(k, q), _heads(v, q)))
+    return int(_SDPA_FORWARD(q, _heads(k, q), _heads(v, q)))
 
 
 def _fused_backward(g: Sizes, q: Sizes, k: Sizes, v: Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
-    return int(sdpa_backward_flop_count(g, q, _heads(k, q), _heads(v, q)))
+    return int(_SDPA_BACKWARD(g, q, _heads(k, q), _heads(v, q)))
 
 
 def _heads(k: Sizes, q: Sizes) -> Sizes:
@@ -55,8 +61,8 @@ def _heads(k: Sizes, q: Sizes) -> Sizes:
 
 
 _MODELLED = {
-    aten._scaled_dot_product_flash_attention_for_cpu: shape_wrapper(_fused_forward),
-    aten._scaled_dot_product_flash_attention_for_cpu_backward: shape_wrapper(_fused_backward),
+    aten._scaled_dot_product_flash_attention_for_cpu: _on_shapes(_fused_forward),
+    aten._scaled_dot_product_flash_attention_for_cpu_backward: _on_shapes(_fused_backward),
 }
 """The fused kernels of the CPU, free to PyTorch's counter: its formula for those of a GPU says what they do.
 
@@ -80,5 +86,5 @@ def is_product(packet: Any) -> bool:
     return packet in _FORMULAS or bool(_PRODUCT.search(packet.__name__))
 
 
-_OWN = {packet: shape_wrapper(count) for packet, count in _FORMULAS.items()}
+_OWN = {packet: _on_shapes(count) for packet, count in _FORMULAS.items()}
 _PRODUCT = re.compile(r"attention|mm(_|$)|mv_?$|(^|_)v?dot$|linear|matmul|conv")

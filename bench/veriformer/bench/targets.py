@@ -28,6 +28,13 @@ class Target:
     provided: object = None
     variant: str | None = None
 
+    @property
+    def backend(self) -> tuple[Attention, Costs]:
+        """Its attention, and the costs that it is held to. Raises LookupError where it claims no way to compute it."""
+        if self.attention is None or self.costs is None:
+            raise LookupError(f"target {self.name!r} claims no way in which attention is computed")
+        return self.attention, self.costs
+
     def operation(self, name: str) -> Callable[..., Any] | None:
         """The operation of that name, or None where there is none."""
         if name == "attention" and self.attention is not None:

@@ -87,7 +87,7 @@ def causal_mask(n_q: int, n_k: int) -> Tensor:
 
 def multi_head_attention(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, *, num_heads: int) -> Tensor:
     """Projections around `scaled_dot_product_attention`."""
-    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)).transpose(1, 2) for w in (w_q, w_k, w_v))
+    q, k, v = ((x @ w).view(*x.shape[:-1], num_heads, -1).transpose(1, 2) for w in (w_q, w_k, w_v))
     return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2) @ w_o
 
 

@@ -22,7 +22,7 @@ def tiled(name: str, shape: tuple[int, int, int, int], course: Course) -> Iterat
         for is_causal in (False, True):
             what = f"attention {passes}, {'causal' if is_causal else 'full'}, n = {shape[2]}"
             question = Question(case=name, what=what, theirs=SDPA, quantity="ms", goal=goal)
-            contenders: dict[str, Attention] = {OURS: find("impl:tiled").attention, SDPA: scaled_dot_product_attention}
+            contenders: dict[str, Attention] = {OURS: find("impl:tiled").backend[0], SDPA: scaled_dot_product_attention}
             sides = {side: ready(attention, shape, is_causal) for side, attention in contenders.items()}
             times, conditions = course.race(what, sides)
             yield question.timed(times.time(SDPA), {side: 1e3 * times.of(side) for side in sides}, conditions)

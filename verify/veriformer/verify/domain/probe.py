@@ -110,7 +110,9 @@ class Probe:
         whole, self.calls, self.plain = self.target, [], {}
         self.target = whole.within({self.operation.name: Domain(refused=avoided)})
         base = self._base()
-        for name in avoided if base is not None else ():
+        for name in avoided:
+            if base is None:
+                break
             others = {other: said for other, said in avoided.items() if other != name}
             self.target = whole.within({self.operation.name: Domain(refused=others)})
             self._make(base, "ordinary", BURST, first=BURST)
