@@ -229,11 +229,6 @@ def mask_of_ten_thousand(
     return y
 
 
-def nothing_for_no_rows(op: Operation, logits: Tensor, target: Tensor, **options: Any) -> Tensor:
-    y: Tensor = op(logits, target, **options)
-    return y / 0 if target.is_floating_point() and not logits.numel() and not y.ndim else y
-
-
 def default_is_always_ignored(op: Operation, logits: Tensor, target: Tensor, **options: Any) -> Tensor:
     index = options.get("ignore_index", -100)
     return op(logits, torch.where(target == -100, index, target), **options)
@@ -315,7 +310,6 @@ RARE: dict[str, tuple[str, Fault]] = {
     "gives a token that sees no key the mean of all": ("transformer_block.padding", instead(mean_of_the_unseen)),
     "legacy default of the axis": ("softmax.equation", instead(legacy_axis)),
     "the maximum of the first tile": ("logsumexp.long", instead(first_tiles_maximum)),
-    "NaN over probabilities of no rows": ("cross_entropy.no_target", instead(nothing_for_no_rows)),
     "ignores the default's index beside another": ("cross_entropy.refusal", instead(default_is_always_ignored)),
     "a gradient that grows when it is taken again": (
         "swiglu.purity",

@@ -91,7 +91,7 @@ def test_every_kind_of_misbehaviour_costs_its_own_rows(tmp_path: Path) -> None:
         ("raise RuntimeError('no luck')", 2, "no luck"),
         ("import os; os._exit(0)", 2, "ended its process"),
         ("import sys; sys.exit(3)", 2, "SystemExit"),
-        ("x = 1", 3, "nothing is provided of softmax"),
+        ("x = 1", 3, "it has none of the operations that were asked for"),
         ("def sofmax(z): ...", 3, "did you mean softmax where it says sofmax?"),
         (GOOD + "CLAIMS = {'dtype': ['fp32']}", 0, "unknown key"),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.verify.engine import row as row_module
+from veriformer.verify import examples as examples_module
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.row import PATIENCE, Row, run_row
 from veriformer.verify.judging.check import Check
@@ -84,7 +84,7 @@ def test_a_seed_settles_what_is_drawn_whatever_code_is_loaded(tmp_path: Path, mo
 
 def test_a_version_of_hypothesis_without_constants_needs_no_care(monkeypatch: pytest.MonkeyPatch) -> None:
     before = drawn("7")
-    monkeypatch.setattr(row_module, "HypothesisProvider", object)
+    monkeypatch.setattr(examples_module, "HypothesisProvider", object)
     assert len(drawn("7")) == len(before)
 
 

@@ -25,7 +25,7 @@ from veriformer.verify.engine import waivers
 from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.probe import probe
+from veriformer.verify.engine.probe import SECONDS, probe
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import run
 from veriformer.verify.presentation.terminal import show as show_findings
@@ -33,6 +33,9 @@ from veriformer.verify.results.terminal import Live, console, show_rows
 from veriformer.verify.targets.loading import TargetError
 
 INTERRUPTED = 130
+
+PROBED = 3
+"""An operation may be probed for so many times what a row may take, within its own limit."""
 
 
 class ListsWords(click.Command):
@@ -168,7 +171,8 @@ def verify(
         rows = plan.rows()
         waived = waivers.of_run(target, waiver_file, rows)
         plan = replace(plan, stored=waivers.stored(waived, rows))
-        described = probe(target, device, plan.operations(), plan.dtypes)
+        patience = min(SECONDS, PROBED * plan.effort.timeout_s)
+        described = probe(target, device, plan.operations(), plan.dtypes, patience)
         plan = replace(plan, domains=described.domains)
         journal = _journal(plan, json_file, resume)
     except (UnknownSelectionError, TargetError, JournalError, waivers.WaiverError) as error:

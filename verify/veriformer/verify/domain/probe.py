@@ -68,6 +68,7 @@ class Probe:
     device: str = "cpu"
     dtypes: tuple[str, ...] = _BASES
     may_kill: bool = False
+    seconds: float = SECONDS
     began: float = field(default_factory=time.process_time)
     calls: list[Probed] = field(default_factory=list)
     gradients: list[Probed] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Probe:
         """Make the calls and conclude. A call that takes too long ends the probing, with what is known by then."""
         base = None
         try:
-            with isolation.time_limit(SECONDS, may_kill=self.may_kill):
+            with isolation.time_limit(self.seconds, may_kill=self.may_kill):
                 base = self._base() or self._base_by_sizes() or self._base_by_shapes() or self._base_by_drawing()
                 if base is not None:
                     self._draw(base)
@@ -275,7 +276,8 @@ def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tupl
         error = violation.__cause__
         if error is None:
             return None, NO_GRAPH if "carries no gradient" in str(violation) else None
-        return None, None if _of_ours(error) else _described(error)
+        ends = not isinstance(error, Exception)  # who wants the process to end refuses nothing
+        return None, None if ends or _of_ours(error) else _described(error)
 
 
 def _of_ours(error: BaseException) -> bool:
@@ -298,12 +300,13 @@ def probe_operation(
     device: str = "cpu",
     dtypes: Sequence[str] = _BASES,
     may_kill: bool = False,
+    seconds: float = SECONDS,
 ) -> Domain:
     """What the target supports of an operation; nothing where it lacks it or answers no plain call.
 
-    may_kill: this process may be ended where a call does not come back.
+    may_kill: this process may be ended where a call does not come back. seconds: when to give up by the clock.
     """
     promised = tuple(name for name in dtypes if target.claims.promises(operation.name, name))
     if target.operation(operation.name) is None or operation.name in target.claims.not_provided:
         return Domain()
-    return Probe(target, operation, device, promised, may_kill).run()
+    return Probe(target, operation, device, promised, may_kill, seconds).run()

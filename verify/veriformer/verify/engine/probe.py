@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from veriformer.verify.contract import dtypes
-from veriformer.verify.domain.probe import probe_operation
+from veriformer.verify.domain.probe import SECONDS, probe_operation
 from veriformer.verify.engine import environment
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.targets.loading import TargetError, load
@@ -60,15 +60,21 @@ def domains(target: Target, operations: Sequence[str], device: str, formats: Seq
     return found
 
 
-def probe(spec: str, device: str, operations: Sequence[str] = (), formats: Sequence[str] = dtypes.NAMES) -> Described:
+def probe(
+    spec: str,
+    device: str,
+    operations: Sequence[str] = (),
+    formats: Sequence[str] = dtypes.NAMES,
+    seconds: float = SECONDS,
+) -> Described:
     """Load the target in another process, describe it, and find out what it supports of each of these operations.
 
-    Raises TargetError where it cannot be loaded.
+    seconds: what an operation that does not come back may take. Raises TargetError where the target cannot be loaded.
     """
     described, left = None, list(operations)
     while described is None or left:
         with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
-            lines = _looked_at(spec, device, left, formats, Path(folder) / "found")
+            lines = _looked_at(spec, device, left, formats, seconds, Path(folder) / "found")
         described = described or Described(**lines[0])
         begun = [line["begun"] for line in lines[1:] if "begun" in line]
         described.domains.update({line["operation"]: line["domain"] for line in lines[1:] if "operation" in line})
@@ -76,9 +82,11 @@ def probe(spec: str, device: str, operations: Sequence[str] = (), formats: Seque
     return described
 
 
-def _looked_at(spec: str, device: str, operations: Sequence[str], formats: Sequence[str], file: Path) -> list[Any]:
+def _looked_at(
+    spec: str, device: str, operations: Sequence[str], formats: Sequence[str], seconds: float, file: Path
+) -> list[Any]:
     """What another process wrote, the description first."""
-    words = [spec, device, ",".join(operations), ",".join(formats), str(file)]
+    words = [spec, device, ",".join(operations), ",".join(formats), str(seconds), str(file)]
     command = [sys.executable, "-m", "veriformer.verify.engine.probe", *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -95,7 +103,7 @@ def _looked_at(spec: str, device: str, operations: Sequence[str], formats: Seque
     raise TargetError(f"target {spec!r} ended its process while it was loaded (exit status {process.returncode})")
 
 
-def main(spec: str, device: str, operations: str, formats: str, file: str) -> int:
+def main(spec: str, device: str, operations: str, formats: str, seconds: str, file: str) -> int:
     """Write the description into the file, and a line for each operation."""
     torch.set_num_threads(1)
     with warnings.catch_warnings(record=True) as caught:
@@ -111,7 +119,14 @@ def main(spec: str, device: str, operations: str, formats: str, file: str) -> in
     for name in operations.split(",") if operations else []:
         if name in _BY_NAME and target.operation(name) is not None:
             _write(file, {"begun": name})
-            domain = probe_operation(target, _BY_NAME[name], device=device, dtypes=formats.split(","), may_kill=True)
+            domain = probe_operation(
+                target,
+                _BY_NAME[name],
+                device=device,
+                dtypes=formats.split(","),
+                may_kill=True,
+                seconds=float(seconds),
+            )
             _write(file, {"operation": name, "domain": domain.to_dict()})
     return 0
 
