@@ -21,11 +21,12 @@ from rich.console import Console
 from veriformer.verify import results
 from veriformer.verify.catalogue.selection import UnknownSelectionError
 from veriformer.verify.contract import dtypes
+from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import waivers
 from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.probe import SECONDS, probe
+from veriformer.verify.engine.probe import probe
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import run
 from veriformer.verify.presentation.terminal import show as show_findings
