@@ -31,7 +31,7 @@ def title(finding: Finding) -> str:
 
 
 def _when(finding: Finding) -> str:
-    if not finding.when or finding.when in finding.what:
+    if not finding.when or finding.when.removeprefix("with ") in finding.what:
         return ""
     return f" ({'when' if finding.confirmed else 'perhaps when, not confirmed'}: {one_line(finding.when, _SENTENCE)})"
 
