@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from veriformer.bench.cases import Case, causal
+from veriformer.bench.cases import RECTANGULAR, Case, causal
 from veriformer.bench.claims import AS_PRINTED, IN_BLOCKS
 from veriformer.bench.counts import FLOPS, PEAK, Series, block_size
 from veriformer.bench.document import Verdict
 from veriformer.bench.flops import NotCountable
 from veriformer.bench.polynomials import Axis, Grid
-from veriformer.bench.targets import Target
+from veriformer.bench.targets import Target, find
 
 LENGTHS = Case(
     "small",
@@ -107,3 +107,10 @@ def test_what_is_modelled_is_said():
     found = Series(sdpa, SQUARE, FLOPS, False).count()
     assert found.verdict is Verdict.CONFIRMED
     assert found.modelled == ["_scaled_dot_product_flash_attention_for_cpu"]
+
+
+def test_an_attention_of_several_kernels_is_not_refuted():
+    """PyTorch's fused kernel takes heads of one width; of others it computes by products."""
+    found = Series(find("impl:sdpa"), RECTANGULAR, FLOPS, True).count()
+    assert found.verdict is Verdict.NOT_COUNTABLE
+    assert "by products at others" in str(found.reason)

@@ -94,9 +94,13 @@ class Series:
         measured = through if all(through(point) == value for point, value in counted) else None
         judge = self._equality if self.quantity == FLOPS else self._growth
         shown = None if measured is None else expression(measured.expression(symbol))
-        inside = modelled(self.target.backend[0], self.case.shape(counted[0][0]), backward=self.backward)
+        inside = self._modelled(counted[0][0])
         record = self._record(**judge(measured, counted))
         return replace(record, points=len(counted), measured=shown, modelled=inside)
+
+    def _modelled(self, point: Point) -> list[str]:
+        """The operators at a point whose FLOPs are modelled."""
+        return modelled(self.target.backend[0], self.case.shape(point), backward=self.backward)
 
     def _equality(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
         """Whether the predicted FLOPs are those counted, as polynomials; a count that differs bears witness."""
@@ -104,6 +108,9 @@ class Series:
         wrong = [(point, value) for point, value in counted if _at(claim, point) != value]
         if wrong:
             point, value = min(wrong, key=lambda pair: pair[1])
+            right = next((other for other, count in counted if _at(claim, other) == count), None)
+            if right is not None and self._modelled(right) != self._modelled(point):
+                return {"verdict": Verdict.NOT_COUNTABLE, "reason": _SEVERAL_KERNELS}
             witness = Witness(point=point, counted=value, claimed=_plain(_at(claim, point)))
             return {"verdict": Verdict.REFUTED, "witness": witness, "reason": self._why(counted)}
         if measured is None:
@@ -156,6 +163,7 @@ class Series:
         )
 
 
+_SEVERAL_KERNELS = "PyTorch computes it in a fused kernel at some of these sizes and by products at others"
 _NOT_ONE_POLYNOMIAL = "the counts off the grid do not lie on the polynomial through those on it"
 
 
