@@ -283,7 +283,7 @@ def _save(found: results.Results, journal: Journal, json_file: Path | None, html
 
 
 def _report(found: results.Results, html: Path) -> None:
-    # The reports room rests on this one, so it is asked for by name, and only where a page is wanted.
+    # The package of reports imports this one, so it is asked for by name, and only where a page is wanted.
     page: str = importlib.import_module("veriformer.reports.page").render_run(found)
     html.parent.mkdir(parents=True, exist_ok=True)
     html.write_text(page, encoding="utf-8")
