@@ -51,15 +51,15 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def imports(session: nox.Session) -> None:
-    """The arrows between the rooms point one way."""
+    """Imports between the packages point one way."""
     install(session, "imports")
     session.run("lint-imports")
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Every room's own tests, in parallel; with Triton, transformers to compare with, and data sets to train on."""
-    install(session, "imports", "lint", project=".[gpu,interop,text]")
+    """Every package's own tests, in parallel; with Triton, transformers to compare with, data sets, and Dask."""
+    install(session, "imports", "lint", project=".[gpu,history,interop,text,distributed]")
     session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs)
 
 
@@ -68,6 +68,14 @@ def spec(session: nox.Session) -> None:
     """Prove the specification from scratch."""
     install(session)
     session.run("veriformer", "spec", "--no-cache", "--json", str(OUT / "spec.json"), *session.posargs)
+
+
+@nox.session
+def sabotage(session: nox.Session) -> None:
+    """Mutate the specification and print what nothing notices: `nox -s sabotage -- --sample 40`; it resumes."""
+    install(session)
+    words = session.posargs or ["--sample", "40"]
+    session.run("python", "-m", "veriformer.spec.sabotage", "--journal", str(OUT / "sabotage.jsonl"), *words)
 
 
 @nox.session
@@ -105,6 +113,20 @@ def alarms(session: nox.Session) -> None:
 
 
 @nox.session
+def engine(session: nox.Session) -> None:
+    """Whole runs on a Dask scheduler and workers that are killed, stopped and started again; and what they cost."""
+    install(session, project=".[distributed]")
+    session.run("pytest", "-q", "verify/tests/whole_engine.py", *session.posargs)
+
+
+@nox.session
+def campaign(session: nox.Session) -> None:
+    """What a campaign is worth: rare faults, against plain runs of as much processor time; `-- --minutes 20`."""
+    install(session, project=".[distributed]")
+    session.run("python", "verify/tests/whole_campaign.py", *session.posargs)
+
+
+@nox.session
 def field(session: nox.Session) -> None:
     """Ordinary code, correct and faulty: all of the corpus in verify/tests/field, each file judged as a whole run."""
     install(session)
@@ -114,10 +136,53 @@ def field(session: nox.Session) -> None:
 
 
 @nox.session
+def pairs(session: nox.Session) -> None:
+    """Two implementations compared: every pair in verify/tests/comparison/pairs, right, wrong and coarse."""
+    install(session)
+    session.run("pytest", "-q", "--numprocesses=auto", "verify/tests/comparison/whole_pairs.py", *session.posargs)
+
+
+@nox.session
 def counts(session: nox.Session) -> None:
     """Exact operation and memory counts against the symbolic cost."""
     install(session)
     session.run("veriformer", "bench", "counts", "--json", str(OUT / "benchmarks.json"), *session.posargs)
+
+
+@nox.session
+def scaling(session: nox.Session) -> None:
+    """How times of the shipped implementation grow with each size, against the elasticity that the formulas predict."""
+    install(session)
+    session.run("veriformer", "bench", "scaling", "--json", str(OUT / "scaling.json"), *session.posargs)
+
+
+@nox.session
+def regression(session: nox.Session) -> None:
+    """Whether this checkout is slower than another: `nox -s regression -- ../base .`."""
+    install(session, project=".[history]")
+    session.run("veriformer", "bench", "regression", "--json", str(OUT / "regression.json"), *session.posargs)
+
+
+@nox.session
+def aa(session: nox.Session) -> None:
+    """What the gate for regressions is worth: false alarms on identical code, planted slowdowns that it finds."""
+    install(session)
+    session.run("veriformer", "bench", "aa", "--json", str(OUT / "gate.json"), *session.posargs)
+
+
+@nox.session(venv_params=["--system-site-packages"])
+def bench_gpu(session: nox.Session) -> None:
+    """All that needs a GPU, with the machine's own PyTorch: tests, attention kernels, regression of `-- BASE HEAD`."""
+    found = session.run("python", "-c", "import torch; print(torch.cuda.is_available())", silent=True)
+    if "True" not in str(found):
+        session.skip("no CUDA device")
+    session.install("--no-deps", "-e", ".")
+    session.run("python", "-m", "pytest", "-m", "gpu")
+    session.run("veriformer", "bench", "gpu-attention", "--json", str(OUT / "gpu-attention.json"))
+    session.run("veriformer", "bench", "scaling", "--device", "cuda", "--json", str(OUT / "scaling-gpu.json"))
+    if session.posargs:
+        words = ["--device", "cuda", "--history", str(OUT / "times.parquet"), "--markdown", str(OUT / "regression.md")]
+        session.run("veriformer", "bench", "regression", *session.posargs, *words)
 
 
 @nox.session

@@ -1,9 +1,18 @@
-"""What several tests of this room need: attentions of their own, whose cost is known, and one record."""
+"""What several tests of this package need: attentions of their own, whose cost is known, and one record."""
+
+from pathlib import Path
 
 import pytest
 import torch
 
-from veriformer.bench.document import Claim, Count, Expression, Verdict, Witness
+from veriformer.bench.document import Claim, Count, Expression, Witness
+from veriformer.bench.regression import measure as regression
+from veriformer.bench.scaling import measure as scaling
+from veriformer.bench.targets import find
+from veriformer.bench.timing import clocks
+from veriformer.bench.timing.arms import DiedError
+from veriformer.bench.timing.worker import Worker
+from veriformer.bench.verdicts import Verdict
 
 
 @pytest.fixture
@@ -22,6 +31,37 @@ def blockwise():
 def record():
     """A count that refutes."""
     return COUNT
+
+
+class LocalProcess:
+    """Answers as the process of an arm does, without one."""
+
+    def __init__(self, side, device="cpu", clock="wall"):
+        place = Path(side.folder or ".") / side.target
+        self.worker = Worker(find(str(place) if place.exists() else side.target), device, clocks.clock(clock))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def ask(self, request, timeout=60.0):
+        try:
+            return self.worker.answer(request)
+        except BaseException as error:  # a worker answers with every Exception
+            raise DiedError("was ended by signal 9") from error
+
+
+@pytest.fixture
+def local_processes(monkeypatch):
+    """Times are taken in this process, short ones."""
+    for module in (regression, scaling):
+        monkeypatch.setattr(module, "Process", LocalProcess)
+    monkeypatch.setattr(regression, "_TURN", 1e-4)
+    monkeypatch.setattr(scaling, "_TURN", 1e-4)
+    monkeypatch.setattr(scaling, "_LONGEST", 1e-3)
+    monkeypatch.setattr(scaling, "_MOST_BYTES", 2**20)
 
 
 def dense(q, k, v, *, is_causal=False):

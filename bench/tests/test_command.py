@@ -5,9 +5,9 @@ from click.testing import CliRunner
 
 from veriformer.bench import assess, counts, document, targets
 from veriformer.bench.cases import Case
-from veriformer.bench.claims import AS_PRINTED, IN_BLOCKS
 from veriformer.bench.cli import bench
 from veriformer.bench.polynomials import Axis, Grid
+from veriformer.bench.predicted_costs import AS_PRINTED, IN_BLOCKS
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from veriformer.bench.cases import RECTANGULAR, Case, causal
-from veriformer.bench.claims import AS_PRINTED, IN_BLOCKS
 from veriformer.bench.counts import FLOPS, PEAK, Series, block_size
-from veriformer.bench.document import Verdict
 from veriformer.bench.flops import NotCountable
 from veriformer.bench.polynomials import Axis, Grid
+from veriformer.bench.predicted_costs import AS_PRINTED, IN_BLOCKS
 from veriformer.bench.targets import Target, find
+from veriformer.bench.verdicts import Verdict
 
 LENGTHS = Case(
     "small",

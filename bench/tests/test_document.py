@@ -5,7 +5,8 @@ import json
 import pytest
 
 from veriformer.bench import document
-from veriformer.bench.document import Benchmarks, Conditions, Goal, Peer, Verdict
+from veriformer.bench.document import Benchmarks, Conditions, Goal, Peer
+from veriformer.bench.verdicts import Verdict
 
 
 @pytest.fixture

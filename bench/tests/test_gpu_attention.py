@@ -7,11 +7,11 @@ from click.testing import CliRunner
 from torch.nn.functional import scaled_dot_product_attention
 
 from veriformer.bench import contenders, gpu_attention
+from veriformer.bench.check_before_timing import WrongError, verify
 from veriformer.bench.cli import bench
-from veriformer.bench.conformity import WrongError, verify
 from veriformer.bench.contenders import Contender
 from veriformer.bench.gpu_attention import Setting
-from veriformer.bench.stopwatch import spread
+from veriformer.bench.gpu_timing import spread
 
 CPU = torch.device("cpu")
 
@@ -62,7 +62,7 @@ def test_the_middle_and_the_spread():
 
 
 @pytest.fixture
-def race(monkeypatch):
+def timed(monkeypatch):
     """Three contenders on the CPU and a clock that gives everyone a tenth of a millisecond."""
 
     def broken(*arguments, **options):
@@ -89,7 +89,7 @@ def race(monkeypatch):
     return clock
 
 
-def test_a_race(race, tmp_path):
+def test_all_take_turns(timed, tmp_path):
     file = tmp_path / "rates.json"
     words = ["gpu-attention", "--length", "32", "--width", "16", "--rounds", "4", "--json", str(file)]
     found = CliRunner().invoke(bench, words)
@@ -107,7 +107,7 @@ def test_a_race(race, tmp_path):
     assert [rate["contender"] for rate in rates if rate["wrong"]] == ["bad", "bad"]
     first = rates[0]
     assert first["tflops"] == 4 * 2 * 32 * 32 * 16 / first["seconds"] / 1e12
-    assert len(race["ran"]) == 2 * 2 + 2
+    assert len(timed["ran"]) == 2 * 2 + 2
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

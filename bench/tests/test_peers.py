@@ -7,23 +7,26 @@ from click.testing import CliRunner
 
 from veriformer.bench import document
 from veriformer.bench.cli import bench
-from veriformer.bench.document import Verdict
 from veriformer.bench.peers import (
     catalogue,
-    ceilings,
     decoding,
     hugging_face,
+    interleaved_benchmark,
+    operations,
     optimizer,
-    race,
+    prefill,
+    roofline,
     tiles,
     training,
     vocabulary,
+    x_transformers,
 )
-from veriformer.bench.peers.case import Course, Question, at_least
+from veriformer.bench.peers.case import Question, Schedule, at_least
+from veriformer.bench.peers.interleaved_benchmark import AGAIN, OURS, Times
 from veriformer.bench.peers.plain_gpt import PlainGPT
-from veriformer.bench.peers.race import AGAIN, OURS, Times
-from veriformer.bench.peers.showing import line
 from veriformer.bench.peers.sizes import Sizes
+from veriformer.bench.peers.terminal import line
+from veriformer.bench.verdicts import Verdict
 
 TINY = Sizes(layers=2, width=16, heads=2, length=12, batch=3, vocabulary=11)
 BIASES = 2 * 4 * 16  # of the projections of attention, which the specification, as the document, has without
@@ -35,8 +38,8 @@ def count(model):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(race, "_SHORTEST", 0.0)
-    monkeypatch.setattr(ceilings, "_SIDE", 8)
+    monkeypatch.setattr(interleaved_benchmark, "_SHORTEST", 0.0)
+    monkeypatch.setattr(roofline, "_SIDE", 8)
     monkeypatch.setattr(decoding, "_PROMPT", 4)
     monkeypatch.setattr(decoding, "_NEW", 8)
     threads = torch.get_num_threads()
@@ -46,11 +49,11 @@ def short(monkeypatch):
 
 
 @pytest.fixture
-def course():
-    """A course on which every side runs once, and theirs takes exactly twice as long as ours."""
+def schedule():
+    """A schedule on which every side runs once, and theirs takes exactly twice as long as ours."""
 
-    class Fake(Course):
-        def race(self, what, sides):
+    class Fake(Schedule):
+        def run(self, what, sides):
             for run in sides.values():
                 run()
             assert OURS in sides
@@ -66,12 +69,12 @@ def without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
 
 
-def test_the_yardstick_has_the_parameters_that_the_specification_counts():
+def test_the_baseline_has_the_parameters_that_the_specification_counts():
     assert count(PlainGPT(TINY)) == TINY.parameters + BIASES
     assert count(training.ours(TINY).loss) == TINY.parameters + BIASES
 
 
-def test_the_yardstick_sees_no_later_token_and_starts_knowing_nothing():
+def test_the_baseline_sees_no_later_token_and_starts_knowing_nothing():
     torch.manual_seed(0)
     model = PlainGPT(TINY)
     ids = torch.randint(11, (3, 12))
@@ -104,21 +107,23 @@ def test_costs_are_those_of_the_specification():
     assert small.with_batch(1).tokens == 3
 
 
-def test_training_beside_the_yardstick_and_the_ceiling(course, without_transformers):
-    missing, plain, ceiling = training.eager("name", TINY, course)
+def test_training_beside_the_baseline_and_the_ceiling(schedule, without_transformers, monkeypatch):
+    monkeypatch.setitem(sys.modules, "x_transformers", None)
+    missing, further, plain, ceiling = training.eager("name", TINY, schedule)
+    assert further.reason.startswith("x-transformers is not installed")
     assert (missing.ratio, missing.verdict) == (None, None)
     assert "pip install 'veriformer[peers]'" in missing.reason
     assert (plain.theirs, plain.ratio, plain.verdict) == ("torch.nn", 2.0, Verdict.CONFIRMED)
     assert plain.values == {OURS: 36.0, "torch.nn": 18.0}
     assert (ceiling.goal, ceiling.verdict) == (None, None)
     flops = TINY.training_flops
-    assert ceiling.values == {OURS: flops / 1e9, ceilings.PRODUCT: ceilings.product_flops() / 2 / 1e9}
-    assert ceiling.ratio == flops / (ceilings.product_flops() / 2)
+    assert ceiling.values == {OURS: flops / 1e9, roofline.PRODUCT: roofline.product_flops() / 2 / 1e9}
+    assert ceiling.ratio == flops / (roofline.product_flops() / 2)
 
 
-def test_training_beside_transformers(course):
+def test_training_beside_transformers(schedule):
     pytest.importorskip("transformers")
-    found = {peer.theirs: peer for peer in training.eager("name", TINY, course)}
+    found = {peer.theirs: peer for peer in training.eager("name", TINY, schedule)}
     assert found[hugging_face.NAME].goal == at_least(1.15)
     assert found[hugging_face.NAME].verdict is Verdict.CONFIRMED
 
@@ -138,20 +143,20 @@ def refuse_to_compile(*_, **__):
     raise RuntimeError("no compiler here\nand much more")
 
 
-def test_where_nothing_compiles_the_case_says_so(course, monkeypatch):
+def test_where_nothing_compiles_the_case_says_so(schedule, monkeypatch):
     monkeypatch.setattr(torch, "compile", refuse_to_compile)
-    (found,) = training.compiled("name", TINY, course)
+    (found,) = training.compiled("name", TINY, schedule)
     assert (found.ratio, found.reason) == (None, "RuntimeError: no compiler here")
     monkeypatch.setattr(torch, "compile", lambda model: model)
-    (found,) = training.compiled("name", TINY, course)
+    (found,) = training.compiled("name", TINY, schedule)
     assert found.verdict is Verdict.CONFIRMED
 
 
-def test_logits_in_chunks_take_less_memory(course):
+def test_logits_in_chunks_take_less_memory(schedule):
     many = Sizes(layers=1, width=8, heads=1, length=256, batch=64, vocabulary=4096)
     one = vocabulary.peak_bytes(training.plain, many)
     assert one >= 3 * 4 * many.tokens * many.vocabulary
-    memory, speed = vocabulary.chunked("name", TINY, course)
+    memory, speed = vocabulary.chunked("name", TINY, schedule)
     assert (memory.quantity, memory.conditions, memory.noise) == ("peak bytes", None, 1.0)
     assert memory.ratio == memory.values[OURS] / memory.values["torch.nn"]
     assert (speed.ratio, speed.verdict) == (2.0, Verdict.CONFIRMED)
@@ -163,40 +168,77 @@ def uncompiled(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda read, **_: read)
 
 
-def test_decoding_writes_the_same_and_is_timed(course, uncompiled):
+def test_decoding_writes_the_same_and_is_timed(schedule, uncompiled):
     pytest.importorskip("transformers")
-    against, eager, floor = decoding.cached("name", TINY, course)
+    against, eager, floor = decoding.cached("name", TINY, schedule)
     assert (eager.ratio, eager.values[decoding.EAGER]) == (2.0, 3 * 8 / 2)
     assert (against.ratio, against.verdict) == (2.0, Verdict.CONFIRMED)
     assert against.values[OURS] == 3 * 8
     assert floor.ratio == 0.5 / 8
 
 
-def test_decoding_of_different_texts_is_not_timed(course, monkeypatch, uncompiled):
+def test_decoding_of_different_texts_is_not_timed(schedule, monkeypatch, uncompiled):
     pytest.importorskip("transformers")
     monkeypatch.setattr(decoding.Decoding, "ours", lambda self: self.prompt)
-    (found,) = decoding.cached("name", TINY, course)
+    (found,) = decoding.cached("name", TINY, schedule)
     assert "different tokens" in found.reason
 
 
-def test_decoding_where_nothing_compiles(course, monkeypatch):
+def test_decoding_where_nothing_compiles(schedule, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.setattr(torch, "compile", refuse_to_compile)
-    (found,) = decoding.cached("name", TINY, course)
+    (found,) = decoding.cached("name", TINY, schedule)
     assert found.reason == "RuntimeError: no compiler here"
 
 
-def test_decoding_without_transformers(course, without_transformers):
-    (found,) = decoding.cached("name", TINY, course)
+def test_decoding_without_transformers(schedule, without_transformers):
+    (found,) = decoding.cached("name", TINY, schedule)
     assert found.reason.startswith("transformers is not installed")
 
 
-def test_tiles_and_optimizer(course):
-    found = list(tiles.tiled("name", (1, 2, 5, 4), course))
+def test_tiles_and_optimizer(schedule):
+    found = list(tiles.tiled("name", (1, 2, 5, 4), schedule))
     assert [peer.goal.ratio for peer in found] == [2.0, 2.0, 3.0, 3.0]
     assert {peer.ratio for peer in found} == {0.5}
-    (step,) = optimizer.adamw("name", TINY, course)
+    (step,) = optimizer.adamw("name", TINY, schedule)
     assert (step.ratio, step.verdict) == (0.5, Verdict.CONFIRMED)
+
+
+def test_prefill_is_timed_where_both_choose_the_same(schedule, monkeypatch):
+    pytest.importorskip("transformers")
+    (found,) = prefill.prompt("name", TINY, schedule)
+    assert (found.ratio, found.values[OURS], found.goal) == (2.0, TINY.tokens, None)
+    monkeypatch.setattr(prefill.targets, "from_transformers", lambda peer: hugging_face.gpt2(TINY))
+    monkeypatch.setattr(torch, "equal", lambda a, b: False)
+    (found,) = prefill.prompt("name", TINY, schedule)
+    assert "different tokens" in found.reason
+
+
+def test_prefill_without_transformers(schedule, without_transformers):
+    (found,) = prefill.prompt("name", TINY, schedule)
+    assert found.reason.startswith("transformers is not installed")
+
+
+def test_norms_and_the_loss_beside_pytorch(schedule):
+    found = list(operations.rowwise("name", {"N": 3, "d": 4}, schedule))
+    assert len(found) == 6
+    assert {(peer.ratio, peer.theirs) for peer in found} == {(0.5, operations.TORCH)}
+
+
+def test_x_transformers_has_about_the_same_size_and_learns():
+    pytest.importorskip("x_transformers")
+    torch.manual_seed(0)
+    step = training.x_transformer(TINY)
+    assert abs(count(x_transformers.decoder(TINY)) / TINY.parameters - 1) < 0.05
+    before = float(step.loss(step.ids, step.labels).detach())
+    for _ in range(10):
+        step()
+    assert float(step.loss(step.ids, step.labels).detach()) < before
+
+
+def test_after_its_time_a_comparison_has_six_rounds():
+    found = interleaved_benchmark.interleaved_benchmark({OURS: lambda: None}, rounds=50, seconds=0)
+    assert len(found.seconds[OURS]) == interleaved_benchmark.FEWEST_ROUNDS
 
 
 def test_every_case_has_sizes_that_a_model_can_have():
@@ -209,20 +251,20 @@ def test_every_case_has_sizes_that_a_model_can_have():
 def commanded(monkeypatch):
     """Two cases of the tests' own: one that reaches its goal by far, and one that cannot be run."""
 
-    def quick(course):
+    def quick(schedule):
         question = Question(case="quick", what="nothing", theirs="sleep", quantity="turns/s", goal=at_least(1.0))
-        times, conditions = course.race("nothing", {OURS: lambda: None, "sleep": lambda: sum(range(20_000))})
+        times, conditions = schedule.run("nothing", {OURS: lambda: None, "sleep": lambda: sum(range(20_000))})
         yield question.timed(times.speed("sleep"), {OURS: 1.0}, conditions)
 
-    def slow(course):
+    def slow(schedule):
         question = Question(case="slow", what="work", theirs="nothing", quantity="turns/s", goal=at_least(1.0))
-        times, conditions = course.race("work", {OURS: lambda: sum(range(20_000)), "nothing": lambda: None})
+        times, conditions = schedule.run("work", {OURS: lambda: sum(range(20_000)), "nothing": lambda: None})
         yield question.timed(times.speed("nothing"), {OURS: 1.0}, conditions)
 
-    def ended(course):
+    def ended(schedule):
         raise KeyboardInterrupt
 
-    def gone(course):
+    def gone(schedule):
         yield Question(case="gone", what="nothing", theirs="none", quantity="turns/s").unanswered("nobody is there")
 
     monkeypatch.setattr(catalogue, "CASES", {"quick": quick, "gone": gone, "slow": slow, "ended": ended})

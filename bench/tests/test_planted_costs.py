@@ -8,11 +8,11 @@ import torch.nn.functional as F
 
 from veriformer.bench import torch_functional as right
 from veriformer.bench.assess import assess
-from veriformer.bench.claims import IN_BLOCKS
 from veriformer.bench.counts import FLOPS, Series, causal
-from veriformer.bench.document import Verdict
-from veriformer.bench.showing import verdict
+from veriformer.bench.predicted_costs import IN_BLOCKS
 from veriformer.bench.targets import Target, find
+from veriformer.bench.terminal import verdict
+from veriformer.bench.verdicts import Verdict
 
 
 def counted(operation, function, variant=None, **beside):
@@ -21,10 +21,11 @@ def counted(operation, function, variant=None, **beside):
 
 
 class Buffer:
-    """A cache with room for all, whose update returns views."""
+    """A cache as large as all that comes, whose update returns views."""
 
-    def __init__(self, batch, heads, room, width):
-        self.k, self.v, self.length = torch.empty(batch, heads, room, width), torch.empty(batch, heads, room, width), 0
+    def __init__(self, batch, heads, capacity, width):
+        self.k, self.v = (torch.empty(batch, heads, capacity, width) for _ in range(2))
+        self.length = 0
 
     def update(self, k, v):
         end = self.length + k.shape[2]
@@ -53,6 +54,72 @@ class Twice(Buffer):
         self.spare = self.k.clone(), self.v.clone()
 
 
+class Windowed(Buffer):
+    """It holds two windows; what no window shows is overwritten."""
+
+    def __init__(self, batch, heads, capacity, width, window):
+        super().__init__(batch, heads, 2 * window, width)
+        self.window = window
+
+    def update(self, k, v):
+        if self.length + k.shape[2] > self.k.shape[2]:
+            for name, new in (("k", k), ("v", v)):
+                whole = torch.cat([getattr(self, name)[:, :, : self.length], new], 2)[:, :, 1 - self.window :]
+                getattr(self, name)[:, :, : self.window - 1] = whole
+            self.length = self.window - 1
+            return self.k, self.v
+        k, v = super().update(k, v)
+        return k[:, :, -self.window :], v[:, :, -self.window :]
+
+
+class Unbounded(Buffer):
+    """Keeps what no window shows."""
+
+    def __init__(self, batch, heads, capacity, width, window):
+        super().__init__(batch, heads, capacity, width)
+        self.window = window
+
+    def update(self, k, v):
+        return tuple(x[:, :, -self.window :] for x in super().update(k, v))
+
+
+class Rolled(Buffer):
+    """Moves its window by one at every step."""
+
+    def __init__(self, batch, heads, capacity, width, window):
+        super().__init__(batch, heads, window, width)
+
+    def update(self, k, v):
+        capacity = self.k.shape[2]
+        self.k, self.v = (torch.cat((old, new), 2)[:, :, -capacity:].clone() for old, new in ((self.k, k), (self.v, v)))
+        return self.k, self.v
+
+
+class Bytes(Buffer):
+    """One byte an entry, and a scale for each row."""
+
+    def __init__(self, batch, heads, capacity, width, quantization):
+        self.parts = [torch.empty(batch, heads, capacity, width, dtype=torch.int8) for _ in range(2)]
+        self.scales = [torch.empty(batch, heads, capacity, 1) for _ in range(2)]
+        self.length = 0
+
+    def update(self, k, v):
+        end = self.length + k.shape[2]
+        for new, codes, scales in zip((k, v), self.parts, self.scales, strict=True):
+            scales[:, :, self.length : end] = new.abs().amax(-1, keepdim=True)
+            codes[:, :, self.length : end] = (new / new.abs().amax(-1, keepdim=True) * 127).round().to(torch.int8)
+        self.length = end
+        return tuple(c[:, :, :end] * s[:, :, :end] / 127 for c, s in zip(self.parts, self.scales, strict=True))
+
+
+class BytesBesideFloats(Bytes):
+    """Keeps what it decodes."""
+
+    def __init__(self, batch, heads, capacity, width, quantization):
+        super().__init__(batch, heads, capacity, width, quantization)
+        self.decoded = torch.empty(2, batch, heads, capacity, width)
+
+
 class Averaging:
     def __init__(self, params, lr):
         self.params, self.moments, self.lr = params, [torch.zeros(2, *p.shape) for p in params], lr
@@ -76,6 +143,28 @@ class Preconditioned(Averaging):
         super().step()
         for p in self.params:
             torch.outer(p.grad, p.grad).sum()
+
+
+class Remembering(Averaging):
+    """Keeps every gradient that it has seen."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, lr)
+        self.seen = []
+
+    def step(self):
+        self.seen.append([p.grad.clone() for p in self.params])
+        super().step()
+
+
+class Replaying(Remembering):
+    """Averages them anew at every step."""
+
+    @torch.no_grad()
+    def step(self):
+        super().step()
+        for i, p in enumerate(self.params):
+            p.sub_(sum(grads[i] for grads in self.seen), alpha=0)
 
 
 def quadratic_loss(logits, target, **options):
@@ -137,6 +226,18 @@ def all_experts(x, router, w1, b1, w2, b2, top_k):
     return (gates[..., None] * outs).sum(-2)
 
 
+def by_scope(window=Windowed, int8=Bytes):
+    """A `kv_cache` whose class depends on what is asked of it."""
+
+    def kv_cache(*sizes, **scope):
+        if len(scope) > 1:
+            raise ValueError("either a window or int8")
+        return (window if "window" in scope else int8 if scope else Buffer)(*sizes, **scope)
+
+    kv_cache.__name__ = f"{window.__name__} and {int8.__name__}"
+    return kv_cache
+
+
 PLANTED = [
     ("cross_entropy", quadratic_loss, {}, "2 in N"),
     ("kv_cache", Concatenated, {}, "the cache copies itself"),
@@ -155,6 +256,11 @@ PLANTED = [
     ("linear_attention", linear_by_scores, {}, "the scores are materialised"),
     ("cached_attention", over_all_room, {"kv_cache": Buffer}, "grows with max_length, not with length"),
     ("mixture_of_experts", all_experts, {}, "1 in E"),
+    ("adam", Remembering, {}, "it grows with the number of steps"),
+    ("adam", Replaying, {}, "it grows with the number of steps"),
+    ("kv_cache", by_scope(window=Unbounded), {}, "it grows with max_length"),
+    ("kv_cache", by_scope(window=Rolled), {}, "the window is copied at every step"),
+    ("kv_cache", by_scope(int8=BytesBesideFloats), {}, "20*G*m*d instead of 4*G*m*d"),
 ]
 
 
@@ -170,6 +276,7 @@ def test_a_complexity_bug_is_refuted_in_words(operation, function, beside, said)
 RIGHT = [
     ("cross_entropy", right.cross_entropy, None),
     ("kv_cache", Buffer, None),
+    ("kv_cache", by_scope(), None),
     ("attention", right.attention, None),
     ("attention", right.attention, "in blocks"),
     ("adam", Averaging, None),

@@ -2,9 +2,9 @@ import pytest
 
 from veriformer.bench.cases import Case, causal
 from veriformer.bench.counts import FLOPS, PEAK, Series, block_size
-from veriformer.bench.document import Verdict
 from veriformer.bench.polynomials import Axis, Grid
 from veriformer.bench.targets import NAMES, UnknownTargetError, find
+from veriformer.bench.verdicts import Verdict
 
 LENGTHS = Case(
     "small",

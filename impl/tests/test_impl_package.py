@@ -65,8 +65,8 @@ def test_backends_share_one_signature_and_tell_themselves_apart():
 def test_nothing_else_of_this_project_is_imported():
     program = "import sys, veriformer.impl; print(*sorted(name for name in sys.modules))"
     names = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    rooms = {".".join(name.split(".")[:2]) for name in names if name.startswith("veriformer.")}
-    assert rooms == {"veriformer.impl"}
+    packages = {".".join(name.split(".")[:2]) for name in names if name.startswith("veriformer.")}
+    assert packages == {"veriformer.impl"}
     assert "hypothesis" not in names
 
 

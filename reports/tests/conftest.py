@@ -166,11 +166,20 @@ SPEC = {
                 {
                     "slug": "false",
                     "claim": "A step that does not hold",
-                    "scope": "checked numerically only",
+                    "scope": "confirmed numerically",
                     "scope_detail": "n ≤ 4",
                     "status": "refuted",
                     "seconds": 0.1,
                     "detail": "identity 1: x = 2",
+                },
+                {
+                    "slug": "printed",
+                    "claim": "The printed numbers are right",
+                    "scope": "confirmed numerically",
+                    "scope_detail": "these digits",
+                    "status": "confirmed",
+                    "seconds": 0.1,
+                    "detail": "2 identities",
                 },
             ],
             "errata": [
@@ -186,6 +195,11 @@ SPEC = {
             ],
             "costs": {"FLOPs": "0", "bytes": "2 N d w"},
         }
+    ],
+    "inventory": [
+        {"id": "002:398.1", "verdict": "proved", "scope": "proved for all n"},
+        {"id": "002:399.1", "verdict": "proved", "scope": "proved for all n"},
+        {"id": "002:392.1", "verdict": "defined", "scope": None},
     ],
 }
 

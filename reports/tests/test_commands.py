@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from veriformer.reports.changes import changes
 from veriformer.reports.cli import diff, report
+from veriformer.reports.diff import changes
 from veriformer.reports.runs import as_set, read_results
 from veriformer.verify.results import Status
 

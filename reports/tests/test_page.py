@@ -5,10 +5,10 @@ import pytest
 
 from veriformer.bench.document import Benchmarks
 from veriformer.reports.equations import Specification, read_specification
-from veriformer.reports.kills import Kills
+from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs, headline, render, render_run, web_address
 from veriformer.reports.runs import label
-from veriformer.reports.statuses import LOOKS
+from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.reports.violations import violations
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.results import Counterexample, Status
@@ -72,7 +72,7 @@ def test_the_page_needs_nothing_but_itself(everything):
 
 def test_every_status_is_told_in_words_and_by_sign(everything):
     text = Reader(render(everything)).text
-    for look in LOOKS.values():
+    for look in STATUS_STYLES.values():
         assert look.word in text
         assert look.sign in text
         assert look.meaning in text
@@ -166,7 +166,8 @@ def test_equations_steps_errata_and_costs(everything):
     page = render(everything)
     text = Reader(page).text
     assert page.count("<math") > 10
-    assert "checked numerically only" in text
+    assert "1 refuted, 1 confirmed numerically, 1 proved for all n" in text
+    assert "Of the statements of the documents: 2 proved for all n, 1 defined." in text
     assert "identity 1: x = 2" in text  # why a step is refuted
     assert "wrong as printed" in text
     assert "z = 0: the statement gives -1, the truth is 1" in text

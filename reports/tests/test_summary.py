@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 from veriformer.bench.document import Benchmarks
 from veriformer.reports.badge import badge
 from veriformer.reports.equations import EquationView, Specification
-from veriformer.reports.kills import Kills
+from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs
 from veriformer.reports.runs import label
 from veriformer.reports.summary import SHOWN, code, fenced, summary, text
@@ -19,12 +19,12 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
     )
     words = summary(findings)
     assert words.startswith("## Veriformer: Of 2 runs, 1 invalid, 1 violated.\n")
-    told = "a does not compute the published mathematics: 1 finding (1 wrong). Otherwise it holds for softmax, fp32."
+    told = "a does not compute the published mathematics: 1 finding (1 wrong). Judged for fp32."
     assert f"| ✗ | `a` | {told} | 2 | 2 | – |" in words
     assert "| 4 | 1 | 3 not run |" in words
     assert "- ✗ **fail** `softmax.shift` on `a` (fp32, cpu): result" in words
     assert "  ```python\n  import torch\n" in words
-    assert "derivation steps: 1 refuted, 1 proved; errata: 1." in words
+    assert "derivation steps: 1 refuted, 1 confirmed numerically, 1 proved for all n; errata: 1." in words
     assert "1 of 2 mutants killed" in words
     assert "survivor `SM-99`" in words
     assert "1 confirmed, 1 refuted, 1 not countable" in words

@@ -1,7 +1,7 @@
 import pytest
 
 from veriformer.reports.runs import label
-from veriformer.reports.statuses import LOOKS
+from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.reports.verdicts import State, verdict
 from veriformer.verify.results import Status
 
@@ -11,9 +11,9 @@ def judged(run):
 
 
 def test_every_status_has_a_sign_a_word_and_a_meaning_of_its_own():
-    assert set(LOOKS) == set(Status)
+    assert set(STATUS_STYLES) == set(Status)
     for attribute in ("sign", "word", "meaning"):
-        assert len({getattr(look, attribute) for look in LOOKS.values()}) == len(Status)
+        assert len({getattr(look, attribute) for look in STATUS_STYLES.values()}) == len(Status)
 
 
 def test_holds(run, row):

@@ -282,7 +282,7 @@ def test_unknown_equations_are_answered_by_a_list(selection):
         select("1", selection)
 
 
-def test_the_kind_of_an_erratum_is_one_of_three():
+def test_the_kind_of_an_erratum_is_one_of_four():
     with pytest.raises(ValueError, match="kind"):
         Erratum(
             slug="x",
@@ -292,6 +292,12 @@ def test_the_kind_of_an_erratum_is_one_of_three():
             corrected="",
             counterexample=lambda: Evidence("", 1, 2),
         )
+
+
+def test_of_another_convention_nobody_says_that_it_is_the_truth():
+    for equation in equations():
+        for erratum in equation.errata:
+            assert ("the truth is" in erratum.told) == (erratum.kind != "convention"), erratum.slug
 
 
 def test_evidence_that_shows_nothing_does_not_refute():

@@ -48,4 +48,4 @@ def test_what_is_about_range_is_fragile() -> None:
 
 def test_a_weight_has_no_default() -> None:
     with pytest.raises(TypeError, match="weight"):
-        Requirement(slug="a.b", operation="a", statement="", float_form="", kind=Kind.LAW)  # type: ignore[call-arg]
+        Requirement(slug="a.b", operation="a", statement="", floating_point_statement="", kind=Kind.LAW)  # type: ignore[call-arg]

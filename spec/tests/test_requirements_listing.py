@@ -31,7 +31,7 @@ def test_one_is_told_in_full() -> None:
     told = _run("attention.causality").stdout
     known = requirement("attention.causality")
     assert known.statement in told
-    assert known.float_form in told
+    assert known.floating_point_statement in told
     assert all(link in told for link in known.precedents)
 
 

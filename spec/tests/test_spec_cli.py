@@ -9,8 +9,8 @@ import click
 import pytest
 
 from veriformer.spec import cli, terminal
-from veriformer.spec.document import document, summary
-from veriformer.spec.equation import Equation, Erratum, Evidence, Source, Step
+from veriformer.spec.document import document, in_words, reaches
+from veriformer.spec.equation import Equation, Erratum, Evidence, Scope, Source, Step
 from veriformer.spec.proofs.indexed import real
 from veriformer.spec.proofs.prover import Verdict
 from veriformer.spec.registry import select
@@ -36,20 +36,24 @@ def call(capsys):
 def test_listing(call, cache):
     code, out, _ = call("spec", "20", "24b", "--jobs", "1")
     assert code == 0
-    assert "(20) Similarity of a query to keys  proved" in out
-    assert r"\text{Var}(QK^T) = d_k \sigma^4" in out
-    assert "2 equations, 7 steps: 7 proved; 6 errata" in out
+    assert "(20) Similarity of a query to keys  2 proved for all n, 1 proved for small n" in out
+    assert "Var(QKᵀ) = dₖ σ⁴" in out
+    assert "\\" not in out
+    assert "2 equations, 7 steps: 5 proved for all n, 2 proved for small n; 7 errata (1 wrong, 5 imprecise" in out
     assert len(list(cache.glob("proofs/*.json"))) == 7
 
 
 def test_a_derivation_is_shown_step_by_step(call):
     code, out, _ = call("spec", "24b", "--jobs", "1")
     assert code == 0
-    places = [out.index(x) for x in ("from", "where", "if", "then", "1. proved", "2. proved", "4. proved", "errata")]
+    places = [
+        out.index(x)
+        for x in ("from", "where", "if", "then", "1. proved for all", "2. proved", "4. proved for small", "errata")
+    ]
     assert places == sorted(places)
     assert "document 002, section 5.2, line 678 of The Mathematics of Transformers: From First Principles" in out
     assert "their means are zero" in out
-    assert "proved by enumeration for small n: d_k ≤ 2" in out
+    assert "4. proved for small n (d_k ≤ 2" in out
     assert "the statement gives 1, the truth is 3" in out
 
 
@@ -57,7 +61,7 @@ def test_without_a_selection_every_equation_is_one_block(call, monkeypatch):
     monkeypatch.setattr(cli, "select", lambda *names: select("20"))
     code, out, _ = call("spec", "--jobs", "1")
     assert code == 0
-    assert "proved  distance  proved for all n" in out
+    assert "proved for all n  distance" in out
     assert "then" not in out
 
 
@@ -68,8 +72,15 @@ def test_json_to_standard_output_is_nothing_but_json(call):
     assert equation["number"] == "20"
     assert equation["statement"] == r"s_i = \mathbf{q}^T \mathbf{k}_i"
     assert [s["status"] for s in equation["steps"]] == ["proved"] * 3
-    assert set(equation["steps"][0]) == {"slug", "claim", "scope", "scope_detail", "status", "seconds", "detail"}
-    assert equation["errata"][0]["kind"] == "contradictory"
+    assert set(equation["steps"][0]) == {
+        *("slug", "claim", "scope", "scope_detail", "status", "seconds", "detail", "identities")
+    }
+    assert equation["scope"] == {"proved for small n": 1, "proved for all n": 2}
+    (distance,) = equation["steps"][0]["identities"]
+    assert " = " in distance
+    assert "Sum(k[" in distance
+    assert equation["errata"][0]["kind"] == "convention"
+    assert "the truth" not in equation["errata"][0]["evidence"]
     assert equation["errata"][0]["refutes"] is True
     assert equation["costs"]["FLOPs"].startswith("2 B H")
     assert equation["sources"] == [{"document": "002", "section": "5.1", "line": 608}]
@@ -189,14 +200,21 @@ def test_document_proves_what_it_is_not_told():
     assert {s["status"] for s in found["steps"]} == {"proved"}
 
 
-def test_summary_is_the_worst():
-    def verdicts(*statuses):
-        return [Verdict(status, 0.0, "") for status in statuses]
+def test_how_far_steps_reach_is_counted_and_the_worst_comes_first():
+    def told(*found):
+        steps = [Step(slug=str(k), claim="", identity=list, scope=scope) for k, (_, scope) in enumerate(found)]
+        return reaches(steps, lambda s: Verdict(found[int(s.slug)][0], 0.0, ""))
 
-    assert summary(verdicts("proved", "proved")) == "proved"
-    assert summary(verdicts("proved", "confirmed")) == "confirmed"
-    assert summary(verdicts("proved", "unproved", "refuted")) == "refuted"
-    assert summary([]) == "vacuous"
+    every, small = ("proved", Scope.ALL), ("proved", Scope.ENUMERATED)
+    assert told(every, every) == [("proved for all n", 2)]
+    assert told(every, small, ("confirmed", Scope.NUMERIC)) == [
+        ("confirmed numerically", 1),
+        ("proved for small n", 1),
+        ("proved for all n", 1),
+    ]
+    assert told(every, ("refuted", Scope.ALL))[0] == ("refuted", 1)
+    assert told() == [("vacuous", 1)]
+    assert in_words(told(every, small)) == "1 proved for all n, 1 proved for small n"
 
 
 def test_formulas_are_read_without_sympy():

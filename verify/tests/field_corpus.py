@@ -61,7 +61,10 @@ def evaluate(document: Mapping[str, Any], expectation: Mapping[str, Any]) -> lis
 def _of_correct(document: Mapping[str, Any], expectation: Mapping[str, Any]) -> list[str]:
     alarms = [f"false alarm: {_told(finding)}" for finding in document["findings"] if finding["weight"] in VIOLATING]
     for operation, facts in expectation.get("domain", {}).items():
-        alarms += _domain(operation, document["domain"].get(operation, {}), facts)
+        rows = [row for row in document.get("results", ()) if row["operation"] == operation]
+        lacking = [str(row["message"]) for row in rows if row["status"] in ("not-provided", "not-applicable")]
+        found = document["domain"].get(operation, {})
+        alarms += _domain(operation, {**found, "refused": [*found.get("refused", ()), *lacking]}, facts)
     return alarms
 
 

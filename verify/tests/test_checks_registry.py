@@ -46,7 +46,7 @@ def test_a_slug_that_is_not_there_is_an_error() -> None:
 @pytest.mark.parametrize("r", REQUIREMENTS, ids=lambda r: r.slug)
 def test_a_requirement_says_what_it_demands_and_what_breaking_it_means(r: Requirement) -> None:
     assert r.statement.endswith(".")
-    assert r.float_form
+    assert r.floating_point_statement
     assert r.bug_class
     assert all(link.startswith("https://") for link in r.precedents)
 

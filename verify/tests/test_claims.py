@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from veriformer import impl
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.results.terminal import console
 from veriformer.verify.targets.claims import Claims, ClaimsWarning, read_claims
+from veriformer.verify.targets.loading import wrap
 
 
 def quiet(raw: object) -> Claims:
@@ -52,6 +61,8 @@ def test_conventions_are_claimed() -> None:
         ({"conventions": ["x"]}, "conventions"),
         ({"conventions": {"mask.sign": "minus"}}, "mask.sign"),
         ({"conventions": {"causal.alignment": "middle"}}, "middle"),
+        ({"dtypes": {"sofmax": ["fp32"]}}, "sofmax"),
+        ({"not_provided": {"sofmax": "later"}}, "sofmax"),
     ],
 )
 def test_what_cannot_be_understood_is_named_and_left_out(raw: object, named: str) -> None:
@@ -59,6 +70,34 @@ def test_what_cannot_be_understood_is_named_and_left_out(raw: object, named: str
         claims = read_claims(raw)
     assert claims.convention("causal.alignment") == "bottom-right"
     assert claims.promises("softmax", "fp64")
+
+
+class Mute:
+    """Cannot say what it is."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    __str__ = __repr__
+
+
+def test_claims_of_any_kind_are_read() -> None:
+    endless: dict[str, object] = {}
+    endless["conventions"] = endless
+    for raw in (Mute(), {Mute(): Mute()}, {"conventions": {"rope.pairing": Mute()}}, {(1, 2): 3}, endless):
+        with pytest.warns(ClaimsWarning):
+            claims = read_claims(raw)
+        assert claims.convention("rope.pairing") == "interleaved"
+        json.dumps(dict(claims.raw))
+    assert quiet({"not_provided": {"softmax": Mute()}}).not_provided == {"softmax": "<Mute>"}
+
+
+def test_a_claim_that_is_false_is_named_as_what_is_wrong() -> None:
+    mine = SimpleNamespace(rope=impl.rope, CLAIMS={"conventions": {"rope.pairing": "half"}})
+    row = CheckRun(next(c for c in checks() if c.requirement.slug == "rope.equation"), "fp32")
+    result = run_check(row, wrap(mine), replace(PROFILES["quick"], shrinks=0), "1", {})
+    said = suggested(row, wrap(mine), result, "1").message
+    assert str(said).startswith("CLAIMS say rope.pairing = 'half', and 'interleaved' is what is followed: result")
 
 
 def test_names_of_targets_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from veriformer.verify import load
 from veriformer.verify.catalogue.selection import select
+from veriformer.verify.engine.check_run import plan, run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import plan, run_row
 from veriformer.verify.results import Result, Status
 
 FEW = replace(PROFILES["quick"], examples=12, shrinks=25)
@@ -24,7 +24,7 @@ HOSTILE = str(Path(__file__).parent / "hostile.py")
 def failures(target: str, operation: str, dtype: str) -> tuple[Result, ...]:
     # Accuracy is a statistic over all examples of a row: no single call shows it, so it has no script.
     checks = [check for check in select([operation]) if check.finish is None]
-    rows = [run_row(row, load(target), FEW, "slug", {}) for row in plan(checks, [dtype])]
+    rows = [run_check(row, load(target), FEW, "slug", {}) for row in plan(checks, [dtype])]
     return tuple(row for row in rows if row.status is Status.FAIL)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from veriformer.verify.results import Result, Status, validate
 
 HERE = Path(__file__).parent
 HOSTILE = str(HERE / "hostile.py")
-ROOTS = [str(HERE.parents[1] / room) for room in ("spec", "impl", "verify", "bench", "reports")]
+ROOTS = [str(HERE.parents[1] / package) for package in ("spec", "impl", "verify", "bench", "reports")]
 GOOD = f"import sys\nsys.path.insert(0, {str(HERE)!r})\nfrom hostile import softmax\n"
 SLOW = (
     GOOD.replace("softmax", "softmax as fast")
@@ -161,7 +162,7 @@ def test_interrupted_saves_what_was_finished(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A shell's background jobs ignore Ctrl-C and hand that down; tests that run in one still need it heard.
+        # A shell's background jobs ignore Ctrl-C and hand that down; tests that run in one still need it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     journal = tmp_path / "cut.json.partial"
@@ -210,6 +211,17 @@ def test_a_line_cut_off_by_a_sudden_end_is_ignored(tmp_path: Path) -> None:
     with journal.path.open("a") as file:
         file.write('{"requirement": "softmax.simp')
     assert list(Journal(journal.path).results()) == ["softmax.equation[fp32-cpu]"]
+
+
+def test_a_journal_that_a_target_removes_goes_on(tmp_path: Path) -> None:
+    ours, theirs = Journal(tmp_path / "in" / "j"), Journal(tmp_path / "in" / "j")
+    ours.begin(Plan(target="t"))
+    theirs.add(row())
+    assert len(ours.results()) == 1
+    shutil.rmtree(tmp_path / "in")
+    assert len(ours.results()) == 1
+    theirs.add(row("softmax.simplex"))
+    assert len(ours.results()) == 2
 
 
 def test_a_row_that_was_only_begun_is_run_again_after_resuming(tmp_path: Path) -> None:

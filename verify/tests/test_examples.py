@@ -13,8 +13,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def test_wrong_example_is_named() -> None:
-    target = load(str(EXAMPLES / "eps_on_deviation.py")).implementation
-    found = check(target, only=["layer_norm.equation"], dtype=["fp32"])
+    target = load(f"{EXAMPLES / 'encoder_layers.py'}:LayerNorm")
+    assert target.recognised["recognised"][0]["name"] == "LayerNorm"
+    found = check(target.implementation, only=["layer_norm.equation"], dtype=["fp32"])
     assert found.verdict == "violated"
     assert found.findings[0].weight is Weight.WRONG
     assert "ε is added to the standard deviation" in found.findings[0].what

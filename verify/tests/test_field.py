@@ -17,6 +17,8 @@ DUE = expected()
 CORRECT = [name for name in DUE if "__" not in name]
 FAULTY = [name for name in DUE if "__" in name]
 SAMPLE = (
+    "clipping",
+    "rope_complex",
     "sinusoids__from_one",
     "tied_embedding__scaled_head",
     "dropout_bernoulli__own_stream",

@@ -11,7 +11,7 @@ import pytest
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.row import Row
+from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.assembly import weight
 from veriformer.verify.findings.causes import Cause, Search, joined
 from veriformer.verify.findings.condition import Condition
@@ -27,7 +27,7 @@ FEATURES = ("grouped heads", "a scale of 0", "a softcap", "n_q ≠ n_k", "severa
 
 
 def example(*names: str, failed: Signature | None = None, slug: str = "equation", **fields: Any) -> Example:
-    row = Row(ROWS[f"attention.{slug}"], fields.pop("dtype", "fp64"))
+    row = CheckRun(ROWS[f"attention.{slug}"], fields.pop("dtype", "fp64"))
     return Example(row=row, calls=(frozenset(names),), signature=failed, message="result[0]: observed 1", **fields)
 
 
@@ -75,7 +75,7 @@ def causes(examples: Sequence[Example], broken: dict[frozenset[str], Signature])
     """The causes, with experiments on what is truly broken."""
     turns = iter(range(1, 1000))
 
-    def again(row: Row, without: Sequence[Condition]) -> list[Example]:
+    def again(row: CheckRun, without: Sequence[Condition]) -> list[Example]:
         fresh = drawn(40, broken, next(turns), row.check.requirement.slug.partition(".")[2])
         return [one for one in fresh if not any(condition.met(one.calls) for condition in without)]
 
@@ -166,3 +166,13 @@ def test_a_condition_reads_as_the_end_of_a_sentence() -> None:
     assert words("a softcap", "n_q ≠ n_k") == "with a softcap, where n_q ≠ n_k"
     assert words("a last axis of q above 128") == "where the last axis of q is longer than 128"
     assert words("n_k no multiple of 16") == "where n_k is no multiple of 16"
+
+
+def test_a_feature_under_which_ordinary_calls_hold_is_no_condition() -> None:
+    """Laws that draw nothing but masks fail, and ordinary calls with a mask hold: not the mask is what is wrong."""
+    slugs = ("low_scores", "hidden_scores", "empty_row") * 4
+    laws = [example("a mask", failed=VALUE, slug=slug) for slug in slugs]
+    examples = [*drawn(40, {}), *laws]
+    assert best([*examples, *(example("a mask") for _ in range(2))]) == ("a mask",)
+    held = [*examples, *(example("a mask") for _ in range(3))]
+    assert ("a mask",) not in {one.names for _, one in conditions("attention", failing(held), passing(held))}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine.inquiry import settle
+from veriformer.verify.engine.inquiry import store_findings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -16,7 +16,7 @@ from made_results import results, row
 
 def test_a_coarser_format_is_one_finding_of_its_own_weight() -> None:
     run = results([row()], domain={"rms_norm": Domain(precision={"fp64": "bf16", "fp32": "bf16"})})
-    settle(run, {})
+    store_findings(run, {})
     (one,) = run.findings
     assert one.what == "rms_norm: computed in bfloat16 for float64 and float32 input"
     assert one.weight is Weight.IMPRECISE
@@ -25,7 +25,7 @@ def test_a_coarser_format_is_one_finding_of_its_own_weight() -> None:
 
 def test_global_state_that_is_changed_is_a_finding_before_what_is_fragile() -> None:
     run = results([row()], global_state={"softmax": ["the default dtype"], "silu": []})
-    settle(run, {})
+    store_findings(run, {})
     (one,) = run.findings
     assert one.what == "softmax: changes global state: the default dtype"
     assert one.weight is Weight.WRONG
@@ -33,5 +33,5 @@ def test_global_state_that_is_changed_is_a_finding_before_what_is_fragile() -> N
 
 def test_what_computes_as_it_is_asked_to_has_no_such_finding() -> None:
     run = results([row()], domain={"rms_norm": Domain(provided=("weight",))})
-    settle(run, {})
+    store_findings(run, {})
     assert run.findings == []

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veriformer.verify.judging.judge import HarnessError, Reference, Tally, Violation, judge, ratios
+from veriformer.verify.judging.judge import (
+    HarnessError,
+    Reference,
+    RunStatistics,
+    Violation,
+    assert_within_bound,
+    ratios,
+)
 
 NAN, INF = float("nan"), float("inf")
 
@@ -34,16 +41,16 @@ def test_ratio(observed: float, exact: float, bound: float, ratio: float) -> Non
 
 
 def test_a_violation_is_raised_and_names_the_worst_element() -> None:
-    tally = Tally()
+    tally = RunStatistics()
     with pytest.raises(Violation, match=r"gradient\[0, 1\]: observed 3, exact 2, off by 1, bound 0.5 \(ratio 2\)"):
-        judge(np.array([[1.0, 3.0]]), reference([[1, 2]], [[0.5, 0.5]]), tally, what="gradient", lines=[])
+        assert_within_bound(np.array([[1.0, 3.0]]), reference([[1, 2]], [[0.5, 0.5]]), tally, what="gradient", lines=[])
     assert tally.worst_ratio == 2
 
 
 def test_the_largest_ratio_is_kept() -> None:
-    tally = Tally()
+    tally = RunStatistics()
     for value in (1.1, 1.4, 1.2):
-        judge(np.array([value]), reference([1], [0.5]), tally, what="result", lines=[])
+        assert_within_bound(np.array([value]), reference([1], [0.5]), tally, what="result", lines=[])
     assert tally.worst_ratio == abs(1.4 - 1) / 0.5
 
 
@@ -70,4 +77,28 @@ def test_a_broken_reference_is_our_error_not_the_targets() -> None:
     with pytest.raises(HarnessError, match="shape"):
         reference([1, 2], [1])
     with pytest.raises(HarnessError, match="shape"):
-        judge(np.zeros(3), reference([1, 2], [1, 1]), Tally(), what="result", lines=[])
+        assert_within_bound(np.zeros(3), reference([1, 2], [1, 1]), RunStatistics(), what="result", lines=[])
+
+
+def judged(value: float, narrow: float, wide: float) -> tuple[Reference, list[int]]:
+    """The reference by which a value is judged that should be 1, and a note for each time the wide bound was needed."""
+    asked: list[int] = []
+
+    def widen() -> np.ndarray:
+        asked.append(1)
+        return np.array([wide])
+
+    return reference([1.0], [narrow], widen=widen).narrowed(np.array([value])), asked
+
+
+@pytest.mark.parametrize(("value", "bound", "asked"), [(1.25, 0.5, 0), (1.75, 1.0, 1), (3.0, 1.0, 1), (NAN, 1.0, 1)])
+def test_a_wide_bound_is_made_where_the_narrow_one_is_not_kept(value: float, bound: float, asked: int) -> None:
+    found, times = judged(value, 0.5, 1.0)
+    assert found.bound == bound
+    assert len(times) == asked
+
+
+def test_a_bound_that_is_asked_for_is_the_wide_one() -> None:
+    assert reference([1.0], [0.5], widen=lambda: np.array([1.0])).bound == 1.0
+    with pytest.raises(HarnessError, match="NaN"):
+        _ = reference([1.0], [0.5], widen=lambda: np.array([NAN])).bound

@@ -16,7 +16,7 @@ from veriformer.verify import Results, check, load
 from veriformer.verify.results import Status, json_safe, read, validate, write
 
 hostile: Any = load(str(Path(__file__).parent / "hostile.py")).implementation
-ROOTS = [str(Path(__file__).parents[2] / room) for room in ("spec", "impl", "verify", "bench", "reports")]
+ROOTS = [str(Path(__file__).parents[2] / package) for package in ("spec", "impl", "verify", "bench", "reports")]
 
 
 def test_a_correct_object_passes() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import Row, run_row
-from veriformer.verify.mutants.base.model import Decoder, Shape
+from veriformer.verify.mutants.staged_reference.model import Decoder, Shape
 from veriformer.verify.operations.models.subject import subject
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.loading import wrap
@@ -44,7 +44,7 @@ class SilentTrain(Decoder):
 
 def judged(slug: str, target: Target) -> Result:
     (check,) = (c for c in checks() if c.requirement.slug == slug)
-    return run_row(Row(check, check.dtypes[0]), target, PROFILE, "right", {})
+    return run_check(CheckRun(check, check.dtypes[0]), target, PROFILE, "right", {})
 
 
 def provided(operation: str, make: Callable[[], Any]) -> Target:

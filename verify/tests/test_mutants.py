@@ -7,7 +7,7 @@ import pytest
 from veriformer.verify import mutants
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
-from veriformer.verify.mutants.faults import KERNELS
+from veriformer.verify.mutants.faults import FAULTS
 from veriformer.verify.mutants.records import known_bugs
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
@@ -26,7 +26,7 @@ def test_every_known_bug_is_a_mutant_or_says_why_it_cannot_be():
         assert bug["link"].startswith("https://github.com/")
     expressible = [bug["id"] for bug in known_bugs() if "operations" in bug]
     assert [mutant.identifier for mutant in MUTANTS] == expressible
-    assert set(KERNELS) == set(expressible)
+    assert set(FAULTS) == set(expressible)
     assert len({bug["id"] for bug in known_bugs()}) == len(known_bugs())
 
 

@@ -18,7 +18,7 @@ from veriformer.verify.mutants.generic.operators import edits
 from veriformer.verify.mutants.generic.reach import implementation, modules, resting_on, tree
 from veriformer.verify.mutants.generic.sites import edited, sites
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, cells, kill_matrix, validate
-from veriformer.verify.mutants.shown import show
+from veriformer.verify.mutants.terminal import show
 from veriformer.verify.targets.loading import wrap
 
 

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.cli import mutants
-from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, killing
+from veriformer.verify.commands.mutants import mutants
+from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, mutation_run
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells, family, kill_matrix, validate
 
@@ -101,7 +101,7 @@ def test_a_sabotage_adapter_fails_everything_it_claims(sabotage):
 
 def test_a_member_on_which_the_suite_fails_is_named(monkeypatch):
     nothing = KillMatrix(MATRIX_PROFILE, "slug", ())
-    monkeypatch.setattr(killing, "kill_matrix", lambda *_, **__: (nothing, False))
+    monkeypatch.setattr(mutation_run, "kill_matrix", lambda *_, **__: (nothing, False))
     told = CliRunner().invoke(mutants, [MUTANTS[0].identifier])
     assert told.exit_code == 3
     assert f"the suite itself failed on mutant:{MUTANTS[0].identifier}" in told.output

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.red import GOOD
-from tests.red_real import rate_in_a_byte, rate_in_a_byte_alone
+from tests.negative_controls.common import GOOD
+from tests.negative_controls.real import rate_in_a_byte, rate_in_a_byte_alone
 from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import Row, run_row
-from veriformer.verify.results import Status
+from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.loading import wrap
 
 PROFILE = Profile(name="rates", examples=5, shrinks=0, timeout_s=300)
@@ -23,15 +23,21 @@ def dropping_in_steps(x: Any, p: float, **options: Any) -> Any:
 
 
 def found(rounding: Any, law: str) -> Status:
+    return judged(rounding, law).status
+
+
+def judged(rounding: Any, law: str) -> Result:
     attention = lambda *args, **options: rounding(GOOD.attention, *args, **options)  # noqa: E731
     mine = wrap(SimpleNamespace(attention=attention, dropout=dropping_in_steps))
     check = next(check for check in checks() if check.requirement.slug == law)
-    return run_row(Row(check, "fp32"), mine, PROFILE, "0", {}).status
+    return run_check(CheckRun(check, "fp32"), mine, PROFILE, "0", {})
 
 
 @pytest.mark.parametrize("law", ["attention.dropout_scale", "attention.dropout_rate", "attention.dropout_gradient"])
 def test_a_rate_in_steps_that_its_scale_fits_is_admitted(law: str) -> None:
-    assert found(rate_in_a_byte, law) is Status.PASS
+    result = judged(rate_in_a_byte, law)
+    assert result.status is Status.PASS
+    assert "is rounded to" in str(result.message)
 
 
 @pytest.mark.parametrize("law", ["dropout.scale", "dropout.rate"])

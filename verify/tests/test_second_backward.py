@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.red import GOOD
-from tests.red_rare import Twice
+from tests.negative_controls.common import GOOD
+from tests.negative_controls.rare import Twice
 from veriformer.verify.catalogue.checks import ALL
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Result, Status
 from veriformer.verify.scripts.script import Recorded, script
 from veriformer.verify.targets.loading import wrap
@@ -38,7 +38,7 @@ class Once(torch.autograd.Function):
 def purity(through: type[torch.autograd.Function]) -> Result:
     target = SimpleNamespace(**{**vars(GOOD), "silu": lambda x: GOOD.silu(through.apply(x))})
     check = next(check for check in ALL if check.requirement.slug == "silu.purity")
-    return run_row(Row(check, "fp32"), wrap(target), PROFILES["default"], "twice", {})
+    return run_check(CheckRun(check, "fp32"), wrap(target), PROFILES["default"], "twice", {})
 
 
 def test_a_graph_that_is_freed_is_no_fault() -> None:
@@ -55,7 +55,7 @@ def test_a_gradient_that_grows_is_found_and_its_script_takes_it_twice() -> None:
 def test_a_script_judges_the_second_gradient() -> None:
     z = torch.tensor([0.5, 1.0])
     call = Recorded("r0", "twice", ("z",), {"z": z}, ("z",), torch.ones(2), again=True)
-    loader = "from tests.red_rare import Twice\n\nclass target:\n    twice = staticmethod(Twice.apply)"
+    loader = "from tests.negative_controls.rare import Twice\n\nclass target:\n    twice = staticmethod(Twice.apply)"
     text = script("title", loader, [call], ["raise SystemExit(int(r0_grad_z.sum()))"])
     with pytest.raises(SystemExit, match="4"):
         exec(compile(text, "script", "exec"), {})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import hypothesis
@@ -17,13 +19,13 @@ from hypothesis import given
 from veriformer.spec.arithmetic import Exact
 from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.chance import ERROR_RATE, interval
 from veriformer.verify.operations.attention.attention.draws import draw_options, draw_shape, every_row_sees
 from veriformer.verify.operations.attention.attention.record import ATTENTION
 from veriformer.verify.operations.registry import OPERATIONS
-from veriformer.verify.scripts.uses import USES
+from veriformer.verify.scripts.drivers import DRIVERS
 from veriformer.verify.strategies import (
     KINDS,
     Layout,
@@ -120,9 +122,10 @@ def test_choices_of_equal_numbers_of_other_types_are_not_confused() -> None:
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if len(o.formulas) > 1], ids=lambda o: o.name)
 @given(data=st.data())
 @few
-def test_forms_of_a_formula_are_equal_over_the_reals(operation: Operation, data: st.DataObject) -> None:
+def test_forms_of_a_formula_are_equal_over_the_reals(operation: OpInfo, data: st.DataObject) -> None:
     trial = trial_of(data, operation.name)
-    arguments = operation.draw(trial)
+    trial.large_share = sys.maxsize  # identities of a formula do not know sizes, and 300 bits for each number cost much
+    arguments = operation.sample(trial)
     xp = Exact(300)
     lifted = operation.lift(trial, arguments, xp)
     first, *others = [operation.formulas[i](xp, lifted) for i in range(len(operation.formulas))]
@@ -139,6 +142,20 @@ def test_forms_of_a_formula_are_equal_over_the_reals(operation: Operation, data:
             assert_equal(xp, vjp[name], form[name])
 
 
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if len(o.formulas) > 1], ids=lambda o: o.name)
+@given(data=st.data())
+@few
+def test_the_bound_is_the_widest_of_all_forms(operation: OpInfo, data: st.DataObject) -> None:
+    trial = trial_of(data, operation.name)
+    arguments = operation.sample_basic(trial)
+    found = operation.exact(trial, arguments, use_exact_oracle=False)
+    alone = [replace(operation, formulas=(f,)) for f in operation.formulas]
+    forms = [one.exact(trial, arguments, use_exact_oracle=False) for one in alone]
+    for part, reference in enumerate(found):
+        assert (reference.narrow == forms[0][part].bound).all()
+        assert (reference.bound == np.max([form[part].bound for form in forms if form], axis=0)).all()
+
+
 def assert_equal(xp: Exact, a: Any, b: Any) -> None:
     x, y = xp.asarray(a).value, xp.asarray(b).value
     assert x.shape == y.shape
@@ -150,33 +167,33 @@ def assert_equal(xp: Exact, a: Any, b: Any) -> None:
 @pytest.mark.parametrize("dtype", ["fp64", "bf16"])
 @given(data=st.data())
 @few
-def test_draws_have_values_in_the_spec(operation: Operation, dtype: str, data: st.DataObject) -> None:
+def test_draws_have_values_in_the_spec(operation: OpInfo, dtype: str, data: st.DataObject) -> None:
     trial = trial_of(data, operation.name, dtype)
-    for draw in (operation.draw, operation.ordinary):
-        for reference in operation.exact(trial, draw(trial), sharp=False):
+    for draw in (operation.sample, operation.sample_basic):
+        for reference in operation.exact(trial, draw(trial), use_exact_oracle=False):
             assert not np.isnan(reference.exact).any()
             assert (reference.bound >= 0).all()
 
 
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.part], ids=lambda o: o.name)
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.batch_slice], ids=lambda o: o.name)
 @given(data=st.data())
 @few
-def test_a_part_alone_has_the_value_of_the_part(operation: Operation, data: st.DataObject) -> None:
+def test_a_part_alone_has_the_value_of_the_part(operation: OpInfo, data: st.DataObject) -> None:
     trial = trial_of(data, operation.name)
-    assert operation.part is not None
-    whole, alone, index = operation.part(trial)
-    exact, part = (operation.exact(trial, a, sharp=False)[0] for a in (whole, alone))
+    assert operation.batch_slice is not None
+    whole, alone, index = operation.batch_slice(trial)
+    exact, part = (operation.exact(trial, a, use_exact_oracle=False)[0] for a in (whole, alone))
     there = exact.exact[index["result"]]
     apart = np.abs(np.where(there == part.exact, 0.0, there) - np.where(there == part.exact, 0.0, part.exact))
     assert (apart <= exact.bound[index["result"]] + part.bound).all()
 
 
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.changes], ids=lambda o: o.name)
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.argument_perturbations], ids=lambda o: o.name)
 @given(data=st.data())
 @few
-def test_changes_change_one_thing(operation: Operation, data: st.DataObject) -> None:
-    assert operation.changes is not None
-    arguments, changed = operation.changes(trial_of(data, operation.name))
+def test_changes_change_one_thing(operation: OpInfo, data: st.DataObject) -> None:
+    assert operation.argument_perturbations is not None
+    arguments, changed = operation.argument_perturbations(trial_of(data, operation.name))
     assert changed
     for other in changed.values():
         keys = [key for key in other if key not in arguments or other[key] is not arguments[key]]
@@ -207,12 +224,12 @@ def test_attention_draws_leave_every_query_a_key_and_windows_no_holes(data: st.D
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
 @given(data=st.data())
 @few
-def test_what_must_be_refused_names_arguments_of_the_call(operation: Operation, data: st.DataObject) -> None:
+def test_what_must_be_refused_names_arguments_of_the_call(operation: OpInfo, data: st.DataObject) -> None:
     known = set(inspect.signature(getattr(TARGET.implementation, operation.name)).parameters)
-    if operation.name in USES:  # names of the methods that are called, or of the weights that are given one by one
-        known |= set(inspect.signature(USES[operation.name]).parameters) | {"k_new", "v_new", "q", "k", "v", "index"}
-        known |= set(operation.ordinary(trial_of(data, operation.name)))
-    for bad in operation.refusals(trial_of(data, operation.name)):
+    if operation.name in DRIVERS:  # names of the methods that are called, or of the weights that are given one by one
+        known |= set(inspect.signature(DRIVERS[operation.name]).parameters) | {"k_new", "v_new", "q", "k", "v", "index"}
+        known |= set(operation.sample_basic(trial_of(data, operation.name)))
+    for bad in operation.invalid_calls(trial_of(data, operation.name)):
         assert {*bad.names, *bad.arguments} <= known
         assert bad.what
 
@@ -232,4 +249,4 @@ def test_the_interval_of_chance_holds_all_but_the_stated_rate(n: int, q: float) 
 
 def test_conventions_reach_the_formula() -> None:
     claims = Claims(conventions={"causal.alignment": "top-left"})
-    assert ATTENTION.reading(claims) == {"alignment": "top-left"}
+    assert ATTENTION.convention_kwargs(claims) == {"alignment": "top-left"}

@@ -10,8 +10,8 @@ import torch
 from veriformer import impl
 from veriformer.verify import check, load
 from veriformer.verify.catalogue.selection import select
+from veriformer.verify.engine.check_run import plan, run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import plan, run_row
 from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.results import Result
 from veriformer.verify.targets.loading import wrap
@@ -26,7 +26,7 @@ def judged(implementation: object, slug: str) -> Result:
     (check_,) = (c for c in select([slug]) if c.requirement.slug == slug)
     (row, *_) = plan([check_], [check_.dtypes[0]])
     target = wrap(implementation)
-    return suggested(row, target, run_row(row, target, PROFILES["quick"], "slug", {}), "slug")
+    return suggested(row, target, run_check(row, target, PROFILES["quick"], "slug", {}), "slug")
 
 
 def test_another_convention_is_suggested_and_holds_once_it_is_claimed() -> None:

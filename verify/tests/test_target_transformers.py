@@ -6,8 +6,8 @@ import pytest
 
 from veriformer.verify import targets
 from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import TargetError, load
 from veriformer.verify.targets.model_kinds import OPERATIONS
@@ -32,7 +32,7 @@ def test_an_unknown_architecture_is_answered_with_those_that_ship() -> None:
 @pytest.mark.parametrize(("name", "slug"), [("gpt2", "causal_lm.left_padding"), ("bert", "masked_lm.batch")])
 def test_a_row_holds(name: str, slug: str) -> None:
     (check,) = (c for c in checks() if c.requirement.slug == slug)
-    result = run_row(Row(check, "fp64"), load(f"transformers:{name}"), ONE, "slug", {})
+    result = run_check(CheckRun(check, "fp64"), load(f"transformers:{name}"), ONE, "slug", {})
     assert result.status in (Status.PASS, Status.DEVIATION), result.message
 
 

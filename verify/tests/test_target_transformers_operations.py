@@ -7,8 +7,8 @@ import torch
 
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import load
 
@@ -36,13 +36,13 @@ def test_every_operation_is_provided_or_has_a_reason(name: str) -> None:
 )
 def test_a_row_holds(name: str, slug: str, dtype: str) -> None:
     (check,) = (c for c in checks() if c.requirement.slug == slug)
-    result = run_row(Row(check, dtype), load(name), FEW, "slug", {})
+    result = run_check(CheckRun(check, dtype), load(name), FEW, "slug", {})
     assert result.status in (Status.PASS, Status.DEVIATION), result.message
 
 
 def test_a_law_of_ties_does_not_apply_to_who_leaves_them_open() -> None:
     (check,) = (c for c in checks() if c.requirement.slug == "mixture_of_experts.ties")
-    assert run_row(Row(check, "fp32"), load("transformers"), FEW, "slug", {}).status is Status.NOT_APPLICABLE
+    assert run_check(CheckRun(check, "fp32"), load("transformers"), FEW, "slug", {}).status is Status.NOT_APPLICABLE
 
 
 def test_what_is_known_to_fail_fails() -> None:

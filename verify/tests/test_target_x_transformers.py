@@ -7,8 +7,8 @@ import torch
 
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import load
 
@@ -31,14 +31,14 @@ def test_every_operation_is_provided_or_has_a_reason(name: str) -> None:
 )
 def test_a_row_holds(name: str, slug: str) -> None:
     (check,) = (c for c in checks() if c.requirement.slug == slug)
-    result = run_row(Row(check, "fp32"), load(name), FEW, "slug", {})
+    result = run_check(CheckRun(check, "fp32"), load(name), FEW, "slug", {})
     assert result.status is Status.PASS, result.message
 
 
 @pytest.mark.parametrize("operation", ["causal_lm", "masked_lm", "seq2seq_lm"])
 def test_its_models_are_models(operation: str) -> None:
     (check,) = (c for c in checks() if c.requirement.slug == f"{operation}.batch")
-    assert run_row(Row(check, "fp64"), load("x-transformers"), FEW, "slug", {}).status is Status.PASS
+    assert run_check(CheckRun(check, "fp64"), load("x-transformers"), FEW, "slug", {}).status is Status.PASS
 
 
 def test_its_kernel_aligns_more_queries_than_keys_otherwise_than_it_does_itself() -> None:

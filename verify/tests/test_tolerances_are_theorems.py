@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BANNED = {"rtol", "atol", "allclose", "isclose", "assert_close", "assert_allclose", "approx", "assert_almost_equal"}
-FILES = sorted(path for room in ("spec", "impl", "verify") for path in (ROOT / room).rglob("*.py"))
+FILES = sorted(path for package in ("spec", "impl", "verify") for path in (ROOT / package).rglob("*.py"))
 
 
 def banned(source: str) -> Iterator[tuple[int, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify import Result, Results, check
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.advice import as_advice
+from veriformer.verify.findings.assembly import no_graver
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Status, Verdict, json_safe, read, validate, write
 from veriformer.verify.results.status import VIOLATIONS
@@ -62,6 +64,19 @@ def test_what_is_not_met_is_advice_where_little_is_at_stake(status: Status, weig
     assert found is (Status.ADVICE if lesser else status)
 
 
+def test_an_exception_of_code_that_was_recognised_is_advice() -> None:
+    refused, wrong = (
+        replace(row("softmax.equation", Status.FAIL, Weight.WRONG), message=message)
+        for message in ("raised RuntimeError: sizes", "result[0]: observed 1, exact 2")
+    )
+    assert as_advice(refused).status is Status.FAIL
+    assert as_advice(refused, recognised=True).status is Status.ADVICE
+    assert as_advice(wrong, recognised=True).status is Status.FAIL
+    advised = as_advice(refused, recognised=True)
+    assert no_graver(Weight.WRONG, [advised]) is Weight.UNGUARDED
+    assert no_graver(Weight.WRONG, [advised, wrong]) is Weight.WRONG
+
+
 def test_advice_violates_and_blocks_nothing_unless_strict() -> None:
     mine = SimpleNamespace(softmax=accepting)
     only = ["softmax.equation", "softmax.refusal", "softmax.refusal_names_argument"]
@@ -94,6 +109,11 @@ def test_what_shows_nothing_is_inconclusive() -> None:
     assert (found.verdict, found.exit_status) == (Verdict.INCONCLUSIVE, 3)
     assert found.gaps == ["softmax.equation not exercised in any dtype"]
     assert run(*vacuous, row("softmax.equation", Status.PASS, dtype="fp16")).verdict is Verdict.HOLDS
+    blind = [row("causal_lm.right_padding", Status.VACUOUS), row("causal_lm.mask_of_ones", Status.VACUOUS)]
+    found = run(row("causal_lm.contract", Status.PASS), *blind)
+    assert (found.exit_status, found.gaps) == (3, ["causal_lm.right_padding not exercised in any dtype"])
+    seen = row("causal_lm.right_padding", Status.PASS, dtype="fp64")
+    assert run(row("causal_lm.contract", Status.PASS), *blind, seen).verdict is Verdict.HOLDS
     nothing = run(row("softmax.contract", Status.NOT_PROVIDED), row("gelu.equation", Status.NOT_PROVIDED))
     assert (nothing.verdict, nothing.gaps) == (Verdict.INCONCLUSIVE, ["nothing is provided of softmax, gelu"])
     assert run(row("softmax.causality", Status.NOT_APPLICABLE)).verdict is Verdict.INCONCLUSIVE

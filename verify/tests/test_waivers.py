@@ -10,9 +10,9 @@ import pytest
 from veriformer.verify import load
 from veriformer.verify.catalogue.selection import checks, select
 from veriformer.verify.engine import waivers
+from veriformer.verify.engine.check_run import plan, run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.replay import reproduces
-from veriformer.verify.engine.row import plan, run_row
 from veriformer.verify.results import Result, Status
 
 TODAY = date(2026, 11, 20)
@@ -92,9 +92,9 @@ def test_a_stored_counterexample_is_run_first(tmp_path: Path) -> None:
     stored = waivers.stored(waivers.read(path, chosen), chosen)
     assert list(stored) == ["softmax.equation[fp32-cpu]"]
     (row,) = (row for row in chosen if row.key in stored)
-    still = run_row(row, load("impl:reference"), PROFILES["quick"], "slug", {}, stored=stored[row.key])
+    still = run_check(row, load("impl:reference"), PROFILES["quick"], "slug", {}, stored=stored[row.key])
     assert (still.status, still.examples) == (Status.FAIL, 1)
-    gone = run_row(row, load("impl:reference"), PROFILES["quick"], "slug", {}, stored=SCRIPT.format("False"))
+    gone = run_check(row, load("impl:reference"), PROFILES["quick"], "slug", {}, stored=SCRIPT.format("False"))
     assert gone.status is Status.PASS
     assert gone.examples > 1
 

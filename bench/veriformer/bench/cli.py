@@ -1,4 +1,4 @@
-"""The command of this room: ``bench``."""
+"""The command of this package: ``bench``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -13,9 +14,13 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from veriformer.bench.document import Benchmarks
+    from veriformer.bench.document import Benchmarks, Count
     from veriformer.bench.peers.case import Case
     from veriformer.bench.targets import Target
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_JSON = click.option("--json", "json_file", type=_FILE, help="Write benchmarks.json here.")
 
 
 @click.group()
@@ -33,10 +38,16 @@ def bench() -> None:
 )
 @click.option("--every", is_flag=True, help="Show every count, not one line for each operation.")
 @click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write benchmarks.json here."
+    "--scheduler", metavar="ADDRESS|FILE", help="Count on the workers of a Dask scheduler, an operation at a time."
 )
+@_JSON
 def counts(
-    targets: tuple[str, ...], only: tuple[str, ...], claim: str | None, every: bool, json_file: Path | None
+    targets: tuple[str, ...],
+    only: tuple[str, ...],
+    claim: str | None,
+    every: bool,
+    scheduler: str | None,
+    json_file: Path | None,
 ) -> None:
     """Count what operations cost, exactly and without a clock, and compare it with the symbolic cost.
 
@@ -61,7 +72,6 @@ def counts(
     \b
     Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments.
     """
-    from veriformer.bench import document
     from veriformer.bench.targets import NAMES, UnknownTargetError, find
 
     try:
@@ -69,12 +79,9 @@ def counts(
         _check_only(only)
     except UnknownTargetError as error:
         _refuse(error)
-    found = _count(chosen, only, every=every, whole=bool(targets))
-    if json_file is not None:
-        try:
-            document.write(found, json_file)
-        except OSError as error:
-            _refuse(f"--json: expected a file that can be written: {error}")
+    where = None if scheduler is None else (scheduler, claim)
+    found = _count(chosen, only, every=every, whole=bool(targets), where=where)
+    _write(found, json_file)
     raise SystemExit(found.exit_status)
 
 
@@ -111,6 +118,13 @@ def verification(target: str, profile: str, jobs: int, only: tuple[str, ...]) ->
 @bench.command()
 @click.argument("cases", nargs=-1, metavar="[CASE]…")
 @click.option("--rounds", type=click.IntRange(min=6), default=15, show_default=True, help="Turns of each side.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=20,
+    show_default=True,
+    help="After this time a comparison begins no further round, once it has 6.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of PyTorch; its own number by default.")
 @click.option(
     "--clock",
@@ -119,15 +133,16 @@ def verification(target: str, profile: str, jobs: int, only: tuple[str, ...]) ->
     show_default=True,
     help="cpu: seconds of this process alone, for a machine that others use; fair between sides of one thread.",
 )
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write benchmarks.json here."
-)
-def peers(cases: tuple[str, ...], rounds: int, threads: int | None, clock: str, json_file: Path | None) -> None:
+@_JSON
+def peers(
+    cases: tuple[str, ...], rounds: int, seconds: float, threads: int | None, clock: str, json_file: Path | None
+) -> None:
     """Time ours beside what others would use, on this processor, as ratios of sides that take turns.
 
-    CASE is one of training-128, training-384, compiled-128, compiled-384, vocabulary, decode-1, decode-8, tiled, adamw;
-    all of them where none is named. Sides: a plain torch.nn GPT, GPT2LMHeadModel of transformers (if it is installed),
-    SDPA, torch.optim.AdamW, and what a large matrix product and one reading of memory reach here.
+    CASE is one of training-128, training-384, compiled-128, compiled-384, vocabulary, decode-1, decode-8, prefill-1,
+    prefill-8, rowwise, tiled, adamw; all of them where none is named. Sides: a plain torch.nn GPT, GPT2LMHeadModel of
+    transformers and a decoder of x-transformers (if they are installed), SDPA, torch.nn.functional, torch.optim.AdamW,
+    and what a large matrix product and one reading of memory reach here.
 
     In each round every side runs once, in random order, and ours twice: the ratio of ours to itself is the noise, and a
     goal is confirmed or refuted only where neither it nor the interval of the median (95 %) leaves a doubt.
@@ -136,40 +151,37 @@ def peers(cases: tuple[str, ...], rounds: int, threads: int | None, clock: str, 
     Exit status: 0 no goal is refuted, 1 at least one is, 2 unusable arguments, 130 interrupted, with what was finished
     shown and written.
     """
-    from veriformer.bench import document
     from veriformer.bench.peers.catalogue import CASES, UnknownCaseError, find
 
     try:
         chosen = [find(name) for name in dict.fromkeys(cases or CASES)]
     except UnknownCaseError as error:
         _refuse(error)
-    found, interrupted = _race(chosen, rounds, threads, clock)
-    if json_file is not None:
-        try:
-            document.write(found, json_file)
-        except OSError as error:
-            _refuse(f"--json: expected a file that can be written: {error}")
+    found, interrupted = _time_in_turns(chosen, rounds, seconds, threads, clock)
+    _write(found, json_file)
     raise SystemExit(130 if interrupted else found.exit_status)
 
 
-def _race(cases: list[Case], rounds: int, threads: int | None, clock: str) -> tuple[Benchmarks, bool]:
+def _time_in_turns(
+    cases: list[Case], rounds: int, seconds: float, threads: int | None, clock: str
+) -> tuple[Benchmarks, bool]:
     """What was found, and whether somebody ended it before its time."""
     import torch
 
     from veriformer.bench.document import Benchmarks
     from veriformer.bench.environment import environment, suite
-    from veriformer.bench.peers.case import Course
-    from veriformer.bench.peers.showing import Show
+    from veriformer.bench.peers.case import Schedule
+    from veriformer.bench.peers.terminal import Show
 
     if threads is not None:
         torch.set_num_threads(threads)
     started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     found, interrupted = [], False
     with Show(sys.stdout, sys.stderr) as show:
-        course = Course(rounds, clock, show.progress)
+        schedule = Schedule(rounds, clock, show.progress, seconds)
         try:
             for case in cases:
-                for one in case(course):
+                for one in case(schedule):
                     found.append(show.tell(one))  # noqa: PERF401, for what was found before an interrupt counts
         except KeyboardInterrupt:
             interrupted = True
@@ -179,18 +191,25 @@ def _race(cases: list[Case], rounds: int, threads: int | None, clock: str) -> tu
     return whole, interrupted
 
 
-def _count(targets: list[Target], only: tuple[str, ...], *, every: bool, whole: bool) -> Benchmarks:
-    """Counts of all operations where whole, else of attention as each backend claims to compute it."""
+def _count(
+    targets: list[Target], only: tuple[str, ...], *, every: bool, whole: bool, where: tuple[str, str | None] | None
+) -> Benchmarks:
+    """Counts of all operations where whole, else of attention as each backend claims to compute it.
+
+    where: the scheduler whose workers count, and how a target is said to compute attention; None for this process.
+    """
     from veriformer.bench.assess import assess
     from veriformer.bench.counts import count
     from veriformer.bench.document import Benchmarks
     from veriformer.bench.environment import environment, suite
-    from veriformer.bench.showing import Show
+    from veriformer.bench.terminal import Show
 
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    found = []
+    found: list[Count] = []
     with Show(sys.stdout, sys.stderr) as show:
-        for target in targets:
+        for some in _on_workers(targets, only, *where, whole=whole) if where else ():
+            found += show.tell_operation(some, every=every)
+        for target in () if where else targets:
             claimed = count(target) if not only or "attention" in only else ()
             found += [show.tell(one) for one in show.watch(target.name, claimed)]
             for counts in assess(target, only) if whole else ():
@@ -198,6 +217,269 @@ def _count(targets: list[Target], only: tuple[str, ...], *, every: bool, whole: 
         show.summarise(found)
     duration = round(time.perf_counter() - clock, 3)
     return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, counts=found)
+
+
+def _on_workers(
+    targets: list[Target], only: tuple[str, ...], scheduler: str, claim: str | None, *, whole: bool
+) -> Iterator[list[Count]]:
+    try:
+        from veriformer.bench.remote import WorkError, counts
+        from veriformer.cluster.controller import ClusterError, LostError
+        from veriformer.cluster.place import NoSchedulerError
+    except ImportError as error:
+        _refuse(f"--scheduler: {error}; pip install 'veriformer[distributed]' brings it")
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    try:
+        yield from counts(targets, only, scheduler, claim=claim, whole=whole, say=say)
+    except (WorkError, ClusterError, LostError, NoSchedulerError) as error:
+        _refuse(str(error))
+
+
+_CLOCK = click.option(
+    "--clock",
+    type=click.Choice(["wall", "cpu", "device", "device cold"]),
+    help="Seconds by the wall, of the process' own processor, or on a GPU by events, with the L2 cache flushed before "
+    "each run (cold) or not. By default wall on a CPU and device cold on a GPU.",
+)
+_DEVICE = click.option("--device", default="cpu", show_default=True, help="Where the calls run, such as cuda.")
+
+
+@bench.command()
+@click.argument("target", default="impl")
+@click.option("--only", multiple=True, metavar="SELECT", help="An operation, or a glob over names; may be repeated.")
+@click.option("--processes", type=click.IntRange(2), default=4, show_default=True, help="Fresh processes that measure.")
+@_CLOCK
+@_DEVICE
+@_JSON
+def scaling(
+    target: str, only: tuple[str, ...], processes: int, clock: str | None, device: str, json_file: Path | None
+) -> None:
+    """Time how operations of TARGET grow with each of their sizes, against the elasticity that the formulas predict.
+
+    TARGET is as for counts. Sizes go from where the work outweighs the launch of a call to what time and memory allow.
+    Every size is timed in several fresh processes, in random order; the slope ∂ log t / ∂ log size is Theil and Sen's,
+    its interval a bootstrap over processes. It is confirmed where two one-sided tests place it in the band of what the
+    costs of the specification predict, refuted where it lies outside, with Holm's correction over all sizes; else
+    inconclusive. What is quicker than its matrix products can be is invalid.
+
+    \b
+    Examples:
+      veriformer bench scaling mine.py --only attention
+      veriformer bench scaling impl --only 'transformer_block over n*' --clock cpu
+
+    \b
+    Exit status: 0 nothing is refuted, 1 at least one is, 2 unusable arguments, 130 interrupted.
+    """
+    from veriformer.bench.scaling import command, measure, sweeps
+    from veriformer.bench.timing.arms import ArmError
+
+    chosen = sweeps.chosen(only)
+    if not chosen:
+        _refuse(f"--only: nothing is named so; one of {', '.join(dict.fromkeys(s.operation for s in sweeps.SWEEPS))}")
+    _check_device(device)
+    try:
+        found = command.run(target, chosen, measure.Plan(processes, _clock(clock, device), device))
+    except ArmError as error:
+        _refuse(error)
+    _write(found, json_file)
+    raise SystemExit(found.exit_status)
+
+
+@bench.command()
+@click.argument("base")
+@click.argument("head")
+@click.option("--target", help="What to time in both, where they are checkouts or wheels; impl by default.")
+@click.option("--only", multiple=True, metavar="SELECT", help="An operation, or a glob over names; may be repeated.")
+@click.option("--blocks", type=click.IntRange(2), default=5, show_default=True, help="Pairs of fresh processes.")
+@click.option(
+    "--relative",
+    type=click.FloatRange(0, min_open=True),
+    default=0.03,
+    show_default=True,
+    help="A smaller share is no change.",
+)
+@click.option(
+    "--absolute", type=click.FloatRange(0), default=2e-6, show_default=True, help="Fewer seconds are no change."
+)
+@click.option(
+    "--history",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append to this Parquet file, and say where times changed.",
+)
+@click.option(
+    "--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a table for a pull request here."
+)
+@click.option(
+    "--pytest-benchmark",
+    "stored",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the head's times here, as pytest-benchmark stores them.",
+)
+@_CLOCK
+@_DEVICE
+@_JSON
+def regression(
+    base: str,
+    head: str,
+    target: str | None,
+    only: tuple[str, ...],
+    blocks: int,
+    relative: float,
+    absolute: float,
+    history: Path | None,
+    markdown: Path | None,
+    stored: Path | None,
+    clock: str | None,
+    device: str,
+    json_file: Path | None,
+) -> None:
+    """Tell whether HEAD is slower than BASE: two checkouts (folders), two wheels, or two targets.
+
+    Pairs of fresh processes take turns in the order ABBA. A workload is slower only where the mean ratio exceeds both
+    floors, Student's test is sure at 1 %, all pairs of processes agree, and a fresh pair confirms it. It is the same
+    where two one-sided tests place the ratio within the floor; else ambiguous. On a GPU, what was measured while clocks
+    were throttled does not count.
+
+    \b
+    Examples:
+      veriformer bench regression ../main . --target my_kernels --only attention
+      veriformer bench regression old.whl new.whl --history times.parquet --markdown comment.md
+      veriformer bench regression impl:reference impl:sdpa --only attention --clock cpu
+
+    \b
+    Exit status: 0 nothing is slower, 1 at least one workload is, 2 unusable arguments, 3 nothing could be measured,
+    130 interrupted, with what was finished shown and written.
+    """
+    from veriformer.bench.regression import command, measure
+    from veriformer.bench.regression.history import HistoryError
+    from veriformer.bench.statistics.blocks import Floors
+    from veriformer.bench.timing import workloads
+    from veriformer.bench.timing.arms import ArmError
+
+    names = workloads.names(only)
+    if not names:
+        _refuse(f"--only: nothing is named so; one of {', '.join(workloads.names())}")
+    _check_device(device)
+    plan = measure.Plan(blocks, device=device, clock=_clock(clock, device), floors=Floors(relative, absolute))
+    try:
+        found, interrupted = command.compare(base, head, target, names, plan)
+        _write(found, json_file)
+        command.write(found, markdown, stored)
+        if history is not None:
+            for line in command.keep(history, found, head, device):
+                click.echo(line)
+            _write(found, json_file)
+    except (ArmError, HistoryError, OSError) as error:
+        _refuse(error)
+    raise SystemExit(130 if interrupted else command.status(found.regressions))
+
+
+@bench.command()
+@click.argument("target", default="impl")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="SELECT",
+    help="Workloads to try the gate on.",
+    default=("rms_norm, all sizes, forward", "causal_lm, training step", "causal_lm, decoding"),
+    show_default=True,
+)
+@click.option(
+    "--tries", type=click.IntRange(0), default=30, show_default=True, help="Comparisons of identical code, in all."
+)
+@click.option(
+    "--planted", type=click.IntRange(0), default=30, show_default=True, help="Comparisons with 10 % more work, in all."
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    default=20,
+    show_default=True,
+    help="No further comparison is begun after this time; each kind has its share of it.",
+)
+@click.option(
+    "--simulations",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="Comparisons on simulated times, of each kind.",
+)
+@_CLOCK
+@_DEVICE
+@_JSON
+def aa(
+    target: str,
+    only: tuple[str, ...],
+    tries: int,
+    planted: int,
+    minutes: float,
+    simulations: int,
+    clock: str | None,
+    device: str,
+    json_file: Path | None,
+) -> None:
+    """Tell what the gate for regressions is worth: false alarms on identical code, planted slowdowns that it finds.
+
+    Simulated times drift, differ from process to process and have bursts; on this machine TARGET is compared with
+    itself, and with itself doing 10 % more of the same work: a training step, a decoding step and one operation, which
+    share their pairs of processes. Every share is shown with the interval that holds its probability at 95 %.
+
+    \b
+    Examples:
+      veriformer bench aa --tries 100 --planted 40 --minutes 20
+
+    \b
+    Exit status: 0 measured, 1 false alarms above 1 % beyond doubt, 2 unusable arguments.
+    """
+    from veriformer.bench.regression import command, measure
+    from veriformer.bench.regression.gate import Effort
+    from veriformer.bench.timing import workloads
+    from veriformer.bench.timing.arms import ArmError
+
+    names = workloads.names(only)
+    if not names:
+        _refuse(f"--only: nothing is named so; one of {', '.join(workloads.names())}")
+    _check_device(device)
+    effort = Effort(tries, planted, 60 * minutes)
+    try:
+        found = command.try_gate(
+            target, names, effort, simulations, measure.Plan(device=device, clock=_clock(clock, device))
+        )
+    except ArmError as error:
+        _refuse(error)
+    _write(found, json_file)
+    assert found.gate is not None
+    raise SystemExit(int(any(one.interval[0] > 0.01 for one in found.gate.false_alarms)))
+
+
+def _clock(named: str | None, device: str) -> str:
+    if named is None:
+        return "device cold" if device.startswith("cuda") else "wall"
+    if named.startswith("device") and not device.startswith("cuda"):
+        _refuse(f"--clock {named}: expected a GPU; add --device cuda, or take wall or cpu")
+    return named
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        _refuse(f"--device {device}: {str(error).splitlines()[0]}")
+
+
+def _write(found: Benchmarks, file: Path | None) -> None:
+    from veriformer.bench import document
+
+    if file is not None:
+        try:
+            document.write(found, file)
+        except OSError as error:
+            _refuse(f"--json: expected a file that can be written: {error}")
 
 
 @bench.command("gpu-attention")
@@ -222,12 +504,12 @@ def gpu_attention(
 
     if not torch.cuda.is_available():
         _refuse("gpu-attention: expected a CUDA device, got none; run it on a machine with one")
-    from veriformer.bench import gpu_attention as race
+    from veriformer.bench import gpu_attention as timed
 
     try:
         found = []
-        for rates in race.measure(lengths or race.LENGTHS, widths or race.WIDTHS, dtype, rounds):
-            click.echo(race.line(rates))
+        for rates in timed.measure(lengths or timed.LENGTHS, widths or timed.WIDTHS, dtype, rounds):
+            click.echo(timed.line(rates))
             found += rates
     except RuntimeError as error:
         _refuse(error)

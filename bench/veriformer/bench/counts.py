@@ -15,11 +15,12 @@ import sympy
 
 from veriformer.bench.calls import Attention, Shape
 from veriformer.bench.cases import RECTANGULAR, SQUARE, Case, causal
-from veriformer.bench.document import Claim, Count, Expression, Verdict, Witness
+from veriformer.bench.document import Claim, Count, Expression, Witness
 from veriformer.bench.flops import NotCountable, count_flops, modelled
 from veriformer.bench.memory import count_peak_bytes
 from veriformer.bench.polynomials import Point, Polynomial
 from veriformer.bench.targets import Target
+from veriformer.bench.verdicts import Verdict
 from veriformer.spec.costs import symbol
 
 FLOPS, PEAK = "FLOPs", "peak extra bytes"

@@ -8,26 +8,18 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from veriformer.bench.regression.record import History, Regression
+from veriformer.bench.scaling.record import Scaling
+from veriformer.bench.verdicts import Verdict
+
 SCHEMA_NAME = "veriformer/benchmarks/1"
-
-
-class Verdict(StrEnum):
-    """What became of a prediction."""
-
-    CONFIRMED = "confirmed"
-    REFUTED = "refuted"
-    INCONCLUSIVE = "inconclusive"
-    NOT_COUNTABLE = "not countable"
-    COUNTED = "counted"
-    """Nothing is predicted of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +90,7 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """Under what a race was run: turns of each side, threads, clock, and the load of the machine around it."""
+    """Under what times were measured: turns of each side, threads, clock, and the load of the machine around it."""
 
     rounds: int
     threads: int
@@ -137,6 +129,29 @@ class Peer:
         return cls(**known)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tries:
+    """How often something happened in how many tries, and where its probability lies, at 95 %."""
+
+    what: str
+    count: int
+    tries: int
+    interval: list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What the gate for regressions is worth: false alarms on identical code, and planted slowdowns that it finds."""
+
+    false_alarms: list[Tries]
+    found: list[Tries]
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Gate:
+        """The record of ``gate``."""
+        return cls(**{name: [Tries(**one) for one in entries] for name, entries in entry.items()})
+
+
 @dataclass(kw_only=True)
 class Benchmarks:
     """One run of the benchmarks."""
@@ -147,6 +162,10 @@ class Benchmarks:
     duration_s: float
     counts: list[Count] = field(default_factory=list)
     peers: list[Peer] = field(default_factory=list)
+    regressions: list[Regression] = field(default_factory=list)
+    scalings: list[Scaling] = field(default_factory=list)
+    histories: list[History] = field(default_factory=list)
+    gate: Gate | None = None
 
     @property
     def summary(self) -> dict[str, int]:
@@ -156,8 +175,8 @@ class Benchmarks:
 
     @property
     def exit_status(self) -> int:
-        """1 where a count refutes the specification's cost, or a ratio its goal, else 0."""
-        verdicts = [count.verdict for count in self.counts] + [peer.verdict for peer in self.peers]
+        """1 where a count or a time refutes the specification's cost, or a ratio its goal, else 0."""
+        verdicts: list[Any] = [one.verdict for ones in (self.counts, self.peers, self.scalings) for one in ones]
         return int(Verdict.REFUTED in verdicts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,7 +190,23 @@ class Benchmarks:
         names = ("suite", "environment", "started", "duration_s")
         counts = [Count.from_dict(entry) for entry in document["counts"]]
         peers = [Peer.from_dict(entry) for entry in document.get("peers", [])]
-        return cls(**{name: document[name] for name in names}, counts=counts, peers=peers)
+        regressions = [Regression.from_dict(entry) for entry in document.get("regressions", [])]
+        scalings = [Scaling.from_dict(entry) for entry in document.get("scalings", [])]
+        histories = [History.from_dict(entry) for entry in document.get("histories", [])]
+        known = {name: document[name] for name in names}
+        gate = Gate.from_dict(document["gate"]) if document.get("gate") else None
+        timed: dict[str, Any] = {"regressions": regressions, "scalings": scalings, "histories": histories}
+        return cls(**known, counts=counts, peers=peers, **timed, gate=gate)
+
+
+def joined(found: Sequence[Benchmarks]) -> Benchmarks | None:
+    """Several runs as one: all that was found, under the first one's suite and environment; None of none."""
+    if not found:
+        return None
+    lists = ("counts", "peers", "regressions", "scalings", "histories")
+    rows: dict[str, Any] = {name: [row for one in found for row in getattr(one, name)] for name in lists}
+    gate = next((one.gate for one in found if one.gate), None)
+    return replace(found[0], **rows, gate=gate, duration_s=sum(one.duration_s for one in found))
 
 
 @cache
@@ -199,8 +234,11 @@ def write(benchmarks: Benchmarks, path: Path) -> None:
     validate(document)
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}.{os.getpid()}")
-    half.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    half.replace(path)
+    try:
+        half.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Benchmarks:

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from veriformer.bench.conformity import WrongError, verify
+from veriformer.bench.check_before_timing import WrongError, verify
 from veriformer.bench.contenders import Contender, contenders
-from veriformer.bench.stopwatch import interleaved, spread
+from veriformer.bench.gpu_timing import interleaved, spread
 from veriformer.spec import costs
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
@@ -75,7 +75,7 @@ def measure(lengths: Sequence[int], widths: Sequence[int], dtype: str, rounds: i
         key = (setting.d, setting.is_causal)
         if key not in refused:
             refused[key] = {each.name: _refusal(each, setting) for each in everyone}
-        yield _race(everyone, refused[key], setting, rounds)
+        yield _time_in_turns(everyone, refused[key], setting, rounds)
 
 
 def _refusal(contender: Contender, setting: Setting) -> tuple[str, bool] | None:
@@ -95,7 +95,7 @@ def _refusal(contender: Contender, setting: Setting) -> tuple[str, bool] | None:
     return None
 
 
-def _race(
+def _time_in_turns(
     everyone: Sequence[Contender], refused: dict[str, tuple[str, bool] | None], setting: Setting, rounds: int
 ) -> list[Rate]:
     rates, runs = {}, {}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from veriformer.bench.calls import Attention
-from veriformer.bench.claims import AS_PRINTED, AS_PRINTED_WORD, IN_BLOCKS, IN_BLOCKS_WORD, Costs
 from veriformer.bench.loading import LoadingError, load
+from veriformer.bench.predicted_costs import AS_PRINTED, AS_PRINTED_WORD, IN_BLOCKS, IN_BLOCKS_WORD, Costs
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,17 @@ class Target:
         """The operation of that name, or None where there is none."""
         if name == "attention" and self.attention is not None:
             return self.attention
+        if name == "causal_lm" and _is_model(self.provided):
+            return self.provided  # type: ignore[return-value]
         found = getattr(self.provided, name, None)
         return found if callable(found) else None
+
+
+def _is_model(provided: object) -> bool:
+    """Whether a target is a model itself, or a class of models."""
+    return isinstance(provided, torch.nn.Module) or (
+        isinstance(provided, type) and issubclass(provided, torch.nn.Module)
+    )
 
 
 _SHIPPED: dict[str, tuple[str, Costs, bool]] = {
@@ -84,7 +94,19 @@ def _own(name: str) -> Target:
         raise UnknownTargetError(f"target {name!r}: expected one of {', '.join((*NAMES, *OTHERS))}")
     _, costs, skips_blocks = _SHIPPED.get(name, (backend, None, False))
     variant = {AS_PRINTED: AS_PRINTED_WORD, IN_BLOCKS: IN_BLOCKS_WORD}[costs] if costs else None
-    return Target(name, impl.BACKENDS[backend], costs, skips_blocks, impl, variant)
+    return Target(name, impl.BACKENDS[backend], costs, skips_blocks, _By(backend), variant)
+
+
+class _By:
+    """Our operations, the model's attention by a backend."""
+
+    def __init__(self, backend: str) -> None:
+        from veriformer import impl
+
+        self._impl, self.causal_lm = impl, partial(impl.causal_lm, attention=backend)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._impl, name)
 
 
 def triton_attention() -> Attention:

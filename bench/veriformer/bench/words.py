@@ -8,6 +8,7 @@ from fractions import Fraction
 from veriformer.bench.polynomials import Polynomial
 
 Exponents = tuple[int, ...]
+MODEL = "causal_lm"
 
 
 def term(names: Iterable[str], exponents: Exponents, coefficient: Fraction | int = 1) -> str:
@@ -34,24 +35,39 @@ def growth(operation: str, quantity: str, measured: Polynomial, excess: dict[Exp
     said = term(measured.names, top, excess[top])
     unit = "" if "bytes" in quantity else f" {quantity}"
     more = f"{said} more bytes than the formula" if not unit else f"{said} more{unit} than the formula"
-    return f"{more}: {_cause(operation, dict(zip(measured.names, top, strict=True)), measured, most)}"
+    return f"{more}: {_cause(operation, quantity, dict(zip(measured.names, top, strict=True)), measured, most)}"
 
 
-def _cause(operation: str, powers: dict[str, int], measured: Polynomial, most: str) -> str:
+def _cause(operation: str, quantity: str, powers: dict[str, int], measured: Polynomial, most: str) -> str:
     has = {name for name, power in powers.items() if power}
     if "m" in has:
         return "it grows with max_length, not with length"
+    if operation == "kv_cache" and "W" in measured.names and has & {"t", "W"}:
+        return _of_window(quantity, has)
+    if "s" in has and "P" in measured.names:
+        return "it grows with the number of steps"
+    if operation == MODEL and powers.get("n", 0) >= 3:
+        return "every prefix is computed by itself"
+    if operation == MODEL and max(powers.get("t", 0), powers.get("s", 0) - 1) >= 2:
+        return "the tokens before are computed again at every step"
     if operation == "kv_cache" and "t" in has:
         return "it grows with the length so far, the cache copies itself"
     if "slice_backward" in most or "select_backward" in most:
         return "the gradient of every slice is written at full length"
-    attends = "attention" in operation or operation == "transformer_block"
+    attends = "attention" in operation or operation in ("transformer_block", MODEL)
     if attends and ({"n_q", "n_k"} <= has or powers.get("n", 0) >= 2):
         return "the scores are materialised"
     if attends and {"G", "R"} <= has and has & {"n_k", "t"}:
         return "keys and values are repeated for every query head"
     letters = ", ".join(f"{powers[name]} in {name}" for name in measured.names if powers.get(name))
     return f"a term of degree {letters} that the formula does not have"
+
+
+def _of_window(quantity: str, has: set[str]) -> str:
+    """What a cache with a window does too much."""
+    if quantity == "kept bytes":
+        return "rows that no window shows any more are kept"
+    return "the cache copies itself" if "t" in has else "the window is copied at every step"
 
 
 def ratio(measured: Fraction, predicted: Fraction) -> str:

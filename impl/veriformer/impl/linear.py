@@ -14,12 +14,25 @@ ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-c
 def linear(x: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
     """Return `x W + b` for `x [..., n_in]`, `W [n_in, n_out]`, `b [n_out]`."""
     if not uses_onednn(x, W):
-        return F.linear(x, W.mT, b)
+        y = F.linear(without_gaps(x), W.mT, b)
+        if y.requires_grad and y.dtype is torch.bfloat16 and not torch.compiler.is_compiling():
+            # of what comes back, the backward pass makes products, too
+            y.register_hook(without_gaps)  # type: ignore[no-untyped-call]
+        return y
     if torch.compiler.is_compiling() and _reads_matrix_once(x, W):
         return gemv_compiled(x, W, b)
     if torch.is_grad_enabled() and (x.requires_grad or W.requires_grad or (b is not None and b.requires_grad)):
         return apply_autograd_function(_Linear, x.reshape(-1, x.shape[-1]), W, b).view(*x.shape[:-1], -1)
     return onednn_matmul(x, W, b)
+
+
+def without_gaps(x: Tensor) -> Tensor:
+    """Return `x`, in bfloat16 on a CPU without room between its rows.
+
+    Matrix units take pairs of numbers: of a row of odd length they read the number behind it, too, times a zero of
+    their own, and where that is NaN or infinite so is the result (oneDNN in PyTorch 2.13).
+    """
+    return x.contiguous() if x.dtype is torch.bfloat16 and x.is_cpu else x
 
 
 def uses_onednn(x: Tensor, W: Tensor) -> bool:

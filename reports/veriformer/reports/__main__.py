@@ -1,4 +1,4 @@
-"""``python -m veriformer.reports``: the commands of this room."""
+"""``python -m veriformer.reports``: the commands of this package."""
 
 import click
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
 from markupsafe import Markup
 
+from veriformer.bench.regression.record import History
+from veriformer.bench.scaling.record import Scaling
 from veriformer.reports.matrix import as_float
 from veriformer.reports.runs import Run
 
@@ -48,6 +51,60 @@ def bound_use(runs: Sequence[Run]) -> Markup | None:
         for position, marks in enumerate(measured):
             _line(axes, len(runs) - 1 - position, marks)
         return _inline(_svg(figure), "How much of the error bound each row of results uses, by target and dtype")
+
+
+def growth(one: Scaling) -> Markup | None:
+    """Seconds over a size, both logarithmic: every process' medians, and the slopes that are predicted."""
+    if not one.seconds or not one.predicted:
+        return None
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(3.4, 2.3))
+        axes = figure.add_axes((0.2, 0.2, 0.76, 0.74))
+        axes.loglog()
+        sizes, middle = one.sizes, [median(times) for times in zip(*one.seconds, strict=True)]
+        low, high = ([middle[0] * (n / sizes[0]) ** slope for n in sizes] for slope in one.predicted)
+        colour = _DTYPES["fp64"][0]
+        axes.fill_between(sizes, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(sizes, high, color=colour, linewidth=1)
+        for times in one.seconds:
+            axes.scatter(sizes, times, s=10, c=_INK, alpha=0.6, linewidths=0)
+        axes.minorticks_off()
+        shown = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
+        axes.set_xticks(shown, [str(n) for n in shown])
+        axes.set_xlabel(one.size, color=_INK)
+        axes.set_ylabel("seconds", color=_INK)
+        axes.tick_params(colors=_INK, labelcolor=_INK, length=2)
+        axes.spines[["top", "right"]].set_visible(False)
+        return _inline(_svg(figure), f"{one.name}: seconds over {one.size}, with the predicted slopes")
+
+
+def levels(one: History) -> Markup | None:
+    """Seconds over the runs of a history; a line at each run from which on they take longer or shorter."""
+    if len(one.seconds) < 2:
+        return None
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(3.4, 1.8))
+        axes = figure.add_axes((0.2, 0.24, 0.76, 0.7))
+        starts = [0, *(level.start for level in one.levels)]
+        for start, stop in zip(starts, [*starts[1:], len(one.seconds)], strict=True):
+            middle = median(one.seconds[start:stop])
+            axes.plot([start, stop - 1], [middle, middle], color=_DTYPES["fp64"][0], linewidth=1.5)
+        for start in starts[1:]:
+            axes.axvline(start - 0.5, color=_BAD, linewidth=1, linestyle="--")
+        axes.scatter(range(len(one.seconds)), one.seconds, s=10, c=_INK, alpha=0.6, linewidths=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xticks(sorted({0, len(one.seconds) - 1}), ["first", "last"])
+        axes.set_xlabel("run", color=_INK)
+        axes.set_ylabel("seconds", color=_INK)
+        axes.tick_params(colors=_INK, labelcolor=_INK, length=2)
+        axes.spines[["top", "right"]].set_visible(False)
+        return _inline(_svg(figure), f"{one.workload}: seconds of {len(one.seconds)} runs and their levels")
 
 
 def _marks(run: Run) -> list[tuple[str, float]]:

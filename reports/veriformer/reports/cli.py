@@ -1,4 +1,4 @@
-"""The commands of this room: ``report`` and ``diff``."""
+"""The commands of this package: ``report`` and ``diff``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=_FILE, metavar="RESULTS.json…")
-@click.option("--benchmarks", type=_FILE, help="What 'veriformer bench --json' wrote.")
+@click.option("--benchmarks", type=_FILE, multiple=True, help="What 'veriformer bench --json' wrote; may be repeated.")
 @click.option("--mutants", type=_FILE, help="What 'veriformer mutants --json' wrote.")
 @click.option("--spec", "specification", type=_FILE, help="What 'veriformer spec --json' wrote.")
 @click.option(
@@ -29,7 +29,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Folder to fill.",
 )
 def report(
-    results: tuple[Path, ...], benchmarks: Path | None, mutants: Path | None, specification: Path | None, output: Path
+    results: tuple[Path, ...],
+    benchmarks: tuple[Path, ...],
+    mutants: Path | None,
+    specification: Path | None,
+    output: Path,
 ) -> None:
     """Write what was found as pages that a person reads.
 
@@ -53,17 +57,18 @@ def report(
 
 
 def _inputs(
-    results: tuple[Path, ...], benchmarks: Path | None, mutants: Path | None, specification: Path | None
+    results: tuple[Path, ...], benchmarks: tuple[Path, ...], mutants: Path | None, specification: Path | None
 ) -> Inputs:
+    from veriformer.bench.document import joined
     from veriformer.bench.document import read as read_benchmarks
     from veriformer.reports.equations import read_specification
-    from veriformer.reports.kills import read_kills
+    from veriformer.reports.mutation_matrix import read_kills
     from veriformer.reports.page import Inputs
     from veriformer.reports.runs import label, read_results
 
     return Inputs(
         runs=label([run for path in results for run in read_results(path)]),
-        benchmarks=_optional(benchmarks, read_benchmarks),
+        benchmarks=joined([read_benchmarks(path) for path in benchmarks]),
         kills=_optional(mutants, read_kills),
         specification=_optional(specification, read_specification),
     )
@@ -104,10 +109,10 @@ def diff(old: Path, new: Path) -> None:
     Exit status: 0 nothing is worse, 1 a finding or a violated row is new, or evidence is lost (what passed is not
     provided, vacuous, blocked or no longer there), 2 a file cannot be read, 3 a run is invalid or inconclusive.
     """
-    from veriformer.reports.changes import changes, without_verdict
+    from veriformer.reports.diff import changes, without_verdict
     from veriformer.reports.finding_changes import finding_changes, incomparable
     from veriformer.reports.runs import read_results
-    from veriformer.reports.showing import show_changes
+    from veriformer.reports.terminal import show_changes
 
     try:
         before, after = read_results(old), read_results(new)

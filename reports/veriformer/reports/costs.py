@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from veriformer.bench.document import Benchmarks, Count, Verdict
+from veriformer.bench.document import Benchmarks, Count
+from veriformer.bench.verdicts import Verdict
 
 # Verdict to its sign, its word and its colour.
 LOOKS = {
@@ -13,6 +14,7 @@ LOOKS = {
     Verdict.REFUTED: ("✗", "refuted", "bad"),
     Verdict.INCONCLUSIVE: ("?", "inconclusive", "warn"),
     Verdict.NOT_COUNTABLE: ("–", "not countable", "muted"),
+    Verdict.INVALID: ("–", "invalid", "muted"),
     Verdict.COUNTED: ("·", "counted", "muted"),
 }
 

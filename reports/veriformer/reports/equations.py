@@ -12,13 +12,14 @@ from veriformer.reports.runs import read_json
 
 SPEC_SCHEMA_NAME = "veriformer/spec/1"
 
-# Status of a step to its sign, its word and its colour, worst first.
+# What is known of a step, and how far, to its sign, its word and its colour, worst first.
 STEP_LOOKS = {
     "refuted": ("✗", "refuted", "bad"),
     "unproved": ("?", "unproved", "warn"),
     "vacuous": ("○", "vacuous", "warn"),
-    "confirmed": ("≈", "confirmed numerically", "info"),
-    "proved": ("✓", "proved", "good"),
+    "confirmed numerically": ("≈", "confirmed numerically", "info"),
+    "proved for small n": ("✓", "proved for small n", "good"),
+    "proved for all n": ("✓", "proved for all n", "good"),
 }
 _UNKNOWN = ("?", "unknown", "warn")
 
@@ -26,6 +27,7 @@ ERRATUM_LOOKS = {
     "wrong": ("✗", "wrong as printed", "bad"),
     "imprecise": ("≈", "imprecise", "warn"),
     "contradictory": ("≠", "contradicts another place", "info"),
+    "convention": ("≡", "another convention", "info"),
 }
 
 
@@ -46,8 +48,8 @@ class EquationView:
     @property
     def worst(self) -> tuple[str, str, str]:
         """How its worst step is shown; an equation without steps is shown as unproved."""
-        met = {step.get("status") for step in self.data.get("steps", ())}
-        return next((look for status, look in STEP_LOOKS.items() if status in met), STEP_LOOKS["unproved"])
+        met = {reach(step) for step in self.data.get("steps", ())}
+        return next((look for word, look in STEP_LOOKS.items() if word in met), STEP_LOOKS["unproved"])
 
     @property
     def proved(self) -> str:
@@ -59,9 +61,10 @@ class EquationView:
 
 @dataclass(frozen=True)
 class Specification:
-    """The equations of a specification and what they come to."""
+    """The equations of a specification and what they come to, and what the documents say."""
 
     equations: tuple[EquationView, ...]
+    inventory: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def numbers(self) -> frozenset[str]:
@@ -71,14 +74,13 @@ class Specification:
     @property
     def steps(self) -> list[tuple[tuple[str, str, str], int]]:
         """How many steps ended in each status, worst first."""
-        counts = Counter(step.get("status") for equation in self.equations for step in equation.data.get("steps", ()))
-        return [(step_look(status), count) for status, count in sorted(counts.items(), key=lambda item: _rank(item[0]))]
+        counts = Counter(reach(step) for equation in self.equations for step in equation.data.get("steps", ()))
+        return [(_look(word), count) for word, count in sorted(counts.items(), key=lambda item: _rank(item[0]))]
 
     @property
-    def scopes(self) -> list[tuple[str, int]]:
-        """How many steps reach how far."""
-        counts = Counter(step.get("scope") for equation in self.equations for step in equation.data.get("steps", ()))
-        return [(str(scope), count) for scope, count in counts.most_common()]
+    def statements(self) -> list[tuple[str, int]]:
+        """What became of the statements of the documents: how many have which verdict, with how far it reaches."""
+        return Counter(str(item.get("scope") or item.get("verdict")) for item in self.inventory).most_common()
 
     @property
     def errata(self) -> list[tuple[EquationView, Mapping[str, Any]]]:
@@ -92,12 +94,24 @@ def read_specification(path: Path) -> Specification:
     document = read_json(path, expected)
     if document.get("schema") != SPEC_SCHEMA_NAME or not isinstance(document.get("equations"), list):
         raise ValueError(f"{path}: expected {expected}, got schema {document.get('schema')!r}")
-    return Specification(tuple(EquationView(equation) for equation in document["equations"]))
+    inventory = document.get("inventory")
+    listed = tuple(i for i in inventory if isinstance(i, dict)) if isinstance(inventory, list) else ()
+    return Specification(tuple(EquationView(equation) for equation in document["equations"]), listed)
 
 
-def step_look(status: str | None) -> tuple[str, str, str]:
-    """Sign, word and colour of a step's status."""
-    return STEP_LOOKS.get(status or "", _UNKNOWN)
+def reach(step: Mapping[str, Any]) -> str:
+    """What is known of a step and how far it reaches: its scope where it holds, or else its status."""
+    status = str(step.get("status"))
+    return str(step.get("scope")) if status in ("proved", "confirmed") else status
+
+
+def step_look(step: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Sign, word and colour of what is known of a step."""
+    return _look(reach(step))
+
+
+def _look(word: str) -> tuple[str, str, str]:
+    return STEP_LOOKS.get(word, _UNKNOWN)
 
 
 def erratum_look(kind: str | None) -> tuple[str, str, str]:
@@ -105,5 +119,5 @@ def erratum_look(kind: str | None) -> tuple[str, str, str]:
     return ERRATUM_LOOKS.get(kind or "", _UNKNOWN)
 
 
-def _rank(status: str | None) -> int:
-    return list(STEP_LOOKS).index(status) if status in STEP_LOOKS else -1
+def _rank(word: str) -> int:
+    return list(STEP_LOOKS).index(word) if word in STEP_LOOKS else -1

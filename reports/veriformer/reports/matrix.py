@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from veriformer.reports.figures import short
+from veriformer.reports.formatting import short
 from veriformer.reports.runs import Run
-from veriformer.reports.statuses import LOOKS, Look, severity
+from veriformer.reports.statuses import STATUS_STYLES, StatusStyle, severity
 from veriformer.reports.violations import anchor
 from veriformer.verify.results import Result, Status
 
@@ -24,10 +24,10 @@ class Cell:
     rows: tuple[Result, ...]
 
     @property
-    def parts(self) -> list[tuple[Look, list[str], float | None]]:
+    def parts(self) -> list[tuple[StatusStyle, list[str], float | None]]:
         """Each status met, the worst first: the dtypes it was met in, and the largest |got − exact| / bound in them."""
         met = sorted({row.status for row in self.rows}, key=severity)
-        parts = [(LOOKS[status], [row for row in self.rows if row.status is status]) for status in met]
+        parts = [(STATUS_STYLES[status], [row for row in self.rows if row.status is status]) for status in met]
         return [(look, [row.dtype or "" for row in rows], _worst_ratio(rows)) for look, rows in parts]
 
     def anchor(self, status: Status) -> str:
@@ -74,7 +74,7 @@ class Group:
         return any(status is not Status.NOT_PROVIDED for status in met)
 
     @property
-    def tallies(self) -> list[list[tuple[Look, int]]]:
+    def tallies(self) -> list[list[tuple[StatusStyle, int]]]:
         """Per run, how many rows of results ended in each status, worst first."""
         return [
             _tally([cell.rows for cell in cells if cell])
@@ -107,9 +107,9 @@ def _row(requirement: str, met: pd.DataFrame, runs: Sequence[Run]) -> MatrixRow:
     return MatrixRow(requirement, tuple(first.equations), first.kind, tuple(held))
 
 
-def _tally(cells: Sequence[tuple[Result, ...]]) -> list[tuple[Look, int]]:
+def _tally(cells: Sequence[tuple[Result, ...]]) -> list[tuple[StatusStyle, int]]:
     counts = Counter(row.status for rows in cells for row in rows)
-    return [(LOOKS[status], counts[status]) for status in sorted(counts, key=severity)]
+    return [(STATUS_STYLES[status], counts[status]) for status in sorted(counts, key=severity)]
 
 
 def as_float(ratio: float | str | None) -> float | None:
@@ -122,7 +122,10 @@ def _worst_ratio(rows: Sequence[Result]) -> float | None:
 
 
 def _line(row: Result) -> str:
-    parts = [f"{row.dtype or 'any dtype'} on {row.device}: {LOOKS[row.status].word}", f"{row.examples} examples"]
+    parts = [
+        f"{row.dtype or 'any dtype'} on {row.device}: {STATUS_STYLES[row.status].word}",
+        f"{row.examples} examples",
+    ]
     ratio = as_float(row.worst_ratio)
     parts += [f"worst ratio {short(ratio)}"] if ratio is not None else []
     parts += [f"{row.vacuous_share:.0%} of them vacuous"] if row.vacuous_share else []

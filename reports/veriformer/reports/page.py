@@ -9,14 +9,15 @@ from urllib.parse import urlsplit
 import jinja2
 
 from veriformer.bench.document import Benchmarks
-from veriformer.reports import charts, costs, equations, figures
+from veriformer.reports import charts, costs, equations, formatting
 from veriformer.reports.equations import Specification
 from veriformer.reports.findings import entries, remarks
-from veriformer.reports.kills import Kills
 from veriformer.reports.mathml import math, prose, statement
 from veriformer.reports.matrix import matrix
+from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.runs import Run, label
-from veriformer.reports.statuses import LOOKS
+from veriformer.reports.statuses import STATUS_STYLES
+from veriformer.reports.timings import timings
 from veriformer.reports.verdicts import State, Verdict, verdict
 from veriformer.reports.violations import anchor, by_requirement, violations
 from veriformer.spec.requirement import Requirement
@@ -79,6 +80,7 @@ def render(inputs: Inputs) -> str:
             equation_numbers=inputs.specification.numbers if inputs.specification else frozenset(),
             benchmarks=inputs.benchmarks,
             cost_groups=costs.groups(inputs.benchmarks) if inputs.benchmarks else [],
+            timings=timings(inputs.benchmarks),
             chart=charts.bound_use(inputs.runs),
             chart_legend=charts.legend(),
         )
@@ -102,12 +104,12 @@ def _environment() -> jinja2.Environment:
         "math": math,
         "prose": prose,
         "statement": statement,
-        "short": figures.short,
-        "grouped": figures.grouped,
+        "short": formatting.short,
+        "grouped": formatting.grouped,
         "web": web_address,
     }
     environment.globals |= {
-        "LOOKS": LOOKS,
+        "STATUS_STYLES": STATUS_STYLES,
         "entries": entries,
         "remarks": remarks,
         "anchor": anchor,

@@ -8,7 +8,7 @@ from veriformer.verify.results import VIOLATIONS, Status
 
 
 @dataclass(frozen=True)
-class Look:
+class StatusStyle:
     """One status as a reader meets it.
 
     tone: the name of its colour in the style sheet. meaning: one sentence for the legend.
@@ -27,54 +27,56 @@ class Look:
 
 
 # In the order of severity: of the dtypes that share a cell, the first listed here is the one to show first.
-LOOKS: dict[Status, Look] = {
+STATUS_STYLES: dict[Status, StatusStyle] = {
     look.status: look
     for look in (
-        Look(
+        StatusStyle(
             Status.HARNESS_ERROR,
             "‼",
             "harness error",
             "shout",
             "The suite itself broke: the verdict of the run is invalid.",
         ),
-        Look(Status.CRASH, "✸", "crash", "bad", "The implementation ended its process, or ran out of memory."),
-        Look(Status.TIMEOUT, "◔", "timeout", "bad", "The implementation gave no answer in time."),
-        Look(Status.FAIL, "✗", "fail", "bad", "A counterexample was found."),
-        Look(
+        StatusStyle(Status.CRASH, "✸", "crash", "bad", "The implementation ended its process, or ran out of memory."),
+        StatusStyle(Status.TIMEOUT, "◔", "timeout", "bad", "The implementation gave no answer in time."),
+        StatusStyle(Status.FAIL, "✗", "fail", "bad", "A counterexample was found."),
+        StatusStyle(
             Status.UNEXPECTED_PASS,
             "↯",
             "unexpected pass",
             "bad",
             "A waived failure no longer happens: the waiver must go.",
         ),
-        Look(
+        StatusStyle(
             Status.BLOCKED, "⊘", "blocked", "muted-strong", "Not judged: a requirement that it rests on does not hold."
         ),
-        Look(
+        StatusStyle(
             Status.VACUOUS,
             "○",
             "vacuous",
             "warn",
             "Ran, but too few examples could tell right from wrong: shows nothing.",
         ),
-        Look(
+        StatusStyle(
             Status.ADVICE,
             "△",
             "advice",
             "warn",
             "A lesser requirement is not met: results could be more precise, or refusals more helpful.",
         ),
-        Look(Status.KNOWN_FAIL, "⚑", "known fail", "warn", "Fails as waived: with a reason, a link and an expiry."),
-        Look(
+        StatusStyle(
+            Status.KNOWN_FAIL, "⚑", "known fail", "warn", "Fails as waived: with a reason, a link and an expiry."
+        ),
+        StatusStyle(
             Status.DEVIATION,
             "≠",
             "deviation",
             "info",
             "Follows another convention than the contract's, as it claims to.",
         ),
-        Look(Status.PASS, "✓", "pass", "good", "Every example lies within its derived bound."),
-        Look(Status.NOT_APPLICABLE, "∅", "not applicable", "muted", "The implementation promises nothing here."),
-        Look(
+        StatusStyle(Status.PASS, "✓", "pass", "good", "Every example lies within its derived bound."),
+        StatusStyle(Status.NOT_APPLICABLE, "∅", "not applicable", "muted", "The implementation promises nothing here."),
+        StatusStyle(
             Status.NOT_PROVIDED,
             "–",
             "not provided",
@@ -90,4 +92,4 @@ SHOWN = frozenset({Status.PASS, Status.DEVIATION})
 
 def severity(status: Status) -> int:
     """Position in the order of severity, 0 the worst."""
-    return list(LOOKS).index(status)
+    return list(STATUS_STYLES).index(status)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from veriformer.reports.runs import Run
-from veriformer.reports.statuses import LOOKS, SHOWN, Look
+from veriformer.reports.statuses import SHOWN, STATUS_STYLES, StatusStyle
 from veriformer.verify.presentation.verdict import headline, scope
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.results import Verdict as Outcome
@@ -43,7 +43,7 @@ class Verdict:
     state: State
     sentence: str
     caveat: str
-    counts: tuple[tuple[Look, int], ...]
+    counts: tuple[tuple[StatusStyle, int], ...]
 
     @property
     def headline(self) -> str:
@@ -76,7 +76,7 @@ class Verdict:
 def verdict(run: Run) -> Verdict:
     """Judge a run by its rows."""
     found = run.results.summary
-    counts = tuple((look, found[look.status.value]) for look in LOOKS.values() if look.status.value in found)
+    counts = tuple((look, found[look.status.value]) for look in STATUS_STYLES.values() if look.status.value in found)
     state = _state(run)
     return Verdict(run, state, _SENTENCES[state](run), _caveat(run), counts)
 
@@ -132,8 +132,8 @@ _SENTENCES = {State.INVALID: _invalid, State.VIOLATED: _violated, State.NOTHING:
 
 def _caveat(run: Run) -> str:
     counts = run.results.summary
-    silent = [status for status in LOOKS if status.value in counts and status not in SHOWN | VIOLATIONS]
-    named = ", ".join(f"{counts[status.value]} {LOOKS[status].word}" for status in silent)
+    silent = [status for status in STATUS_STYLES if status.value in counts and status not in SHOWN | VIOLATIONS]
+    named = ", ".join(f"{counts[status.value]} {STATUS_STYLES[status].word}" for status in silent)
     missing = run.results.planned - len(run.results.results)
     parts = ([f"{missing} not run"] if missing > 0 else []) + ([named] if named else [])
     return f"Not shown: {', '.join(parts)}." if parts else ""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veriformer.reports.figures import exact, short
+from veriformer.reports.formatting import exact, short
 from veriformer.reports.runs import Run
-from veriformer.reports.statuses import LOOKS, Look
+from veriformer.reports.statuses import STATUS_STYLES, StatusStyle
 from veriformer.verify.presentation.evidence import Element as WorstElement
 from veriformer.verify.presentation.evidence import elements
 from veriformer.verify.results import VIOLATIONS, Counterexample, Result, Status
@@ -49,9 +49,9 @@ class Violation:
     more: int
 
     @property
-    def look(self) -> Look:
+    def look(self) -> StatusStyle:
         """How its status is shown."""
-        return LOOKS[self.row.status]
+        return STATUS_STYLES[self.row.status]
 
     @property
     def anchor(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from veriformer.spec import registry
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Equation, Erratum, Source, Step, Symbol
+from veriformer.spec.equation import Equation, Erratum, Scope, Source, Step, Symbol
 from veriformer.spec.proofs.prover import Verdict, prove_all
 from veriformer.spec.sources import source_coverage
 
@@ -45,6 +46,7 @@ def _equation(e: Equation, verdicts: Verdicts) -> dict[str, Any]:
         "symbols": [_symbol(s) for s in e.symbols],
         "assumptions": [a.text for a in e.assumptions],
         "steps": [_step(s, verdicts[e.slug, s.slug]) for s in e.steps],
+        "scope": dict(reaches(e.steps, lambda s: verdicts[e.slug, s.slug])),
         "errata": [_erratum(x) for x in e.errata],
         "costs": {name: sp.latex(sp.factor(cost())) for name, cost in e.costs.items()},
     }
@@ -55,14 +57,22 @@ def _source(s: Source) -> dict[str, Any]:
 
 
 def _item(i: source_coverage.Item) -> dict[str, Any]:
+    statement = i.statement
     return {
         "id": i.id,
-        **_source(i.statement.source),
+        **_source(statement.source),
+        "column": statement.quoted[0].column,
+        "quotation": statement.quotation,
+        "left_out": list(statement.left_out),
+        "places": [
+            {"document": q.document, "line": q.line, "column": q.column, "quotation": q.words} for q in statement.quoted
+        ],
         "kind": i.kind,
-        "statement": i.statement.text,
-        "verdict": i.statement.verdict,
-        "decided_by": i.statement.decided_by or None,
-        "reason": i.statement.reason or None,
+        "statement": statement.text,
+        "verdict": statement.verdict,
+        "scope": statement.scope or None,
+        "decided_by": statement.decided_by or None,
+        "reason": statement.why or None,
     }
 
 
@@ -79,6 +89,7 @@ def _step(s: Step, verdict: Verdict) -> dict[str, Any]:
         "status": verdict.status,
         "seconds": verdict.seconds,
         "detail": verdict.detail,
+        "identities": list(verdict.identities),
     }
 
 
@@ -90,13 +101,25 @@ def _erratum(x: Erratum) -> dict[str, Any]:
         "source": _source(x.source),
         "printed": x.printed,
         "corrected": x.corrected,
-        "evidence": str(evidence),
+        "evidence": x.told,
         "refutes": evidence.refutes,
     }
 
 
-def summary(verdicts: Iterable[Verdict]) -> str:
-    """One word for many verdicts: the worst of them."""
-    found = {v.status for v in verdicts}
-    order = ("refuted", "vacuous", "unproved", "confirmed", "proved")
-    return next((status for status in order if status in found), "vacuous")
+def reach(step: Step, verdict: Verdict) -> str:
+    """What the verdict says and how far: the step's scope where it holds, or else that it does not."""
+    return str(step.scope) if verdict.holds else verdict.status
+
+
+def reaches(steps: Iterable[Step], verdict_of: Callable[[Step], Verdict]) -> list[tuple[str, int]]:
+    """How many of the steps reach how far, the worst first."""
+    counts = Counter(reach(s, verdict_of(s)) for s in steps)
+    return [(word, counts[word]) for word in _REACHES if counts[word]] or [("vacuous", 1)]
+
+
+_REACHES = ("refuted", "vacuous", "unproved", Scope.NUMERIC.value, Scope.ENUMERATED.value, Scope.ALL.value)
+
+
+def in_words(counts: Iterable[tuple[str, int]]) -> str:
+    """Counts as a sentence has them: "3 proved for all n, 1 confirmed numerically", the furthest first."""
+    return ", ".join(f"{n} {word}" for word, n in reversed(list(counts)))

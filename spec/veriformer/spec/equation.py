@@ -14,8 +14,8 @@ class Scope(StrEnum):
     """How far a derivation step reaches."""
 
     ALL = "proved for all n"
-    ENUMERATED = "proved by enumeration for small n"
-    NUMERIC = "checked numerically only"
+    ENUMERATED = "proved for small n"
+    NUMERIC = "confirmed numerically"
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,16 @@ def _name(function: Callable[[], Any]) -> str:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a counterexample found: at this point the statement as printed says one thing, and another is true."""
+    """What a counterexample found: at this point the statement as printed says one thing, and another is true.
+
+    letters, values: those of the correction, with which its formulas are read (`proofs.latex_reader.stated`).
+    """
 
     point: str
     claimed: Any
     actual: Any
+    letters: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    values: tuple[Any, ...] = field(default=(), kw_only=True)
 
     @property
     def refutes(self) -> bool:
@@ -98,14 +103,18 @@ class Evidence:
         return bool(self.claimed != self.actual)
 
     def __str__(self) -> str:
-        return f"{self.point}: the statement gives {_words(self.claimed)}, the truth is {_words(self.actual)}"
+        return self.told("the truth is")
+
+    def told(self, other: str) -> str:
+        """The same in words, with how the other value is introduced."""
+        return f"{self.point}: the statement gives {_words(self.claimed)}, {other} {_words(self.actual)}"
 
 
 def _words(value: Any) -> str:
     return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
 
 
-ERRATUM_KINDS = ("wrong", "imprecise", "contradictory")
+ERRATUM_KINDS = ("wrong", "imprecise", "contradictory", "convention")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +122,8 @@ class Erratum:
     """A statement of a source that does not hold as printed.
 
     kind: "wrong" where what is printed is false; "imprecise" where it needs an assumption that is not printed;
-    "contradictory" where two places of the documents cannot both be followed.
+    "contradictory" where two places of the documents cannot both be followed; "convention" where what is printed is a
+    choice that can be followed, and others, this project or the cited source among them, choose otherwise.
     """
 
     slug: str
@@ -126,6 +136,12 @@ class Erratum:
     def __post_init__(self) -> None:
         if self.kind not in ERRATUM_KINDS:
             raise ValueError(f"kind: expected one of {', '.join(ERRATUM_KINDS)}, got {self.kind!r}")
+
+    @property
+    def told(self) -> str:
+        """Its counterexample in words. Of another convention nobody says that it is the truth."""
+        evidence = self.counterexample()
+        return evidence.told("elsewhere it is") if self.kind == "convention" else str(evidence)
 
 
 def erratum(

@@ -40,7 +40,7 @@ class Requirement:
     slug: permanent name, ``operation.law`` such as ``attention.causality``.
     operation: a name of the operations contract.
     statement: the law over the real numbers (words, with LaTeX between dollar signs).
-    float_form: the same law as it holds for floating-point numbers, which is what is judged.
+    floating_point_statement: the same law as it holds for floating-point numbers, which is what is judged.
     kind: the kind of evidence.
     weight: what is at stake where it is not met.
     equations: numbers of the source documents' equations it rests on, as strings (``"24a"``).
@@ -52,7 +52,7 @@ class Requirement:
     slug: str
     operation: str
     statement: str
-    float_form: str
+    floating_point_statement: str
     kind: Kind
     weight: Weight
     equations: tuple[str, ...] = ()

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress import Progress
 from rich.text import Text
 
-from veriformer.spec.document import Verdicts, decided, summary
-from veriformer.spec.equation import Equation, Erratum, Source, Step, Symbol
+from veriformer.spec import derivation
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.document import Verdicts, decided, in_words, reach, reaches
+from veriformer.spec.equation import ERRATUM_KINDS, Equation, Erratum, Scope, Source, Step, Symbol
 from veriformer.spec.proofs.prover import Verdict, prove_all
 from veriformer.spec.sources import source_coverage
+from veriformer.spec.unicode_text import in_sentence, unicode_text
 
 Lines = Iterable[tuple[int, Text]]
 """Lines of text with their indentation."""
 
-_COLOURS = {"proved": "green", "confirmed": "cyan"}
+_COLOURS = {Scope.ALL.value: "green", Scope.ENUMERATED.value: "green", Scope.NUMERIC.value: "cyan"}
+
+
+_SHOWN = 4
+"""Identities of a step that are printed."""
 
 
 def with_progress(equations: Sequence[Equation], *, jobs: int | None, cached: bool) -> dict[tuple[str, str], Verdict]:
@@ -37,12 +45,20 @@ def listing(equations: Sequence[Equation], verdicts: Verdicts, *, in_full: bool)
     console = Console()
     for equation in equations:
         lines = _derivation(equation, verdicts) if in_full else _steps(equation, verdicts)
-        for indent, line in [(0, _heading(equation, verdicts)), (4, Text(equation.statement)), *lines, (0, Text())]:
+        for indent, line in [
+            (0, _heading(equation, verdicts)),
+            (4, Text(unicode_text(equation.statement))),
+            *lines,
+            (0, Text()),
+        ]:
             _print(console, indent, line)
-    steps = [verdicts[e.slug, s.slug].status for e in equations for s in e.steps]
-    counts = ", ".join(f"{steps.count(status)} {status}" for status in dict.fromkeys(steps))
-    errata = sum(len(e.errata) for e in equations)
-    _print(console, 0, Text(f"{len(equations)} equations, {len(steps)} steps: {counts}; {errata} errata"))
+    slugs = {id(s): e.slug for e in equations for s in e.steps}
+    steps = [s for e in equations for s in e.steps]
+    counts = in_words(reaches(steps, lambda s: verdicts[slugs[id(s)], s.slug]))
+    kinds = [x.kind for e in equations for x in e.errata]
+    errata = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ERRATUM_KINDS if kind in kinds)
+    told = f"{len(kinds)} errata" + (f" ({errata})" if errata else "")
+    _print(console, 0, Text(f"{len(equations)} equations, {len(steps)} steps: {counts}; {told}"))
     _print(console, 0, Text(_statements(equations)))
 
 
@@ -61,33 +77,49 @@ def _print(console: Console, indent: int, line: Text) -> None:
 
 
 def _heading(equation: Equation, verdicts: Verdicts) -> Text:
-    status = summary(verdicts[equation.slug, s.slug] for s in equation.steps)
-    return Text.assemble((f"({equation.label}) {equation.title}  ", "bold"), _status(status))
+    counts = reaches(equation.steps, lambda s: verdicts[equation.slug, s.slug])
+    told = in_words(counts) if len(counts) > 1 else counts[0][0]
+    return Text.assemble((f"({equation.label}) {equation.title}  ", "bold"), (told, _colour(counts[0][0])))
 
 
-def _status(status: str) -> Text:
-    return Text(status, _COLOURS.get(status, "bold red"))
+def _colour(word: str) -> str:
+    return _COLOURS.get(word, "bold red")
 
 
-def _scope(step: Step) -> str:
-    return f"{step.scope}: {step.scope_detail}" if step.scope_detail else str(step.scope)
+def _reach(step: Step, verdict: Verdict) -> Text:
+    word = reach(step, verdict)
+    return Text(word, _colour(word))
 
 
 def _steps(equation: Equation, verdicts: Verdicts) -> Lines:
     width = max(len(s.slug) for s in equation.steps)
     for step in equation.steps:
-        status = _status(verdicts[equation.slug, step.slug].status)
-        yield 4, Text.assemble(status, f"  {step.slug:{width}}  ", (_scope(step), "dim"))
+        word = _reach(step, verdicts[equation.slug, step.slug])
+        yield 4, Text.assemble(word, f"  {step.slug:{width}}  ", (step.scope_detail, "dim"))
 
 
 def _derivation(equation: Equation, verdicts: Verdicts) -> Lines:
     yield from _section("from", ((6, _source(s)) for s in equation.sources))
+    yield from _section("literature", ((6, Text(paper)) for paper in derivation.literature(equation)))
     yield from _section("where", ((6, _symbol(s)) for s in equation.symbols))
     yield from _section("if", ((6, Text(a.text)) for a in equation.assumptions))
     proofs = (_proof(i, s, verdicts[equation.slug, s.slug]) for i, s in enumerate(equation.steps, 1))
     yield from _section("then", (line for proof in proofs for line in proof))
+    yield from _section("for example", _example(equation))
     yield from _section("errata", (line for x in equation.errata for line in _erratum(x)))
-    yield from _section("costs", ((6, Text(f"{name}: {cost()}")) for name, cost in equation.costs.items()))
+    yield from _section("costs", ((6, _cost(name, cost())) for name, cost in equation.costs.items()))
+
+
+def _example(equation: Equation) -> Lines:
+    found = derivation.example(equation)
+    if found is not None:
+        arguments, value = found
+        yield from ((6, Text(f"{name} = {x}")) for name, x in arguments.items())
+        yield 6, Text(f"gives {value}")
+
+
+def _cost(name: str, cost: Any) -> Text:
+    return Text(f"{name}: {unicode_text(sp.latex(cost))}")
 
 
 def _section(title: str, lines: Lines) -> Lines:
@@ -100,16 +132,23 @@ def _source(s: Source) -> Text:
 
 
 def _symbol(s: Symbol) -> Text:
-    return Text(f"{s.name} ∈ {s.space}: {s.meaning}{f' ({s.assumptions})' if s.assumptions else ''}")
+    told = f"{unicode_text(s.name)} ∈ {unicode_text(s.space)}: {in_sentence(s.meaning)}"
+    return Text(told + (f" ({in_sentence(s.assumptions)})" if s.assumptions else ""))
 
 
 def _proof(position: int, step: Step, verdict: Verdict) -> Lines:
-    yield 6, Text.assemble(f"{position}. ", _status(verdict.status), f"  {step.claim}")
-    yield 9, Text(f"{_scope(step)}; {verdict.detail}; {verdict.seconds:.2f} s [{step.slug}]", "dim")
+    detail = f" ({step.scope_detail})" if step.scope_detail else ""
+    yield 6, Text.assemble(f"{position}. ", _reach(step, verdict), detail, f"  {in_sentence(step.claim)}")
+    for name, what in derivation.starts_from(step):
+        yield 9, Text(f"from {name}: {what}" if what else f"from {name}", "dim")
+    yield from ((9, Text(unicode_text(formula))) for formula in verdict.formulas[:_SHOWN])
+    if len(verdict.formulas) > _SHOWN:
+        yield 9, Text("and so on, for the other sizes and entries; --json has more of them", "dim")
+    yield 9, Text(f"{verdict.detail}; {verdict.seconds:.2f} s [{step.slug}]", "dim")
 
 
 def _erratum(x: Erratum) -> Lines:
     yield 6, Text.assemble((x.kind, "yellow"), f"  {x.slug} (document {x.source})")
-    yield 9, Text(f"printed: {x.printed}")
-    yield 9, Text(f"correct: {x.corrected}")
-    yield 9, Text(str(x.counterexample()))
+    yield 9, Text(f"printed: {unicode_text(x.printed)}")
+    yield 9, Text(f"{'otherwise' if x.kind == 'convention' else 'correct'}: {unicode_text(x.corrected)}")
+    yield 9, Text(x.told)

@@ -4,36 +4,48 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from unittest import mock
 
 import hypothesis
 import hypothesis.strategies as st
+from hypothesis.database import ExampleDatabase
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
-BURST = 10
+EXAMPLES_PER_SEED = 10
 """Examples per run of Hypothesis. After ten it begins to vary what it has drawn, and one draw then decides for many."""
 
 
 def prepared(
-    body: Callable[[st.DataObject], None], seed: str, examples: int, *, shrink: bool = False
+    body: Callable[[st.DataObject], None],
+    seed: str,
+    examples: int,
+    *,
+    shrink: bool = False,
+    phases: Sequence[hypothesis.Phase] = (hypothesis.Phase.generate,),
+    database: ExampleDatabase | None = None,
+    key: str = "",
 ) -> Callable[[], None]:
-    """A function that runs the body on so many examples, the same for the same seed."""
+    """A function that runs the body on so many examples, the same for the same seed.
+
+    database, key: where examples that fail are kept, and those with the largest targets, for Hypothesis to reuse.
+    """
     settings = hypothesis.settings(
         max_examples=examples,
         deadline=None,
-        database=None,
+        database=database,
         derandomize=False,
         print_blob=False,
         report_multiple_bugs=False,
         verbosity=hypothesis.Verbosity.quiet,
         suppress_health_check=list(hypothesis.HealthCheck),
-        phases=[hypothesis.Phase.generate] + ([hypothesis.Phase.shrink] if shrink else []),
+        phases=[*phases, *([hypothesis.Phase.shrink] if shrink else [])],
     )
-    found: Callable[[], None] = settings(hypothesis.given(st.data())(body))
-    # The key of an example database, which there is none of; left alone, Hypothesis parses our source for one.
-    vars(found)["_hypothesis_internal_database_key"] = b""
-    return hypothesis.seed(number(seed))(found)
+    # The seed comes before the settings, which it would leave without a database.
+    found: Callable[[], None] = settings(hypothesis.seed(number(seed))(hypothesis.given(st.data())(body)))
+    # The key in the example database, if there is one; left alone, Hypothesis parses our source for one.
+    vars(found)["_hypothesis_internal_database_key"] = key.encode()
+    return found
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Calls of attention and of caches: G key heads, R query heads to each, t tokens cached, room for m."""
+"""Calls of attention and of caches: G key heads, R query heads to each, t tokens cached, room for m, a window of W."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any
 
 import torch
 
+from veriformer.bench.measuring import KEPT
 from veriformer.bench.operations.family import Call, Costs, Family, Operation, Sizes, random
 from veriformer.spec import costs
+from veriformer.spec.efficient.int8 import int8_cache_bytes
 from veriformer.spec.efficient.linear_recurrence import linear_flops, state_bytes
 
 _BATCH = 2
+_WIDTH = 4
+"""Bytes of an element."""
 
 
 def grouped(cost: Callable[[], Any], **sizes: Any) -> Callable[[], Any]:
@@ -51,8 +55,8 @@ def _mask(operation: Operation, s: Sizes) -> Call:
     return Call(lambda: operation(s["n_q"], s["n_k"]), gradients=False)
 
 
-def _filled(make: Operation, s: Sizes, length: int) -> Any:
-    cache = make(_BATCH, s["G"], s["m"], s["d"])
+def _filled(make: Operation, s: Sizes, length: int, **scope: Any) -> Any:
+    cache = make(_BATCH, s["G"], s["m"], s["d"], **scope)
     cache.update(*_new(s, length))
     return cache
 
@@ -61,23 +65,36 @@ def _new(s: Sizes, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     return random(_BATCH, s["G"], length, s["d"]), random(_BATCH, s["G"], length, s["d"])
 
 
-def _append(operation: Operation, s: Sizes) -> Call:
+def _scope(s: Sizes, int8: bool) -> dict[str, Any]:
+    """The options of one of the four scopes of a cache: of everything or a window, as it is or in bytes."""
+    return ({"quantization": "int8"} if int8 else {}) | ({"window": s["W"]} if "W" in s else {})
+
+
+def _append(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
     """One token more, after t: a first one, which may make room, is not counted."""
-    cache, new = _filled(operation, s, s["t"]), _new(s, 1)
-    cache.update(*_new(s, 1))
-    return Call(lambda: cache.update(*new), new, gradients=False)
+
+    def call(operation: Operation, s: Sizes) -> Call:
+        cache, new = _filled(operation, s, s["t"], **_scope(s, int8)), _new(s, 1)
+        cache.update(*_new(s, 1))
+        return Call(lambda: cache.update(*new), new, gradients=False)
+
+    return call
 
 
-def _held(operation: Operation, s: Sizes) -> Call:
-    """A cache that is full."""
-    new = _new(s, s["m"])
+def _held(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
+    """A cache that is full, or one of t tokens that shows a window of them."""
 
-    def run() -> object:
-        cache = operation(_BATCH, s["G"], s["m"], s["d"])
-        cache.update(*new)
-        return cache
+    def call(operation: Operation, s: Sizes) -> Call:
+        new = _new(s, s["t"] if "W" in s else s["m"])
 
-    return Call(run, new, gradients=False)
+        def run() -> object:
+            cache = operation(_BATCH, s["G"], s["m"], s["d"], **_scope(s, int8))
+            cache.update(*new)
+            return cache
+
+        return Call(run, new, gradients=False)
+
+    return call
 
 
 def _cached(attend: Operation, make: Operation, s: Sizes) -> Call:
@@ -92,8 +109,35 @@ def _append_bytes() -> Any:
     return costs.kv_cache_bytes().subs(costs.symbol("n_k"), 1) * 2
 
 
+def _rows(length: str) -> Callable[[], Any]:
+    """Keys and values of so many tokens."""
+    return grouped(costs.kv_cache_bytes, n_k=_H(length))
+
+
+def _in_bytes(width: int) -> Callable[[], Any]:
+    """The whole cache in one byte an entry, with scales of a width."""
+    letters = {"B": _BATCH, "n_k": _H("m"), "d_k": _H("d"), "w": width}
+    return lambda: int8_cache_bytes().subs({_H(name): value for name, value in letters.items()}, simultaneous=True)
+
+
+def _appending(case: str, letters: str, returned: str | None, *, int8: bool) -> Family:
+    """A step of a cache; what it returns is decoded where it is held in bytes."""
+    decoded = _rows(returned) if returned else None
+    known = Costs(flops=lambda: 0 * _H("w"), moved=grouped(_append_bytes), others=decoded, extra=decoded)
+    return Family("kv_cache", letters, _append(int8), known, case=f"append{case}")
+
+
+def _windowed(case: str, *, int8: bool) -> Family:
+    return Family("kv_cache", "G t W m d", _held(int8), Costs(kept=_rows("W"), grows=(KEPT,)), case=f"rows{case}")
+
+
 def _linear_total() -> Any:
     return 3 * linear_flops()
+
+
+def _states() -> Any:
+    """The sums before each chunk of tokens, which the backward pass needs; how long a chunk is, nothing predicts."""
+    return state_bytes() * _H("n")
 
 
 def _mask_bytes() -> Any:
@@ -162,14 +206,15 @@ FAMILIES = (
         Costs(
             moved=_square(costs.attention_bytes, 2),
             others=_square(_features, 2),
-            extra=_square(state_bytes, 2),
+            extra=_square(_states, 2),
         ),
         case="causal",
     ),
     Family("causal_mask", "n_q n_k", _mask, Costs(flops=lambda: 0 * _H("w"), moved=_mask_bytes)),
-    Family(
-        "kv_cache", "G t m d", _append, Costs(flops=lambda: 0 * _H("w"), moved=grouped(_append_bytes)), case="append"
-    ),
+    _appending("", "G t m d", None, int8=False),
+    _appending(", int8", "G t m d", "t", int8=True),
+    _appending(", window", "G t W m d", None, int8=False),
+    _appending(", int8 and window", "G t W m d", "W", int8=True),
     Family(
         "cached_attention",
         "G R t m d",
@@ -182,5 +227,14 @@ FAMILIES = (
         case="one new token",
         beside=("kv_cache",),
     ),
-    Family("kv_cache", "G m d", _held, Costs(kept=grouped(costs.kv_cache_bytes, n_k=_H("m"))), case="full"),
+    Family("kv_cache", "G m d", _held(), Costs(kept=_rows("m")), case="full"),
+    Family(
+        "kv_cache",
+        "G m d",
+        _held(int8=True),
+        Costs(kept=_in_bytes(_WIDTH), rivals={f"with scales of {w} bytes": _in_bytes(w) for w in (2, 8)}),
+        case="full, int8",
+    ),
+    _windowed(", window", int8=False),
+    _windowed(", int8 and window", int8=True),
 )

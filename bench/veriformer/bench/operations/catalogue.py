@@ -23,4 +23,4 @@ PLAIN = {
 
 def names() -> list[str]:
     """Every operation of the contract."""
-    return [*dict.fromkeys(family.operation for family in FAMILIES), *PLAIN]
+    return [*dict.fromkeys(family.operation for family in FAMILIES), *PLAIN, "causal_lm"]

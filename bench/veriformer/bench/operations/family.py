@@ -32,6 +32,7 @@ class Costs:
     the formula moves if it is done by itself. extra: bytes alive beside arguments and results. kept: bytes of state.
     parameters: elements whose gradients the backward pass writes.
     Of attention, total_in_blocks computes the scores again, and moved_as_printed has keys for every head.
+    rivals: FLOPs, or kept bytes, of other ways, by their names. grows: quantities whose growth alone is predicted.
     """
 
     flops: Callable[[], Any] | None = None
@@ -43,6 +44,8 @@ class Costs:
     parameters: Callable[[], Any] | None = None
     total_in_blocks: Callable[[], Any] | None = None
     moved_as_printed: Callable[[], Any] | None = None
+    rivals: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    grows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,13 @@ class Family:
     """Whether the call reads values, so that it must run on real tensors."""
     beside: tuple[str, ...] = ()
     """Operations of the same target that the call needs besides."""
+    nodes: Mapping[str, Axis] = field(default_factory=dict)
+    """Other values than usual for some letters."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         """One axis for each letter."""
-        return tuple(AXES[letter] for letter in self.letters.split())
+        return tuple(self.nodes.get(letter) or AXES[letter] for letter in self.letters.split())
 
 
 def _axis(name: str, *nodes: int) -> tuple[str, Axis]:
@@ -71,6 +76,7 @@ def _axis(name: str, *nodes: int) -> tuple[str, Axis]:
 
 # Four nodes tell a degree up to 3 apart; the last number is kept out of the fit. Peaks are maxima of polynomials:
 # rows are far more than the widths, and inner widths far more than outer ones, so that one of them holds throughout.
+# Tokens before are more than two windows.
 AXES = dict(
     [
         _axis("B", 1, 2, 3, 4, 6),
@@ -87,7 +93,9 @@ AXES = dict(
         _axis("V", 900, 1100, 1300, 1700, 2300),
         _axis("E", 4, 5, 6, 8, 12),
         _axis("P", 96, 192, 288, 480, 672),
-        _axis("t", 5, 9, 14, 22, 30),
+        _axis("t", 34, 40, 46, 52, 60),
+        _axis("W", 4, 6, 8, 12, 16),
+        _axis("s", 1, 2, 3, 5),
         _axis("m", 64, 96, 128, 192, 256),
     ]
 )

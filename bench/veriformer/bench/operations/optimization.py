@@ -1,4 +1,4 @@
-"""Calls of optimizers over one tensor of P parameters, and of what is done to gradients."""
+"""Calls of optimizers over one tensor of P parameters, after s steps, and of what is done to gradients."""
 
 from __future__ import annotations
 
@@ -18,20 +18,22 @@ def _parameter(s: Sizes) -> torch.Tensor:
 
 
 def _step(operation: Operation, s: Sizes) -> Call:
-    """A step that finds its state made."""
+    """A step after s others."""
     p = _parameter(s)
     optimizer = operation([p], 1e-3)
-    optimizer.step()
+    for _ in range(s["s"]):
+        optimizer.step()
     return Call(lambda: optimizer.step(), [p, p.grad], gradients=False)  # type: ignore[list-item]
 
 
 def _made(operation: Operation, s: Sizes) -> Call:
-    """An optimizer after its first step."""
+    """An optimizer after s steps."""
     p = _parameter(s)
 
     def run() -> object:
         optimizer = operation([p], 1e-3)
-        optimizer.step()
+        for _ in range(s["s"]):
+            optimizer.step()
         return optimizer
 
     return Call(run, [p, p.grad], gradients=False)  # type: ignore[list-item]
@@ -55,8 +57,8 @@ def _accumulated(operation: Operation, s: Sizes) -> Call:
 def _of(name: str) -> tuple[Family, Family]:
     step = named(optimizer_costs(name))
     return (
-        Family(name, "P", _step, Costs(flops=step.flops, moved=step.moved, others=step.others), case="a step"),
-        Family(name, "P", _made, Costs(kept=step.kept), case="state"),
+        Family(name, "P s", _step, Costs(flops=step.flops, moved=step.moved, others=step.others), case="a step"),
+        Family(name, "P s", _made, Costs(kept=step.kept), case="state"),
     )
 
 

@@ -1,42 +1,50 @@
-"""What cases have in common: how they race, and how a race becomes records."""
+"""What cases have in common: how their sides are timed, and how times become records."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 
 import torch
 
 from veriformer.bench.document import Conditions, Goal, Peer
-from veriformer.bench.peers.race import Estimate, Run, Times, race
+from veriformer.bench.peers.interleaved_benchmark import OURS, Estimate, Run, Times, interleaved_benchmark
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Course:
-    """How races are run: the number of rounds, the clock, and who hears how far they are."""
+class Schedule:
+    """How sides are timed: the number of rounds, the clock, and what is called with each step of progress.
+
+    seconds: after which a comparison begins no further round, once there are as many as an interval needs.
+    """
 
     rounds: int
     clock: str = "wall"
     tell: Tell = lambda _: None
+    seconds: float = inf
 
-    def race(self, what: str, sides: Mapping[str, Run]) -> tuple[Times, Conditions]:
+    def run(self, what: str, sides: Mapping[str, Run]) -> tuple[Times, Conditions]:
         """Let the sides take turns."""
         self.tell(f"{what}: warming up {len(sides)} sides")
         before = os.getloadavg()[0]
-        times = race(
+        times = interleaved_benchmark(
             sides,
             rounds=self.rounds,
             clock=self.clock,
+            seconds=self.seconds,
             tell=lambda number: self.tell(f"{what}: round {number + 1} of {self.rounds}"),
         )
         load = [round(before, 2), round(os.getloadavg()[0], 2)]
-        return times, Conditions(rounds=self.rounds, threads=torch.get_num_threads(), clock=self.clock, load=load)
+        return times, Conditions(
+            rounds=len(times.seconds[OURS]), threads=torch.get_num_threads(), clock=self.clock, load=load
+        )
 
 
-Case = Callable[[Course], Iterator[Peer]]
+Case = Callable[[Schedule], Iterator[Peer]]
 """Gives its records as they are found."""
 
 
@@ -51,7 +59,7 @@ class Question:
     goal: Goal | None = None
 
     def timed(self, estimate: Estimate, values: Mapping[str, float], conditions: Conditions) -> Peer:
-        """The record of a race."""
+        """The record of two times."""
         low, high = estimate.interval
         return self._record(
             values=dict(values),
@@ -74,7 +82,7 @@ class Question:
         )
 
     def unanswered(self, reason: object) -> Peer:
-        """The record of a race that did not take place."""
+        """The record of what could not be timed."""
         return self._record(reason=str(reason).splitlines()[0][:300])
 
     def _record(self, **found: object) -> Peer:

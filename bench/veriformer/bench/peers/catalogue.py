@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from veriformer.bench.peers import decoding, optimizer, tiles, training, vocabulary
+from veriformer.bench.peers import decoding, operations, optimizer, prefill, tiles, training, vocabulary
 from veriformer.bench.peers.case import Case
 from veriformer.bench.peers.sizes import Sizes
 
@@ -21,6 +21,9 @@ _MAKERS: dict[str, tuple[Any, Any]] = {
     "vocabulary": (vocabulary.chunked, MANY_CLASSES),
     "decode-1": (decoding.cached, MIDDLE.with_batch(1)),
     "decode-8": (decoding.cached, MIDDLE.with_batch(8)),
+    "prefill-1": (prefill.prompt, MIDDLE.with_batch(1)),
+    "prefill-8": (prefill.prompt, MIDDLE.with_batch(8)),
+    "rowwise": (operations.rowwise, operations.ROWS),
     "tiled": (tiles.tiled, (1, 6, 2048, 64)),
     "adamw": (optimizer.adamw, MIDDLE),
 }

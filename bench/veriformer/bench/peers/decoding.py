@@ -11,9 +11,9 @@ import torch
 from veriformer.bench import targets
 from veriformer.bench.document import Peer
 from veriformer.bench.peers import hugging_face
-from veriformer.bench.peers.case import Course, Question, at_least
-from veriformer.bench.peers.ceilings import reading
-from veriformer.bench.peers.race import OURS
+from veriformer.bench.peers.case import Question, Schedule, at_least
+from veriformer.bench.peers.interleaved_benchmark import OURS
+from veriformer.bench.peers.roofline import reading
 from veriformer.bench.peers.sizes import Sizes
 
 FLOOR = "one reading of the weights"
@@ -56,7 +56,7 @@ def decoding(sizes: Sizes) -> Decoding:
     return Decoding(peer, model, targets.compiled_decoder(model), prompt, _NEW)
 
 
-def cached(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
+def cached(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
     """Ours beside `generate` and beside itself uncompiled, if all write the same; and beside the floor of memory."""
     what = f"decoding with a cache, batch {sizes.batch}, vocabulary {sizes.vocabulary}"
     against = Question(case=name, what=what, theirs=GENERATE, quantity="tokens/s", goal=at_least(2.0))
@@ -64,7 +64,7 @@ def cached(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
     floor = Question(case=name, what=what, theirs=FLOOR, quantity="ms per token")
     try:
         both = decoding(sizes)
-        course.tell(f"{what}: compiling")
+        schedule.tell(f"{what}: compiling")
         same = all(torch.equal(ours(), both.theirs()) for ours in (both.ours, both.eager))
     except hugging_face.MissingError as error:
         yield against.unanswered(error)
@@ -76,7 +76,7 @@ def cached(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
         yield against.unanswered("the sides write different tokens from the same weights: nothing to compare")
         return
     sides = {OURS: both.ours, EAGER: both.eager, GENERATE: both.theirs, FLOOR: reading(sizes.weight_bytes)}
-    times, conditions = course.race(what, sides)
+    times, conditions = schedule.run(what, sides)
     tokens = {side: sizes.batch * both.new / times.of(side) for side in (OURS, EAGER, GENERATE)}
     for question, side in ((against, GENERATE), (uncompiled, EAGER)):
         yield question.timed(times.speed(side), {k: tokens[k] for k in (OURS, side)}, conditions)

@@ -1,4 +1,4 @@
-"""The yardstick: GPT-2 as one writes it with ``torch.nn``, after Karpathy's nanoGPT."""
+"""The baseline: GPT-2 as one writes it with ``torch.nn``, after Karpathy's nanoGPT."""
 
 from __future__ import annotations
 

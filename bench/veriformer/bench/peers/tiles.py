@@ -9,14 +9,14 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from veriformer.bench.calls import Attention
 from veriformer.bench.document import Peer
-from veriformer.bench.peers.case import Course, Question, at_most
-from veriformer.bench.peers.race import OURS, Run
+from veriformer.bench.peers.case import Question, Schedule, at_most
+from veriformer.bench.peers.interleaved_benchmark import OURS, Run
 from veriformer.bench.targets import find
 
 SDPA = "SDPA"
 
 
-def tiled(name: str, shape: tuple[int, int, int, int], course: Course) -> Iterator[Peer]:
+def tiled(name: str, shape: tuple[int, int, int, int], schedule: Schedule) -> Iterator[Peer]:
     """Forward and backward, full and causal, of q, k, v `[B, H, n, d]`."""
     for passes, ready, goal in (("forward", _forward, at_most(2.0)), ("backward", _backward, at_most(3.0))):
         for is_causal in (False, True):
@@ -24,7 +24,7 @@ def tiled(name: str, shape: tuple[int, int, int, int], course: Course) -> Iterat
             question = Question(case=name, what=what, theirs=SDPA, quantity="ms", goal=goal)
             contenders: dict[str, Attention] = {OURS: find("impl:tiled").backend[0], SDPA: scaled_dot_product_attention}
             sides = {side: ready(attention, shape, is_causal) for side, attention in contenders.items()}
-            times, conditions = course.race(what, sides)
+            times, conditions = schedule.run(what, sides)
             yield question.timed(times.time(SDPA), {side: 1e3 * times.of(side) for side in sides}, conditions)
 
 

@@ -10,10 +10,10 @@ import torch
 
 from veriformer.bench import targets
 from veriformer.bench.document import Peer
-from veriformer.bench.peers import ceilings, hugging_face
-from veriformer.bench.peers.case import Course, Question, at_least
+from veriformer.bench.peers import hugging_face, roofline, x_transformers
+from veriformer.bench.peers.case import Question, Schedule, at_least
+from veriformer.bench.peers.interleaved_benchmark import OURS, Run
 from veriformer.bench.peers.plain_gpt import PlainGPT
-from veriformer.bench.peers.race import OURS, Run
 from veriformer.bench.peers.sizes import Sizes
 
 PLAIN = "torch.nn"
@@ -46,7 +46,7 @@ def ours(sizes: Sizes, compiled: bool = False) -> Step:
 
 
 def plain(sizes: Sizes, compiled: bool = False) -> Step:
-    """The yardstick with PyTorch's fused AdamW."""
+    """The baseline with PyTorch's fused AdamW."""
     model = PlainGPT(sizes)
     return _step(sizes, model, _fused_adamw(model), compiled)
 
@@ -57,6 +57,16 @@ def theirs(sizes: Sizes) -> Step:
 
     def loss(ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return model(ids, labels=labels, use_cache=False).loss  # type: ignore[no-any-return]
+
+    return Step(loss, _fused_adamw(model), *_batch(sizes))
+
+
+def x_transformer(sizes: Sizes) -> Step:
+    """The model of x-transformers with PyTorch's fused AdamW. Raises MissingError."""
+    model = x_transformers.decoder(sizes)
+
+    def loss(ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(model(ids).flatten(0, 1), labels.flatten())
 
     return Step(loss, _fused_adamw(model), *_batch(sizes))
 
@@ -74,33 +84,39 @@ def _batch(sizes: Sizes) -> tuple[torch.Tensor, torch.Tensor]:
     return text[:, :-1].contiguous(), text[:, 1:].contiguous()
 
 
-def eager(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
-    """Ours beside the yardstick and the model of transformers, and as a fraction of what products reach here."""
+def eager(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
+    """Ours beside the baseline and the model of transformers, and as a fraction of what products reach here."""
     what = f"training step of {_described(sizes)}, eager"
-    sides: dict[str, Run] = {OURS: ours(sizes), PLAIN: plain(sizes), ceilings.PRODUCT: ceilings.product()}
+    sides: dict[str, Run] = {OURS: ours(sizes), PLAIN: plain(sizes), roofline.PRODUCT: roofline.product()}
     against = Question(case=name, what=what, theirs=hugging_face.NAME, quantity=_SPEED, goal=at_least(1.15))
-    try:
-        sides[hugging_face.NAME] = theirs(sizes)
-    except hugging_face.MissingError as error:
-        yield against.unanswered(error)
-    times, conditions = course.race(what, sides)
+    further = Question(case=name, what=what, theirs=x_transformers.NAME, quantity=_SPEED)
+    for question, make in ((against, theirs), (further, x_transformer)):
+        try:
+            sides[question.theirs] = make(sizes)
+        except hugging_face.MissingError as error:
+            yield question.unanswered(error)
+    times, conditions = schedule.run(what, sides)
     rates = {side: sizes.tokens / times.of(side) for side in sides}
-    for question in (Question(case=name, what=what, theirs=PLAIN, quantity=_SPEED, goal=at_least(1.0)), against):
+    for question in (
+        Question(case=name, what=what, theirs=PLAIN, quantity=_SPEED, goal=at_least(1.0)),
+        against,
+        further,
+    ):
         if question.theirs in sides:
             shown = {side: rates[side] for side in (OURS, question.theirs)}
             yield question.timed(times.speed(question.theirs), shown, conditions)
-    flops = {OURS: sizes.training_flops, ceilings.PRODUCT: ceilings.product_flops()}
-    ceiling = Question(case=name, what=what, theirs=ceilings.PRODUCT, quantity="GFLOP/s")
-    fraction = times.speed(ceilings.PRODUCT, factor=flops[OURS] / flops[ceilings.PRODUCT])
+    flops = {OURS: sizes.training_flops, roofline.PRODUCT: roofline.product_flops()}
+    ceiling = Question(case=name, what=what, theirs=roofline.PRODUCT, quantity="GFLOP/s")
+    fraction = times.speed(roofline.PRODUCT, factor=flops[OURS] / flops[roofline.PRODUCT])
     yield ceiling.timed(fraction, {side: n / times.of(side) / 1e9 for side, n in flops.items()}, conditions)
 
 
-def compiled(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
-    """Ours beside the yardstick, each compiled by PyTorch."""
+def compiled(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
+    """Ours beside the baseline, each compiled by PyTorch."""
     what = f"training step of {_described(sizes)}, compiled"
     question = Question(case=name, what=what, theirs=PLAIN, quantity=_SPEED, goal=at_least(1.0))
     try:
-        times, conditions = course.race(what, {OURS: ours(sizes, compiled=True), PLAIN: plain(sizes, compiled=True)})
+        times, conditions = schedule.run(what, {OURS: ours(sizes, compiled=True), PLAIN: plain(sizes, compiled=True)})
     except Exception as error:  # whatever a compiler raises on a machine where it finds no tools
         yield question.unanswered(f"{type(error).__name__}: {error}")
         return

@@ -10,23 +10,23 @@ from veriformer.bench.document import Peer
 from veriformer.bench.flops import NotCountable
 from veriformer.bench.memory import count_whole_peak_bytes
 from veriformer.bench.peers import training
-from veriformer.bench.peers.case import Course, Question, at_least, at_most
-from veriformer.bench.peers.race import OURS
+from veriformer.bench.peers.case import Question, Schedule, at_least, at_most
+from veriformer.bench.peers.interleaved_benchmark import OURS
 from veriformer.bench.peers.sizes import Sizes
 
 
-def chunked(name: str, sizes: Sizes, course: Course) -> Iterator[Peer]:
-    """Ours, whose logits never exist all at once, beside the yardstick: peak memory first, then speed."""
+def chunked(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
+    """Ours, whose logits never exist all at once, beside the baseline: peak memory first, then speed."""
     what = f"training step at vocabulary {sizes.vocabulary}, eager"
     memory = Question(case=name, what=what, theirs=training.PLAIN, quantity="peak bytes", goal=at_most(0.35))
     try:
-        course.tell(f"{what}: counting memory")
+        schedule.tell(f"{what}: counting memory")
         yield memory.counted(*(peak_bytes(make, sizes) for make in (training.ours, training.plain)))
     except NotCountable as error:
         yield memory.unanswered(error)
     speed = Question(case=name, what=what, theirs=training.PLAIN, quantity="tokens/s", goal=at_least(1.5))
     sides = {OURS: training.ours(sizes), training.PLAIN: training.plain(sizes)}
-    times, conditions = course.race(what, sides)
+    times, conditions = schedule.run(what, sides)
     shown = {side: sizes.tokens / times.of(side) for side in sides}
     yield speed.timed(times.speed(training.PLAIN), shown, conditions)
 

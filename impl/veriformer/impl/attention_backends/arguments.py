@@ -1,6 +1,7 @@
-"""The front that every backend of attention stands behind: one signature, one specification, one check."""
+"""What the backends of attention have in common: one signature, one specification, one list of argument checks."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -56,8 +57,53 @@ class Attention(Protocol):
         ...
 
 
+@dataclass
+class AttentionOptions:
+    """The optional arguments of `attention`, checked; mask and bias have rank 4, each axis full or 1."""
+
+    mask: Tensor | None = None
+    bias: Tensor | None = None
+    is_causal: bool = False
+    window: int | None = None
+    scale: float | None = None
+    softcap: float | None = None
+    dropout_p: float = 0.0
+    training: bool = False
+    generator: torch.Generator | None = None
+
+
+def check_arguments(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    is_causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    dropout_p: float = 0.0,
+    training: bool = False,
+    generator: torch.Generator | None = None,
+) -> AttentionOptions:
+    """Refuse what `SPECIFICATION` says is refused, and return the optional arguments."""
+    shape = _check_tensors(q, k, v)
+    return AttentionOptions(
+        _check_mask(mask, q, shape),
+        None if bias is None else _rank_four("bias", checks.tensor("bias", bias), q, shape),
+        checks.flag("is_causal", is_causal),
+        _check_window(window, is_causal),
+        None if scale is None else checks.finite("scale", scale),
+        _check_softcap(softcap),
+        checks.probability("dropout_p", dropout_p),
+        checks.flag("training", training),
+        _check_generator(generator),
+    )
+
+
 def backend(compute: Callable[[Call], Tensor]) -> Attention:
-    """Put the front before a backend, whose docstring tells how it computes what `SPECIFICATION` says."""
+    """Put the checks before a backend, whose docstring tells how it computes what `SPECIFICATION` says."""
 
     def attention(
         q: Tensor,
@@ -74,24 +120,46 @@ def backend(compute: Callable[[Call], Tensor]) -> Attention:
         training: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        shape = _check_tensors(q, k, v)
-        call = Call(
+        options = check_arguments(
             q,
             k,
             v,
-            _check_mask(mask, q, shape),
-            _check_bias(bias, q, shape),
-            *_check_causal(is_causal, window, shape),
-            q.shape[3] ** -0.5 if scale is None else checks.finite("scale", scale),
-            _check_softcap(softcap),
-            _check_dropout(dropout_p, training, generator),
-            generator,
+            mask=mask,
+            bias=bias,
+            is_causal=is_causal,
+            window=window,
+            scale=scale,
+            softcap=softcap,
+            dropout_p=dropout_p,
+            training=training,
+            generator=generator,
         )
-        return without_autocast(compute, call)
+        return without_autocast(compute, _call(q, k, v, options))
 
     attention.__doc__ = f"{SPECIFICATION}\n    {compute.__doc__}"
     attention.__module__ = compute.__module__
     return attention
+
+
+def _call(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions) -> Call:
+    return Call(
+        q,
+        k,
+        v,
+        options.mask,
+        None if options.bias is None else options.bias.to(accumulation_dtype(q.dtype)),
+        options.is_causal and _hides(options.window, q.shape[2], k.shape[2]),
+        options.window,
+        q.shape[3] ** -0.5 if options.scale is None else options.scale,
+        options.softcap,
+        options.dropout_p if options.training else 0.0,
+        options.generator,
+    )
+
+
+def _hides(window: int | None, n_q: int, n_k: int) -> bool:
+    """Whether causality hides anything: the last query alone sees every key in its window."""
+    return n_q > 1 or (window is not None and window < n_k)
 
 
 def without_autocast(compute: Callable[[Call], Tensor], call: Call) -> Tensor:
@@ -148,12 +216,6 @@ def _check_mask(mask: object, q: Tensor, shape: Shape) -> Tensor | None:
     return _rank_four("mask", mask, q, shape)
 
 
-def _check_bias(bias: object, q: Tensor, shape: Shape) -> Tensor | None:
-    if bias is None:
-        return None
-    return _rank_four("bias", checks.tensor("bias", bias), q, shape).to(accumulation_dtype(q.dtype))
-
-
 def _rank_four(name: str, x: Tensor, q: Tensor, shape: Shape) -> Tensor:
     fits = all(have in (1, full) for have, full in zip(x.shape[::-1], shape[::-1], strict=False))
     if not (2 <= x.ndim <= 4 and fits):
@@ -164,17 +226,14 @@ def _rank_four(name: str, x: Tensor, q: Tensor, shape: Shape) -> Tensor:
     return x[(None,) * (4 - x.ndim)]
 
 
-def _check_causal(is_causal: bool, window: int | None, shape: Shape) -> tuple[bool, int | None]:
-    """Return whether causality hides anything, and the window: the last query alone sees every key in its window."""
-    checks.flag("is_causal", is_causal)
-    _, _, n_q, n_k = shape
+def _check_window(window: int | None, is_causal: bool) -> int | None:
     if window is None:
-        return is_causal and n_q > 1, None
+        return None
     width = checks.integer("window", window, minimum=1)
     if not is_causal:
         advice = "a window ends at the causal edge"
         checks.raise_for("window", "is_causal=True beside it", f"window={window} alone", advice)
-    return n_q > 1 or width < n_k, width
+    return width
 
 
 def _check_softcap(softcap: float | None) -> float | None:
@@ -186,9 +245,7 @@ def _check_softcap(softcap: float | None) -> float | None:
     return cap
 
 
-def _check_dropout(dropout_p: float, training: bool, generator: object) -> float:
-    """Return the probability with which weights are dropped in this call."""
-    p = checks.probability("dropout_p", dropout_p)
+def _check_generator(generator: object) -> torch.Generator | None:
     if generator is not None and not isinstance(generator, torch.Generator):
         checks.raise_for("generator", "a torch.Generator or None", type(generator).__name__, "make one", TypeError)
-    return p if checks.flag("training", training) else 0.0
+    return generator

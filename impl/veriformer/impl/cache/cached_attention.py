@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
+from veriformer.impl.attention_backends.arguments import check_arguments
 from veriformer.impl.attention_backends.sdpa import attention
 from veriformer.impl.cache.caches import Cache
 
@@ -31,7 +32,7 @@ def cached_attention(
     then leaves the cache as it was. Equation 44.
     """
     _check(q_new, k_new, v_new, cache)
-    attention(q_new[:, :, :0], k_new, v_new, scale=scale, softcap=softcap)  # refuses before the cache has changed
+    check_arguments(q_new, k_new, v_new, scale=scale, softcap=softcap)  # before the cache has changed
     k, v = cache.update(k_new, v_new)
     if torch.is_grad_enabled() and q_new.requires_grad:
         k, v = _kept(k, k_new), _kept(v, v_new)

@@ -82,8 +82,8 @@ def _in_chunks(
     phi_q: Tensor, phi_k: Tensor, v: Tensor, S: Tensor, z: Tensor, *, chunk: int = CHUNK
 ) -> tuple[Tensor, Tensor]:
     parts = []
-    for start in range(0, max(1, v.shape[2]), chunk):
-        q_c, k_c, v_c = (x[:, :, start : start + chunk] for x in (phi_q, phi_k, v))
+    # Split once: in backward the gradients of pieces are joined, while each slice would write one of the whole length.
+    for q_c, k_c, v_c in zip(*(torch.split(x, chunk, dim=2) for x in (phi_q, phi_k, v)), strict=True):
         parts.append(_at_once(q_c, k_c, v_c, S, z))
         S = S + k_c.mT @ v_c
         z = z + k_c.sum(2).unsqueeze(-1)

@@ -28,7 +28,7 @@ def token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
     if checks.integers("ids", ids).device != weight.device:
         checks.raise_for("ids", f"device {weight.device}, where weight lives", ids.device, "move one of the two first")
     V = weight.shape[0]
-    if checks.can_read_values(ids) and ids.device.type == "cpu" and bool(((ids < 0) | (ids >= V)).any()):
+    if checks.can_read_values(ids) and ids.device.type == "cpu" and bool(((ids < 0) | (ids.long() >= V)).any()):
         checks.raise_for(
             "ids", f"ids in [0, {V})", f"values from {int(ids.min())} to {int(ids.max())}", "check the vocabulary"
         )

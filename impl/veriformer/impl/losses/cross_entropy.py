@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.losses.targets import check_classes, check_probabilities, check_scores
+from veriformer.impl.losses.targets import check_classes, check_scores, check_target_probabilities
 from veriformer.impl.precision import upcast
 
 _REDUCTIONS = ("none", "sum", "mean")
@@ -74,21 +74,10 @@ def _against_classes(logits: Tensor, target: Tensor, counted: Tensor, alpha: flo
 
 
 def _against_probabilities(logits: Tensor, target: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    _check_probabilities(logits, target)
+    check_target_probabilities(logits, target)
     log_p = torch.log_softmax(upcast(logits), -1)  # [..., V]
     V = logits.shape[-1]
     q = (1 - alpha) * target.detach().to(log_p.dtype) + alpha / V
     # 0 · (−∞) is NaN, but a class that cannot occur costs nothing.
     loss = -torch.where(q > 0, q * log_p, 0).sum(-1)
     return loss, torch.tensor(loss.numel(), device=loss.device)
-
-
-def _check_probabilities(logits: Tensor, target: Tensor) -> None:
-    checks.tensor("target", target)
-    if target.device != logits.device:
-        got = target.device
-        checks.raise_for("target", f"device {logits.device}, where logits lives", got, "move one of the two first")
-    if target.shape != logits.shape:
-        expected = f"probabilities of shape {tuple(logits.shape)}, as logits has"
-        checks.raise_for("target", expected, f"shape {tuple(target.shape)}", "give one probability to each class")
-    check_probabilities("target", target)

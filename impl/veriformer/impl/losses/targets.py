@@ -40,6 +40,18 @@ def check_scores(name: str, x: Tensor) -> None:
         checks.raise_for(name, "shape [..., V] with V of 1 or more", got, "there is nothing to choose from no class")
 
 
+def check_target_probabilities(logits: Tensor, target: Tensor) -> None:
+    """Refuse a target that is not one probability for each class of `logits [..., V]`."""
+    checks.tensor("target", target)
+    if target.device != logits.device:
+        got = target.device
+        checks.raise_for("target", f"device {logits.device}, where logits lives", got, "move one of the two first")
+    if target.shape != logits.shape:
+        expected = f"probabilities of shape {tuple(logits.shape)}, as logits has"
+        checks.raise_for("target", expected, f"shape {tuple(target.shape)}", "give one probability to each class")
+    check_probabilities("target", target)
+
+
 def check_probabilities(name: str, x: Tensor) -> None:
     """Refuse entries outside [0, 1]."""
     if may_refuse(x) and not bool(((x >= 0) & (x <= 1)).all()):

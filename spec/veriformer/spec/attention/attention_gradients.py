@@ -12,53 +12,52 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, ranged, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # In the proofs for all sizes: r runs over n queries, j over m keys, a over d features, c over e value features.
 
 
-def _over(letter: str, term: Any) -> Any:
-    """Σ over an index of the letter's range, for a term that is a function of it."""
-    return sum_over({"r": "n", "j": "m", "a": "d", "c": "e"}[letter], term, letter)
+over = ranged(r="n", j="m", a="d", c="e")
 
 
 def _p(r: Any, j: Any) -> Any:
     s = vector("S")
-    return sp.exp(s[r, j]) / _over("j", lambda i: sp.exp(s[r, i]))
+    return sp.exp(s[r, j]) / over("j", lambda i: sp.exp(s[r, i]))
 
 
 def _g_s(r: Any, j: Any) -> Any:
     """Row r of G_S as printed: (diag(P_r) − P_r P_rᵀ) G_{P,r}."""
     g = vector("G_P")
-    return _p(r, j) * (g[r, j] - _over("j", lambda i: _p(r, i) * g[r, i]))
+    return _p(r, j) * (g[r, j] - over("j", lambda i: _p(r, i) * g[r, i]))
 
 
 def _score(r: Any, j: Any) -> Any:
-    return _over("a", lambda a: vector("Q")[r, a] * vector("K")[j, a]) / sp.sqrt(dimension("d"))
+    return over("a", lambda a: vector("Q")[r, a] * vector("K")[j, a]) / sp.sqrt(dimension("d"))
 
 
 @step()
 def _values() -> Identities:
     """$O = PV$ is linear in V: $G_V = P^T G_O$."""
     g, p, v, (j, c) = vector("G_O"), vector("P"), vector("V"), index("j c")
-    loss = _over("r", lambda r: _over("c", lambda b: g[r, b] * _over("j", lambda i: p[r, i] * v[i, b])))
-    yield sp.diff(loss, v[j, c]), _over("r", lambda r: p[r, j] * g[r, c])
+    loss = over("r", lambda r: over("c", lambda b: g[r, b] * over("j", lambda i: p[r, i] * v[i, b])))
+    yield sp.diff(loss, v[j, c]), over("r", lambda r: p[r, j] * g[r, c])
 
 
 @step()
 def _weights() -> Identities:
     """$O = PV$ is linear in P: $G_P = G_O V^T$."""
     g, p, v, (r, j) = vector("G_O"), vector("P"), vector("V"), index("r j")
-    loss = _over("r", lambda i: _over("c", lambda b: g[i, b] * _over("j", lambda k: p[i, k] * v[k, b])))
-    yield sp.diff(loss, p[r, j]), _over("c", lambda c: g[r, c] * v[j, c])
+    loss = over("r", lambda i: over("c", lambda b: g[i, b] * over("j", lambda k: p[i, k] * v[k, b])))
+    yield sp.diff(loss, p[r, j]), over("c", lambda c: g[r, c] * v[j, c])
 
 
 @step()
 def _scores() -> Identities:
     r"""Each row goes through the Jacobian (25): $G_S = P \odot (G_P - \mathrm{rowsum}(P \odot G_P))$."""
     g, (r, j) = vector("G_P"), index("r j")
-    loss = _over("r", lambda i: _over("j", lambda k: g[i, k] * _p(i, k)))
+    loss = over("r", lambda i: over("j", lambda k: g[i, k] * _p(i, k)))
     yield sp.diff(loss, vector("S")[r, j]), _g_s(r, j)
 
 
@@ -66,16 +65,16 @@ def _scores() -> Identities:
 def _queries_and_keys() -> Identities:
     r"""$S = QK^T / \sqrt{d_k}$: $G_Q = G_S K / \sqrt{d_k}$ and $G_K = G_S^T Q / \sqrt{d_k}$."""
     g, q, k, (r, j, a) = vector("G_S"), vector("Q"), vector("K"), index("r j a")
-    loss = _over("r", lambda i: _over("j", lambda b: g[i, b] * _score(i, b)))
+    loss = over("r", lambda i: over("j", lambda b: g[i, b] * _score(i, b)))
     root = sp.sqrt(dimension("d"))
-    yield sp.diff(loss, q[r, a]), _over("j", lambda i: g[r, i] * k[i, a]) / root
-    yield sp.diff(loss, k[j, a]), _over("r", lambda i: g[i, j] * q[i, a]) / root
+    yield sp.diff(loss, q[r, a]), over("j", lambda i: g[r, i] * k[i, a]) / root
+    yield sp.diff(loss, k[j, a]), over("r", lambda i: g[i, j] * q[i, a]) / root
 
 
 @step()
 def _rows_of_scores() -> Identities:
     """Every row of the scores' gradient sums to zero."""
-    yield _over("j", lambda j: _g_s(index("r"), j)), 0
+    yield over("j", lambda j: _g_s(index("r"), j)), 0
 
 
 @step()
@@ -83,9 +82,9 @@ def _keys_do_not_move() -> Identities:
     r"""Hence $\sum_j G_{K,j} = 0$: a common shift of all keys is invisible."""
     # Σ_j G_K: what a common shift of all keys would change.
     g, q, a = vector("G_S"), vector("Q"), index("a")
-    by_row = _over("r", lambda r: q[r, a] * _over("j", lambda j: g[r, j]))
-    yield _over("j", lambda j: _over("r", lambda r: g[r, j] * q[r, a])), by_row
-    yield _over("r", lambda r: q[r, a] * _over("j", lambda j: _g_s(r, j))), 0
+    by_row = over("r", lambda r: q[r, a] * over("j", lambda j: g[r, j]))
+    yield over("j", lambda j: over("r", lambda r: g[r, j] * q[r, a])), by_row
+    yield over("r", lambda r: q[r, a] * over("j", lambda j: _g_s(r, j))), 0
 
 
 @step()
@@ -93,8 +92,8 @@ def _balance() -> Identities:
     r"""$\langle Q, G_Q \rangle = \langle K, G_K \rangle$: scaling Q up is scaling K up."""
     g, q, k = vector("G_S"), vector("Q"), vector("K")
     root = sp.sqrt(dimension("d"))
-    queries = _over("r", lambda r: _over("a", lambda a: q[r, a] * _over("j", lambda j: g[r, j] * k[j, a]) / root))
-    keys = _over("j", lambda j: _over("a", lambda a: k[j, a] * _over("r", lambda r: g[r, j] * q[r, a]) / root))
+    queries = over("r", lambda r: over("a", lambda a: q[r, a] * over("j", lambda j: g[r, j] * k[j, a]) / root))
+    keys = over("j", lambda j: over("a", lambda a: k[j, a] * over("r", lambda r: g[r, j] * q[r, a]) / root))
     yield queries, keys
 
 
@@ -104,8 +103,8 @@ def _delta() -> Identities:
     row, which can be had from the output.
     """
     g, p, v, r = vector("G_O"), vector("P"), vector("V"), index("r")
-    saved = _over("c", lambda c: g[r, c] * _over("j", lambda j: p[r, j] * v[j, c]))
-    yield _over("j", lambda j: p[r, j] * _over("c", lambda c: g[r, c] * v[j, c])), saved
+    saved = over("c", lambda c: g[r, c] * over("j", lambda j: p[r, j] * v[j, c]))
+    yield over("j", lambda j: p[r, j] * over("c", lambda c: g[r, c] * v[j, c])), saved
 
 
 _CASES: tuple[tuple[tuple[int, int, int, int, int, int], dict[str, Any]], ...] = (
@@ -140,11 +139,11 @@ def _vjp() -> Identities:
         gradients = attention_vjp(xp, q, k, v, g, **options)
         for argument, gradient in zip((q, k, v, options.get("bias")), gradients, strict=True):
             if argument is not None:
-                yield from entrywise(gradient, xp.gradient(o, g, argument))
+                yield from entrywise(gradient, computed(xp.gradient, o, g, argument))
 
 
 @erratum(
-    kind="contradictory",
+    kind="convention",
     source=Source("002", "5.3", 708),
     printed=r"\mathrm{diag}(P_r) - P_r P_r^T",
     corrected=r"\mathrm{diag}(P_r) - P_r^T P_r \text{, for rows are row vectors (line 14)}",
@@ -154,7 +153,13 @@ def _rows_of_weights() -> Evidence:
     printed = np.diag(p[0]) - (p @ p.T)
     actual = np.diag(p[0]) - p.T @ p
     point = "P_r = (1/4, 3/4) as a row (line 14): row sums of the Jacobian"
-    return Evidence(point, tuple(printed.sum(1)), tuple(actual.sum(1)))
+    return Evidence(
+        point,
+        tuple(printed.sum(1)),
+        tuple(actual.sum(1)),
+        letters={"P_r": p, "diag": lambda row: np.diag(row[0])},
+        values=(actual,),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from veriformer.spec.attention.causal_mask import causal_mask, masked_softmax, m
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import softmax_vjp
 
@@ -99,11 +100,11 @@ def _vjp() -> Identities:
         xp = TowerArithmetic()
         s, g = xp.symbols("s", 2, 3), xp.symbols("g", 2, 3)
         p = masked_softmax(xp, s, np.array(see))
-        yield from entrywise(masked_softmax_vjp(xp, s, np.array(see), g), xp.gradient(p, g, s))
+        yield from entrywise(masked_softmax_vjp(xp, s, np.array(see), g), computed(xp.gradient, p, g, s))
 
 
 @erratum(
-    kind="imprecise",
+    kind="convention",
     source=Source("002", "5.4", 666),
     printed=r"\text{Instead of } -\infty \text{, use large negative values (e.g., } -10^9 \text{)}",
     corrected=r"\text{hide with } -\infty \text{ and give rows without a visible key the value 0}",
@@ -113,7 +114,13 @@ def _large_negative_numbers() -> Evidence:
     claimed = sp.simplify(sp.exp(s[0]) / (sp.exp(s[0]) + sp.exp(s[1])))
     xp = TowerArithmetic()
     actual = masked_softmax(xp, xp.asarray([real("s")] * 2), np.zeros(2, dtype=bool)).value[0]
-    return Evidence("two keys of equal score, both hidden by adding -1e9: the weight of the first", claimed, actual)
+    return Evidence(
+        "two keys of equal score, both hidden by adding -1e9: the weight of the first",
+        claimed,
+        actual,
+        letters={},
+        values=(-sp.oo,),
+    )
 
 
 @erratum(
@@ -126,33 +133,53 @@ def _no_nan_to_prevent() -> Evidence:
     xp = Float()
     gradient = softmax_vjp(xp, xp.asarray([0.5, -math.inf]), xp.asarray([1.0, 2.0])).value
     nan = bool(np.isnan(gradient).any())
-    return Evidence("scores (0.5, -∞) and cotangent (1, 2) in fp64: is the gradient NaN somewhere", True, nan)
+    return Evidence(
+        "scores (0.5, -∞) and cotangent (1, 2) in fp64: is the gradient NaN somewhere",
+        True,
+        nan,
+        letters={},
+        values=(-sp.oo,),
+    )
 
 
 @erratum(
-    kind="imprecise",
+    kind="convention",
     source=Source("002", "5.4", 661),
     printed=r"\frac{QK^T + M}{\sqrt{d_k}}",
     corrected=r"\frac{QK^T}{\sqrt{d_k}} + M \text{, the same for } M_{ij} \in \{0, -\infty\} \text{ only}",
 )
 def _bias_under_the_root() -> Evidence:
     s, bias, d_k = 2, 3, 4
+    q, k, masks = np.array([[s, 0, 0, 0]]), np.eye(4, dtype=int)[[0, 0, 0]], [bias, 0, -sp.oo]
+    scaled = np.array([[s / sp.sqrt(d_k) + m for m in masks]])
+
+    def alike(letters: Any) -> bool:
+        m = masks[letters["j"] - 1]
+        return bool((s + m) / sp.sqrt(d_k) == s / sp.sqrt(d_k) + m)
+
     return Evidence(
         "d_k = 4, a score q·k = 2 and a finite bias M = 3, such as ALiBi's or a learned one",
         sp.Rational(s + bias) / sp.sqrt(d_k),
         s / sp.sqrt(d_k) + bias,
+        letters={"Q": q, "K": k, "M": np.array([masks]), "d_k": d_k, "i": 1, "j": range(1, 4)},
+        values=(scaled, alike),
     )
 
 
 @erratum(
-    kind="imprecise",
+    kind="convention",
     source=Source("002", "5.4", 664),
     printed=r"M_{ij} = -\infty \text{ if } i < j",
-    corrected=r"M_{ij} = -\infty \text{ if } j > i + n_k - n_q",
+    corrected=r"M_{ij} = -\infty \text{ if } j > i + n_k - n_q \text{, the same for as many queries as keys}",
 )
 def _causal_mask_of_a_rectangle() -> Evidence:
     printed = sum(j <= 0 for j in range(3))
-    return Evidence("one new query (i = 0) over three keys: keys it sees", printed, int(causal_mask(1, 3).sum()))
+    return Evidence(
+        "one new query (i = 0) over three keys: keys it sees",
+        printed,
+        int(causal_mask(1, 3).sum()),
+        letters={"M": np.where(causal_mask(2, 3), 0, -sp.oo), "i": range(1, 3), "j": range(1, 4), "n_q": 2, "n_k": 3},
+    )
 
 
 @erratum(
@@ -169,15 +196,22 @@ def _two_equations_24() -> Evidence:
 
 
 @erratum(
-    kind="contradictory",
+    kind="convention",
     source=Source("003", "8, Decoder-Only: GPT Family", 659),
     printed=r"\text{mask}_{ij} = 1 \text{ if } j \le i \text{, else } -\infty \text{ (as returned)}",
-    corrected=r"\text{mask}_{ij} = 0 \text{ if } j \le i \text{, else } -\infty \text{, as in line 946}",
+    corrected=r"\text{mask}_{ij} = 0 \text{ if } j \le i \text{, else } -\infty \text{, as in line 946; "
+    r"added to scores, a 1 in all visible places changes no weight}",
 )
 def _mask_of_ones() -> Evidence:
     lower = np.tril(np.ones((2, 2)))
     returned = np.where(lower == 0, -math.inf, lower)
-    return Evidence("n = 2, the pair i = j = 0, by line 946 and by the code of line 659", 0, int(returned[0, 0]))
+    return Evidence(
+        "n = 2, the pair i = j = 0, by line 946 and by the code of line 659",
+        0,
+        int(returned[0, 0]),
+        letters={"mask": np.where(causal_mask(3, 3), 0, -sp.oo), "i": range(1, 4), "j": range(1, 4)},
+        values=(-sp.oo,),
+    )
 
 
 @erratum(

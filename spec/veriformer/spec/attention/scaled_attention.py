@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.provenance import computed, entries_with_origin
+from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -120,19 +122,18 @@ def _worked_steps() -> Identities:
     output (1.500, 0.500, 0.500).
     """
     scores = [e for row in np.array(_Q) @ np.array(_K).T for e in row]
-    yield from (
-        (unevaluated(sp.Integer(int(e))), sp.Integer(printed)) for e, printed in zip(scores, (1, 2, 1, 1), strict=True)
-    )
+    yield from entrywise(computed(np.matmul, np.array(_Q), np.array(_K).T), (1, 2, 1, 1))
     scaled = [sp.Integer(int(e)) / sp.sqrt(3) for e in scores]
     for s, printed, exponential in zip(scaled, ("0.577", "1.155"), ("1.781", "3.173"), strict=False):
         yield rounds_to(s, printed)
         yield rounds_to(sp.exp(s), exponential)
     yield rounds_to(sp.exp(scaled[0]) + sp.exp(scaled[1]), "4.954")
     # The second sum, 3.562, is printed from the rounded terms; unrounded it is 3.5626.
-    yield unevaluated(2 * sp.Rational("1.781")), sp.Rational("3.562")
-    weights, output = _worked()
-    yield from (rounds_to(w, "0.500") for w in weights[1])
-    yield from (rounds_to(o, printed) for o, printed in zip(output[1], ("1.500", "0.500", "0.500"), strict=True))
+    yield sp.Mul(2, sp.Rational("1.781"), evaluate=False), sp.Rational("3.562")
+    # The second rows of the weights and of the output.
+    for which, texts in enumerate((("0.500", "0.500"), ("1.500", "0.500", "0.500"))):
+        row = computed(_worked).then(itemgetter(which)).then(itemgetter(1))
+        yield from (rounds_to(entry, text) for entry, text in zip(entries_with_origin(row), texts, strict=True))
 
 
 @erratum(
@@ -142,7 +143,12 @@ def _worked_steps() -> Identities:
     corrected=r"A = \begin{bmatrix} 0.360 & 0.640 \\ 0.500 & 0.500 \end{bmatrix}",
 )
 def _worked_weights() -> Evidence:
-    return Evidence("A of the worked example, first row", ("0.359", "0.641"), tuple(map(_thousandths, _worked()[0][0])))
+    return Evidence(
+        "A of the worked example, first row",
+        ("0.359", "0.641"),
+        tuple(map(_thousandths, _worked()[0][0])),
+        letters={"A": np.vectorize(_thousandths)(_worked()[0])},
+    )
 
 
 @erratum(
@@ -153,7 +159,12 @@ def _worked_weights() -> Evidence:
 )
 def _worked_output() -> Evidence:
     claimed = ("1.359", "0.641", "0.359")
-    return Evidence("O of the worked example, first row", claimed, tuple(map(_thousandths, _worked()[1][0])))
+    return Evidence(
+        "O of the worked example, first row",
+        claimed,
+        tuple(map(_thousandths, _worked()[1][0])),
+        letters={"O": np.vectorize(_thousandths)(_worked()[1])},
+    )
 
 
 @erratum(
@@ -171,6 +182,7 @@ def _worked_gradient() -> Evidence:
         "the gradient of V of the worked example, first column",
         ("0.359", "0.641"),
         tuple(map(_thousandths, actual[:, 0])),
+        letters={"dL/dV": np.vectorize(_thousandths)(actual)},
     )
 
 

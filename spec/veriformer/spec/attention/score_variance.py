@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum
@@ -93,7 +94,13 @@ def _variance_of_products(outcomes: Iterable[tuple[int, ...]]) -> Fraction:
 )
 def _variance_needs_zero_mean() -> Evidence:
     actual = _variance_of_products(product((0, 2), repeat=2))
-    return Evidence("d_k = 1, entries 0 or 2 with equal chance, so σ² = 1", Fraction(1), actual)
+    return Evidence(
+        "d_k = 1, entries 0 or 2 with equal chance, so σ² = 1",
+        Fraction(1),
+        actual,
+        letters={"Q": 0, "K": 0, "sigma": 2, "mu": 5, "nu": 7, "d_k": 3}
+        | {"Var": score_variance(Symbolic(), 3, 2, 2, 5, 7).value[()]},
+    )
 
 
 @erratum(
@@ -104,7 +111,7 @@ def _variance_needs_zero_mean() -> Evidence:
 )
 def _variance_needs_independence() -> Evidence:
     actual = _variance_of_products([(-1, -1), (1, 1)])
-    return Evidence("d_k = 1, entries ±1 and K = Q, so σ² = 1", Fraction(1), actual)
+    return Evidence("d_k = 1, entries ±1 and K = Q, so σ² = 1", Fraction(1), actual, letters={"Q": 0, "K": 0})
 
 
 @erratum(
@@ -115,7 +122,13 @@ def _variance_needs_independence() -> Evidence:
 )
 def _sigma_is_not_the_variance() -> Evidence:
     actual = _variance_of_products(product((-2, 2), repeat=2))
-    return Evidence("d_k = 1, entries ±2, whose variance is 4, taken as σ in d_k σ⁴", Fraction(4) ** 4, actual)
+    return Evidence(
+        "d_k = 1, entries ±2, whose variance is 4, taken as σ in d_k σ⁴",
+        Fraction(4) ** 4,
+        actual,
+        letters={"sigma": 2},
+        values=(4,),
+    )
 
 
 @erratum(
@@ -127,7 +140,13 @@ def _sigma_is_not_the_variance() -> Evidence:
 )
 def _scaling_keeps_the_mean() -> Evidence:
     d_k, mu, nu = 4, 1, 1
-    return Evidence("d_k = 4, entries of mean 1: mean of the scaled scores", 0, Fraction(d_k * mu * nu, 2))
+    return Evidence(
+        "d_k = 4, entries of mean 1: mean of the scaled scores",
+        0,
+        Fraction(d_k * mu * nu, 2),
+        letters={"sigma": 1, "d_k": d_k, "mu": 3, "nu": 5},
+        values=(Fraction(d_k * 3 * 5, 2),),
+    )
 
 
 @erratum(
@@ -140,6 +159,28 @@ def _weights_do_not_explode() -> Evidence:
     s = sp.Symbol("s", positive=True)
     actual = sp.limit(sp.exp(s) / (1 + sp.exp(s)), s, sp.oo)
     return Evidence("the larger of two weights as its score grows without bound", sp.oo, actual)
+
+
+@erratum(
+    slug="of-the-quotient",
+    kind="imprecise",
+    source=Source("004", "1, Derivation Insight", 38),
+    printed=r"\text{Dividing by } \sqrt{d_k} \text{ ensures that } \mathrm{Var}(QK^\top) \text{ remains roughly "
+    r"constant}",
+    corrected=r"\mathrm{Var}(QK^\top / \sqrt{d_k}) \text{ does; } \mathrm{Var}(QK^\top) \text{ stays } d_k \sigma^4",
+)
+def _of_the_quotient() -> Evidence:
+    signs = list(product((-1, 1), repeat=4))
+    scores = [a * c + b * e for a, b, c, e in signs]
+    twos = np.array([(2 * a, 2 * b) for a, b in product((-1, 1), repeat=2)], dtype=object)
+    total = score_variance(Symbolic(), 2, 2, 2).value[()]
+    return Evidence(
+        "d_k = 2, entries ±1: Var(QKᵀ)",
+        1,
+        Fraction(sum(s * s for s in scores), len(scores)),
+        letters={"Q": twos, "K": twos, "Var": np.var, "d_k": 2, "sigma": 2},
+        values=(total / 2, total, total),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -172,6 +213,7 @@ EQUATIONS = (
             _sigma_is_not_the_variance,
             _scaling_keeps_the_mean,
             _weights_do_not_explode,
+            _of_the_quotient,
         ),
     ),
 )

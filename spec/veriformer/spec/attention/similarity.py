@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.softmax import softmax, softmax_vjp, weight
 
@@ -42,9 +44,9 @@ def _printed() -> Identities:
     """
     printed = [sp.Rational(p, 100) for p in (5, 15, 10, 15, 55)]
     xp = TowerArithmetic()
-    weights = softmax(xp, xp.asarray([sp.log(p) for p in printed])).value
-    yield from ((xp.in_full(w), p) for w, p in zip(weights, printed, strict=True))
-    yield unevaluated(sum(printed)), sp.S.One
+    weights = computed(softmax, xp, xp.asarray([sp.log(p) for p in printed]))
+    yield from entrywise(weights.each(xp.in_full), printed)
+    yield sp.Add(*printed, evaluate=False), sp.S.One
 
 
 def _dot(a: Any, b: Any) -> Any:
@@ -158,14 +160,28 @@ def _aggregate_adjoint() -> Identities:
 
 
 @erratum(
-    kind="contradictory",
+    kind="convention",
     source=Source("002", "5.1", 608),
     printed=r"s_i = \mathbf{q}^T \mathbf{k}_i",
     corrected=r"s_i = \mathbf{q} \mathbf{k}_i^T \text{, for vectors are rows (line 14), as in } QK^T",
 )
 def _rows_or_columns() -> Evidence:
     q, k = np.ones((1, 3)), np.ones((1, 3))
-    return Evidence("q and k rows of width 3: the shape of the product", (q.T @ k).shape, (q @ k.T).shape)
+    rows, xp = np.array([[1, 2], [3, 4]]), Symbolic()
+    return Evidence(
+        "q and k rows of width 3: the shape of the product",
+        (q.T @ k).shape,
+        (q @ k.T).shape,
+        letters={
+            "i": range(1, 3),
+            "q": rows[:1],
+            "k": lambda i: rows[i - 1 : i],
+            "s": similarity(xp, xp.asarray(rows[:1]), xp.asarray(rows)).value[:, :, None].swapaxes(0, 1),
+            "Q": rows,
+            "K": rows,
+        },
+        values=(rows @ rows.T,),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import COSTS
-from veriformer.spec.blocks.layer_jacobian import jacobian, over, rate, x_hat, x_of
 from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, sample
 from veriformer.spec.blocks.transformer_block import attention_sublayer
 from veriformer.spec.equation import Equation, Identities, Scope, Source, step
+from veriformer.spec.layers.norm_algebra import jacobian, over_features, rate, x_hat, x_of
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
 
@@ -38,8 +38,8 @@ def _weaker_branch() -> Identities:
 def _jacobian() -> Identities:
     """The Jacobian is $I + W J$: the identity, untouched by norm and branch, and a term that goes through both."""
     w, (i, k) = vector("W"), index("i k")
-    after = x_of(i) + over(lambda j: w[i, j] * x_hat(j))
-    yield sp.diff(after, x_of(k)), delta(i, k) + over(lambda j: w[i, j] * jacobian(j, k))
+    after = x_of(i) + over_features(lambda j: w[i, j] * x_hat(j))
+    yield sp.diff(after, x_of(k)), delta(i, k) + over_features(lambda j: w[i, j] * jacobian(j, k))
 
 
 @step()
@@ -51,10 +51,10 @@ def _pullback() -> Identities:
     g, w, k, d = vector("g"), vector("W"), index("k"), dimension("d")
 
     def h(j: Any) -> Any:
-        return over(lambda i: g[i] * w[i, j])
+        return over_features(lambda i: g[i] * w[i, j])
 
-    pulled = rate() * (h(k) - over(h) / d - x_hat(k) * over(lambda j: h(j) * x_hat(j)) / d)
-    yield g[k] + over(lambda j: h(j) * jacobian(j, k)), g[k] + pulled
+    pulled = rate() * (h(k) - over_features(h) / d - x_hat(k) * over_features(lambda j: h(j) * x_hat(j)) / d)
+    yield g[k] + over_features(lambda j: h(j) * jacobian(j, k)), g[k] + pulled
 
 
 @step(scope=Scope.ENUMERATED, detail="one head; (n, d) of (1, 2), (2, 1) and (2, 2)")

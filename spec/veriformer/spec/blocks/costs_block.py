@@ -100,7 +100,11 @@ def _not_always_dominant() -> Evidence:
     at = {costs.symbol("n"): 2048, costs.symbol("d"): 768, costs.symbol("H"): 12}
     network, attention = (usual(cost).subs(at) for cost in (feed_forward_flops(), heads_flops()))
     return Evidence(
-        "d = 768, n = 2048: is the network the larger part of a block's FLOPs", True, bool(network > attention)
+        "d = 768, n = 2048: is the network the larger part of a block's FLOPs",
+        True,
+        bool(network > attention),
+        letters={"n": 2048, "d_model": 768},
+        values=(bool(network > attention),),
     )
 
 

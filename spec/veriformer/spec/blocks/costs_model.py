@@ -14,7 +14,8 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import block_flops, block_parameters, usual
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.indexed import index, positive, symbolic_sum
-from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import rounds_to
 
 GPT2 = {"V": 50257, "L": 12, "H": 12, "d": 768, "n": 1024, "c": 1024, "w": 2}
 
@@ -137,6 +138,16 @@ def _slope() -> Identities:
 
 
 @step()
+def _vocabulary() -> Identities:
+    """Every token more in the vocabulary costs $2 n d$ FLOPs more, in the head, and d weights: larger vocabularies cost
+    more per token.
+    """
+    v, d, n = _letters("V d n")
+    yield forward_flops().subs(v, v + 1) - forward_flops(), 2 * n * d
+    yield parameters().subs(v, v + 1) - parameters(), d
+
+
+@step()
 def _intensity() -> Identities:
     """A decoding step does two FLOPs for each number that it reads, weights of matrices and cache alike, and $2 d (9 L
     + 2)$ fewer for norms and biases: it waits for memory, whatever the sizes.
@@ -162,9 +173,9 @@ def _gpt_2() -> Identities:
     """GPT-2 reads 1,024 tokens with 292 GFLOPs, and writes the next with 0.285; its cache then holds 37.7 MB in two
     bytes per number. The scores, which six per weight leaves out, are 13 percent.
     """
-    yield unevaluated(costs.evaluate(forward_flops(), **GPT2)), 291648307200
-    yield unevaluated(costs.evaluate(step_flops(), **GPT2)), 284812800
-    yield unevaluated(costs.evaluate(cache_bytes(), **GPT2)), 37748736
+    yield computed(costs.evaluate, forward_flops(), **GPT2), 291648307200
+    yield computed(costs.evaluate, step_flops(), **GPT2), 284812800
+    yield computed(costs.evaluate, cache_bytes(), **GPT2), 37748736
     share = 12 * GPT2["L"] * GPT2["n"] ** 2 * GPT2["d"] / costs.evaluate(training_flops(), **GPT2)
     yield share, sp.Rational(24576, 185425)
     yield rounds_to(share, "0.13")
@@ -200,7 +211,7 @@ EQUATIONS = (
             Assumption("the head is tied to the table of tokens", lambda a: bool(a["tied"])),
         ),
         sample=_sample,
-        steps=(_cache_saves_nothing_once, _six_n, _slope, _intensity, _segments, _gpt_2),
+        steps=(_cache_saves_nothing_once, _six_n, _slope, _vocabulary, _intensity, _segments, _gpt_2),
         costs=COSTS,
     ),
 )

@@ -9,15 +9,16 @@ from numpy.typing import ArrayLike
 
 from veriformer.spec import costs
 from veriformer.spec.blocks.costs_block import block_flops, block_parameters
-from veriformer.spec.blocks.layer_jacobian import over
 from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, block_sample, normalised, parameters
 from veriformer.spec.blocks.transformer_block import Params, attention_sublayer, feed_forward_sublayer
 from veriformer.spec.equation import Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.heads.published import Raw, multi_head
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import weight_count
+from veriformer.spec.layers.norm_algebra import over_features
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, index, vector
+from veriformer.spec.proofs.provenance import computed
 
 
 def decoder_block(
@@ -79,7 +80,10 @@ def _context_path() -> Identities:
     residual path, so an encoder learns only through attention to it.
     """
     f, k_, (i, k) = vector("F"), vector("K"), index("i k")
-    yield over(lambda j: (delta(i, j) + f[i, j]) * k_[j, k]), k_[i, k] + over(lambda j: f[i, j] * k_[j, k])
+    yield (
+        over_features(lambda j: (delta(i, j) + f[i, j]) * k_[j, k]),
+        k_[i, k] + over_features(lambda j: f[i, j] * k_[j, k]),
+    )
 
 
 @step()
@@ -88,8 +92,19 @@ def _stream_path() -> Identities:
     induction through the third and any further one.
     """
     a, c, (i, k) = vector("A"), vector("C"), index("i k")
-    through = over(lambda j: (delta(i, j) + c[i, j]) * (delta(j, k) + a[j, k]))
-    yield through, delta(i, k) + a[i, k] + c[i, k] + over(lambda j: c[i, j] * a[j, k])
+    through = over_features(lambda j: (delta(i, j) + c[i, j]) * (delta(j, k) + a[j, k]))
+    yield through, delta(i, k) + a[i, k] + c[i, k] + over_features(lambda j: c[i, j] * a[j, k])
+
+
+@step()
+def _more_weights() -> Identities:
+    """Cross-attention adds $4 d^2$ weights and a norm of $2 d$ to a block, for as many key heads as heads and a context
+    as wide as the stream: a decoder that reads an encoder has more of both than a block without.
+    """
+    d, heads = costs.symbol("d"), costs.symbol("H")
+    full = {costs.symbol("G"): heads, costs.symbol("d_k"): d / heads, costs.symbol("d_v"): d / heads}
+    both, alone = computed(_parameters), block_parameters()
+    yield both.then(lambda count: (count - alone).subs(full, simultaneous=True)), 4 * d**2 + 2 * d
 
 
 def _flops() -> Any:
@@ -120,7 +135,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=decoder_block,
-        steps=(_formula, _stream_path, _context_path),
+        steps=(_formula, _stream_path, _context_path, _more_weights),
         costs={"FLOPs": _flops, "parameters": _parameters},
     ),
 )

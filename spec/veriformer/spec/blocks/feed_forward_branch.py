@@ -6,10 +6,10 @@ from typing import Any
 
 from veriformer.spec import costs
 from veriformer.spec.blocks.costs_block import COSTS
-from veriformer.spec.blocks.layer_jacobian import over
 from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, block_sample
 from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
 from veriformer.spec.equation import Equation, Identities, Scope, Source, step
+from veriformer.spec.layers.norm_algebra import over_features
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, index, real, vector
 
@@ -36,8 +36,8 @@ def _two_branches() -> Identities:
     past both, through one, or through both.
     """
     a, b, (i, k) = vector("A"), vector("B"), index("i k")
-    block = over(lambda j: (delta(i, j) + b[i, j]) * (delta(j, k) + a[j, k]))
-    yield block, delta(i, k) + a[i, k] + b[i, k] + over(lambda j: b[i, j] * a[j, k])
+    block = over_features(lambda j: (delta(i, j) + b[i, j]) * (delta(j, k) + a[j, k]))
+    yield block, delta(i, k) + a[i, k] + b[i, k] + over_features(lambda j: b[i, j] * a[j, k])
 
 
 @step(scope=Scope.ENUMERATED, detail="ReLU as activation; (n, d, inner width) of (1, 2, 2) and (2, 1, 1)")

@@ -7,11 +7,11 @@ from typing import Any
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import COSTS
-from veriformer.spec.blocks.layer_jacobian import jacobian, over, x_hat, x_of
 from veriformer.spec.blocks.published import ASSUMPTIONS, Case, block_sample
 from veriformer.spec.blocks.transformer_block import attention_sublayer, transformer_block, transformer_block_vjp
 from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.layer_norm import layer_norm_vjp
+from veriformer.spec.layers.norm_algebra import jacobian, over_features, x_hat, x_of
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, vector
 
@@ -19,7 +19,7 @@ from veriformer.spec.proofs.indexed import delta, dimension, index, positive, ve
 def _summed(i: Any) -> Any:
     """Feature i of h + F(h), for a branch with the Jacobian W."""
     w = vector("W")
-    return x_of(i) + over(lambda j: w[i, j] * x_of(j))
+    return x_of(i) + over_features(lambda j: w[i, j] * x_of(j))
 
 
 @step()
@@ -32,8 +32,8 @@ def _jacobian() -> Identities:
 
     yield sp.diff(_summed(i), x_of(k)), delta(i, k) + w[i, k]
     yield sp.diff(x_hat(i, stream), u[k]), jacobian(i, k, stream)
-    through = over(lambda j: jacobian(i, j, stream) * (delta(j, k) + w[j, k]))
-    yield through, jacobian(i, k, stream) + over(lambda j: jacobian(i, j, stream) * w[j, k])
+    through = over_features(lambda j: jacobian(i, j, stream) * (delta(j, k) + w[j, k]))
+    yield through, jacobian(i, k, stream) + over_features(lambda j: jacobian(i, j, stream) * w[j, k])
 
 
 @step()
@@ -42,8 +42,8 @@ def _no_constant() -> Identities:
     does.
     """
     w, k = vector("W"), index("k")
-    yield over(lambda i: jacobian(i, k)), 0
-    yield over(lambda i: over(lambda j: jacobian(i, j) * (delta(j, k) + w[j, k]))), 0
+    yield over_features(lambda i: jacobian(i, k)), 0
+    yield over_features(lambda i: over_features(lambda j: jacobian(i, j) * (delta(j, k) + w[j, k]))), 0
 
 
 @step()
@@ -53,11 +53,11 @@ def _no_length() -> Identities:
     """
     k, eps = index("k"), positive("epsilon")
     # The derivative along x itself: what is left of it vanishes with ε.
-    variance = over(lambda j: (x_of(j) - over(x_of) / dimension("d")) ** 2) / dimension("d")
-    yield over(lambda j: jacobian(k, j) * x_of(j)), x_hat(k) * eps / (variance + eps)
+    variance = over_features(lambda j: (x_of(j) - over_features(x_of) / dimension("d")) ** 2) / dimension("d")
+    yield over_features(lambda j: jacobian(k, j) * x_of(j)), x_hat(k) * eps / (variance + eps)
 
 
-@step()
+@step(detail="a stream of ±1 and a branch of ±τ, independent")
 def _shrinking_path() -> Identities:
     r"""After a norm the stream has variance 1; an independent branch of variance $\tau^2$ makes it $1 + \tau^2$, so the
     norm divides the path past the branch by $\sqrt{1 + \tau^2}$. After k blocks its square is $(1 + \tau^2)^{-k}$,
@@ -101,7 +101,7 @@ def _no_bypass() -> Evidence:
 
 
 @erratum(
-    kind="contradictory",
+    kind="convention",
     source=Source("004", "1.3", 85),
     printed=r"\text{Each Transformer layer: } Y = \mathrm{LayerNorm}(X + \mathrm{MHA}(X)), \ Z = "
     r"\mathrm{LayerNorm}(Y + \mathrm{FFN}(Y))",

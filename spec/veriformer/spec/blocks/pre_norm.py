@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.blocks.layer_jacobian import jacobian, over, x_hat, x_of
 from veriformer.spec.blocks.published import ASSUMPTIONS, block_sample
 from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
 from veriformer.spec.equation import Equation, Identities, Source, Symbol, step
+from veriformer.spec.layers.norm_algebra import jacobian, over_features, x_hat, x_of
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
 
 
 def block(i: Any, k: Any) -> Any:
     """∂h_{l+1,i} / ∂h_{l,k} = δ_ik + Σ_j W_ij ∂x̂_j/∂x_k."""
     w = vector("W")
-    return delta(i, k) + over(lambda j: w[i, j] * jacobian(j, k))
+    return delta(i, k) + over_features(lambda j: w[i, j] * jacobian(j, k))
 
 
 @step()
@@ -31,7 +31,7 @@ def _sum_of_branches() -> Identities:
 def _one_block() -> Identities:
     """A block's Jacobian is $I + W J$ with the Jacobian J of the norm: the norm stands in the branch only."""
     w, (i, k) = vector("W"), index("i k")
-    yield sp.diff(x_of(i) + over(lambda j: w[i, j] * x_hat(j)), x_of(k)), block(i, k)
+    yield sp.diff(x_of(i) + over_features(lambda j: w[i, j] * x_hat(j)), x_of(k)), block(i, k)
 
 
 @step()
@@ -41,8 +41,8 @@ def _any_depth() -> Identities:
     """
     # The blocks before have the Jacobian I + R; M is the branch of the next one.
     m, r, (i, k) = vector("M"), vector("R"), index("i k")
-    after = over(lambda j: (delta(i, j) + m[i, j]) * (delta(j, k) + r[j, k]))
-    yield after, delta(i, k) + (m[i, k] + r[i, k] + over(lambda j: m[i, j] * r[j, k]))
+    after = over_features(lambda j: (delta(i, j) + m[i, j]) * (delta(j, k) + r[j, k]))
+    yield after, delta(i, k) + (m[i, k] + r[i, k] + over_features(lambda j: m[i, j] * r[j, k]))
 
 
 @step()
@@ -51,9 +51,9 @@ def _constant_direction() -> Identities:
     \mathbf{1} = \mathbf{1}$ for any branch, and by induction through any number of blocks.
     """
     i, r = index("i"), vector("R")
-    yield over(lambda k: block(i, k)), 1
+    yield over_features(lambda k: block(i, k)), 1
     # And by induction: if the blocks before send (1, …, 1) to itself, so does one more.
-    before = over(lambda k: delta(i, k) + (r[i, k] - over(lambda j: r[i, j]) / dimension("d")))
+    before = over_features(lambda k: delta(i, k) + (r[i, k] - over_features(lambda j: r[i, j]) / dimension("d")))
     yield before, 1
 
 

@@ -16,6 +16,7 @@ from veriformer.spec.efficient.kv_cache import Cache, cache_update, kv_cache, sa
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -86,12 +87,12 @@ def _hidden_token() -> Identities:
     # Visible keys have b = 1, hidden ones b = 0; the keys are n, and then one more.
     s, v, b, j, n = vector("s"), vector("v"), vector("b"), index("j"), dimension("n")
 
-    def over(count: Any, value: Any) -> Any:
+    def weighed(count: Any, value: Any) -> Any:
         return symbolic_sum(b[j] * sp.exp(s[j]) * value, j, count)
 
-    before = over(n, v[j]) / over(n, 1)
-    change = b[n + 1] * sp.exp(s[n + 1]) * (v[n + 1] - before) / (over(n, 1) + b[n + 1] * sp.exp(s[n + 1]))
-    yield over(n + 1, v[j]) / over(n + 1, 1) - before, change
+    before = weighed(n, v[j]) / weighed(n, 1)
+    change = b[n + 1] * sp.exp(s[n + 1]) * (v[n + 1] - before) / (weighed(n, 1) + b[n + 1] * sp.exp(s[n + 1]))
+    yield weighed(n + 1, v[j]) / weighed(n + 1, 1) - before, change
 
 
 @step()
@@ -154,7 +155,7 @@ def _vjp() -> Identities:
         out, _ = cached_attention(xp, q, k, v, cache)
         g = xp.symbols("g", *out.shape)
         for argument, gradient in zip((q, k, v), cached_attention_vjp(xp, q, k, v, cache, g), strict=True):
-            yield from entrywise(gradient, xp.gradient(out, g, argument))
+            yield from entrywise(gradient, computed(xp.gradient, out, g, argument))
 
 
 def decode_flops() -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.proofs.indexed import index, symbolic_sum
 
 
@@ -32,11 +32,16 @@ def _time() -> Identities:
 
 @step()
 def _space() -> Identities:
-    """Scores and weights take $2 n^2$ numbers per head: more than arguments and result as soon as $n > 2 d$."""
+    """Scores and weights take $2 n^2$ numbers per head, arguments and result $4 n d$: together $O(n^2 + n d)$ for one
+    head, $O(H n^2 + n d)$ for H of them, and from $n = 2 d$ on the former are more.
+    """
     n, d, i, w = costs.symbol("n"), costs.symbol("d"), index("i"), costs.symbol("w")
     written = square(costs.reference_attention_peak())
     yield written, symbolic_sum(2 * n * w, i, n)
-    # Against the arguments and the result, 4 n d numbers: by how much scores and weights are more.
+    heads = costs.symbol("H")
+    yield square(costs.attention_bytes(), heads), symbolic_sum(4 * d * w, i, n)
+    yield square(costs.reference_attention_peak(), heads), symbolic_sum(2 * n**2 * w, i, heads)
+    # By how much scores and weights are more than the arguments and the result.
     yield written - square(costs.attention_bytes()), 2 * n * w * (n - 2 * d)
 
 
@@ -80,21 +85,6 @@ def _moved() -> Identities:
     yield square(costs.reference_attention_bytes() - costs.attention_bytes()), symbolic_sum(4 * n * w, index("i"), n)
 
 
-@erratum(
-    kind="imprecise",
-    source=Source("000", "10.1", 249),
-    printed=r"\text{Space: } O(n^2 + nd) \text{ for attention matrix and activations}",
-    corrected=r"O(H n^2 + n d) \text{ with H heads, as document 003 has it in line 998}",
-)
-def _scores_of_each_head() -> Evidence:
-    n, d, heads = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
-    ratio = square(costs.reference_attention_peak(), heads) / costs.symbol("w") / (n**2 + n * d)
-    at = [ratio.subs({n: 128, d: 128, heads: count}) for count in (1, 128)]
-    return Evidence(
-        "n = d = 128: how often n² + nd goes into scores and weights, of 1 and of 128 heads", (1, 1), tuple(at)
-    )
-
-
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     heads, width, n = (int(x) for x in rng.integers(1, 17, size=3))
     return {"d": heads * width, "heads": heads, "n": n}
@@ -127,6 +117,5 @@ EQUATIONS = (
         sample=_sample,
         steps=(_time, _space, _doubling, _tiles, _once_more, _moved),
         costs=costs.lazily("attention", costs.ATTENTION),
-        errata=(_scores_of_each_head,),
     ),
 )

@@ -134,8 +134,13 @@ def _total_per_step() -> Evidence:
     t, d = costs.symbol("t"), costs.symbol("d")
     ratio = without_cache() / (t**2 * d)
     widths = [int(sp.simplify(ratio.subs({t: 10, d: width}))) for width in (100, 10_000)]
+    crossing = 2 * d
     return Evidence(
-        "t = 10: how often t² d goes into a step's FLOPs, at d = 100 and d = 10,000", (84, 84), tuple(widths)
+        "t = 10: how often t² d goes into a step's FLOPs, at d = 100 and d = 10,000",
+        (84, 84),
+        tuple(widths),
+        letters={"O": lambda x: x, "t": crossing, "d_model": d},
+        values=(costs.order(without_cache()).subs(t, crossing),),
     )
 
 
@@ -150,7 +155,13 @@ def _memory_of_scores() -> Evidence:
     heads, t, d = costs.symbol("H"), costs.symbol("t"), costs.symbol("d")
     ratio = heads * t**2 / (t * d)
     ends = [ratio.subs({heads: 12, d: 768, t: length}) for length in (64, 6400)]
-    return Evidence("12 heads, d = 768: scores over t d, at t = 64 and t = 6,400", (1, 1), tuple(ends))
+    return Evidence(
+        "12 heads, d = 768: scores over t d, at t = 64 and t = 6,400",
+        (1, 1),
+        tuple(ends),
+        letters={"O": lambda x: x, "t": t, "H": heads, "d_model": d},
+        values=(costs.order(_at_length(usual(costs.reference_attention_bytes()))),),
+    )
 
 
 @erratum(
@@ -163,10 +174,13 @@ def _memory_of_scores() -> Evidence:
 def _first_token() -> Evidence:
     d = costs.symbol("d")
     ratios = [int(_at_length(usual(heads_flops())).subs({costs.symbol("t"): n, d: 100}) / 10**4) for n in (1, 1000)]
+    n = costs.symbol("n")
     return Evidence(
         "d = 100: how often d² goes into the FLOPs before the first token, for prompts of 1 and 1,000",
         (ratios[0], ratios[0]),
         tuple(ratios),
+        letters={"O": lambda x: x, "n": n, "d_model": d},
+        values=(costs.order(usual(heads_flops())),),
     )
 
 
@@ -180,7 +194,13 @@ def _saved_over_a_text() -> Evidence:
     n, t = costs.symbol("n"), costs.symbol("t")
     saved = (without_cache() - with_cache()).subs(costs.symbol("d"), 1)
     whole = sp.summation(saved, (t, 1, n))
-    return Evidence("d = 1: the power of n with which the operations saved over n tokens grow", 2, sp.degree(whole, n))
+    return Evidence(
+        "d = 1: the power of n with which the operations saved over n tokens grow",
+        2,
+        sp.degree(whole, n),
+        letters={"O": lambda x: x, "n": n},
+        values=(n ** sp.degree(saved, t), n ** sp.degree(whole, n)),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -127,7 +127,12 @@ def _silent_overflow() -> Evidence:
         keys[:, :, length : length + 1] = np.full((1, 1, 1, 1), new)
         length += 1
     shown = keys[:, :, :length].ravel().tolist()
-    return Evidence("room for one token, keys 1 and then 2: the keys after two updates", "[1.0, 2.0]", str(shown))
+    return Evidence(
+        "room for one token, keys 1 and then 2: the keys after two updates",
+        "[1.0, 2.0]",
+        str(shown),
+        letters={"l": 0, "n_max": 1},
+    )
 
 
 def sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -198,6 +198,8 @@ def _not_softmax() -> Evidence:
         "d = 1, keys 0 and 1, φ = elu + 1: the weight of key 1 for the queries 1 and −1, by softmax and by features",
         tuple(softmax),
         tuple(round(weight, 3) for weight in ways),
+        letters={"q": np.array([[3, -1]]), "k": np.array([[2, 5]]), "phi": 0, "d": 1},
+        values=(np.exp([[6, 15], [-2, -5]]),),
     )
 
 
@@ -209,7 +211,13 @@ def _not_softmax() -> Evidence:
 )
 def _positive_features() -> Evidence:
     query, keys = sp.Integer(1), (sp.Integer(1), sp.Integer(-1))
-    return Evidence("φ(x) = x, q = 1, keys 1 and −1: the denominator", "not 0", query * sum(keys))
+    return Evidence(
+        "φ(x) = x, q = 1, keys 1 and −1: the denominator",
+        "not 0",
+        query * sum(keys),
+        letters={"phi": lambda x: x, "q": query, "k": range(-1, 2)},
+        values=(lambda letters: letters["k"] * query > 0,),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

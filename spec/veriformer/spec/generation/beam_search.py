@@ -15,7 +15,8 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.generation.costs_generation import BEAM
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.published import holds, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import holds
 
 Scorer = Callable[[NDArray[np.int64]], Any]
 
@@ -116,9 +117,10 @@ def _width_one() -> Identities:
     """A beam of width one is greedy decoding."""
     for seed, size, length in _CASES:
         step = _table(seed, size)
-        ids, score = _search(step, 1, length)
+        found = computed(_search, step, 1, length)
+        ids, _ = found.value
         yield holds(ids == _greedily(step, length))
-        yield unevaluated(score), _sum(step, tuple(ids[1:]))
+        yield found.then(lambda pair: pair[1]), _sum(step, tuple(ids[1:]))
 
 
 @step(scope=Scope.ENUMERATED, detail="the same models, widths 2 and 3, penalty 1")
@@ -128,8 +130,9 @@ def _own_score() -> Identities:
     """
     for (seed, size, length), width in product(_CASES, (2, 3)):
         step = _table(seed, size)
-        ids, score = _search(step, width, length, 1)
-        yield unevaluated(score * (len(ids) - 1)), _sum(step, tuple(ids[1:]))
+        found = computed(_search, step, width, length, 1)
+        ids, _ = found.value
+        yield found.then(lambda pair: pair[1] * (len(pair[0]) - 1)), _sum(step, tuple(ids[1:]))
         yield holds(ids[-1] == _EOS or len(ids) == 1 + length)
 
 
@@ -148,7 +151,7 @@ def _greedy_is_not_best() -> Identities:
     which a beam of two finds.
     """
     for width, probability in ((1, "0.3"), (2, "0.36")):
-        yield unevaluated(sp.exp(_search(_two_rounds, width, 2)[1])), sp.Rational(probability)
+        yield computed(_search, _two_rounds, width, 2).then(lambda pair: sp.exp(pair[1])), sp.Rational(probability)
 
 
 @step()

@@ -13,7 +13,7 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.generation.choices import exact_values, highest
 from veriformer.spec.generation.costs_generation import CALIBRATION
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 
 
 def expected_calibration_error(xp: Any, probs: Any, target: NDArray[np.int64], *, num_bins: int = 15) -> Any:
@@ -91,8 +91,8 @@ def _formula() -> Identities:
     for bins in (1, 2, 4):
         for count in range(1, len(_SAMPLES) + 1):
             probs, target = _two_classes(_SAMPLES[-count:])
-            found = expected_calibration_error(xp, xp.asarray(probs), target, num_bins=bins)
-            yield unevaluated(found.value[()]), _printed(_SAMPLES[-count:], bins)
+            found = computed(expected_calibration_error, xp, xp.asarray(probs), target, num_bins=bins)
+            yield found, _printed(_SAMPLES[-count:], bins)
 
 
 _CANCELLING = ((5, 1), (5, 1), (10, 1), (10, 0))

@@ -14,7 +14,7 @@ from veriformer.spec.generation.choices import highest
 from veriformer.spec.generation.costs_generation import GREEDY
 from veriformer.spec.generation.top_k_filter import WEIGHTS, kept, logs
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.scores.softmax import weight
 
 
@@ -38,7 +38,7 @@ def _top_one() -> Identities:
     xp = Symbolic()
     for weights in WEIGHTS:
         z = xp.asarray(logs(weights))
-        yield unevaluated(int(np.flatnonzero(kept(xp, weights, 1))[0])), sp.Integer(int(greedy(z)))
+        yield computed(kept, xp, weights, 1).then(lambda one: int(np.flatnonzero(one)[0])), sp.Integer(int(greedy(z)))
         yield sp.Integer(weights[int(greedy(z))]), sp.Max(0, *weights, evaluate=False)
 
 

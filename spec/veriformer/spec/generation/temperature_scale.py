@@ -14,7 +14,7 @@ from veriformer.spec.generation.choices import exact_values
 from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -90,7 +90,7 @@ def _cold() -> Identities:
     """
     z, (i, j), t, gap = vector("z"), index("i j"), positive("T"), positive("a")
     yield 1 / _weight(i, 1 / t), symbolic_sum(sp.exp(-(z[i] - z[j]) / t), j, dimension("n"))
-    yield unevaluated(sp.limit(sp.exp(-gap / t), t, 0, "+")), sp.S.Zero
+    yield computed(sp.limit, sp.exp(-gap / t), t, 0, "+"), sp.S.Zero
 
 
 @step()
@@ -99,7 +99,7 @@ def _hot() -> Identities:
     i, s, t = index("i"), positive("s"), positive("T")
     yield _weight(i, s).subs(s, 0), 1 / dimension("n")
     a, b = positive("a b")
-    yield unevaluated(sp.limit(1 / (1 + sp.exp(-a / t) + sp.exp(-b / t)), t, sp.oo)), sp.Rational(1, 3)
+    yield computed(sp.limit, 1 / (1 + sp.exp(-a / t) + sp.exp(-b / t)), t, sp.oo), sp.Rational(1, 3)
 
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 3, every m, any T")
@@ -118,7 +118,9 @@ def _vjp() -> Identities:
     for shape in ((1,), (3,), (2, 2)):
         xp = TowerArithmetic()
         z, g, t = xp.symbols("z", *shape), xp.symbols("g", *shape), positive("T")
-        yield from entrywise(temperature_scale_vjp(xp, z, t, g), xp.gradient(temperature_scale(xp, z, t), g, z))
+        yield from entrywise(
+            temperature_scale_vjp(xp, z, t, g), computed(xp.gradient, temperature_scale(xp, z, t), g, z)
+        )
 
 
 @erratum(
@@ -130,7 +132,7 @@ def _vjp() -> Identities:
 def _ties_stay_random() -> Evidence:
     t = positive("T")
     limit = sp.limit(1 / (1 + sp.exp(0 / t)), t, 0, "+")
-    return Evidence("logits (1, 1): the probability of the first as T goes to 0", sp.S.One, limit)
+    return Evidence("logits (1, 1): the probability of the first as T goes to 0", sp.S.One, limit, letters={"tau": 0})
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.generation.choices import ranks
 from veriformer.spec.generation.costs_generation import TOP_K
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.scores.softmax import softmax, weight
 
 
@@ -64,7 +65,7 @@ def _exactly_k() -> Identities:
     xp = Symbolic()
     for weights in WEIGHTS:
         for k in range(1, len(weights) + 1):
-            yield unevaluated(int(kept(xp, weights, k).sum())), sp.Integer(k)
+            yield computed(kept, xp, weights, k).then(lambda here: int(here.sum())), sp.Integer(k)
 
 
 @step(scope=Scope.ENUMERATED, detail="the same, against every subset of k")
@@ -83,11 +84,9 @@ def _formula() -> Identities:
     xp = Symbolic()
     for weights in WEIGHTS:
         for k in range(1, len(weights) + 1):
-            p, here = softmax(xp, top_k_filter(xp, xp.asarray(logs(weights)), k)).value, kept(xp, weights, k)
+            p, here = computed(softmax, xp, top_k_filter(xp, xp.asarray(logs(weights)), k)), kept(xp, weights, k)
             mass = sum(w for w, b in zip(weights, here, strict=True) if b)
-            yield from (
-                (unevaluated(a), sp.Rational(w * int(b), mass)) for a, b, w in zip(p, here, weights, strict=True)
-            )
+            yield from entrywise(p, [sp.Rational(w * int(b), mass) for b, w in zip(here, weights, strict=True)])
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from veriformer.spec.generation.choices import exact_values, ranks
 from veriformer.spec.generation.costs_generation import TOP_P
 from veriformer.spec.generation.top_k_filter import WEIGHTS, logs
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.published import holds, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import holds
 from veriformer.spec.scores.softmax import softmax, weight
 
 _SOURCE = "12, Mathematical Formulation"
@@ -95,9 +96,9 @@ def _mass_before() -> Identities:
     xp = Symbolic()
     for weights in WEIGHTS:
         order = sorted(range(len(weights)), key=lambda i: -weights[i])
-        found = mass_before(xp, xp.asarray(logs(weights))).value
+        found = computed(mass_before, xp, xp.asarray(logs(weights)))
         for k, i in enumerate(order):
-            yield unevaluated(found[i]), sp.Rational(_mass(weights, order[:k]))
+            yield found.entry(i), sp.Rational(_mass(weights, order[:k]))
 
 
 @step()
@@ -124,7 +125,13 @@ def _reaches_not_stays_below() -> Evidence:
     xp = Symbolic()
     z = top_p_filter(xp, xp.asarray(logs(weights)), sp.Rational(p))
     kept = int(sum(e != -sp.oo for e in z.value))
-    return Evidence("probabilities (0.6, 0.4), threshold 0.9: how many tokens are kept", below, kept)
+    return Evidence(
+        "probabilities (0.6, 0.4), threshold 0.9: how many tokens are kept",
+        below,
+        kept,
+        letters={"p": p, "p_": [Fraction(3, 5), Fraction(2, 5)], "n": range(1, 3)},
+        values=(lambda letters: letters["n"] >= kept,),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

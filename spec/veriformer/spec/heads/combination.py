@@ -14,6 +14,7 @@ from veriformer.spec.heads.subspaces import ASSUMPTIONS, SYMBOLS, over, sample
 from veriformer.spec.heads.weights import COSTS
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 
 
 @step()
@@ -73,7 +74,7 @@ def _vjp() -> Identities:
         gradients = multi_head_attention_vjp(xp, *[case.x, *case.weights, g], **options)
         for argument, gradient in zip((case.x, *case.weights, case.context), gradients, strict=True):
             if argument is not None:
-                yield from entrywise(gradient, xp.gradient(y, g, argument))
+                yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 # One text of two tokens, two heads of width 1: their outputs are (1, 2) and (3, 4), token by token.
@@ -91,7 +92,7 @@ def _reshaped_output() -> Evidence:
     xp = Symbolic()
     rows = concat(xp, xp.asarray(_OUTPUTS[None, :, :, None])).value[0]
     point = "two heads of width 1 with outputs (1, 2) and (3, 4): the row of the first token"
-    return Evidence(point, str(_OUTPUTS.reshape(2, 2)[0].tolist()), str(rows[0].tolist()))
+    return Evidence(point, str(_OUTPUTS.reshape(2, 2)[0].tolist()), str(rows[0].tolist()), letters={"O": rows})
 
 
 @erratum(
@@ -106,7 +107,13 @@ def _reshaped_input() -> Evidence:
     xp = Symbolic()
     heads = split(xp, xp.asarray(_OUTPUTS[None]), 2).value[0, :, :, 0]
     point = "Q = ((1, 2), (3, 4)), two heads of width 1: the queries of the first head"
-    return Evidence(point, str(_OUTPUTS.reshape(2, 2, 1)[0, :, 0].tolist()), str(heads[0].tolist()))
+    return Evidence(
+        point,
+        str(_OUTPUTS.reshape(2, 2, 1)[0, :, 0].tolist()),
+        str(heads[0].tolist()),
+        letters={"n": 2, "H": 2, "d_k": 1},
+        values=(_OUTPUTS.reshape(2, 2, 1).shape,),
+    )
 
 
 @erratum(
@@ -119,7 +126,12 @@ def _reshaped_input() -> Evidence:
 def _order_of_indices() -> Evidence:
     heads, n, d_k = 2, 3, 1
     scores = np.zeros((heads, n, d_k)) @ np.zeros((heads, d_k, n))
-    return Evidence("H = 2, n = 3: the shape that the indices of A run over", str((n, n, heads)), str(scores.shape))
+    return Evidence(
+        "H = 2, n = 3: the shape that the indices of A run over",
+        str((n, n, heads)),
+        str(scores.shape),
+        letters={"A": scores, "h": 2, "i": 1, "j": 3},
+    )
 
 
 @erratum(
@@ -131,7 +143,36 @@ def _order_of_indices() -> Evidence:
 def _part_of_the_output_projection() -> Evidence:
     d_model, heads = 6, 2
     part = np.split(np.zeros((d_model, d_model)), heads, axis=0)[0]
-    return Evidence("d_model = 6, H = 2: the part of one head", str((d_model, d_model // heads)), str(part.shape))
+    return Evidence(
+        "d_model = 6, H = 2: the part of one head",
+        str((d_model, d_model // heads)),
+        str(part.shape),
+        letters={"W^proj": part, "W^O": part, "d_v": 3, "d_model": d_model},
+        values=(part.size,),
+    )
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("004", "1.1", 49),
+    printed=r"\mathrm{MHA}(X) = \mathrm{Concat}(Z_1, \ldots, Z_H), W_O",
+    corrected=r"\mathrm{MHA}(X) = \mathrm{Concat}(Z_1, \ldots, Z_H) W_O \text{: a product, not a pair}",
+)
+def _comma() -> Evidence:
+    printed = (np.ones((2, 2)), np.ones((2, 2)))
+    return Evidence(
+        "how many matrices MHA(X) is",
+        len(printed),
+        1,
+        letters={
+            "MHA": lambda x: _OUTPUTS,
+            "X": 0,
+            "Z": [_OUTPUTS[:, :1], _OUTPUTS[:, 1:]],
+            "ldots": _OUTPUTS[:, :0],
+            "H": 2,
+            "W_O": np.eye(2, dtype=int),
+        },
+    )
 
 
 EQUATIONS = (
@@ -153,6 +194,6 @@ EQUATIONS = (
         vjp=multi_head_attention_vjp,
         steps=(_one_more_column, _sum_of_heads, _formula, _vjp),
         costs=COSTS,
-        errata=(_reshaped_input, _reshaped_output, _order_of_indices, _part_of_the_output_projection),
+        errata=(_reshaped_input, _reshaped_output, _order_of_indices, _part_of_the_output_projection, _comma),
     ),
 )

@@ -77,7 +77,15 @@ def _not_parameters() -> Evidence:
     n = costs.symbol("n_k")
     printed = costs.kv_cache_bytes().subs({costs.symbol(size): 1 for size in ("B", "G", "d_k", "d_v", "w")})
     point = "all sizes 1: the parameters that come with one more token"
-    return Evidence(point, printed.subs(n, 2) - printed.subs(n, 1), weight_count().diff(n))
+    sizes = {name: costs.symbol(name) for name in ("B", "H", "d_k")}
+    cache = costs.kv_cache_bytes().subs({costs.symbol("G"): sizes["H"], costs.symbol("d_v"): sizes["d_k"]})
+    return Evidence(
+        point,
+        printed.subs(n, 2) - printed.subs(n, 1),
+        weight_count().diff(n),
+        letters={**sizes, "n": n},
+        values=(cache.subs(costs.symbol("w"), 1),),
+    )
 
 
 EQUATIONS = (

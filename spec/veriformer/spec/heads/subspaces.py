@@ -14,15 +14,13 @@ from veriformer.spec.heads.multi_head_attention import multi_head_attention, mul
 from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.weights import COSTS
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.indexed import index, ranged, vector
 from veriformer.spec.proofs.tower_arithmetic import symbols
 
 # In the proofs for all sizes: a, b run over d features of the model, c over the e = d_k features of a head.
 
 
-def over(letter: str, term: Any) -> Any:
-    """Σ over an index of the letter's range, for a term that is a function of it."""
-    return sum_over({"a": "d", "b": "d", "c": "e", "j": "n", "h": "H"}[letter], term, letter)
+over = ranged(a="d", b="d", c="e", j="n", h="H")
 
 
 @step()
@@ -72,7 +70,12 @@ def _formula() -> Identities:
 def _all_features() -> Evidence:
     x, w = symbols("x", 2), np.array([1, 1])
     read = sum(sp.diff(x @ w, feature) != 0 for feature in x)
-    return Evidence("d_model = 2, two heads of one feature, W = (1, 1)ᵀ: features that the head looks at", 1, read)
+    return Evidence(
+        "d_model = 2, two heads of one feature, W = (1, 1)ᵀ: features that the head looks at",
+        1,
+        read,
+        letters={"d_k": 1, "d_model": 2},
+    )
 
 
 def sample(rng: np.random.Generator, heads: int = 1, groups: int = 1) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise, product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.language.costs_language import BYTE_PAIRS
-from veriformer.spec.proofs.published import holds, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import holds, rounds_to
 
 Pair = tuple[bytes, bytes]
 
@@ -72,13 +74,10 @@ def _lossless() -> Identities:
     of its own, so nothing is unknown.
     """
     for text, merges in product(_texts(5), _MERGES):
-        yield _number(b"".join(bpe_encode(text, merges))), sp.Integer(int.from_bytes(text.encode()))
+        joined = computed(bpe_encode, text, merges).then(lambda pieces: int.from_bytes(b"".join(pieces)))
+        yield joined, sp.Integer(int.from_bytes(text.encode()))
     for text in ("naïve", "中文", "🙂é"):
         yield holds(b"".join(bpe_encode(text, bpe_train([text], 2))).decode() == text)
-
-
-def _number(text: bytes) -> Any:
-    return unevaluated(sp.Integer(int.from_bytes(text)))
 
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, every pair in them")
@@ -90,8 +89,8 @@ def _shorter() -> Identities:
         pieces = _bytes(text)
         for pair in pair_counts([pieces]):
             after = merged(pieces, pair)
-            yield unevaluated(len(pieces)), sp.Integer(len(after) + after.count(b"".join(pair)))
-            yield unevaluated(pair_counts([after])[pair]), sp.S.Zero
+            yield computed(len, pieces), sp.Integer(len(after) + after.count(b"".join(pair)))
+            yield computed(pair_counts, [after]).then(itemgetter(pair)), sp.S.Zero
 
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 5, two merges")
@@ -118,8 +117,13 @@ def _training_is_encoding() -> Identities:
 def _fully_encoded() -> Identities:
     """No learned pair stands next to each other in the result."""
     for text, merges in product(_texts(5), _MERGES):
-        left = pair_counts([bpe_encode(text, merges)])
-        yield unevaluated(sum(left[pair] for pair in set(merges))), sp.S.Zero
+        yield computed(_unjoined, text, merges), sp.S.Zero
+
+
+def _unjoined(text: str, merges: Sequence[Pair]) -> int:
+    """How many learned pairs are left side by side."""
+    left = pair_counts([bpe_encode(text, merges)])
+    return sum(left[pair] for pair in set(merges))
 
 
 @step(scope=Scope.ENUMERATED, detail="one example")
@@ -130,7 +134,7 @@ def _not_shortest() -> Identities:
     merges = [(b"b", b"c"), (b"a", b"b"), (b"c", b"d")]
     shortest = [b"ab", b"cd"]
     yield holds({b"".join(pair) for pair in merges} >= set(shortest) and b"".join(shortest) == b"abcd")
-    yield unevaluated(len(bpe_encode("abcd", merges))), sp.Integer(len(shortest) + 1)
+    yield computed(bpe_encode, "abcd", merges).then(len), sp.Integer(len(shortest) + 1)
 
 
 @step(
@@ -139,7 +143,22 @@ def _not_shortest() -> Identities:
 )
 def _vocabulary() -> Identities:
     """256 bytes, 50,000 merges and one special token make the 50,257 tokens that are printed."""
-    yield unevaluated(sp.Integer(len(bytes(range(256))) + 50000 + 1)), sp.Integer(50257)
+    yield sp.Add(256, 50000, 1, evaluate=False), sp.Integer(50257)
+
+
+@step(scope=Scope.NUMERIC, detail="one number")
+def _rounded() -> Identities:
+    """50,257 tokens are 50,000 to the nearest thousand."""
+    yield rounds_to(sp.Rational(50257, 1000), "50")
+
+
+@step(scope=Scope.NUMERIC, detail="the printed pieces")
+def _four_tokens() -> Identities:
+    """The four printed pieces join to "The cat sat on"; each but the first begins with its space, and has no other."""
+    pieces = ("The", " cat", " sat", " on")
+    yield computed(len, pieces), sp.Integer(4)
+    yield holds("".join(pieces) == "The cat sat on")
+    yield holds([piece.rfind(" ") for piece in pieces] == [-1, 0, 0, 0])
 
 
 @erratum(
@@ -185,7 +204,17 @@ EQUATIONS = (
             Assumption("the number of merges is not negative", lambda a: a["num_merges"] >= 0),
         ),
         sample=_sample,
-        steps=(_lossless, _shorter, _most_frequent, _training_is_encoding, _fully_encoded, _not_shortest, _vocabulary),
+        steps=(
+            _lossless,
+            _shorter,
+            _most_frequent,
+            _training_is_encoding,
+            _fully_encoded,
+            _not_shortest,
+            _vocabulary,
+            _rounded,
+            _four_tokens,
+        ),
         costs=BYTE_PAIRS,
         errata=(_length_of_the_example, _bytes_not_characters),
     ),

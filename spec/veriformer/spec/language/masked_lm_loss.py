@@ -12,6 +12,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 
@@ -70,7 +71,9 @@ def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
     xp = TowerArithmetic()
     z, g, labels = xp.symbols("z", 3, 3), xp.symbols("g"), np.array([2, -100, 0])
-    yield from entrywise(masked_lm_loss_vjp(xp, z, labels, g), xp.gradient(masked_lm_loss(xp, z, labels), g, z))
+    yield from entrywise(
+        masked_lm_loss_vjp(xp, z, labels, g), computed(xp.gradient, masked_lm_loss(xp, z, labels), g, z)
+    )
 
 
 @erratum(
@@ -81,7 +84,13 @@ def _vjp() -> Identities:
 )
 def _all_but_itself() -> Evidence:
     # The first token is a fair coin, the second repeats it. Given the other each is certain; given neither, it is not.
-    return Evidence("two equal tokens, a fair coin, both masked: the least loss", sp.S.Zero, 2 * sp.log(2))
+    return Evidence(
+        "two equal tokens, a fair coin, both masked: the least loss",
+        sp.S.Zero,
+        2 * sp.log(2),
+        letters={"P": lambda x, seen: sp.Rational(1, 2), "x": [0, 1], "i": 1, "x_notmasked": ()},
+        values=(sp.Rational(1, 2),),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.published import holds, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import holds
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 
@@ -61,11 +62,11 @@ _PIECES, _TEXT = ("hel", "lo", " wor", "ld"), "hello world"
 def _worked() -> Identities:
     """ "hello world" in 4 pieces and in 11 letters: with $P = 2^{-44}$ the perplexity is 2048 and 16."""
     yield holds("".join(_PIECES) == _TEXT)
-    yield unevaluated(len(_PIECES)), sp.Integer(4)
-    yield unevaluated(len(_TEXT)), sp.Integer(11)
+    yield computed(len, _PIECES), sp.Integer(4)
+    yield computed(len, _TEXT), sp.Integer(11)
     text = sp.Rational(1, 2**44)
-    yield unevaluated((1 / text) ** sp.Rational(1, len(_PIECES))), sp.Integer(2048)
-    yield unevaluated((1 / text) ** sp.Rational(1, len(_TEXT))), sp.Integer(16)
+    yield sp.Pow(1 / text, sp.Rational(1, len(_PIECES)), evaluate=False), sp.Integer(2048)
+    yield sp.Pow(1 / text, sp.Rational(1, len(_TEXT)), evaluate=False), sp.Integer(16)
 
 
 @step(scope=Scope.ENUMERATED, detail="up to 3 tokens, V = 2")

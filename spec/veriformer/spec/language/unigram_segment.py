@@ -14,7 +14,8 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.language.costs_language import UNIGRAM
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum
-from veriformer.spec.proofs.published import holds, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import holds
 
 
 def unigram_segment(text: str, log_probs: Mapping[str, Any]) -> list[str]:
@@ -101,14 +102,14 @@ def _prefixes_are_best() -> Identities:
         pieces = unigram_segment(text, table)
         for k in range(1, len(pieces)):
             prefix = unigram_segment("".join(pieces[:k]), table)
-            yield unevaluated(_score(pieces[:k], table)), _score(prefix, table)
+            yield computed(_score, pieces[:k], table), _score(prefix, table)
 
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 7, counted")
 def _ways() -> Identities:
     """There are $2^{n-1}$ ways to cut n letters: between neighbours there is a cut or there is none."""
     for length in range(1, 8):
-        yield unevaluated(len(list(_segmentations("a" * length)))), sp.Integer(2) ** (length - 1)
+        yield computed(_segmentations, "a" * length).then(lambda ways: len(list(ways))), sp.Integer(2) ** (length - 1)
 
 
 @step()
@@ -123,7 +124,7 @@ def _unlike_merging() -> Identities:
     """It finds ab, cd for "abcd" where merging bc first would leave three pieces."""
     # Merges bc, ab, cd leave a, bc, d, of three pieces.
     table = {piece: Fraction(-1) for piece in ("a", "b", "c", "d", "bc", "ab", "cd")}
-    yield unevaluated(len(unigram_segment("abcd", table))), sp.Integer(2)
+    yield computed(unigram_segment, "abcd", table).then(len), sp.Integer(2)
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

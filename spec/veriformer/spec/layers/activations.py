@@ -15,7 +15,7 @@ from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import positive, real
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -68,14 +68,23 @@ ACTIVATIONS = {
 }
 
 
+OTHERS = {
+    "gelu_tanh": Activation(
+        lambda xp, z: gelu(xp, z, approximate="tanh"), lambda xp, z: gelu_slope(xp, z, approximate="tanh")
+    ),
+    "silu": Activation(lambda xp, z: z * sigmoid(xp, z), lambda xp, z: sigmoid(xp, z) + z * sigmoid_slope(xp, z)),
+}
+"""Activations that networks in the wild have, and that nobody can ask for by the name of equation 14."""
+
+
 def activate(xp: Any, z: Any, activation: str = "relu") -> Any:
-    """h = σ(z), entry by entry, for σ of `relu`, `sigmoid`, `tanh`, `gelu` (14)."""
-    return ACTIVATIONS[activation].function(xp, z)
+    """h = σ(z), entry by entry, for σ of `relu`, `sigmoid`, `tanh`, `gelu` (14), or one of `OTHERS`."""
+    return (ACTIVATIONS | OTHERS)[activation].function(xp, z)
 
 
 def activate_vjp(xp: Any, z: Any, g: Any, activation: str = "relu") -> Any:
     """dz = g ⊙ σ'(z); at the corner of `relu` the slope is 0."""
-    return g * ACTIVATIONS[activation].slope(xp, z)
+    return g * (ACTIVATIONS | OTHERS)[activation].slope(xp, z)
 
 
 def _sigmoid(z: Any) -> Any:
@@ -93,7 +102,7 @@ def _derivatives() -> Identities:
     for side in (p, -p):
         xp = Symbolic()
         slope = relu_slope(xp, xp.asarray(side)).value[()]
-        yield unevaluated(sp.diff(sp.Max(side, 0), p)), slope * sp.diff(side, p)
+        yield computed(sp.diff, sp.Max(side, 0), p), slope * sp.diff(side, p)
 
 
 @step()
@@ -152,6 +161,6 @@ EQUATIONS = (
         formula=activate,
         vjp=activate_vjp,
         steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _vjp),
-        costs=elementwise(4),
+        costs=elementwise(3),
     ),
 )

@@ -67,8 +67,8 @@ def experts_flops() -> Any:
 
 def experts_other() -> Any:
     """The router's softmax and choice, and for each expert asked its activation, both biases and its gate."""
-    n, d, e, k, f = _symbols("N d E k f")
-    return n * (6 * e + k * (6 * f + 3 * d))
+    n, o, e, k, f = _symbols("N o E k f")
+    return n * (6 * e + k * (6 * f + 3 * o))
 
 
 def experts_peak() -> Any:

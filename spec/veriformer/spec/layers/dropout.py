@@ -12,9 +12,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Mask = NDArray[np.bool_]
@@ -51,8 +51,9 @@ def _mean() -> Identities:
     Without it the mean would be $(1 - p) x$.
     """
     x, p = real("x p")
-    yield unevaluated(expected(lambda m: m * x, p)), x
-    yield unevaluated((1 - p) * x + p * 0), (1 - p) * expected(lambda m: m * x, p)
+    yield computed(expected, lambda m: m * x, p), x
+    # Without the factor: what is kept, times its chance.
+    yield (1 - p) * x, computed(expected, lambda m: m * x, p).then(lambda mean: (1 - p) * mean)
 
 
 @step()
@@ -98,7 +99,7 @@ def _formula() -> Identities:
     x = TowerArithmetic().symbols("x", 2).value
     for keep in _masks():
         printed = [e / (1 - p) if k else sp.S.Zero for e, k in zip(x, keep, strict=True)]
-        yield from unevaluated_pairs(dropout(xp, xp.asarray(x), p, keep=keep), printed)
+        yield from entrywise(computed(dropout, xp, xp.asarray(x), p, keep=keep), printed)
 
 
 @step(scope=Scope.ENUMERATED, detail="all masks of 2 entries, every p")
@@ -107,8 +108,8 @@ def _vjp() -> Identities:
     for keep in _masks():
         xp, p = TowerArithmetic(), real("p")
         x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-        yield from unevaluated_pairs(
-            dropout_vjp(xp, x, p, g, keep=keep), xp.gradient(dropout(xp, x, p, keep=keep), g, x)
+        yield from entrywise(
+            dropout_vjp(xp, x, p, g, keep=keep), computed(xp.gradient, dropout(xp, x, p, keep=keep), g, x)
         )
 
 

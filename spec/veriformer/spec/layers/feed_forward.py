@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.activations import ACTIVATIONS, activate, activate_vjp
 from veriformer.spec.layers.costs_layers import NETWORK
 from veriformer.spec.layers.dropout import Mask, dropout, dropout_vjp
 from veriformer.spec.layers.linear import linear, linear_vjp
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -80,7 +81,7 @@ class Case:
         ours = feed_forward_vjp(self.xp, self.x, *(*self.weights, self.g), **options)
         for argument, gradient in zip((self.x, *self.weights), ours, strict=True):
             left = [self.xp.in_full(e) for e in gradient.value.ravel()]
-            yield from unevaluated_pairs(left, [self.xp.in_full(e) for e in self.xp.gradient(y, self.g, argument)])
+            yield from entrywise(left, computed(self.xp.gradient, y, self.g, argument).each(self.xp.in_full))
 
 
 def sample(rng: np.random.Generator, activation: str | None = None) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def _formula() -> Identities:
     """The formula is the statement."""
     for sizes in ((2, 1, 2, 1), (1, 2, 1, 2)):
         case = Case(*sizes)
-        yield from unevaluated_pairs(feed_forward(case.xp, case.x, *case.weights), case.printed(printed_gelu))
+        yield from entrywise(computed(feed_forward, case.xp, case.x, *case.weights), case.printed(printed_gelu))
 
 
 @step(scope=Scope.ENUMERATED, detail="2 tokens, (d, d_ffn, d_out) of (1, 2, 1)")
@@ -115,11 +116,11 @@ def _position_wise() -> Identities:
     """
     # A row alone, and among others that change all at once.
     case = Case(2, 1, 2, 1)
-    alone = feed_forward(case.xp, case.x[1:], *case.weights)
+    alone = computed(feed_forward, case.xp, case.x[1:], *case.weights)
     moved = case.xp.asarray(np.array([[sp.Symbol("t", real=True)], [case.x.value[1, 0]]], dtype=object))
-    yield from unevaluated_pairs(feed_forward(case.xp, moved, *case.weights)[1:], alone)
-    swapped = feed_forward(case.xp, case.x[::-1], *case.weights)
-    yield from unevaluated_pairs(swapped, feed_forward(case.xp, case.x, *case.weights)[::-1])
+    yield from entrywise(computed(feed_forward, case.xp, moved, *case.weights).then(lambda y: y[1:]), alone)
+    swapped = computed(feed_forward, case.xp, case.x[::-1], *case.weights)
+    yield from entrywise(swapped.then(lambda y: y[::-1]), computed(feed_forward, case.xp, case.x, *case.weights))
 
 
 @step()
@@ -143,8 +144,8 @@ def _identity() -> Identities:
     for side in (1, -1):
         xp = TowerArithmetic()
         x = xp.asarray([[side * sp.Symbol("x", positive=True)]])
-        y = feed_forward(xp, x, *_two_sided(xp), activation="relu")
-        yield unevaluated(y.value[0, 0]), x.value[0, 0]
+        y = computed(feed_forward, xp, x, *_two_sided(xp), activation="relu")
+        yield y.entry(0, 0), x.value[0, 0]
 
 
 def _two_sided(xp: Any) -> list[Any]:
@@ -167,7 +168,22 @@ def _vjp() -> Identities:
 )
 def _weights_on_the_left() -> Evidence:
     d, f = 1, 2
-    return Evidence("d = 1, d_ffn = 2, W₁ of 1 × 2 as declared: entries of x that W₁ x needs", f, d)
+    xp, x, weights = Symbolic(), np.array([[3]]), [np.array(w) for w in ([[2, -1]], [-1, 5], [[3], [7]], [4])]
+    out = feed_forward(xp, xp.asarray(x), *map(xp.asarray, weights), activation="relu").value
+    return Evidence(
+        "d = 1, d_ffn = 2, W₁ of 1 × 2 as declared: entries of x that W₁ x needs",
+        f,
+        d,
+        letters={
+            "FFN": lambda _: out,
+            "sigma": lambda z: np.maximum(z, 0),
+            "x": x,
+            "W_1": weights[0],
+            "b_1": weights[1],
+            "W_2": weights[2],
+            "b_2": weights[3],
+        },
+    )
 
 
 @erratum(

@@ -21,9 +21,9 @@ from veriformer.spec.layers.feed_forward import (
     printed_gelu,
     sample,
 )
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 
 
 def _sample_dropped(rng: np.random.Generator) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _mean() -> Identities:
     p, b, c = real("p"), real("b"), index("c")
     h, w, f = vector("h"), vector("w"), dimension("f")
     yield (
-        unevaluated(symbolic_sum(expected(lambda m: m * h[c], p) * w[c], c, f) + b),
+        computed(expected, lambda m: m * h[c], p).then(lambda mean: symbolic_sum(mean * w[c], c, f) + b),
         symbolic_sum(h[c] * w[c], c, f) + b,
     )
 
@@ -60,9 +60,9 @@ def _formula() -> Identities:
     for keep in ([True, False], [False, True], [True, True]):
         case = Case(1, 1, 2, 1)
         mask = np.array([keep])
-        y = feed_forward(case.xp, case.x, *case.weights, dropout_p=p, keep=mask)
+        y = computed(feed_forward, case.xp, case.x, *case.weights, dropout_p=p, keep=mask)
         factors = np.array([[1 / (1 - p) if k else sp.S.Zero for k in keep]], dtype=object)
-        yield from unevaluated_pairs(y, case.printed(printed_gelu, factors))
+        yield from entrywise(y, case.printed(printed_gelu, factors))
 
 
 @step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1), sigmoid, every p")

@@ -15,7 +15,8 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import real
-from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 _CUBIC = Fraction(44715, 1000000)
@@ -61,7 +62,7 @@ def cumulative(x: Any) -> Any:
 def _erf_form() -> Identities:
     r"""$\Phi(x) = \int_{-\infty}^x \varphi(t) \, dt = \frac{1}{2}(1 + \text{erf}(x / \sqrt{2}))$."""
     x, t = real("x t")
-    yield unevaluated(sp.integrate(_normal(t), (t, -sp.oo, x)).rewrite(sp.erf)), cumulative(x)
+    yield computed(sp.integrate, _normal(t), (t, -sp.oo, x)).then(lambda e: e.rewrite(sp.erf)), cumulative(x)
 
 
 @step()
@@ -71,17 +72,17 @@ def _between() -> Identities:
     """
     x = real("x")
     yield sp.diff(cumulative(x), x), _normal(x)
-    yield unevaluated(sp.limit(cumulative(x), x, -sp.oo)), 0
-    yield unevaluated(sp.limit(cumulative(x), x, sp.oo)), 1
-    yield unevaluated(cumulative(sp.S.Zero)), sp.Rational(1, 2)
-    yield unevaluated(sp.limit(x * cumulative(x), x, -sp.oo)), 0
+    yield computed(sp.limit, cumulative(x), x, -sp.oo), 0
+    yield computed(sp.limit, cumulative(x), x, sp.oo), 1
+    yield computed(cumulative, sp.S.Zero), sp.Rational(1, 2)
+    yield computed(sp.limit, x * cumulative(x), x, -sp.oo), 0
 
 
 @step()
 def _derivative() -> Identities:
     r"""$\text{GELU}'(x) = \Phi(x) + x \varphi(x)$."""
     x = real("x")
-    yield unevaluated(sp.diff(x * cumulative(x), x)), cumulative(x) + x * _normal(x)
+    yield computed(sp.diff, x * cumulative(x), x), cumulative(x) + x * _normal(x)
 
 
 @step()
@@ -109,7 +110,7 @@ def _expectation() -> Identities:
     x, t = real("x t")
     passed = sp.integrate(x * _normal(t), (t, -sp.oo, x)) + sp.integrate(0 * _normal(t), (t, x, sp.oo))
     xp = Symbolic()
-    yield unevaluated(passed.rewrite(sp.erf)), gelu(xp, xp.asarray(x)).value[()]
+    yield passed.rewrite(sp.erf), computed(gelu, xp, xp.asarray(x))
 
 
 def _lowest() -> tuple[float, float]:
@@ -135,7 +136,7 @@ def _formula() -> Identities:
     """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
-    yield unevaluated(gelu(xp, xp.asarray(x)).value[()]), x * cumulative(x)
+    yield computed(gelu, xp, xp.asarray(x)), x * cumulative(x)
 
 
 def derivatives(approximate: str) -> Identities:
@@ -144,7 +145,7 @@ def derivatives(approximate: str) -> Identities:
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
     y = gelu(xp, x, approximate=approximate)
     ours = gelu_vjp(xp, x, g, approximate=approximate)
-    yield from entrywise([xp.in_full(e) for e in ours.value], xp.gradient(y, g, x))
+    yield from entrywise([xp.in_full(e) for e in ours.value], computed(xp.gradient, y, g, x))
 
 
 @step(scope=Scope.ENUMERATED, detail="2 entries")
@@ -162,7 +163,11 @@ def _vjp() -> Identities:
 def _nearness_is_not_survival() -> Evidence:
     near, far = (round(math.erfc(-x / math.sqrt(2)) / 2, 3) for x in (0, 2))
     return Evidence(
-        "inputs 0, the mean, and 2: which is kept more often, with chance 0.5 or 0.977", near, max(near, far)
+        "inputs 0, the mean, and 2: which is kept more often, with chance 0.5 or 0.977",
+        near,
+        max(near, far),
+        letters={"x": 1, "Phi": lambda x: (1 + math.erf(x / math.sqrt(2))) / 2},
+        values=(math.erfc(-1 / math.sqrt(2)) / 2,),
     )
 
 

@@ -13,7 +13,8 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import FINITE, X, cumulative, derivatives, gelu, gelu_vjp, sample
 from veriformer.spec.proofs.indexed import real
-from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import rounds_to
 
 
 def _inner(x: Any) -> Any:
@@ -31,8 +32,8 @@ def _formula() -> Identities:
     """The formula is the statement, for every x."""
     x = real("x")
     xp = Symbolic()
-    y = gelu(xp, xp.asarray(x), approximate="tanh").value[()]
-    yield unevaluated(y), sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
+    y = computed(gelu, xp, xp.asarray(x), approximate="tanh")
+    yield y, sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
 
 
 @step()
@@ -61,7 +62,7 @@ def _even() -> Identities:
     """What it misses is the same for x and -x."""
     x = real("x")
     miss = x * cumulative(x) - x / 2 * (1 + sp.tanh(_inner(x)).rewrite(sp.exp))
-    yield unevaluated(miss.subs(x, -x)), miss
+    yield miss.subs(x, -x), miss
 
 
 def _miss(x: float, cubic: float) -> float:

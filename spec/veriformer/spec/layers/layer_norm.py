@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,10 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.layers.norm_algebra import average, jacobian, rate, variance, x_hat, x_of
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -47,35 +48,16 @@ def _normalised(xp: Any, x: Any, eps: float) -> tuple[Any, Any]:
     return centred * r, r
 
 
-def _average(f: Callable[[Any], Any]) -> Any:
-    j, d = sp.Dummy("j", integer=True), dimension("d")
-    return symbolic_sum(f(j), j, d) / d
-
-
-def _x(i: Any) -> Any:
-    return vector("x")[i]
-
-
-def _variance(x: Callable[[Any], Any] = _x) -> Any:
-    mean = _average(x)
-    return _average(lambda i: (x(i) - mean) ** 2)
-
-
-def _x_hat(i: Any, x: Callable[[Any], Any] = _x, eps: Any = None) -> Any:
-    eps = positive("epsilon") if eps is None else eps
-    return (x(i) - _average(x)) / sp.sqrt(_variance(x) + eps)
-
-
 @step()
 def _mean_zero() -> Identities:
     r"""The normalised features $\hat{x}_i = (x_i - \mu) / \sqrt{\sigma^2 + \epsilon}$ have mean 0."""
-    yield _average(_x_hat), 0
+    yield average(x_hat), 0
 
 
 @step("variance")
 def _unit_variance() -> Identities:
     r"""Their variance is $\sigma^2 / (\sigma^2 + \epsilon)$: 1 for $\epsilon = 0$, less otherwise."""
-    yield _average(lambda i: _x_hat(i) ** 2), _variance() / (_variance() + positive("epsilon"))
+    yield average(lambda i: x_hat(i) ** 2), variance() / (variance() + positive("epsilon"))
 
 
 @step()
@@ -83,14 +65,14 @@ def _two_forms_of_the_variance() -> Identities:
     r"""$\frac{1}{d} \sum (x_i - \mu)^2 = \frac{1}{d} \sum x_i^2 - \mu^2$ over the reals. In floats the right-hand side
     cancels where the mean is large; the formula uses the left.
     """
-    yield _variance(), _average(lambda i: _x(i) ** 2) - _average(_x) ** 2
+    yield variance(), average(lambda i: x_of(i) ** 2) - average(x_of) ** 2
 
 
 @step()
 def _shift_invariance() -> Identities:
     """Adding one number to all features changes nothing."""
     i, c = index("i"), real("c")
-    yield _x_hat(i, lambda k: _x(k) + c), _x_hat(i)
+    yield x_hat(i, lambda k: x_of(k) + c), x_hat(i)
 
 
 @step()
@@ -99,7 +81,7 @@ def _scale_invariance() -> Identities:
     see the scale at all.
     """
     i, a, eps = index("i"), positive("a"), positive("epsilon")
-    yield _x_hat(i, lambda k: a * _x(k), a**2 * eps), _x_hat(i)
+    yield x_hat(i, lambda k: a * x_of(k), a**2 * eps), x_hat(i)
 
 
 @step()
@@ -108,9 +90,7 @@ def _jacobian() -> Identities:
     \sqrt{\sigma^2 + \epsilon}$.
     """
     i, k = index("i k")
-    r = 1 / sp.sqrt(_variance() + positive("epsilon"))
-    d = dimension("d")
-    yield sp.diff(_x_hat(i), _x(k)), r * (delta(i, k) - 1 / d - _x_hat(i) * _x_hat(k) / d)
+    yield sp.diff(x_hat(i), x_of(k)), jacobian(i, k)
 
 
 @step()
@@ -119,10 +99,8 @@ def _pullback() -> Identities:
     \epsilon}$, where bars are means; its entries sum to zero.
     """
     (i, k), d, h = index("i k"), dimension("d"), vector("h")
-    r = 1 / sp.sqrt(_variance() + positive("epsilon"))
-    jacobian = r * (delta(i, k) - 1 / d - _x_hat(i) * _x_hat(k) / d)
-    printed = r * (h[k] - _average(lambda j: h[j]) - _x_hat(k) * _average(lambda j: h[j] * _x_hat(j)))
-    yield symbolic_sum(h[i] * jacobian, i, d), printed
+    printed = rate() * (h[k] - average(lambda j: h[j]) - x_hat(k) * average(lambda j: h[j] * x_hat(j)))
+    yield symbolic_sum(h[i] * jacobian(i, k), i, d), printed
     yield symbolic_sum(printed, k, d), 0
 
 
@@ -146,7 +124,7 @@ def _vjp() -> Identities:
         x, w, b, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("b", d), xp.symbols("g", rows, d)
         y = layer_norm(xp, x, w, b, eps=eps)
         for argument, gradient in zip((x, w, b), layer_norm_vjp(xp, x, w, b, g, eps=eps), strict=True):
-            yield from entrywise(gradient, xp.gradient(y, g, argument))
+            yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 @erratum(
@@ -158,7 +136,13 @@ def _vjp() -> Identities:
 )
 def _small_spread() -> Evidence:
     x_hat = sp.Rational(1, 1000) / sp.sqrt(sp.Rational(1, 10**6) + sp.Rational(1, 10**5))
-    return Evidence("x = (0.001, -0.001) and ε = 1e-5, the variance of the result", 1, x_hat**2)
+    return Evidence(
+        "x = (0.001, -0.001) and ε = 1e-5, the variance of the result",
+        1,
+        x_hat**2,
+        letters={"sigma": sp.Rational(1, 1000), "epsilon": sp.Rational(1, 10**5)},
+        values=(x_hat**2,),
+    )
 
 
 @erratum(
@@ -170,7 +154,13 @@ def _small_spread() -> Evidence:
 def _statistics_per_feature() -> Evidence:
     xp, x = TowerArithmetic(), np.array([[0, 2], [4, 6]])
     per_feature, per_token = (layer_norm(xp, xp.asarray(a), eps=0).value for a in (x.T, x))
-    return Evidence("X = ((0, 2), (4, 6)) and ε = 0, the first row", tuple(per_feature.T[0]), tuple(per_token[0]))
+    return Evidence(
+        "X = ((0, 2), (4, 6)) and ε = 0, the first row",
+        tuple(per_feature.T[0]),
+        tuple(per_token[0]),
+        letters={"mu": 2, "sigma": 2},
+        values=(4,),
+    )
 
 
 @erratum(
@@ -199,12 +189,27 @@ def _gradient_without_mean() -> Evidence:
         "x = (0, 1, 3), ε = 0.1 and the loss x̂_1, the ratio of the gradient's last two entries",
         sp.nsimplify(sp.simplify(printed[1] / printed[0])),
         sp.nsimplify(sp.simplify(actual[1] / actual[0])),
+        letters={
+            "i": range(1, 4),
+            "d": 3,
+            "n": 3,
+            "sigma": sp.sqrt(sp.Rational(14, 9)),
+            "epsilon": eps,
+            "x_hat": [e.subs(at) for e in x_hat],
+            "dL/dx_hat": [1, 0, 0],
+            "dL/dx": [sp.diff(x_hat[0], e).subs(at) for e in x],
+        },
     )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     d = int(rng.integers(2, 6))
-    return {"x": rng.normal(size=(2, d)) + 10, "weight": rng.normal(size=d), "bias": rng.normal(size=d), "eps": 1e-5}
+    return {
+        "x": rng.normal(size=(2, d)) + rng.choice((-10, 10)),
+        "weight": rng.normal(size=d),
+        "bias": rng.normal(size=d),
+        "eps": 1e-5,
+    }
 
 
 EQUATIONS = (

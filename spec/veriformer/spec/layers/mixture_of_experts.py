@@ -13,9 +13,9 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.layers.costs_layers import EXPERTS, experts_flops, experts_parameters
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.layers.linear import as_rows
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed, flat
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import softmax
 
@@ -144,8 +144,7 @@ def _formula() -> Identities:
     """The formula is the sum over the chosen experts."""
     for chosen in ([[True, False, True], [False, True, False]], [[True, True, True], [False, True, True]]):
         case = _Case(2, 3, chosen)
-        y = case.output().value.ravel()
-        yield from unevaluated_pairs([case.xp.in_full(e) for e in y], [case.printed(i) for i in range(2)])
+        yield from entrywise(computed(case.output).each(case.xp.in_full), [case.printed(i) for i in range(2)])
 
 
 @step()
@@ -181,7 +180,7 @@ def _one_expert() -> Identities:
     case = _Case(1, 1, [[True]])
     x, _, w1, b1, w2, b2 = (a.value.ravel()[0] for a in case.arguments)
     z = x * w1 + b1
-    yield unevaluated(case.output().value[0, 0]), z * (1 + sp.erf(z / sp.sqrt(2))) / 2 * w2 + b2
+    yield computed(case.output).entry(0, 0), z * (1 + sp.erf(z / sp.sqrt(2))) / 2 * w2 + b2
 
 
 @step(scope=Scope.ENUMERATED, detail="2 and 3 experts of one hidden unit, choices of one and two")
@@ -193,10 +192,8 @@ def _vjp() -> Identities:
         y = case.output()
         ours = mixture_of_experts_vjp(case.xp, *(*case.arguments, case.g), chosen=case.chosen)
         for argument, gradient in zip(case.arguments, ours, strict=True):
-            true = case.xp.gradient(y, case.g, argument)
-            yield from unevaluated_pairs(
-                [case.xp.in_full(e) for e in gradient.value.ravel()], [case.xp.in_full(e) for e in true]
-            )
+            true = computed(case.xp.gradient, y, case.g, argument)
+            yield from entrywise([case.xp.in_full(e) for e in flat(gradient)], true.each(case.xp.in_full))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

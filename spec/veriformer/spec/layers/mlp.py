@@ -11,9 +11,9 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.layers.costs_layers import LAYER, NETWORK
 from veriformer.spec.layers.feed_forward import SHAPES, Case, feed_forward, feed_forward_vjp, sample
 from veriformer.spec.layers.linear import linear, linear_vjp
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Five = tuple[Any, Any, Any, Any, Any]
@@ -61,6 +61,16 @@ def _affine() -> Identities:
 
 
 @step()
+def _slope() -> Identities:
+    r"""A step of h along feature e moves output c by $h W_{ec}$, wherever it begins: for one feature, $y = mx + b$, by
+    h times the slope m.
+    """
+    (i, c, e), h, x, w, b = index("i c e"), real("h"), vector("x"), vector("W"), vector("b")
+    moved = _entry(lambda i, a: x[i, a] + h * delta(a, e), w, i, c) + b[c]
+    yield moved - (_entry(lambda i, a: x[i, a], w, i, c) + b[c]), h * w[e, c]
+
+
+@step()
 def _bias_as_weight() -> Identities:
     """A bias is the weight of one more feature that is always 1."""
     # Feature d + 1 is one; its weights are the biases.
@@ -76,7 +86,7 @@ def _first_formula() -> Identities:
         xp = TowerArithmetic()
         x, w, b = xp.symbols("x", n, d), xp.symbols("W", d, f), xp.symbols("b", f)
         printed = [sum(r[a] * w.value[a, c] for a in range(d)) + b.value[c] for r in x.value for c in range(f)]
-        yield from unevaluated_pairs(linear(xp, x, w, b), printed)
+        yield from entrywise(computed(linear, xp, x, w, b), printed)
 
 
 @step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden) of (2, 2, 3)")
@@ -86,7 +96,7 @@ def _vjp() -> Identities:
     x, w, b, g = xp.symbols("x", 2, 2), xp.symbols("W", 2, 3), xp.symbols("b", 3), xp.symbols("g", 2, 3)
     y = linear(xp, x, w, b)
     for argument, gradient in zip((x, w, b), _linear_vjp(xp, x, w, b, g), strict=True):
-        yield from unevaluated_pairs(gradient, xp.gradient(y, g, argument))
+        yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 @step()
@@ -109,8 +119,8 @@ def _formula() -> Identities:
     sigmas = {"sigmoid": lambda z: 1 / (1 + sp.exp(-z)), "tanh": lambda z: sp.tanh(z)}
     for name, sigma in sigmas.items():
         case = Case(2, 2, 2, 1)
-        y = mlp(case.xp, case.x, *case.weights, activation=name)
-        yield from unevaluated_pairs([case.xp.in_full(e) for e in y.value.ravel()], case.printed(sigma))
+        y = computed(mlp, case.xp, case.x, *case.weights, activation=name)
+        yield from entrywise(y.each(case.xp.in_full), case.printed(sigma))
 
 
 @step(scope=Scope.ENUMERATED, detail="two hidden units, one above and one below zero, by any amount")
@@ -120,8 +130,8 @@ def _relu() -> Identities:
     xp = TowerArithmetic()
     p, q = sp.symbols("p q", positive=True)
     u, b = xp.symbols("U", 2, 1), xp.symbols("c", 1)
-    y = mlp(xp, xp.asarray([[p]]), xp.asarray([[1, -q]]), xp.asarray([q, 0]), u, b)
-    yield unevaluated(y.value[0, 0]), (p + q) * u.value[0, 0] + b.value[0]
+    y = computed(mlp, xp, xp.asarray([[p]]), xp.asarray([[1, -q]]), xp.asarray([q, 0]), u, b)
+    yield y.entry(0, 0), (p + q) * u.value[0, 0] + b.value[0]
 
 
 @step(scope=Scope.ENUMERATED, detail="3 hidden units, a swap and a cycle")
@@ -129,10 +139,10 @@ def _hidden_order() -> Identities:
     """The order of the hidden units means nothing: weights that compute the same are never unique."""
     case = Case(1, 2, 3, 1)
     w1, b1, w2, b2 = case.weights
-    y = mlp(case.xp, case.x, *case.weights, activation="tanh")
+    y = computed(mlp, case.xp, case.x, *case.weights, activation="tanh")
     for order in ([1, 0, 2], [2, 0, 1]):
-        moved = mlp(case.xp, case.x, w1[:, order], b1[order], w2[order], b2, activation="tanh")
-        yield from unevaluated_pairs(moved, y)
+        moved = computed(mlp, case.xp, case.x, w1[:, order], b1[order], w2[order], b2, activation="tanh")
+        yield from entrywise(moved, y)
 
 
 def _sample_first(rng: np.random.Generator) -> dict[str, Any]:
@@ -164,7 +174,7 @@ EQUATIONS = (
         sample=_sample_first,
         formula=linear,
         vjp=_linear_vjp,
-        steps=(_jacobian, _affine, _bias_as_weight, _first_formula, _vjp),
+        steps=(_jacobian, _affine, _slope, _bias_as_weight, _first_formula, _vjp),
         costs=LAYER,
     ),
     Equation(

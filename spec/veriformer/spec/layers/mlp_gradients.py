@@ -5,23 +5,23 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import NETWORK, elementwise
 from veriformer.spec.layers.feed_forward import SHAPES, Case, sample
 from veriformer.spec.layers.mlp import SYMBOLS, mlp, mlp_vjp
 from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
-from veriformer.spec.proofs.identities import unevaluated_pairs
-from veriformer.spec.proofs.indexed import delta, dimension, index, real, sum_over, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.identities import entrywise
+from veriformer.spec.proofs.indexed import delta, dimension, index, ranged, real, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 
 # In the proofs for all sizes: samples i of N, inputs a of d, hidden units c of f, outputs k of o.
 
 
-def over(letter: str, term: Any) -> Any:
-    """Σ over an index of the letter's range, for a term that is a function of it."""
-    return sum_over({"i": "N", "a": "d", "c": "f", "k": "o"}[letter], term, letter)
+over = ranged(i="N", a="d", c="f", k="o")
 
 
 @step()
@@ -72,7 +72,7 @@ def _rank_one() -> Identities:
     """
     (a, b, c, e), h, g = index("a b c e"), vector("h"), vector("g")
     minor = sp.Matrix(2, 2, [h[a] * g[c], h[a] * g[e], h[b] * g[c], h[b] * g[e]])
-    yield unevaluated(minor.det()), 0
+    yield computed(minor.det), 0
 
 
 @step("entries")
@@ -115,7 +115,7 @@ def _relu() -> Identities:
         y = mlp(xp, x, *weights)
         ours = mlp_vjp(xp, x, *(*weights, g))
         argument, gradient = ((x, ours[0]), (weights[2], ours[3]))[which]
-        yield from unevaluated_pairs(gradient, xp.gradient(y, g, argument))
+        yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
     yield ours[1].value[0, 0], g.value[0, 0] * weights[2].value[0, 0] * p
 
 
@@ -141,9 +141,9 @@ def _twice_as_printed() -> Identities:
     g, _ = mse_loss_vjp(xp, output, y, xp.asarray(1))
     ours = mlp_vjp(xp, case.x, *(*case.weights, g), activation="tanh")[1:]
     for w, gradient, printed in zip(case.weights, ours, _printed_gradients(case, y), strict=True):
-        true = xp.gradient(loss, xp.asarray(1), w)
-        yield from unevaluated_pairs(gradient, true)
-        yield from unevaluated_pairs([2 * e for e in entries(printed)], true)
+        true = computed(xp.gradient, loss, xp.asarray(1), w)
+        yield from entrywise(gradient, true)
+        yield from entrywise([2 * e for e in entries(printed)], true)
 
 
 @step()
@@ -169,7 +169,22 @@ def _halved_loss() -> Identities:
 def _half_the_gradient() -> Evidence:
     # N = 1, A₁ = 1, W₂ = 1, b₂ = 0, Y = 0: L = (A₁ W₂)², whose slope by W₂ is exactly that of a parabola.
     slope = (Fraction(2) ** 2 - Fraction(0) ** 2) / 2
-    return Evidence("N = 1, A₁ = 1, W₂ = 1, b₂ = 0, Y_true = 0: ∂L/∂W₂ for L of line 148", Fraction(1), slope)
+    hidden, (w, v) = np.array([[1, 2], [4, 3], [1, 1]]), sp.symbols("w v")
+    loss = sum((a * w + b * v) ** 2 for a, b in hidden) / sp.Integer(3)
+    return Evidence(
+        "N = 1, A₁ = 1, W₂ = 1, b₂ = 0, Y_true = 0: ∂L/∂W₂ for L of line 148",
+        Fraction(1),
+        slope,
+        letters={
+            "dL/dW_2": np.array([[sp.diff(loss, w).subs({w: 3, v: 5})], [sp.diff(loss, v).subs({w: 3, v: 5})]]),
+            "N": 3,
+            "A_1": hidden,
+            "delta_2": hidden @ [[3], [5]],
+            "b_2": 0,
+            "W_1": 0,
+            "b_1": 0,
+        },
+    )
 
 
 @erratum(
@@ -183,7 +198,13 @@ def _half_the_gradient() -> Evidence:
 def _needs_a_linear_output() -> Evidence:
     z = sp.Symbol("z", real=True)
     slope = sp.diff(1 / (1 + sp.exp(-z)), z).subs(z, 0)
-    return Evidence("ŷ = sigmoid(z₂), L = ŷ, z₂ = 0: ∂L/∂z₂, given that ∂L/∂ŷ is 1", sp.S.One, slope)
+    return Evidence(
+        "ŷ = sigmoid(z₂), L = ŷ, z₂ = 0: ∂L/∂z₂, given that ∂L/∂ŷ is 1",
+        sp.S.One,
+        slope,
+        letters={"y_hat": 0, "z^(2)": 0, "sigma'": lambda x: slope.subs(z, x)},
+        values=(slope,),
+    )
 
 
 @erratum(
@@ -194,7 +215,13 @@ def _needs_a_linear_output() -> Evidence:
 )
 def _delta_is_not_the_slope() -> Evidence:
     n, error = 4, Fraction(1)
-    return Evidence("N = 4, error 1 at one output: how much the loss changes with it", error, Fraction(2, n) * error)
+    return Evidence(
+        "N = 4, error 1 at one output: how much the loss changes with it",
+        error,
+        Fraction(2, n) * error,
+        letters={"N": n, "delta_2": error},
+        values=(Fraction(2, n) * error,),
+    )
 
 
 _BACK = (

@@ -11,9 +11,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.linear import linear
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -92,7 +92,7 @@ def _formula() -> Identities:
         xp = TowerArithmetic()
         p, t = xp.symbols("p", *shape), xp.symbols("t", *shape)
         rows = [a - b for a, b in zip(p.value.reshape(-1, shape[-1]), t.value.reshape(-1, shape[-1]), strict=True)]
-        yield unevaluated(mse_loss(xp, p, t).value[()]), sum(sum(e**2 for e in row) for row in rows) / len(rows)
+        yield computed(mse_loss, xp, p, t), sum(sum(e**2 for e in row) for row in rows) / len(rows)
 
 
 @step(scope=Scope.ENUMERATED, detail="shapes (2) and (2, 2)")
@@ -103,7 +103,7 @@ def _vjp() -> Identities:
         p, t, g = xp.symbols("p", *shape), xp.symbols("t", *shape), xp.symbols("g")
         y = mse_loss(xp, p, t)
         for argument, gradient in zip((p, t), mse_loss_vjp(xp, p, t, g), strict=True):
-            yield from unevaluated_pairs(gradient, xp.gradient(y, g, argument))
+            yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 @step(scope=Scope.ENUMERATED, detail="N = d = 2, o = 1")
@@ -113,8 +113,8 @@ def _linear_model() -> Identities:
     x, w, b, y = xp.symbols("X", 2, 2), xp.symbols("W", 2, 1), xp.symbols("b", 1), xp.symbols("Y", 2, 1)
     value = mse_loss(xp, linear(xp, x, w, b), y)
     delta = (x.value @ w.value + b.value) - y.value
-    yield from unevaluated_pairs(xp.gradient(value, xp.asarray(1), w), sp.Rational(2, 2) * x.value.T @ delta)
-    yield from unevaluated_pairs(xp.gradient(value, xp.asarray(1), b), sp.Rational(2, 2) * delta.sum(axis=0))
+    yield from entrywise(computed(xp.gradient, value, xp.asarray(1), w), sp.Rational(2, 2) * x.value.T @ delta)
+    yield from entrywise(computed(xp.gradient, value, xp.asarray(1), b), sp.Rational(2, 2) * delta.sum(axis=0))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

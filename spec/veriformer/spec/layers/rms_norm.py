@@ -11,8 +11,11 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.layers.norm_algebra import average, inverse_root, mean_square, x_of
+from veriformer.spec.layers.norm_algebra import x_hat as layer_norm_x_hat
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -39,60 +42,48 @@ def _normalised(xp: Any, x: Any, eps: float) -> tuple[Any, Any]:
     return x * r, r
 
 
-def _average(f: Callable[[Any], Any]) -> Any:
-    j, d = sp.Dummy("j", integer=True), dimension("d")
-    return symbolic_sum(f(j), j, d) / d
+def _x_hat(i: Any, x: Callable[[Any], Any] = x_of, eps: Any = None) -> Any:
+    return x(i) * inverse_root(mean_square(x), eps)
 
 
-def _x(i: Any) -> Any:
-    return vector("x")[i]
-
-
-def _mean_square(x: Callable[[Any], Any] = _x) -> Any:
-    return _average(lambda i: x(i) ** 2)
-
-
-def _x_hat(i: Any, x: Callable[[Any], Any] = _x, eps: Any = None) -> Any:
-    return x(i) / sp.sqrt(_mean_square(x) + (positive("epsilon") if eps is None else eps))
+def _jacobian_of_x_hat(i: Any, k: Any) -> Any:
+    d = dimension("d")
+    return inverse_root(mean_square()) * (delta(i, k) - _x_hat(i) * _x_hat(k) / d)
 
 
 @step("mean-square")
 def _mean_square_afterwards() -> Identities:
     r"""With $s$ the mean of $x_i^2$, the mean square of the result before the scale is $s / (s + \epsilon)$."""
-    yield _average(lambda i: _x_hat(i) ** 2), _mean_square() / (_mean_square() + positive("epsilon"))
+    yield average(lambda i: _x_hat(i) ** 2), mean_square() / (mean_square() + positive("epsilon"))
 
 
 @step()
 def _scale_invariance() -> Identities:
     r"""Scaling all features by $a > 0$ and $\epsilon$ by $a^2$ changes nothing."""
     i, a, eps = index("i"), positive("a"), positive("epsilon")
-    yield _x_hat(i, lambda k: a * _x(k), a**2 * eps), _x_hat(i)
+    yield _x_hat(i, lambda k: a * x_of(k), a**2 * eps), _x_hat(i)
 
 
 @step()
 def _layer_norm_of_centred() -> Identities:
     r"""RMSNorm of $\mathbf{x} - \mu$ is LayerNorm of $\mathbf{x}$: the two differ by the centring only."""
-    i, eps = index("i"), positive("epsilon")
-    mean = _average(_x)
-    variance = _average(lambda j: _x(j) ** 2) - mean**2
-    yield _x_hat(i, lambda k: _x(k) - mean), (_x(i) - mean) / sp.sqrt(variance + eps)
+    i, mean = index("i"), average(x_of)
+    yield _x_hat(i, lambda k: x_of(k) - mean), layer_norm_x_hat(i)
 
 
 @step()
 def _jacobian() -> Identities:
     r"""$\partial \hat{x}_i / \partial x_k = (\delta_{ik} - \frac{1}{d} \hat{x}_i \hat{x}_k) / \sqrt{s + \epsilon}$."""
-    (i, k), d = index("i k"), dimension("d")
-    r = 1 / sp.sqrt(_mean_square() + positive("epsilon"))
-    yield sp.diff(_x_hat(i), _x(k)), r * (delta(i, k) - _x_hat(i) * _x_hat(k) / d)
+    i, k = index("i k")
+    yield sp.diff(_x_hat(i), x_of(k)), _jacobian_of_x_hat(i, k)
 
 
 @step()
 def _pullback() -> Identities:
     r"""With $h = g \odot \gamma$: $dx = (h - \hat{x} \, \overline{h \odot \hat{x}}) / \sqrt{s + \epsilon}$."""
     (i, k), d, h = index("i k"), dimension("d"), vector("h")
-    r = 1 / sp.sqrt(_mean_square() + positive("epsilon"))
-    jacobian = r * (delta(i, k) - _x_hat(i) * _x_hat(k) / d)
-    yield symbolic_sum(h[i] * jacobian, i, d), r * (h[k] - _x_hat(k) * _average(lambda j: h[j] * _x_hat(j)))
+    printed = inverse_root(mean_square()) * (h[k] - _x_hat(k) * average(lambda j: h[j] * _x_hat(j)))
+    yield symbolic_sum(h[i] * _jacobian_of_x_hat(i, k), i, d), printed
 
 
 @step(scope=Scope.ENUMERATED, detail="d ≤ 4")
@@ -113,7 +104,7 @@ def _vjp() -> Identities:
         x, w, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("g", rows, d)
         y = rms_norm(xp, x, w, eps=eps)
         for argument, gradient in zip((x, w), rms_norm_vjp(xp, x, w, g, eps=eps), strict=True):
-            yield from entrywise(gradient, xp.gradient(y, g, argument))
+            yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

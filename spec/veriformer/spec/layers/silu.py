@@ -14,7 +14,8 @@ from veriformer.spec.layers.activations import sigmoid
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import real
-from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -59,8 +60,8 @@ def _sharpened() -> Identities:
     r"""$x \sigma(\beta x)$ becomes ReLU as $\beta$ grows: SiLU is one of a family of soft switches."""
     x = sp.Symbol("x", positive=True)
     beta = sp.Symbol("beta", positive=True)
-    yield unevaluated(sp.limit(x * _sigmoid(beta * x), beta, sp.oo)), sp.Max(x, 0)
-    yield unevaluated(sp.limit(-x * _sigmoid(-beta * x), beta, sp.oo)), sp.Max(-x, 0)
+    yield computed(sp.limit, x * _sigmoid(beta * x), beta, sp.oo), sp.Max(x, 0)
+    yield computed(sp.limit, -x * _sigmoid(-beta * x), beta, sp.oo), sp.Max(-x, 0)
 
 
 def _lowest() -> float:
@@ -98,7 +99,7 @@ def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
     xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-    yield from entrywise(silu_vjp(xp, x, g), xp.gradient(silu(xp, x), g, x))
+    yield from entrywise(silu_vjp(xp, x, g), computed(xp.gradient, silu(xp, x), g, x))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy
 from veriformer.spec.scores.softmax import weight
@@ -88,9 +89,9 @@ def _formula() -> Identities:
     """The formula is the statement."""
     alpha, xp = real("alpha"), Symbolic()
     for classes, target in ((1, [0]), (2, [1, 0]), (3, [2, 0, 2])):
-        y = smooth_labels(xp, np.array(target), classes, alpha)
+        y = computed(smooth_labels, xp, np.array(target), classes, alpha)
         one_hot = [int(k == t) for t in target for k in range(classes)]
-        yield from unevaluated_pairs(y, [(1 - alpha) * hit + alpha / classes for hit in one_hot])
+        yield from entrywise(y, [(1 - alpha) * hit + alpha / classes for hit in one_hot])
 
 
 @step(scope=Scope.ENUMERATED, detail="2 rows of V = 3, every α")

@@ -13,9 +13,9 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.layers.costs_layers import GATED, gated_flops, gated_parameters, network_flops
 from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.layers.silu import silu, silu_slope
-from veriformer.spec.proofs.identities import unevaluated_pairs
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -55,8 +55,8 @@ def _formula() -> Identities:
         case = _Case(*sizes)
         x, gate, up, down = (a.value for a in case.arguments)
         opened = np.frompyfunc(lambda z: z / (1 + sp.exp(-z)), 1, 1)(x @ gate)
-        y = swiglu(case.xp, *case.arguments)
-        yield from unevaluated_pairs([case.xp.in_full(e) for e in y.value.ravel()], (opened * (x @ up)) @ down)
+        y = computed(swiglu, case.xp, *case.arguments)
+        yield from entrywise(y.each(case.xp.in_full), (opened * (x @ up)) @ down)
 
 
 @step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 1, 1) and (1, 2, 2, 1)")
@@ -66,7 +66,7 @@ def _vjp() -> Identities:
         case = _Case(*sizes)
         y = swiglu(case.xp, *case.arguments)
         for argument, gradient in zip(case.arguments, swiglu_vjp(case.xp, *(*case.arguments, case.g)), strict=True):
-            yield from unevaluated_pairs(gradient, case.xp.gradient(y, case.g, argument))
+            yield from entrywise(gradient, computed(case.xp.gradient, y, case.g, argument))
 
 
 @step()
@@ -88,9 +88,9 @@ def _matching() -> Identities:
     """
     d = costs.symbol("d")
     same = {costs.symbol("f"): sp.Rational(8, 3) * d, costs.symbol("o"): d}
-    yield unevaluated(gated_parameters().subs(same, simultaneous=True)), 2 * d * (4 * d)
+    yield computed(gated_parameters).then(lambda e: e.subs(same, simultaneous=True)), 2 * d * (4 * d)
     standard = network_flops().subs({costs.symbol("f"): 4 * d, costs.symbol("o"): d}, simultaneous=True)
-    yield unevaluated(gated_flops().subs(same, simultaneous=True)), standard
+    yield computed(gated_flops).then(lambda e: e.subs(same, simultaneous=True)), standard
 
 
 @erratum(
@@ -102,7 +102,13 @@ def _matching() -> Identities:
 )
 def _third_matrix() -> Evidence:
     d = 3
-    return Evidence("d = 3, d_ffn = 8, without biases: weights of the formula as printed", 8 * d * d, 2 * d * 8)
+    return Evidence(
+        "d = 3, d_ffn = 8, without biases: weights of the formula as printed",
+        8 * d * d,
+        2 * d * 8,
+        letters={"d_model": d},
+        values=(2 * d * 8,),
+    )
 
 
 @erratum(
@@ -113,7 +119,7 @@ def _third_matrix() -> Evidence:
 )
 def _no_way_back() -> Evidence:
     d, d_ffn = 3, 8
-    return Evidence("d = 3, d_ffn = 8: entries of SwiGLU(x), to be added to x", d, d_ffn)
+    return Evidence("d = 3, d_ffn = 8: entries of SwiGLU(x), to be added to x", d, d_ffn, letters={"d_model": d})
 
 
 @erratum(

@@ -13,7 +13,8 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.heads.weights import weight_count
 from veriformer.spec.layers.costs_layers import network_flops, network_parameters
 from veriformer.spec.proofs.indexed import index, symbolic_sum
-from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import rounds_to
 
 # Vocabulary, positions, layers and width of document 003, line 237.
 GPT2 = {"V": 50257, "n": 1024, "L": 12, "d": 768}
@@ -75,7 +76,7 @@ def _share() -> Identities:
 @step(scope=Scope.ENUMERATED, detail="the one width that the document names")
 def _example() -> Identities:
     """For d = 768: 4,718,592 weights, or 4,722,432 with biases, both 4.7 million."""
-    yield unevaluated(sp.Integer(2) * 768 * 3072), 4718592
+    yield sp.Mul(2, 768, 3072, evaluate=False), 4718592
     yield rounds_to(sp.Rational(2 * 768 * 3072, 10**6), "4.7")
     yield rounds_to(sp.Rational(2 * 768 * 3072 + 3072 + 768, 10**6), "4.7")
 
@@ -105,17 +106,17 @@ def _parts() -> Identities:
 @step(scope=Scope.ENUMERATED, detail="the one model that the document specifies")
 def _gpt2() -> Identities:
     """With the sizes of the document these are 124,439,808: the model that is called 124M."""
-    count = costs.evaluate(_model(), **GPT2)
-    yield unevaluated(count), 124439808
-    yield rounds_to(count / 10**6, "124")
+    count = computed(costs.evaluate, _model(), **GPT2)
+    yield count, 124439808
+    yield rounds_to(count.value / 10**6, "124")
 
 
 @step(scope=Scope.ENUMERATED, detail="the one model that the document specifies")
 def _gpt2_share() -> Identities:
     """56,669,184 of them, 45.5 percent, are in feed-forward networks, and 31.6 percent in the tables."""
-    networks = GPT2["L"] * _network(costs.symbol("d")).subs(costs.symbol("d"), GPT2["d"])
-    yield unevaluated(networks), 56669184
-    yield rounds_to(networks / sp.Integer(124439808), "0.455")
+    networks = computed(costs.evaluate, costs.symbol("L") * _network(costs.symbol("d")), **GPT2)
+    yield networks, 56669184
+    yield rounds_to(networks.value / sp.Integer(124439808), "0.455")
     tables = (GPT2["V"] + GPT2["n"]) * GPT2["d"]
     yield rounds_to(sp.Rational(tables, 124439808), "0.316")
 
@@ -132,6 +133,18 @@ def _not_the_majority_of_a_model() -> Evidence:
     return Evidence(
         "GPT-2 as specified in line 237: a majority of the weights is in its networks", True, share > Fraction(1, 2)
     )
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("003", "6, Tensor Shapes Example", 484),
+    printed=r"\text{Pos Embed: [4, 768] (slice from [2048, 768])}",
+    corrected=r"\text{[1024, 768] for the model of lines 239 to 242, whose vocabulary and width these are; another "
+    r"may have "
+    r"2048 positions}",
+)
+def _two_numbers_of_positions() -> Evidence:
+    return Evidence("the positions of a model with 50,257 tokens and width 768", 2048, GPT2["n"])
 
 
 def _sample_layer(rng: np.random.Generator) -> dict[str, Any]:
@@ -184,5 +197,6 @@ EQUATIONS = (
         formula=gpt2_weights,
         steps=(_parts, _gpt2, _gpt2_share),
         costs={"parameters": _model},
+        errata=(_two_numbers_of_positions,),
     ),
 )

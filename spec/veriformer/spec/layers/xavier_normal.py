@@ -10,8 +10,9 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.layers.activations import activate
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed, flat
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -83,20 +84,22 @@ def _relu() -> Identities:
     variance should be twice as large.
     """
     # z and −z are equally likely: half of the mean square comes from each side, and ReLU keeps one.
-    z = positive("z")
-    kept = (sp.Max(z, 0) ** 2 + sp.Max(-z, 0) ** 2) / 2
-    yield unevaluated(kept), (z**2 + (-z) ** 2) / 4
+    z, xp = positive("z"), Symbolic()
+    kept = computed(activate, xp, xp.asarray([z, -z]))
+    yield kept.then(lambda y: sum(e**2 for e in flat(y)) / 2), (z**2 + (-z) ** 2) / 4
 
 
 @step()
 def _depth() -> Identities:
-    r"""Each further layer multiplies by the gain $\frac{2 n}{n + m}$ again: what is not one grows or vanishes
+    r"""Layers of unequal widths stand in a stack in turns, $n \to m \to n$. Such a pair multiplies the mean square of
+    the features by $1 - (\frac{n - m}{n + m})^2$, the product of its gains: unless $n = m$ it shrinks with every pair,
     exponentially in depth.
     """
-    n, m, _ = _sizes()
-    layer = dimension("L")
-    gain = n * _variance()
-    yield gain ** (layer + 1), gain**layer * 2 * n / (n + m)
+    # Each of m hidden units has the mean square v Σ x², and each output v times the sum over those.
+    (a, c), n, m, v, x = index("a c"), dimension("n"), dimension("m"), _variance(), vector("x")
+    hidden = v * symbolic_sum(x[a] ** 2, a, n)
+    before = symbolic_sum(x[a] ** 2, a, n) / n
+    yield v * symbolic_sum(hidden, c, m), (1 - ((n - m) / (n + m)) ** 2) * before
 
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 3, any m and any input")

@@ -139,7 +139,12 @@ def _cautious_start() -> Evidence:
     betas = (sp.Rational(9, 10), sp.Rational(999, 1000))
     states = run_adam([sp.Integer(3)] * 10, lr=1, betas=betas, eps=0)
     first, last = real("theta") - states[0].theta, states[-2].theta - states[-1].theta
-    return Evidence("the gradient 3 at every step, ε = 0: the first step over the tenth", "less than 1", first / last)
+    return Evidence(
+        "the gradient 3 at every step, ε = 0: the first step over the tenth",
+        "less than 1",
+        first / last,
+        letters={"eta": 1},
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

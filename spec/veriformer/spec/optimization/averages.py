@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 
 
 def average(xp: Any, mean: Any, value: Any, beta: Any) -> Any:
@@ -67,6 +68,19 @@ def _formula() -> Identities:
         m = sum((1 - beta) * beta ** (t - i) * g[i] for i in range(1, t + 1))
         xp = Symbolic()
         yield corrected_average(xp, xp.asarray([g[i] for i in range(1, t + 1)]), beta).value[()], m / (1 - beta**t)
+
+
+@step(scope=Scope.NUMERIC, detail="the two printed values of β")
+def _shares() -> Identities:
+    r"""One more value: for $\beta = 0.9$ the average keeps 90 % of what it was and takes 10 % of the value, $1 - \beta
+    = 0.1$; for $\beta = 0.999$ it keeps 99.9 %.
+    """
+    xp = Symbolic()
+    m, g = real("m g")
+    for beta, kept in (("0.9", "90"), ("0.999", "99.9")):
+        after = average(xp, xp.asarray(m), xp.asarray(g), sp.Rational(beta)).value[()]
+        yield computed(sp.diff, 100 * after, m), sp.Rational(kept)
+        yield computed(sp.diff, 100 * after, g), sp.Add(100, -sp.Rational(kept), evaluate=False)
 
 
 def _gap(t: Any) -> Any:
@@ -152,7 +166,13 @@ def _memory() -> Identities:
 def _correction_factor() -> Evidence:
     beta, g = sp.Rational(9, 10), sp.S.One
     m = (1 - beta) * g
-    return Evidence("β = 0.9, t = 1, gradient 1: the average times the factor 1 − β^t", m * (1 - beta), m / (1 - beta))
+    return Evidence(
+        "β = 0.9, t = 1, gradient 1: the average times the factor 1 − β^t",
+        m * (1 - beta),
+        m / (1 - beta),
+        letters={"beta": beta, "t": 2},
+        values=((1 - beta) * (1 + beta),),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -178,7 +198,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=corrected_average,
-        steps=(_closed_form, _weights_sum, _bias, _drift, _noise, _samples, _memory, _formula),
+        steps=(_closed_form, _shares, _weights_sum, _bias, _drift, _noise, _samples, _memory, _formula),
         costs=optimizer_costs("exponential_average"),
         errata=(_correction_factor,),
     ),

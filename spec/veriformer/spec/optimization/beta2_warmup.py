@@ -85,7 +85,12 @@ def _first_gradient() -> Identities:
 )
 def _decrease_upwards() -> Evidence:
     start, end = sp.Rational("0.99"), sp.Rational("0.999")
-    return Evidence("from 0.99 to 0.999: the sign of the change, for a decrease", -1, sp.sign(end - start))
+    return Evidence(
+        "from 0.99 to 0.999: the sign of the change, for a decrease",
+        -1,
+        sp.sign(end - start),
+        letters={"beta_2": start},
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.tower_arithmetic import symbols
 
 
 def clip_grad_norm(xp: Any, grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
@@ -51,7 +52,7 @@ def _squared_norm(g: Any) -> Any:
 def _norm_afterwards() -> Identities:
     r"""$\|\tilde{g}\| = \min(\|\mathbf{g}\|, c) \le c$, whichever of the two is larger."""
     # Two cases, each with the slack t ≥ 0 between ‖g‖ and c written out.
-    size, t = positive("N t")
+    size, t = positive("N"), sp.Symbol("t", nonnegative=True)
     for norm, c in ((size, size + t), (size + t, size)):
         yield sp.Min(1, c / norm) * norm, sp.Min(norm, c)
 
@@ -69,7 +70,7 @@ def _same_direction() -> Identities:
 @step()
 def _identity_inside() -> Identities:
     r"""Where $\|\mathbf{g}\| \le c$ the factor is one: every entry stays as it is."""
-    size, t, x = positive("N t x")
+    size, t, x = positive("N"), sp.Symbol("t", nonnegative=True), real("x")
     yield sp.Min(1, (size + t) / size) * x, x
 
 
@@ -96,40 +97,35 @@ def _cauchy_schwarz() -> Identities:
     yield _squared_norm(g) * _squared_norm(h) - symbolic_sum(g[i] * h[i], i, n) ** 2, gap
 
 
-def _anchored(e: Any) -> Any:
-    """The expression with its remembered maximum s, which stands for any positive number."""
-    return e.xreplace({s: positive("s") for s in e.free_symbols if isinstance(s, sp.Dummy)})
-
-
-@step(scope=Scope.ENUMERATED, detail="1, 4 and 5 entries in one or two arrays")
+@step(scope=Scope.ENUMERATED, detail="1, 3 and 5 entries of either sign in one or two arrays, also with a zero")
 def _stable_norm() -> Identities:
-    r"""$s \sqrt{\sum (g / s)^2} = \|\mathbf{g}\|$ for every $s > 0$; with $s = \max |g|$ no square overflows."""
-    for shapes in (((1,),), ((2, 2),), ((2,), (1, 3))):
-        xp = TowerArithmetic()
-        grads = [xp.symbols(f"g{k}", *shape) for k, shape in enumerate(shapes)]
-        printed = sp.sqrt(sum(e**2 for g in grads for e in g.value.ravel()))
-        yield _anchored(global_norm(xp, grads).value[()]), printed
+    r"""$s \sqrt{\sum (g / s)^2} = \|\mathbf{g}\|$ for $s = \max |g|$, with which no square overflows: the magnitudes
+    are needed, for a negative s would turn the sign of the norm.
+    """
+    xp = Symbolic()
+    for shapes in (((1,),), ((3,),), ((2,), (1, 3))):
+        grads = _gradients(xp, shapes)
+        yield global_norm(xp, grads).value[()], _printed_norm(grads)
+    (g,) = _gradients(xp, ((2,),))
+    yield global_norm(xp, [g, xp.asarray([0])]).value[()], _printed_norm([g])
 
 
-@step(scope=Scope.ENUMERATED, detail="n = 3")
+@step(scope=Scope.ENUMERATED, detail="n = 2, either sign")
 def _formula() -> Identities:
     """What is computed is the statement with that norm."""
-    xp, c = TowerArithmetic(), positive("c")
-    g = xp.symbols("g", 3)
-    (clipped,), _ = clip_grad_norm(xp, [g], c)
-    printed = [e * sp.Min(1, c / sp.sqrt(sum(x**2 for x in g.value))) for e in g.value]
-    yield from entrywise([_anchored(e) for e in clipped.value], printed)
+    xp, c = Symbolic(), positive("c")
+    grads = _gradients(xp, ((2,),))
+    (clipped,), _ = clip_grad_norm(xp, grads, c)
+    yield from entrywise(clipped, [e * sp.Min(1, c / _printed_norm(grads)) for e in grads[0].value])
 
 
-@erratum(
-    kind="imprecise",
-    source=Source("000", "9.4", 199),
-    printed=r"\tilde{g} = \min\left(1, \frac{c}{\|\mathbf{g}\|_2}\right) \mathbf{g}",
-    corrected=r"\tilde{g} = \mathbf{g} \text{ where } \|\mathbf{g}\|_2 \le c, "
-    r"\text{ else } \frac{c}{\|\mathbf{g}\|_2} \mathbf{g}",
-)
-def _clipping_nothing() -> Evidence:
-    return Evidence("g = (0, 0) and c = 1, the first entry", sp.S.One / sp.S.Zero * 0, 0)
+def _gradients(xp: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Arrays of real numbers other than zero, of either sign."""
+    return [xp.asarray(symbols(f"g{k}", *shape, real=True, nonzero=True)) for k, shape in enumerate(shapes)]
+
+
+def _printed_norm(grads: Sequence[Any]) -> Any:
+    return sp.sqrt(sum(e**2 for g in grads for e in g.value.ravel()))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -163,6 +159,5 @@ EQUATIONS = (
             _formula,
         ),
         costs=costs.lazily("clip_grad_norm"),
-        errata=(_clipping_nothing,),
     ),
 )

@@ -10,8 +10,9 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 
 
 def scaling_factor(xp: Any, norm: Any, *, max_norm: Any) -> Any:
@@ -28,8 +29,8 @@ def _clipped(entries: list[int], max_norm: int) -> tuple[list[Any], Any]:
 @step(scope=Scope.NUMERIC, detail="these two numbers")
 def _factor() -> Identities:
     r"""The factor is $\min(1, 5 / 50) = 0.1$: all gradients are reduced to 10 % of their size; at norm 5 it is 1."""
-    yield unevaluated(scaling_factor(Symbolic(), 50, max_norm=5).value[()]), sp.Rational("0.1")
-    yield unevaluated(scaling_factor(Symbolic(), 5, max_norm=5).value[()]), sp.Integer(1)
+    yield computed(scaling_factor, Symbolic(), 50, max_norm=5), sp.Rational("0.1")
+    yield computed(scaling_factor, Symbolic(), 5, max_norm=5), sp.Integer(1)
 
 
 @step()
@@ -47,9 +48,9 @@ def _numbers() -> Identities:
     (39, 52), in the same direction; and (3, 4), within the limit, stays.
     """
     for entries, max_norm, after in (([30, 40], 5, [3, 4]), ([72, 96], 65, [39, 52]), ([3, 4], 5, [3, 4])):
-        clipped, norm = _clipped(entries, max_norm)
-        yield unevaluated(norm**2), sum(sp.Integer(x) ** 2 for x in entries)
-        yield from ((unevaluated(x), sp.Integer(y)) for x, y in zip(clipped, after, strict=True))
+        result = computed(_clipped, entries, max_norm)
+        yield result.then(lambda pair: pair[1] ** 2), sum(sp.Integer(x) ** 2 for x in entries)
+        yield from entrywise(result.then(lambda pair: pair[0]), after)
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.optimization.gradient_flow import hessian, quadratic, slope
-from veriformer.spec.proofs.indexed import dimension, positive, real, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 
 
 @step()
@@ -24,6 +26,17 @@ def _steepest() -> Identities:
     squares = sum_over("n", lambda i: g[i] ** 2) / size**2 + sum_over("n", lambda i: u[i] ** 2)
     gap = size / 2 * sum_over("n", lambda i: (u[i] + g[i] / size) ** 2)
     yield sum_over("n", lambda i: g[i] * u[i]) + size / 2 * squares, gap
+
+
+@step()
+def _opposite() -> Identities:
+    r"""A parameter moves by $-\eta g_i$, and $-\eta g_i \cdot g_i = -\eta g_i^2 \le 0$: to the left where the slope is
+    positive, to the right where it is negative.
+    """
+    xp, eta, i = Symbolic(), positive("eta"), index("i")
+    theta, g = vector("theta")[i], vector("g")[i]
+    moved = computed(gradient_descent, xp, [xp.asarray(theta)], [xp.asarray(g)], lr=eta)
+    yield moved.then(lambda new: (new[0].value[()] - theta) * g), -eta * g**2
 
 
 @step()
@@ -130,7 +143,7 @@ EQUATIONS = (
         assumptions=(Assumption("the learning rate is not negative", lambda a: a["lr"] >= 0),),
         sample=_sample,
         formula=gradient_descent,
-        steps=(_steepest, _loss_after_a_step, _closed_form, _stable, _overshoot, _slow, _best_rate),
+        steps=(_steepest, _opposite, _loss_after_a_step, _closed_form, _stable, _overshoot, _slow, _best_rate),
         costs=optimizer_costs("gradient_descent"),
         errata=(_zero_gradient,),
     ),

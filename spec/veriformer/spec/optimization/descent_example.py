@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.proofs.indexed import dimension, positive, real
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
 
 
@@ -61,10 +62,11 @@ def _printed() -> Identities:
     """The printed x, f, slope and next x of iterations 0, 1 and 2 are right to their digits."""
     table = (("3.0", "9.0", "6.0", "2.4"), ("2.4", "5.76", "4.8", "1.92"), ("1.92", "3.69", "3.84", "1.54"))
     for k, (x, f, slope, after) in enumerate(table):
-        yield rounds_to(_position(k), x)
-        yield rounds_to(_position(k) ** 2, f)
-        yield rounds_to(2 * _position(k), slope)
-        yield rounds_to(_position(k + 1), after)
+        here = computed(_position, k)
+        yield rounds_to(here, x)
+        yield rounds_to(here.then(lambda at: at**2), f)
+        yield rounds_to(here.then(lambda at: 2 * at), slope)
+        yield rounds_to(computed(_position, k + 1), after)
 
 
 def _two_decimals(x: Any) -> Any:
@@ -80,7 +82,9 @@ def _two_decimals(x: Any) -> Any:
 def _tenth_iteration() -> Evidence:
     x = [_two_decimals(_position(k)) for k in (10, 11)]
     point = f"3 · 0.8¹⁰, the x of iteration 10 (its x_new is {x[1].evalf(2)})"
-    return Evidence(point, sp.Rational("0.27").evalf(2), x[0].evalf(2))
+    return Evidence(
+        point, sp.Rational("0.27").evalf(2), x[0].evalf(2), letters={"x": _position(10), "f": lambda x: x**2}
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

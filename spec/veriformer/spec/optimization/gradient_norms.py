@@ -8,8 +8,10 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.layers.norm_algebra import average, over_features, variance, x_hat, x_of
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
@@ -39,17 +41,8 @@ def _parts(xp: Any, x: Any) -> tuple[Any, Any]:
     return centred, xp.sum(centred * centred, axis=-1, keepdims=True) / d
 
 
-def _average(term: Any) -> Any:
-    j, d = sp.Dummy("j", integer=True), dimension("d")
-    return symbolic_sum(term(j), j, d) / d
-
-
 def _centred(i: Any) -> Any:
-    return vector("x")[i] - _average(lambda j: vector("x")[j])
-
-
-def _variance() -> Any:
-    return _average(lambda i: _centred(i) ** 2)
+    return x_of(i) - average(x_of)
 
 
 @step()
@@ -58,15 +51,14 @@ def _almost_constant() -> Identities:
     for ε, whatever the layers before it do.
     """
     eps = positive("epsilon")
-    energy = _average(lambda i: (_centred(i) / sp.sqrt(_variance() + eps)) ** 2)
-    yield energy, 1 - eps / (_variance() + eps)
+    yield average(lambda i: x_hat(i) ** 2), 1 - eps / (variance() + eps)
 
 
 @step()
 def _gradient() -> Identities:
     r"""So its gradient is $\frac{2 \epsilon (x_k - \mu)}{d (\sigma^2 + \epsilon)^2}$: proportional to ε."""
     k, d, eps = index("k"), dimension("d"), positive("epsilon")
-    yield sp.diff(_variance(), vector("x")[k]), 2 * _centred(k) / d
+    yield sp.diff(variance(), vector("x")[k]), 2 * _centred(k) / d
     s = positive("s")
     yield sp.diff(1 - eps / (s + eps), s) * 2 * _centred(k) / d, 2 * eps * _centred(k) / (d * (s + eps) ** 2)
 
@@ -82,6 +74,20 @@ def _norm() -> Identities:
     yield square, 4 * eps**2 / (d * (s + eps) ** 4) * (symbolic_sum(c[i] ** 2, i, d) / d)
 
 
+@step()
+def _last_norm() -> Identities:
+    r"""Not so for the scale and shift of that norm itself, on which the loss does depend: at $\gamma = 1$, $\beta = 0$
+    the gradients are $\frac{2}{d} \hat{x}_i^2$ and $\frac{2}{d} \hat{x}_i$. The former sum to $2 - \frac{2
+    \epsilon}{\sigma^2 + \epsilon}$, and are small for no ε.
+    """
+    k, d, eps = index("k"), dimension("d"), positive("epsilon")
+    weight, bias, x = vector("w"), vector("b"), vector("u")
+    loss = average(lambda i: (weight[i] * x[i] + bias[i]) ** 2)
+    yield sp.diff(loss, weight[k]), 2 / d * (weight[k] * x[k] + bias[k]) * x[k]
+    yield sp.diff(loss, bias[k]), 2 / d * (weight[k] * x[k] + bias[k])
+    yield over_features(lambda i: 2 / d * x_hat(i) ** 2), 2 - 2 * eps / (variance() + eps)
+
+
 @step(scope=Scope.ENUMERATED, detail="shapes (2) and (2, 3)")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
@@ -89,13 +95,15 @@ def _vjp() -> Identities:
         xp, eps = TowerArithmetic(), positive("epsilon")
         x, g = xp.symbols("x", *shape), xp.symbols("g", *shape[:-1])
         yield from entrywise(
-            normalised_energy_vjp(xp, x, g, eps=eps), xp.gradient(normalised_energy(xp, x, eps=eps), g, x)
+            normalised_energy_vjp(xp, x, g, eps=eps), computed(xp.gradient, normalised_energy(xp, x, eps=eps), g, x)
         )
 
 
-@step(scope=Scope.NUMERIC, detail="the printed digits; a rerun needs the generator of a library")
+@step(scope=Scope.NUMERIC, detail="the printed digits")
 def _printed() -> Identities:
-    r"""That is why all ten printed norms are below $\epsilon = 10^{-5}$: the largest is $0.12 \epsilon$."""
+    r"""That is why all ten printed norms, of parameters before the last norm, are below $\epsilon = 10^{-5}$: the
+    largest is $0.12 \epsilon$.
+    """
     norms = [sp.Rational(text) for text in _PRINTED.split()]
     yield holds(max(norms) < sp.Rational("1e-5"))
     yield rounds_to(max(norms) / sp.Rational("1e-5"), "0.12")
@@ -105,13 +113,32 @@ def _printed() -> Identities:
     kind="wrong",
     source=Source("004", "3.4", 422),
     printed=r"\text{we can see that normalization helps keep gradients consistent across layers}",
-    corrected=r"\text{the loss of this example is constant but for } \epsilon \text{, so that every "
-    r"gradient is of the size of } \epsilon \text{; it shows nothing about layers}",
+    corrected=r"\text{the loss of this example does not see what enters its last norm, but for } \epsilon \text{, "
+    r"so that "
+    r"every gradient before that norm is of the size of } \epsilon \text{; it shows nothing about layers}",
 )
 def _nothing_to_see() -> Evidence:
     xp = TowerArithmetic()
     gradient = normalised_energy_vjp(xp, xp.asarray([1, 2, 4]), xp.asarray(1), eps=0)
-    return Evidence("the gradient of this loss at x = (1, 2, 4) with ε = 0", "not zero", tuple(gradient.value))
+    return Evidence(
+        "the gradient of this loss at x = (1, 2, 4) with ε = 0",
+        "not zero",
+        tuple(gradient.value),
+        letters={"epsilon": 0},
+    )
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("004", "3.4", 389),
+    printed=r"\text{Gradient Magnitudes per Layer … simulate a random Transformer stack to observe this: the first "
+    r"10 params}",
+    corrected=r"\text{six parameters of the first of six blocks, and four of the second; and the blocks have no "
+    r"attention}",
+)
+def _ten_parameters() -> Evidence:
+    per_block = 2 * 2 + 2  # Weight and bias of two linear layers and of a norm.
+    return Evidence("blocks that ten parameters are of", 6, -(-10 // per_block))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -136,7 +163,7 @@ EQUATIONS = (
         sample=_sample,
         formula=normalised_energy,
         vjp=normalised_energy_vjp,
-        steps=(_almost_constant, _gradient, _norm, _printed, _vjp),
-        errata=(_nothing_to_see,),
+        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp),
+        errata=(_nothing_to_see, _ten_parameters),
     ),
 )

@@ -10,6 +10,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -66,8 +67,8 @@ def _vjp() -> Identities:
     d_inner, outer_part = linear_map_vjp(xp, inner, w, g)
     dh, inner_part = linear_map_vjp(xp, h, w, d_inner)
     y = linear_map(xp, inner, w)
-    yield from entrywise(dh, xp.gradient(y, g, h))
-    yield from entrywise(outer_part + inner_part, xp.gradient(y, g, w))
+    yield from entrywise(dh, computed(xp.gradient, y, g, h))
+    yield from entrywise(outer_part + inner_part, computed(xp.gradient, y, g, w))
 
 
 @erratum(
@@ -78,7 +79,14 @@ def _vjp() -> Identities:
 )
 def _transpose_is_not_the_inverse() -> Evidence:
     h, w = sp.Matrix([[1, 0]]), sp.Matrix([[1, 1], [0, 1]])
-    return Evidence("h = (1, 0), W = ((1, 1), (0, 1)): h W Wᵀ for a reversal", tuple(h), tuple(h * w * w.T))
+    turn = np.array([[0, -1], [1, 0]])
+    return Evidence(
+        "h = (1, 0), W = ((1, 1), (0, 1)): h W Wᵀ for a reversal",
+        tuple(h),
+        tuple(h * w * w.T),
+        letters={"W": turn, "I": np.eye(2, dtype=int)},
+        values=(np.linalg.inv(turn).astype(int),),
+    )
 
 
 def _sample_rows(rng: np.random.Generator) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -92,6 +93,28 @@ def _sandwich() -> Identities:
     yield sp.diff(loss, x[j, k]), sum_over("m", lambda m: sum_over("q", lambda q: a[m, j] * g[m, q] * b[k, q]))
 
 
+@step()
+def _linearised() -> Identities:
+    r"""To first order a change of X moves each entry of Y by $\sum_{jk} \frac{\partial y_{il}}{\partial x_{jk}}
+    dx_{jk}$, and f by the sum of what each of those moves it by: the rate of $x_{jk}$ is $\sum_{il} \frac{\partial
+    f}{\partial y_{il}} \frac{\partial y_{il}}{\partial x_{jk}}$, for any function of any sizes; and so, link by link,
+    through any number of layers.
+    """
+    # D holds ∂y_il / ∂x_jk, and G the derivatives of f; then one more link E, from X to weights W.
+    g, d, e, dx, dw, (j, k, r) = vector("G"), vector("D"), vector("E"), vector("dX"), vector("dW"), index("j k r")
+
+    def moved(i: Any, l: Any) -> Any:
+        return sum_over("m", lambda a: sum_over("n", lambda b: d[i, l, a, b] * dx[a, b]))
+
+    def rate(a: Any, b: Any) -> Any:
+        return sum_over("p", lambda i: sum_over("q", lambda l: g[i, l] * d[i, l, a, b]))
+
+    total = sum_over("p", lambda i: sum_over("q", lambda l: g[i, l] * moved(i, l)))
+    yield sp.diff(total, dx[j, k]), rate(j, k)
+    chain = sum_over("m", lambda a: sum_over("n", lambda b: rate(a, b) * sum_over("s", lambda c: e[a, b, c] * dw[c])))
+    yield sp.diff(chain, dw[r]), sum_over("m", lambda a: sum_over("n", lambda b: rate(a, b) * e[a, b, r]))
+
+
 @step("entries", scope=Scope.ENUMERATED, detail="one function, 2 × 2")
 def _entries_of_y() -> Identities:
     r"""The sum is over the entries of Y: $\frac{\partial f}{\partial x_{jk}} = \sum_{il} \frac{\partial f}{\partial
@@ -143,7 +166,7 @@ def _trace_vjp() -> Identities:
     xp = TowerArithmetic()
     x, g, c = xp.symbols("x", 2, 2), xp.symbols("g"), xp.symbols("c")
     da, db = trace_of_product_vjp(xp, x, x + c, g)
-    yield from entrywise(da + db, xp.gradient(trace_of_product(xp, x, x + c), g, x))
+    yield from entrywise(da + db, computed(xp.gradient, trace_of_product(xp, x, x + c), g, x))
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="A 2 × 3, X 3 × 2, B 2 × 1")
@@ -153,7 +176,7 @@ def _sandwich_vjp() -> Identities:
     a, x, b, g = (xp.symbols(n, *s) for n, s in (("a", (2, 3)), ("x", (3, 2)), ("b", (2, 1)), ("g", (2, 1))))
     y = sandwich(xp, a, x, b)
     for argument, gradient in zip((a, x, b), sandwich_vjp(xp, a, x, b, g), strict=True):
-        yield from entrywise(gradient, xp.gradient(y, g, argument))
+        yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -221,6 +244,6 @@ EQUATIONS = (
         sample=_sample,
         formula=sandwich,
         vjp=sandwich_vjp,
-        steps=(_entries_of_y, _sandwich, _sandwich_vjp),
+        steps=(_linearised, _entries_of_y, _sandwich, _sandwich_vjp),
     ),
 )

@@ -10,6 +10,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -87,7 +88,7 @@ def _vjp() -> Identities:
     y = quadratic_form(xp, a, b, r * r)
     da, db, dx = quadratic_form_vjp(xp, a, b, r * r, g)
     for argument, gradient in ((a, da), (b, db), (r, dx * r * 2)):
-        yield from entrywise(gradient, xp.gradient(y, g, argument))
+        yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from veriformer.spec.arithmetic import FORMATS, Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
-from veriformer.spec.proofs.published import holds, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import holds
 
 _FP16, _FP32 = FORMATS["fp16"], FORMATS["fp32"]
 
@@ -24,6 +25,18 @@ def unscale(xp: Any, scaled: Sequence[Any], scale: Any) -> list[Any]:
 
 def _half(x: float) -> float:
     return float(_FP16.round(x))
+
+
+def _exactly(x: float) -> Any:
+    return sp.Rational(Fraction(float(x)))
+
+
+def _sum_of_ones(count: int) -> Any:
+    """What adding up this many ones in fp16 gives."""
+    total = 0.0
+    for _ in range(count):
+        total = _half(total + 1)
+    return sp.Integer(int(total))
 
 
 @step(detail="squared errors of one parameter")
@@ -62,8 +75,7 @@ def _underflow() -> Identities:
     """fp16 ends at $2^{-24}$: gradients of $10^{-8}$ and of $2^{-26}$ become zero, and the parameter stops learning.
     Scaled by $2^{10}$ the latter comes through exactly.
     """
-    smallest = sp.Rational(Fraction(_FP16.smallest_subnormal))
-    yield unevaluated(smallest), sp.Integer(2) ** -24
+    yield computed(_exactly, _FP16.smallest_subnormal), sp.Integer(2) ** -24
     yield holds(_half(1e-8) == 0 and _half(2.0**-26) == 0)
     yield holds(_half(2.0**-26 * 2.0**10) / 2.0**10 == 2.0**-26)
 
@@ -73,7 +85,7 @@ def _overflow() -> Identities:
     """At the other end 65504 is the largest number, and $2^{16}$ is infinite: a scale too large shows as an infinite
     gradient, whose step is to be left out.
     """
-    yield unevaluated(sp.Rational(Fraction(_FP16.max))), sp.Integer(65504)
+    yield computed(_exactly, _FP16.max), sp.Integer(65504)
     yield holds(_half(2.0**16) == np.inf and _half(65519.0) == 65504)
 
 
@@ -93,10 +105,7 @@ def _stagnation() -> Identities:
 @step(scope=Scope.NUMERIC, detail="4096 ones, one after the other")
 def _long_sums() -> Identities:
     """A sum of ones in fp16 stops at $2048 = 1 / u$, where the next number is 2 away."""
-    total_of_ones = 0.0
-    for _ in range(4096):
-        total_of_ones = _half(total_of_ones + 1)
-    yield unevaluated(sp.Integer(int(total_of_ones))), sp.Integer(2048)
+    yield computed(_sum_of_ones, 4096), sp.Integer(2048)
 
 
 @step(scope=Scope.NUMERIC, detail="these two numbers")

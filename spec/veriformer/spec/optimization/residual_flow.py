@@ -14,6 +14,7 @@ from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -75,10 +76,12 @@ def _paths() -> Identities:
 @step()
 def _depth() -> Identities:
     r"""L blocks that each stretch by a factor of at most $1 + a$ stretch by at most $(1 + a)^L$, which grows without
-    bound for a fixed a; with $a = c / L$ it stays below $e^c$, for $1 + a \le e^a$.
+    bound for a fixed a, as $(1 + a)^L \ge 1 + L a$ (by induction; the step leaves $L a^2$ over); with $a = c / L$ it
+    stays below $e^c$, as $e^a - (1 + a) = a^2 \int_0^1 (1 - s) e^{as} ds \ge 0$.
     """
-    # Each factor of the quotient is at least 1, since e^x − (1 + x) = x² ∫ (1 − s) e^{xs} ds ≥ 0.
-    c, depth = positive("c"), dimension("L")
+    c, a, s, depth = positive("c"), positive("a"), real("s"), dimension("L")
+    yield (1 + a) * (1 + depth * a), 1 + (depth + 1) * a + depth * a**2
+    yield computed(sp.integrate, a**2 * (1 - s) * sp.exp(a * s), (s, 0, 1)), sp.exp(a) - (1 + a)
     yield (sp.exp(c / depth) / (1 + c / depth)) ** depth, sp.exp(c) / (1 + c / depth) ** depth
 
 
@@ -90,7 +93,7 @@ def _vjp() -> Identities:
     x, g = xp.symbols("x", 2, 2), xp.symbols("g", 2, 2)
     for scale in (1, real("alpha")):
         dx, dfx = residual_vjp(xp, x, x * x, g, scale=scale)
-        yield from entrywise(dx + dfx * x * 2, xp.gradient(residual(xp, x, x * x, scale=scale), g, x))
+        yield from entrywise(dx + dfx * x * 2, computed(xp.gradient, residual(xp, x, x * x, scale=scale), g, x))
 
 
 @erratum(
@@ -105,8 +108,28 @@ def _highway_can_be_blocked() -> Evidence:
     xp, h = Symbolic(), real("h")
     out = residual(xp, xp.asarray(h), xp.asarray(-h)).value[()]
     return Evidence(
-        "F(h) = −h: the derivative of the block, through which all gradients pass", "not zero", sp.diff(out, h)
+        "F(h) = −h: the derivative of the block, through which all gradients pass",
+        "not zero",
+        sp.diff(out, h),
+        letters={"I": 1, "J": -1},
+        values=(sp.diff(out, h), -1),
     )
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("002", "2.1.3", 339),
+    printed=r"\text{The transformation } F \text{ should be well-conditioned to avoid exploding/vanishing gradients}",
+    corrected=r"\text{the Jacobian should be small, of the order of one over the number of blocks; a well-conditioned "
+    r"one may be large}",
+)
+def _well_conditioned_explodes() -> Evidence:
+    xp, h = Symbolic(), real("h")
+    out = xp.asarray(h)
+    for _ in range(10):
+        out = residual(xp, out, out)
+    point = "F(h) = h, of condition number 1, in ten blocks: the factor of a gradient"
+    return Evidence(point, 1, sp.diff(out.value[()], h))
 
 
 def sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -133,6 +156,6 @@ EQUATIONS = (
         vjp=residual_vjp,
         steps=(*LOCAL_ERROR, _unit_step, _shorter_steps, _jacobian, _one_block_more, _paths, _depth, _vjp),
         costs=elementwise(2, arrays=3),
-        errata=(_highway_can_be_blocked,),
+        errata=(_highway_can_be_blocked, _well_conditioned_explodes),
     ),
 )

@@ -71,7 +71,13 @@ def _below_one_is_not_enough() -> Evidence:
     h = xp.asarray(1)
     for _ in range(96):
         h = residual(xp, h, h, scale=sp.Rational(1, 2))
-    return Evidence("F(h) = h, α = 0.5, 96 layers: h grows by a factor of", "no more than 1", sp.N(h.value[()], 3))
+    return Evidence(
+        "F(h) = h, α = 0.5, 96 layers: h grows by a factor of",
+        "no more than 1",
+        sp.N(h.value[()], 3),
+        letters={"alpha": 0, "L": 4},
+        values=(sp.Rational(1, 2), sp.Rational(1, 4)),
+    )
 
 
 EQUATIONS = (

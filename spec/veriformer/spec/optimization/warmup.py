@@ -73,7 +73,13 @@ def _formula() -> Identities:
     corrected=r"\text{for } T_{\text{warmup}} > 0 \text{; without warmup } \eta_t = \eta_{\text{max}}",
 )
 def _no_warmup() -> Evidence:
-    return Evidence("T_warmup = 0 at t = 0, in units of η_max", sp.S.Zero / sp.S.Zero, 1)
+    rate = warmup(Symbolic(), 1, max_lr=1, warmup_steps=1).value[()]
+    return Evidence(
+        "T_warmup = 0 at t = 0, in units of η_max",
+        sp.S.Zero / sp.S.Zero,
+        1,
+        letters={"T_warmup": 1, "t": 1, "eta_t": rate, "eta_max": 1},
+    )
 
 
 def sample(rng: np.random.Generator) -> dict[str, Any]:

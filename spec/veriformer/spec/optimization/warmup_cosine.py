@@ -108,7 +108,13 @@ def _formula() -> Identities:
 def _cosine_rises_again() -> Evidence:
     printed = _printed(2 * positive("D")).subs(positive("eta"), 1)
     rate = warmup_cosine(Symbolic(), 30, max_lr=1, warmup_steps=10, total_steps=20).value[()]
-    return Evidence("T_warmup = 10, T_total = 20, t = 30, in units of η_max", printed, rate)
+    return Evidence(
+        "T_warmup = 10, T_total = 20, t = 30, in units of η_max",
+        printed,
+        rate,
+        letters={"T_warmup": 10, "T_total": 20, "t": range(9, 22)},
+        values=(lambda letters: 10 <= letters["t"] <= 20, rate),
+    )
 
 
 EQUATIONS = (
@@ -134,7 +140,7 @@ EQUATIONS = (
             Assumption("the warmup does not outlast the training", lambda a: a["warmup_steps"] <= a["total_steps"]),
             Assumption("the step is not negative", lambda a: a["step"] >= 0),
         ),
-        sample=sample,
+        sample=lambda rng: {**(drawn := sample(rng)), "warmup_steps": drawn["warmup_steps"] - 1},
         formula=warmup_cosine,
         steps=(_ends, _symmetric, _slope, _joint, _formula),
         costs=schedule_costs(9),

@@ -119,7 +119,13 @@ def _l2_printed_as_adamw() -> Evidence:
     eta = decay = sp.Rational(1, 10)
     printed = 1 - eta - eta * decay
     actual = _numbers(adam, 1, lr=eta, eps=0, weight_decay=decay)
-    return Evidence("θ = 1, first gradient 1, η = λ = 0.1, ε = 0", printed, actual)
+    return Evidence(
+        "θ = 1, first gradient 1, η = λ = 0.1, ε = 0",
+        printed,
+        actual,
+        letters={"dL/dtheta": 3, "lambda": decay, "theta": [5, 7], "t": 2},
+        values=(3 + decay * 5,),
+    )
 
 
 @erratum(
@@ -132,7 +138,11 @@ def _l2_printed_as_adamw() -> Evidence:
 def _decoupled_from_the_rate() -> Evidence:
     shrunk = [_numbers(adamw, 0, lr=sp.Rational(k, 10), eps=1, weight_decay=sp.Rational(1, 10)) for k in (1, 2)]
     return Evidence(
-        "θ = 1, gradient 0, λ = 0.1: what is left after a step, at η = 0.1 and at η = 0.2", shrunk[0], shrunk[1]
+        "θ = 1, gradient 0, λ = 0.1: what is left after a step, at η = 0.1 and at η = 0.2",
+        shrunk[0],
+        shrunk[1],
+        letters={"eta": 1, "lambda": 2},
+        values=(2,),
     )
 
 
@@ -147,7 +157,13 @@ def _adamw_without_decay() -> Evidence:
     options = {"lr": sp.Rational(1, 10), "eps": 1}
     printed = _numbers(adam, 0, **options)
     actual = _numbers(adamw, 0, weight_decay=sp.Rational(1, 100), **options)
-    return Evidence("θ = 1, gradient 0, η = 0.1, λ = 0.01", printed, actual)
+    return Evidence(
+        "θ = 1, gradient 0, η = 0.1, λ = 0.01",
+        printed,
+        actual,
+        letters={"eta": sp.Rational(1, 10), "lambda": sp.Rational(1, 100), "theta": [1], "t": 1},
+        values=(printed - actual,),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -129,13 +129,17 @@ def _vjp() -> Identities:
 )
 def _width_of_a_head() -> Evidence:
     slowest = [float(frequencies(Float(), d).value[1]) for d in (8, 4)]
+    turns = frequencies(Symbolic(), 4).value
     return Evidence(
-        "d_model = 8, two heads of d_k = 4, the frequency of pair 1", f"{slowest[0]:.2f}", f"{slowest[1]:.2f}"
+        "d_model = 8, two heads of d_k = 4, the frequency of pair 1",
+        f"{slowest[0]:.2f}",
+        f"{slowest[1]:.2f}",
+        letters={"theta": lambda i: turns[i], "i": range(2), "d_k": 4, "d": 4},
     )
 
 
 @erratum(
-    kind="contradictory",
+    kind="convention",
     source=Source("002", "6.2", 820),
     printed=r"\mathbf{q}_m = R_{\Theta,m} \mathbf{q}",
     corrected=r"\mathbf{q}_m = \mathbf{q} R_{\Theta,m}^T \text{, for vectors are rows (line 14)}",
@@ -143,7 +147,12 @@ def _width_of_a_head() -> Evidence:
 def _rows_turn_the_other_way() -> Evidence:
     quarter = np.array([[0, -1], [1, 0]])
     q = np.array([1, 0])
-    return Evidence("q = (1, 0) and mθ = π/2, so R = ((0, -1), (1, 0))", str(q @ quarter), str(quarter @ q))
+    return Evidence(
+        "q = (1, 0) and mθ = π/2, so R = ((0, -1), (1, 0))",
+        str(q @ quarter),
+        str(quarter @ q),
+        letters={"q": q[None], "q_m": (quarter @ q)[None], "R": lambda *_: quarter, "Theta": 0, "m": 0},
+    )
 
 
 def sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -105,7 +105,9 @@ def _formula() -> Identities:
 )
 def _frequencies_fall() -> Evidence:
     plain, scaled = (frequencies(Exact(), 4, base=base).value[1] for base in (10**4, 2 * 10**4))
-    return Evidence("d = 4, α = 2: does the frequency of pair 1 increase", True, bool(scaled > plain))
+    return Evidence(
+        "d = 4, α = 2: does the frequency of pair 1 increase", True, bool(scaled > plain), letters={"alpha": 2}
+    )
 
 
 @erratum(
@@ -119,7 +121,12 @@ def _one_method() -> Evidence:
     ntk = frequencies(Symbolic(), 4, base=10**4, scaling=("ntk", 4)).value
     base = frequencies(Symbolic(), 4, base=16 * 10**4).value
     different = any(sp.simplify(x - y) != 0 for x, y in zip(ntk, base, strict=True))
-    return Evidence("d = 4, NTK scaling by 4 and base scaling by α = 16: do the frequencies differ", True, different)
+    return Evidence(
+        "d = 4, NTK scaling by 4 and base scaling by α = 16: do the frequencies differ",
+        True,
+        different,
+        letters={"alpha": 16, "s": 4, "d": 4},
+    )
 
 
 @erratum(
@@ -132,7 +139,11 @@ def _one_method() -> Evidence:
 def _not_interpolated() -> Evidence:
     ntk = frequencies(Symbolic(), 4, base=10**4, scaling=("ntk", 4)).value
     return Evidence(
-        "d = 4, NTK scaling by 4: the fastest frequency, if positions were interpolated", "1/4", str(ntk[0])
+        "d = 4, NTK scaling by 4: the fastest frequency, if positions were interpolated",
+        "1/4",
+        str(ntk[0]),
+        letters={"theta": lambda i: ntk[i], "i": range(2), "s": 4, "d": 4},
+        values=(lambda letters: sp.Integer(10**4) ** -sp.Rational(letters["i"], 2) / ntk[letters["i"]],),
     )
 
 

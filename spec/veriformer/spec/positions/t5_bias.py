@@ -129,7 +129,39 @@ def _vjp() -> Identities:
 )
 def _distance_has_no_sign() -> Evidence:
     ahead, behind = (int(t5_relative_position_bucket(r)) for r in (1, -1))
-    return Evidence("a key one step ahead and one step behind, both at distance 1: same bias", True, ahead == behind)
+    return Evidence(
+        "a key one step ahead and one step behind, both at distance 1: same bias",
+        True,
+        ahead == behind,
+        letters={"i": 2, "j": 5},
+        values=(3,),
+    )
+
+
+@erratum(
+    kind="convention",
+    source=Source("002", "6.3", 876),
+    printed=r"A_{ij} = \frac{q_i^T k_j}{\sqrt{d_k}} + b_{\text{rel}(i,j)}",
+    corrected=r"A_{ij} = q_i^T k_j + b_{\text{rel}(i,j)} \text{ in the model of that name, whose first weights are "
+    r"smaller by "
+    r"the root instead}",
+)
+def _published_without_the_root() -> Evidence:
+    score, d_k, bias = 6, 4, 1
+    return Evidence(
+        "d_k = 4, q·k = 6, b = 1",
+        score / sp.sqrt(d_k) + bias,
+        sp.Integer(score + bias),
+        letters={
+            "A": [[0, score + bias]],
+            "q": lambda i: np.array([[i + 1], [i]]),
+            "k": lambda j: np.array([[j], [j]]),
+            "b": lambda r: bias,
+            "rel": lambda i, j: j - i,
+            "i": 1,
+            "j": 2,
+        },
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -167,6 +199,6 @@ EQUATIONS = (
         vjp=t5_bias_vjp,
         steps=(_joints, _monotone, _ratios, _edges, _formula, _vjp),
         costs=position_costs("t5"),
-        errata=(_distance_has_no_sign,),
+        errata=(_distance_has_no_sign, _published_without_the_root),
     ),
 )

@@ -44,6 +44,18 @@ def sum_over(size: Any, term: Callable[[Any], Any], letter: str = "j") -> Any:
     return symbolic_sum(term(i), i, dimension(size) if isinstance(size, str) else size)
 
 
+def ranged(**sizes: str) -> Callable[[str, Callable[[Any], Any]], Any]:
+    """Sums by letters: over(letter, term) is Σ over that letter's range, for a term that is a function of the index.
+
+    sizes: the name of the length that each letter runs to. `over = ranged(i="n")`, and then `over("i", lambda i: …)`.
+    """
+
+    def over(letter: str, term: Callable[[Any], Any]) -> Any:
+        return sum_over(sizes[letter], term, letter)
+
+    return over
+
+
 def delta(i: Any, j: Any) -> Any:
     """Kronecker's δ_ij."""
     return sp.KroneckerDelta(i, j)

@@ -19,7 +19,14 @@ from veriformer.spec.equation import Step
 _PACKAGE = "veriformer.spec"
 _PROVER = tuple(
     f"{_PACKAGE}.{name}"
-    for name in ("proofs.prover", "proofs.algebra", "proofs.sums", "proofs.tower_arithmetic", "equation")
+    for name in (
+        "proofs.prover",
+        "proofs.provenance",
+        "proofs.algebra",
+        "proofs.sums",
+        "proofs.tower_arithmetic",
+        "equation",
+    )
 )
 
 

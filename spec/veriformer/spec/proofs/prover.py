@@ -13,6 +13,7 @@ from typing import Any
 
 from veriformer.spec.equation import Equation, Identities, Scope, Step
 from veriformer.spec.proofs import proof_cache
+from veriformer.spec.proofs.provenance import plain, restated
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,16 @@ class Verdict:
     """What the prover found of a step.
 
     status: "proved"; "confirmed" (a numerical check that came out right); "refuted" (a point shows that it is false);
-    "unproved" (neither proved nor refuted); "vacuous" (it says nothing: no identity, or only x = x).
+    "unproved" (neither proved nor refuted); "vacuous" (it says nothing: no identity, or only
+    restatements, whose two sides are one expression from one place). identities: the first of them, written out;
+    formulas: the same in LaTeX.
     """
 
     status: str
     seconds: float
     detail: str
+    identities: tuple[str, ...] = ()
+    formulas: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -38,8 +43,10 @@ def prove(step: Step, *, cached: bool = True) -> Verdict:
     if cached and (known := _known(step)) is not None:
         return known
     start = time.perf_counter()
-    status, detail = _judge(step)
-    verdict = Verdict(status, round(time.perf_counter() - start, 3), detail)
+    written: list[tuple[str, str]] = []
+    status, detail = _judge(step, written)
+    seconds = round(time.perf_counter() - start, 3)
+    verdict = Verdict(status, seconds, detail, tuple(i for i, _ in written), tuple(f for _, f in written))
     if cached:
         proof_cache.store(step, asdict(verdict))
     return verdict
@@ -47,25 +54,46 @@ def prove(step: Step, *, cached: bool = True) -> Verdict:
 
 def _known(step: Step) -> Verdict | None:
     with suppress(TypeError):  # a record of other fields is no verdict
-        return Verdict(**(proof_cache.load(step) or {}))
+        known = Verdict(**(proof_cache.load(step) or {}))
+        return replace(known, identities=tuple(known.identities), formulas=tuple(known.formulas))
     return None
 
 
-def _judge(step: Step) -> tuple[str, str]:
+_WRITTEN = 20
+_LONGEST = 200
+
+
+def _told(left: Any, right: Any) -> tuple[str, str]:
+    """The identity in SymPy's notation and in LaTeX; of a side that is too long, only how long it is."""
+    from sympy import latex
+
+    sizes = [(e, e.count_ops()) for e in (left, right)]
+    notation = " = ".join(str(e) if n <= _LONGEST else f"({n} operations)" for e, n in sizes)
+    shown = " = ".join(latex(e) if n <= _LONGEST else rf"\text{{({n} operations)}}" for e, n in sizes)
+    return notation, shown
+
+
+def _judge(step: Step, written: list[tuple[str, str]]) -> tuple[str, str]:
     from veriformer.spec.proofs.algebra import is_identically_zero, numeric_counterexample
 
     count, trivial = 0, 0
-    for left, right in step.identity():
+    for first, second in step.identity():
         count += 1
+        left, right = plain(first), plain(second)
+        if count <= _WRITTEN:
+            written.append(_told(left, right))
         if left == right:
-            trivial += 1
+            trivial += restated(first, second)
         elif (point := numeric_counterexample(left, right)) is not None:
             return "refuted", f"identity {count}: {point}"
         elif not is_identically_zero(left - right):
             return "unproved", f"identity {count}: no proof found of {left} = {right}"[:400]
     if count == trivial:
-        return "vacuous", "no identity" if count == 0 else "both sides are the same expression"
-    return "confirmed" if step.scope is Scope.NUMERIC else "proved", f"{count} identit{'y' if count == 1 else 'ies'}"
+        return "vacuous", "no identity" if count == 0 else "both sides are one expression from one place"
+    detail = f"{count} identit{'y' if count == 1 else 'ies'}"
+    if trivial:
+        detail += f", {trivial} of them a restatement"
+    return "confirmed" if step.scope is Scope.NUMERIC else "proved", detail
 
 
 def sabotaged(step: Step) -> Iterator[Step]:
@@ -75,7 +103,7 @@ def sabotaged(step: Step) -> Iterator[Step]:
     """
     from veriformer.spec.proofs.algebra import numeric_counterexample
 
-    for k, (left, right) in enumerate(step.identity()):
+    for k, (left, right) in enumerate((plain(a), plain(b)) for a, b in step.identity()):
         variants = {"shifted": right + 1}
         if numeric_counterexample(right, 0) is not None:
             variants |= {"negated": -right, "doubled": 2 * right}

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
-
-
-def unevaluated(x: Any) -> Any:
-    """A number that was worked out elsewhere, kept unevaluated: to SymPy it would be the printed number itself."""
-    return sp.Add(x, 0, evaluate=False)
+from veriformer.spec.proofs.provenance import Computed, plain
 
 
 def rounds_to(exact: Any, text: str) -> tuple[Any, Any]:
-    """That the exact number, rounded to the digits of `text`, is `text`; a tie would go up."""
-    unit = sp.Rational(10) ** -len(text.partition(".")[2])
-    return unevaluated(sp.floor(exact / unit + sp.Rational(1, 2)) * unit), sp.Rational(text)
+    """That the exact number, rounded to the digits of `text`, is `text`; a tie would go up.
+
+    A number that is the printed one to begin with was not rounded: nobody computed it, unless it says so.
+    """
+    unit, printed = sp.Rational(10) ** -len(text.partition(".")[2]), sp.Rational(text)
+    value = plain(exact)
+    if value == printed:
+        return exact, printed
+    return Computed(sp.floor(value / unit + sp.Rational(1, 2)) * unit, "rounding"), printed
 
 
 def holds(condition: bool) -> tuple[Any, Any]:
     """That a comparison of numbers came out true: its truth value is 1."""
-    return unevaluated(sp.Integer(bool(condition))), sp.S.One
+    return Computed(sp.Integer(bool(condition)), "comparison"), sp.S.One

@@ -12,6 +12,7 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.proofs.provenance import flat
 
 
 class TowerArithmetic(Symbolic):
@@ -75,7 +76,7 @@ def symbols(name: str, *shape: int, **assumptions: bool) -> Any:
 
 def entries(x: Any) -> list[Any]:
     """The entries of an array of any arithmetic, of a NumPy array, or of a sequence."""
-    return list(np.asarray(getattr(x, "value", x), dtype=object).ravel())
+    return flat(x)
 
 
 def _key(x: Any, options: dict[str, Any]) -> tuple[Any, ...]:

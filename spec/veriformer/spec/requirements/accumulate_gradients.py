@@ -1,7 +1,7 @@
 """Requirements of gradient accumulation (documents 000 and 001, section 9.2)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _PRECEDENTS = (
     "https://github.com/huggingface/transformers/pull/35438",
@@ -9,18 +9,18 @@ _PRECEDENTS = (
 )
 
 REQUIREMENTS = (
-    families.contract("accumulate_gradients"),
-    families.equation(
+    templates.contract("accumulate_gradients"),
+    templates.equation(
         "accumulate_gradients",
         (),
         r"$\sum_k \nabla S_k / \sum_k n_k$ for every parameter: the gradient of the mean loss over all tokens at once.",
         (*_PRECEDENTS, "https://github.com/catalyst-team/catalyst/issues/1319"),
     ),
-    *families.refusals(
+    *templates.refusals(
         "accumulate_gradients", "What is no function for a loss, no parameters and no micro-batches are refused."
     ),
-    families.sensitivity("accumulate_gradients"),
-    families.law(
+    templates.sensitivity("accumulate_gradients"),
+    templates.law(
         "accumulate_gradients",
         "partition",
         "However the tokens are split into micro-batches, also in parts of different sizes and empty ones, the "
@@ -30,7 +30,7 @@ REQUIREMENTS = (
         precedents=_PRECEDENTS,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "accumulate_gradients",
         "duplicates",
         "All micro-batches given twice have the same mean loss, and so the same gradient.",
@@ -39,21 +39,21 @@ REQUIREMENTS = (
         precedents=_PRECEDENTS,
         weight=Weight.WRONG,
     ),
-    families.contract_case(
+    templates.contract_case(
         "accumulate_gradients",
         "no_tokens",
         "Over no token, in empty micro-batches or in none, the gradients are 0.",
         "division by zero",
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "accumulate_gradients",
         "unused_parameters",
         "A parameter that the loss does not use has the gradient 0.",
         "missing gradient",
         weight=Weight.WRONG,
     ),
-    families.contract_case(
+    templates.contract_case(
         "accumulate_gradients",
         "grad_untouched",
         "What parameters hold in `grad` is neither read nor written.",

@@ -1,22 +1,22 @@
 """Requirements of ALiBi's slopes and biases (document 002, section 6.3)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _SLOPES = ("https://github.com/ml-explore/mlx/pull/3071",)
 
 ALIBI_SLOPES = (
-    families.contract("alibi_slopes"),
-    families.equation(
+    templates.contract("alibi_slopes"),
+    templates.equation(
         "alibi_slopes",
         (),
         r"$m_h = 2^{-8h/H}$ for $h = 1 \dots H$ where $H$ is a power of two; else the slopes of the power below, then "
         "every other one, from the first on, of the power above.",
         _SLOPES,
     ),
-    *families.refusals("alibi_slopes", "A negative number of heads, and what is no integer, are refused."),
-    families.numpy_numbers("alibi_slopes"),
-    families.law(
+    *templates.refusals("alibi_slopes", "A negative number of heads, and what is no integer, are refused."),
+    templates.numpy_numbers("alibi_slopes"),
+    templates.law(
         "alibi_slopes",
         "geometric",
         r"For powers of two each slope is the first times the one before, and the last is $\frac{1}{256}$.",
@@ -24,7 +24,7 @@ ALIBI_SLOPES = (
         "slopes not geometric",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "alibi_slopes",
         "any_heads",
         "For other numbers of heads the first slopes are those of the power of two below, and the others lie halfway "
@@ -37,17 +37,17 @@ ALIBI_SLOPES = (
 )
 
 ALIBI_BIAS = (
-    families.contract("alibi_bias"),
-    families.equation(
+    templates.contract("alibi_bias"),
+    templates.equation(
         "alibi_bias",
         (),
         "$B_{hij} = -m_h |i + n_k - n_q - j|$: the last query stands at the last key.",
         _SLOPES,
     ),
-    *families.refusals("alibi_bias", "Negative sizes, and what is no integer, are refused."),
-    families.numpy_numbers("alibi_bias"),
-    families.long("alibi_bias"),
-    families.law(
+    *templates.refusals("alibi_bias", "Negative sizes, and what is no integer, are refused."),
+    templates.numpy_numbers("alibi_bias"),
+    templates.long("alibi_bias"),
+    templates.law(
         "alibi_bias",
         "last_query",
         "A query's bias does not depend on how many queries stand before it: a token that is decoded alone sees what "
@@ -57,7 +57,7 @@ ALIBI_BIAS = (
         precedents=("https://github.com/keras-team/keras-hub/pull/2977",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "alibi_bias",
         "distance",
         "The bias is zero where query and key stand together, and falls along a straight line on both sides: by the "

@@ -1,7 +1,7 @@
 """Requirements of attention (equations 20 to 24a)."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _EQUATIONS = ("20", "21", "22", "23", "24a")
 
@@ -10,12 +10,12 @@ def _option(
     name: str, statement: str, bug_class: str, *precedents: str, weight: Weight, equations: tuple[str, ...] = _EQUATIONS
 ) -> Requirement:
     """One option, or one regime, in which the formula must hold: result and gradients."""
-    float_form = "Result and gradients lie within the running error bound of the formula."
-    return families.law(
+    floating_point_statement = "Result and gradients lie within the running error bound of the formula."
+    return templates.law(
         "attention",
         name,
         statement,
-        float_form,
+        floating_point_statement,
         bug_class,
         kind=Kind.EQUATION,
         equations=equations,
@@ -25,12 +25,12 @@ def _option(
 
 
 def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    float_form = "The same within the sum of the bounds of what is compared."
-    return families.law(
+    floating_point_statement = "The same within the sum of the bounds of what is compared."
+    return templates.law(
         "attention",
         name,
         statement,
-        float_form,
+        floating_point_statement,
         bug_class,
         equations=_EQUATIONS,
         precedents=precedents,
@@ -39,12 +39,14 @@ def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: We
 
 
 def _chance(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    float_form = "The share observed lies where Chernoff's bound has it, but for one right implementation in 1e9."
-    return families.law(
+    floating_point_statement = (
+        "The share observed lies where Chernoff's bound has it, but for one right implementation in 1e9."
+    )
+    return templates.law(
         "attention",
         name,
         statement,
-        float_form,
+        floating_point_statement,
         bug_class,
         equations=("46",),
         precedents=precedents,
@@ -53,23 +55,23 @@ def _chance(name: str, statement: str, bug_class: str, *precedents: str, weight:
 
 
 REQUIREMENTS = (
-    families.contract("attention", ("20",)),
-    families.equation(
+    templates.contract("attention", ("20",)),
+    templates.equation(
         "attention",
         ("20", "21", "22", "23", "24a"),
         r"$O = \mathrm{softmax}(c \tanh(s\, Q K^\top / c) + B)\, V$ over the keys that mask, causality and window "
         r"admit, with $s = 1 / \sqrt{d_k}$ unless given, for any combination of options.",
     ),
-    families.gradient(
+    templates.gradient(
         "attention",
         ("20", "21", "22", "23"),
         r"$\bar V = P^\top \bar O$, $\bar P = \bar O V^\top$, "
         r"$\bar S = P \odot (\bar P - \mathrm{rowsum}(P \odot \bar P))$, "
         r"$\bar Q = s \bar S' K$, $\bar K = s \bar S'^\top Q$, $\bar B = \bar S$ summed over broadcast axes.",
     ),
-    families.purity("attention"),
-    families.layout("attention", ("https://github.com/pytorch/pytorch/pull/184180",)),
-    *families.refusals(
+    templates.purity("attention"),
+    templates.layout("attention", ("https://github.com/pytorch/pytorch/pull/184180",)),
+    *templates.refusals(
         "attention",
         "Wrong ranks, dtypes that differ, sizes that do not match (nothing is broadcast but mask and bias), heads "
         "that the "
@@ -77,12 +79,12 @@ REQUIREMENTS = (
         "above 0 and "
         "probabilities outside $[0, 1]$ are refused.",
     ),
-    families.batch(
+    templates.batch(
         "attention",
         "Batch elements and groups of heads are independent: each can be computed alone.",
         ("https://github.com/pytorch/pytorch/pull/184180",),
     ),
-    families.sensitivity(
+    templates.sensitivity(
         "attention",
         (
             "https://github.com/sgl-project/sgl-kernel-xpu/pull/491",
@@ -90,7 +92,7 @@ REQUIREMENTS = (
             "https://github.com/huggingface/transformers/issues/36293",
         ),
     ),
-    families.numpy_numbers("attention"),
+    templates.numpy_numbers("attention"),
     _option(
         "scale",
         "The scores are multiplied by `scale`, which may be 0 or negative, and by $1 / \\sqrt{d_k}$ only where none "
@@ -170,7 +172,7 @@ REQUIREMENTS = (
         "https://github.com/trymirai/lalamo/pull/200",
         weight=Weight.WRONG,
     ),
-    families.convention(
+    templates.convention(
         "attention",
         "alignment",
         "With lengths that differ, causality lets the last query see the last key.",
@@ -212,7 +214,7 @@ REQUIREMENTS = (
         "https://github.com/pytorch/pytorch/issues/109517",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "attention",
         "far_positions",
         "Positions are whole numbers in every dtype: far into a text, too, causality and a window show each query "
@@ -223,7 +225,7 @@ REQUIREMENTS = (
         equations=("24a",),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "attention",
         "decoding",
         "The formula holds for one or two queries over many keys, of which they may see few, for many heads, large "
@@ -239,7 +241,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "attention",
         "many_heads",
         "Heads and batch elements are independent, however many there are.",
@@ -250,7 +252,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/pytorch/pytorch/issues/142228",),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "attention",
         "low_scores",
         "Hidden keys have no weight, however low the visible ones score.",
@@ -339,7 +341,7 @@ REQUIREMENTS = (
         "not linear in the values",
         weight=Weight.WRONG,
     ),
-    families.convention(
+    templates.convention(
         "attention",
         "empty_row",
         "A query that sees no key, hidden by mask, bias or causality or for want of keys, gives a zero row with zero "
@@ -352,7 +354,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "attention",
         "no_query",
         "Without a query the result is empty, and the gradients of $K$ and $V$ are 0.",
@@ -374,7 +376,7 @@ REQUIREMENTS = (
         "mask that is not low enough",
         weight=Weight.LEAK,
     ),
-    families.law(
+    templates.law(
         "attention",
         "range",
         "The formula has a value for scores of any size.",
@@ -385,7 +387,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/ultralytics/ultralytics/pull/24990",),
         weight=Weight.FRAGILE,
     ),
-    families.accuracy("attention", ("https://github.com/NVIDIA/TransformerEngine/issues/3216",)),
+    templates.accuracy("attention", ("https://github.com/NVIDIA/TransformerEngine/issues/3216",)),
     _option(
         "dropout_off",
         "With $p = 0$, and whenever it is not training, dropout does nothing.",
@@ -401,7 +403,7 @@ REQUIREMENTS = (
         equations=("46",),
         weight=Weight.WRONG,
     ),
-    families.contract_case(
+    templates.contract_case(
         "attention",
         "dropout_generator",
         "Equal states of the generator drop the same weights in calls of equal shapes, other states others; without "
@@ -432,7 +434,8 @@ REQUIREMENTS = (
         statement=r"With the weights $M$ that the forward pass kept, $\bar P = M \odot \bar O V^\top / (1 - p)$ and "
         r"$\bar V = (M \odot P)^\top \bar O / (1 - p)$, while $\bar S = P \odot (\bar P - \mathrm{rowsum}(P \odot "
         r"\bar P))$.",
-        float_form="The same within the bounds of the formula for the mask read off the result of the same call.",
+        floating_point_statement="The same within the bounds of the formula for the mask read off the result of "
+        "the same call.",
         kind=Kind.GRADIENT,
         weight=Weight.WRONG,
         equations=("46",),

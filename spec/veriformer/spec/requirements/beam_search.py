@@ -1,7 +1,7 @@
 """Requirements of beam search (document 003, section 12)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _EARLY = (
     "https://github.com/OpenNMT/OpenNMT-py/issues/1320",
@@ -10,12 +10,12 @@ _EARLY = (
 _LENGTH = ("https://github.com/awslabs/sockeye/issues/483",)
 
 REQUIREMENTS = (
-    families.form(
+    templates.form(
         "beam_search",
         "The result is a pair of ids, 1-D integers that begin with the start and are at most `max_length` long, and a "
         "score, a number or a 0-d tensor.",
     ),
-    families.law(
+    templates.law(
         "beam_search",
         "equation",
         "A beam that holds every text finds the best of all texts, by the sum of log-probabilities over length to the "
@@ -26,7 +26,7 @@ REQUIREMENTS = (
         precedents=(*_EARLY, *_LENGTH),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "beam_search",
         "width_one",
         "A beam of width one without penalty is greedy decoding, of equal continuations the lower id.",
@@ -34,7 +34,7 @@ REQUIREMENTS = (
         "wrong continuation",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "beam_search",
         "own_score",
         "At any width and penalty the score is that of the text that is returned.",
@@ -43,7 +43,7 @@ REQUIREMENTS = (
         precedents=_LENGTH,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "beam_search",
         "ending",
         "At any width the text ends in `eos`, which stands nowhere else in what was generated, or is as long as "
@@ -53,7 +53,7 @@ REQUIREMENTS = (
         precedents=_EARLY,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "beam_search",
         "wider",
         "A beam that holds every text is not worse than a narrower one.",
@@ -62,7 +62,7 @@ REQUIREMENTS = (
         precedents=_EARLY,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "beam_search",
         "impossible",
         r"A continuation at $-\infty$ is never taken, however wide the beam; the score is finite.",
@@ -70,7 +70,7 @@ REQUIREMENTS = (
         "impossible text",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "beam_search",
         "relabelling",
         "Ids are names: permuting those of a model permutes the text that an exhaustive beam finds, and keeps the "
@@ -79,15 +79,15 @@ REQUIREMENTS = (
         "an id that is treated apart",
         weight=Weight.WRONG,
     ),
-    families.contract_case(
+    templates.contract_case(
         "beam_search",
         "purity",
         "The start is not modified, and a second search gives the same text.",
         "modified argument",
         weight=Weight.WRONG,
     ),
-    families.numpy_numbers("beam_search"),
-    *families.refusals(
+    templates.numpy_numbers("beam_search"),
+    *templates.refusals(
         "beam_search",
         "A missing step or start, a start of the wrong rank, a width below 1, a negative length, bools for numbers, "
         "and a penalty that is no number are refused.",

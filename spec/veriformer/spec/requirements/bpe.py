@@ -1,7 +1,7 @@
 """Requirements of byte-pair encoding (document 003, section 5)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _RUNS = ("https://github.com/google/sentencepiece/issues/318",)
 _RANK = (
@@ -10,11 +10,11 @@ _RANK = (
 )
 
 BPE_TRAIN = (
-    families.form(
+    templates.form(
         "bpe_train",
         "The result is a list of at most `num_merges` pairs of byte strings, none of them empty.",
     ),
-    families.law(
+    templates.law(
         "bpe_train",
         "equation",
         "Each merge joins the most frequent pair of neighbours, in the order of learning.",
@@ -22,7 +22,7 @@ BPE_TRAIN = (
         "wrong merges",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_train",
         "most_frequent",
         "Each merge is a most frequent pair of the texts as merged so far, overlapping pairs counted; learning goes on "
@@ -32,7 +32,7 @@ BPE_TRAIN = (
         precedents=_RUNS,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_train",
         "order",
         "The order of the texts does not matter, nor that each is given twice.",
@@ -40,7 +40,7 @@ BPE_TRAIN = (
         "pairs that span texts",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_train",
         "prefix",
         "Learning fewer merges learns the first of them.",
@@ -48,7 +48,7 @@ BPE_TRAIN = (
         "dependence on the number of merges",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_train",
         "renaming",
         "Bytes are names: renaming letters renames the merges.",
@@ -56,22 +56,22 @@ BPE_TRAIN = (
         "a letter that is treated apart",
         weight=Weight.WRONG,
     ),
-    families.contract_case(
+    templates.contract_case(
         "bpe_train",
         "nothing",
         "No texts, empty texts, texts of one byte, and no merges give no merges.",
         "learning from nothing",
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "bpe_train",
         "purity",
         "The list of texts is not modified.",
         "modified argument",
         weight=Weight.WRONG,
     ),
-    families.numpy_numbers("bpe_train"),
-    *families.refusals(
+    templates.numpy_numbers("bpe_train"),
+    *templates.refusals(
         "bpe_train",
         "Missing texts, texts that are no strings, and a number of merges that is "
         "negative, a bool or missing are refused.",
@@ -79,11 +79,11 @@ BPE_TRAIN = (
 )
 
 BPE_ENCODE = (
-    families.form(
+    templates.form(
         "bpe_encode",
         "The result is a list of byte strings, none of them empty; of the empty text it is empty.",
     ),
-    families.law(
+    templates.law(
         "bpe_encode",
         "equation",
         "While any merge applies, the one learned first is made everywhere, left to right.",
@@ -92,7 +92,7 @@ BPE_ENCODE = (
         precedents=_RANK,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_encode",
         "lossless",
         "The pieces join to the UTF-8 bytes of the text.",
@@ -100,7 +100,7 @@ BPE_ENCODE = (
         "lost bytes",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_encode",
         "in_turn",
         "On merges that training produced, no two of which make the same piece, encoding is making every merge in "
@@ -110,7 +110,7 @@ BPE_ENCODE = (
         precedents=_RANK,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_encode",
         "exhausted",
         "No pair that was learned stands next to each other in the result, and every piece is a byte or was learned.",
@@ -118,7 +118,7 @@ BPE_ENCODE = (
         "merges left undone",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "bpe_encode",
         "runs",
         "In a run of one letter the merges are made from the left, without overlap.",
@@ -127,21 +127,21 @@ BPE_ENCODE = (
         precedents=_RUNS,
         weight=Weight.WRONG,
     ),
-    families.contract_case(
+    templates.contract_case(
         "bpe_encode",
         "duplicates",
         "A pair that is listed twice keeps its first rank.",
         "rank of a pair that comes twice",
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "bpe_encode",
         "purity",
         "The list of merges is not modified.",
         "modified argument",
         weight=Weight.WRONG,
     ),
-    *families.refusals("bpe_encode", "A missing text and missing merges are refused."),
+    *templates.refusals("bpe_encode", "A missing text and missing merges are refused."),
 )
 
 REQUIREMENTS = (*BPE_TRAIN, *BPE_ENCODE)

@@ -1,7 +1,7 @@
 """Requirements of the cache of keys and values, and of attention over it (equations 42 to 44)."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _CACHE = ("42", "43")
 _ATTENTION = ("44",)
@@ -11,7 +11,7 @@ _WINDOW = "https://github.com/huggingface/transformers/issues/39408"
 
 
 def _of_cache(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    return families.law(
+    return templates.law(
         "kv_cache",
         name,
         statement,
@@ -24,12 +24,12 @@ def _of_cache(name: str, statement: str, bug_class: str, *precedents: str, weigh
 
 
 def _of_attention(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    float_form = "The same within the bound of the formula, or the sum of the bounds of what is compared."
-    return families.law(
+    floating_point_statement = "The same within the bound of the formula, or the sum of the bounds of what is compared."
+    return templates.law(
         "cached_attention",
         name,
         statement,
-        float_form,
+        floating_point_statement,
         bug_class,
         equations=_ATTENTION,
         precedents=precedents,
@@ -38,21 +38,21 @@ def _of_attention(name: str, statement: str, bug_class: str, *precedents: str, w
 
 
 KV_CACHE = (
-    families.contract("kv_cache", _CACHE),
-    families.equation(
+    templates.contract("kv_cache", _CACHE),
+    templates.equation(
         "kv_cache",
         _CACHE,
         r"$K \gets \mathrm{concat}(K, k_{\mathrm{new}})$ and $V \gets \mathrm{concat}(V, v_{\mathrm{new}})$: after "
         "every update keys and values are those of all tokens so far, oldest first.",
     ),
-    families.purity("kv_cache"),
-    families.layout("kv_cache"),
-    *families.refusals(
+    templates.purity("kv_cache"),
+    templates.layout("kv_cache"),
+    *templates.refusals(
         "kv_cache",
         "Sizes that are negative or no integers, unknown quantizations and dtypes, empty windows; updates of another "
         "shape, dtype or of too many tokens, and orders that are not one int64 element of the batch each are refused.",
     ),
-    families.numpy_numbers("kv_cache"),
+    templates.numpy_numbers("kv_cache"),
     _of_cache(
         "history",
         "After any sequence of updates, reorders, resets and refused updates a cache shows, and counts, what a plain "
@@ -89,7 +89,7 @@ KV_CACHE = (
         "page edge",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "kv_cache",
         "int8",
         "With `int8` each entry returned is within half a step, $\\max |x| / 254$ of its row, of what was stored, for "
@@ -106,31 +106,31 @@ KV_CACHE = (
 )
 
 CACHED_ATTENTION = (
-    families.contract("cached_attention", _ATTENTION),
-    families.equation(
+    templates.contract("cached_attention", _ATTENTION),
+    templates.equation(
         "cached_attention",
         _ATTENTION,
         r"$\mathrm{softmax}(q_{\mathrm{new}} K^\top / \sqrt{d_k}) V$ over the cache with the new rows appended, "
         "causal, with scale and soft-cap as in attention and the window of the cache.",
     ),
-    families.gradient(
+    templates.gradient(
         "cached_attention",
         _ATTENTION,
         "New queries, keys and values get the vector-Jacobian product of attention at their rows.",
     ),
-    families.purity("cached_attention"),
-    families.layout("cached_attention"),
-    *families.refusals(
+    templates.purity("cached_attention"),
+    templates.layout("cached_attention"),
+    *templates.refusals(
         "cached_attention",
         "Wrong ranks, dtypes that differ, heads that do not divide, lengths and widths that do not match, bad scales "
         "and caps, and more tokens than there is room for are refused.",
     ),
-    families.batch(
+    templates.batch(
         "cached_attention", "Batch elements and groups of heads are independent: each can be computed alone."
     ),
-    families.sensitivity("cached_attention"),
-    families.long("cached_attention"),
-    families.numpy_numbers("cached_attention"),
+    templates.sensitivity("cached_attention"),
+    templates.long("cached_attention"),
+    templates.numpy_numbers("cached_attention"),
     _of_attention(
         "chunks",
         "However a text is cut into calls, with a window or without, outputs are those of one call: prefill is "
@@ -166,7 +166,7 @@ CACHED_ATTENTION = (
         "https://github.com/Dao-AILab/flash-attention/issues/282",
         weight=Weight.LEAK,
     ),
-    families.law(
+    templates.law(
         "cached_attention",
         "int8",
         "Over a cache of bytes the output is attention over keys and values within half a step of those given, with "

@@ -1,20 +1,20 @@
 """Requirements of the causal mask (equation 24a)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("causal_mask", ("24a",)),
-    families.equation(
+    templates.contract("causal_mask", ("24a",)),
+    templates.equation(
         "causal_mask",
         ("24a",),
         "Query $i$ sees key $j$ exactly if $j \\le i + n_k - n_q$ and, with a window $w$, $j > i + n_k - n_q - w$.",
     ),
-    *families.refusals("causal_mask", "Negative lengths and windows below 1 are refused."),
-    families.sensitivity("causal_mask"),
-    families.numpy_numbers("causal_mask"),
-    families.long("causal_mask"),
-    families.law(
+    *templates.refusals("causal_mask", "Negative lengths and windows below 1 are refused."),
+    templates.sensitivity("causal_mask"),
+    templates.numpy_numbers("causal_mask"),
+    templates.long("causal_mask"),
+    templates.law(
         "causal_mask",
         "window",
         r"At the edges $n_k \in \{w - 1, w, w + 1\}$ the window holds exactly $w$ keys, the query's own among them.",
@@ -24,7 +24,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/huggingface/transformers/issues/39408",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "causal_mask",
         "nested",
         "Without a window each query sees what the one before it saw, and at most one key more; the last one sees a "
@@ -34,7 +34,7 @@ REQUIREMENTS = (
         equations=("24a",),
         weight=Weight.WRONG,
     ),
-    families.contract_case(
+    templates.contract_case(
         "causal_mask",
         "fresh",
         "A mask belongs to its caller: changing it changes no later one.",
@@ -42,7 +42,7 @@ REQUIREMENTS = (
         ("24a",),
         weight=Weight.LEAK,
     ),
-    families.convention(
+    templates.convention(
         "causal_mask",
         "alignment",
         "With lengths that differ, the last query sees the last key.",

@@ -1,24 +1,24 @@
 """Requirements of clipping by the global norm (equation 11)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("clip_grad_norm", ("11",)),
-    families.equation(
+    templates.contract("clip_grad_norm", ("11",)),
+    templates.equation(
         "clip_grad_norm",
         ("11",),
         r"$\tilde g = \min(1, c / \lVert g \rVert_2)\, g$ with the norm of all tensors of the list together, "
         "which is returned too.",
     ),
-    families.purity("clip_grad_norm"),
-    families.layout("clip_grad_norm"),
-    *families.refusals(
+    templates.purity("clip_grad_norm"),
+    templates.layout("clip_grad_norm"),
+    *templates.refusals(
         "clip_grad_norm", "No list, missing gradients, and a maximum that is negative or no number are refused."
     ),
-    families.sensitivity("clip_grad_norm"),
-    families.numpy_numbers("clip_grad_norm"),
-    families.law(
+    templates.sensitivity("clip_grad_norm"),
+    templates.numpy_numbers("clip_grad_norm"),
+    templates.law(
         "clip_grad_norm",
         "direction",
         r"$\tilde g$ is a positive multiple of $g$.",
@@ -28,7 +28,7 @@ REQUIREMENTS = (
         equations=("11",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "norm_bound",
         r"$\lVert \tilde g \rVert = \min(c, \lVert g \rVert)$.",
@@ -41,7 +41,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "identity",
         r"Where $\lVert g \rVert \le c$, also for infinite $c$, nothing changes.",
@@ -50,7 +50,7 @@ REQUIREMENTS = (
         equations=("11",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "zero_maximum",
         "With $c = 0$ all gradients become 0.",
@@ -59,7 +59,7 @@ REQUIREMENTS = (
         equations=("11",),
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "clip_grad_norm",
         "no_gradients",
         "An empty list, or one of empty tensors, has norm 0.",
@@ -67,7 +67,7 @@ REQUIREMENTS = (
         ("11",),
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "clip_grad_norm",
         "zero_gradients",
         "Gradients that are all 0 have norm 0 and stay 0.",
@@ -75,7 +75,7 @@ REQUIREMENTS = (
         ("11",),
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "clip_grad_norm",
         "not_finite",
         "Where a gradient holds NaN or infinity, `total_norm` is not finite.",
@@ -83,7 +83,7 @@ REQUIREMENTS = (
         ("11",),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "range",
         "The formula has a value for gradients of any size.",
@@ -94,7 +94,7 @@ REQUIREMENTS = (
         equations=("11",),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "scale",
         r"Scaling gradients and $c$ by $s > 0$ scales the result and the norm.",
@@ -104,7 +104,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/milesial/Pytorch-UNet/pull/470",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "duplicates",
         "A tensor that is listed twice counts twice: the list is what it is.",
@@ -115,7 +115,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/NVIDIA/Megatron-LM/pull/7227",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "grouping",
         "The norm is of all entries together, however they are spread over the list.",
@@ -125,7 +125,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/areal-project/AReaL/issues/312",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "clip_grad_norm",
         "mixed_dtypes",
         "The tensors of the list may differ in dtype; each keeps its own.",
@@ -135,7 +135,7 @@ REQUIREMENTS = (
         equations=("11",),
         weight=Weight.WRONG,
     ),
-    families.convention(
+    templates.convention(
         "clip_grad_norm",
         "denominator",
         "The gradients are divided by their norm, to which nothing is added.",

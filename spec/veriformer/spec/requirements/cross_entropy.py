@@ -1,11 +1,11 @@
 """Requirements of cross entropy (equations 2, 38, 48)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("cross_entropy", ("2",)),
-    families.equation(
+    templates.contract("cross_entropy", ("2",)),
+    templates.equation(
         "cross_entropy",
         ("2", "38", "48"),
         r"$L = -\sum_i y_i \log p_i$, $p = \mathrm{softmax}(z)$, over class indices or probabilities, smoothed to "
@@ -15,25 +15,25 @@ REQUIREMENTS = (
             "https://github.com/NVIDIA/Megatron-LM/issues/7452",
         ),
     ),
-    families.gradient(
+    templates.gradient(
         "cross_entropy",
         ("2", "48"),
         r"$\bar z = w (p \sum_i y_i - y)$ with $w$ the row's share of the cotangent.",
         ("https://github.com/linkedin/Liger-Kernel/pull/1298",),
     ),
-    families.purity("cross_entropy"),
-    families.layout("cross_entropy"),
-    *families.refusals(
+    templates.purity("cross_entropy"),
+    templates.layout("cross_entropy"),
+    *templates.refusals(
         "cross_entropy",
         "Missing tensors, shapes that do not match, no classes, classes outside $[0, V)$ that are not ignored, "
         "probabilities "
         "and smoothing outside $[0, 1]$, and unknown reductions are refused.",
     ),
-    families.batch("cross_entropy", "Losses that are not reduced are independent: each row can be computed alone."),
-    families.sensitivity("cross_entropy"),
-    families.numpy_numbers("cross_entropy"),
-    families.long("cross_entropy"),
-    families.law(
+    templates.batch("cross_entropy", "Losses that are not reduced are independent: each row can be computed alone."),
+    templates.sensitivity("cross_entropy"),
+    templates.numpy_numbers("cross_entropy"),
+    templates.long("cross_entropy"),
+    templates.law(
         "cross_entropy",
         "conservation",
         r"With targets that sum to 1 a row's gradient $w (p - y)$ sums to 0.",
@@ -42,7 +42,7 @@ REQUIREMENTS = (
         equations=("2",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "cross_entropy",
         "ignored",
         "Logits at ignored targets change neither loss nor gradient, and their own gradient is 0.",
@@ -56,7 +56,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.LEAK,
     ),
-    families.law(
+    templates.law(
         "cross_entropy",
         "reductions",
         "The sum of the losses is their reduction by sum; the mean times the number of counted targets is too.",
@@ -66,7 +66,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/flagos-ai/FlagGems/pull/73",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "cross_entropy",
         "smoothing",
         r"$L_\alpha = (1 - \alpha) L_0 + \alpha L_1$: the loss is linear in the smoothing.",
@@ -79,7 +79,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "cross_entropy",
         "one_hot",
         "A class target and the probabilities that have all mass on it give the same loss and the same gradient.",
@@ -88,7 +88,7 @@ REQUIREMENTS = (
         equations=("2", "48"),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "cross_entropy",
         "partition",
         "For any split of the rows the sums of the parts add up to the sum of all, and gradients are those of the "
@@ -98,7 +98,7 @@ REQUIREMENTS = (
         equations=("2", "38"),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "cross_entropy",
         "range",
         "The formula has a value for logits of any size.",
@@ -110,8 +110,8 @@ REQUIREMENTS = (
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
         weight=Weight.FRAGILE,
     ),
-    families.far_classes("cross_entropy", "8", ("2",)),
-    families.law(
+    templates.far_classes("cross_entropy", "8", ("2",)),
+    templates.law(
         "cross_entropy",
         "hidden_classes",
         r"A logit of $-\infty$ with target mass 0 contributes $0 \log 0 = 0$; with mass above 0 the loss is infinite.",
@@ -120,7 +120,7 @@ REQUIREMENTS = (
         equations=("2",),
         weight=Weight.FRAGILE,
     ),
-    families.convention(
+    templates.convention(
         "cross_entropy",
         "no_target",
         "With no target to count, the loss is 0 and so is its gradient, for every reduction.",
@@ -129,5 +129,5 @@ REQUIREMENTS = (
         ("https://github.com/pytorch/pytorch/issues/70348", "https://github.com/pytorch/pytorch/issues/116349"),
         weight=Weight.FRAGILE,
     ),
-    families.accuracy("cross_entropy"),
+    templates.accuracy("cross_entropy"),
 )

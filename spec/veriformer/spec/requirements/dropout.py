@@ -1,23 +1,23 @@
 """Requirements of dropout (equations 46 and 47)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _CHANCE = "The same but for one run in 1e9."
 
 REQUIREMENTS = (
-    families.contract("dropout", ("46",)),
-    families.equation(
+    templates.contract("dropout", ("46",)),
+    templates.equation(
         "dropout",
         ("46",),
         "Outside training, and with $p = 0$, the result is $x$; with $p = 1$ it is zero.",
     ),
-    families.gradient("dropout", ("46",), "The gradient is the cotangent outside training, and zero with $p = 1$."),
-    families.purity("dropout"),
-    families.layout("dropout"),
-    *families.refusals("dropout", "No tensor, probabilities outside [0, 1], also outside training, and bad flags."),
-    families.numpy_numbers("dropout"),
-    families.law(
+    templates.gradient("dropout", ("46",), "The gradient is the cotangent outside training, and zero with $p = 1$."),
+    templates.purity("dropout"),
+    templates.layout("dropout"),
+    *templates.refusals("dropout", "No tensor, probabilities outside [0, 1], also outside training, and bad flags."),
+    templates.numpy_numbers("dropout"),
+    templates.law(
         "dropout",
         "scale",
         "In training, which is the default, each entry is 0 or $x / (1 - p)$, and the gradient goes through the same "
@@ -27,7 +27,7 @@ REQUIREMENTS = (
         equations=("46", "47"),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "dropout",
         "rate",
         "Each entry is kept with probability $1 - p$.",
@@ -36,7 +36,7 @@ REQUIREMENTS = (
         equations=("46",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "dropout",
         "independence",
         "Entries are dropped one by one, each independently of all others.",
@@ -46,7 +46,7 @@ REQUIREMENTS = (
         equations=("46",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "dropout",
         "generator",
         "Equal states of the generator, or of PyTorch's global one, give equal masks for equal shapes, whether or not "

@@ -1,32 +1,32 @@
 """Requirements of the expected calibration error (section 11.2)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _NAME = "expected_calibration_error"
 _EXTRA_BIN = ("https://github.com/Lightning-AI/torchmetrics/issues/3510",)
 _CENTRES = ("https://github.com/JonathanWenger/pycalib/issues/4",)
 
 REQUIREMENTS = (
-    families.contract(_NAME),
-    families.equation(
+    templates.contract(_NAME),
+    templates.equation(
         _NAME,
         (),
         r"$\sum_m \frac{|B_m|}{n} |\mathrm{acc}(B_m) - \mathrm{conf}(B_m)|$ over bins $((m-1)/M, m/M]$ of the largest "
         "probability.",
         (*_EXTRA_BIN, *_CENTRES),
     ),
-    families.purity(_NAME),
-    families.layout(_NAME),
-    *families.refusals(
+    templates.purity(_NAME),
+    templates.layout(_NAME),
+    *templates.refusals(
         _NAME,
         "Missing tensors, no sample, no class, shapes that do not match, fewer than one bin, bools for numbers, and "
         "probabilities outside $[0, 1]$ are refused.",
     ),
-    families.sensitivity(_NAME),
-    families.numpy_numbers(_NAME),
-    families.long(_NAME),
-    families.law(
+    templates.sensitivity(_NAME),
+    templates.numpy_numbers(_NAME),
+    templates.long(_NAME),
+    templates.law(
         _NAME,
         "edges",
         "A confidence on an edge belongs to the bin below; 0 belongs to the first bin and 1 to the last.",
@@ -35,7 +35,7 @@ REQUIREMENTS = (
         precedents=_EXTRA_BIN,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "one_bin",
         "With one bin it is the distance between accuracy and mean confidence.",
@@ -43,7 +43,7 @@ REQUIREMENTS = (
         "wrong weight of a bin",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "certain",
         "Who is sure of everything errs by the share of what is wrong; 0 if all is right, whatever the number of bins.",
@@ -52,7 +52,7 @@ REQUIREMENTS = (
         precedents=(*_EXTRA_BIN, *_CENTRES),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "refinement",
         "Splitting every bin in two never lowers the error, which never exceeds 1.",
@@ -61,7 +61,7 @@ REQUIREMENTS = (
         precedents=_CENTRES,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "multiset",
         "The samples are a multiset: their order does not matter, nor their axes, nor listing each of them twice.",
@@ -69,7 +69,7 @@ REQUIREMENTS = (
         "dependence on the order of samples",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "ties",
         "Of equally probable classes the lowest is the one predicted.",
@@ -78,7 +78,7 @@ REQUIREMENTS = (
         kind=Kind.EQUATION,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "many",
         "The formula holds for any number of samples.",

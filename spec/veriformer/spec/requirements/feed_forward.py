@@ -1,7 +1,7 @@
 """Requirements of the feed-forward network (equations 36 and 47)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 from veriformer.spec.requirements.two_layers import (
     BACKPROPAGATION,
     GRADIENT,
@@ -12,27 +12,27 @@ from veriformer.spec.requirements.two_layers import (
 )
 
 REQUIREMENTS = (
-    families.contract("feed_forward", ("36",)),
-    families.equation(
+    templates.contract("feed_forward", ("36",)),
+    templates.equation(
         "feed_forward",
         ("36",),
         r"$y = \sigma(x W_1 + b_1) W_2 + b_2$ with $\sigma$ one of gelu, which is the default, relu, sigmoid, tanh; "
         "without training nothing is dropped.",
         ("https://github.com/vllm-project/vllm/issues/3411",),
     ),
-    families.gradient("feed_forward", ("36",), GRADIENT, BACKPROPAGATION),
-    families.purity("feed_forward"),
-    families.layout("feed_forward"),
-    *families.refusals("feed_forward", f"{REFUSED}, and so are probabilities outside [0, 1]."),
-    families.batch("feed_forward", "Positions are independent: each can be computed alone."),
-    families.sensitivity("feed_forward"),
-    families.numpy_numbers("feed_forward"),
-    families.long("feed_forward"),
-    families.accuracy("feed_forward"),
+    templates.gradient("feed_forward", ("36",), GRADIENT, BACKPROPAGATION),
+    templates.purity("feed_forward"),
+    templates.layout("feed_forward"),
+    *templates.refusals("feed_forward", f"{REFUSED}, and so are probabilities outside [0, 1]."),
+    templates.batch("feed_forward", "Positions are independent: each can be computed alone."),
+    templates.sensitivity("feed_forward"),
+    templates.numpy_numbers("feed_forward"),
+    templates.long("feed_forward"),
+    templates.accuracy("feed_forward"),
     hidden_order_law("feed_forward", ("36",)),
     range_law("feed_forward", ("36",)),
     limits_law("feed_forward", ("36",)),
-    families.law(
+    templates.law(
         "feed_forward",
         "dropout",
         r"In training hidden values are dropped, after the activation, each kept with probability $1 - p$ and divided "

@@ -1,7 +1,7 @@
 """Requirements of what chooses tokens: top-k, top-p and greedy (document 003, section 12)."""
 
 from veriformer.spec.requirement import Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _TIED = ("https://github.com/vllm-project/vllm/pull/50979",)
 _CROSSING = ("https://github.com/Biohub/esm/pull/360",)
@@ -10,7 +10,7 @@ _LAST = ("https://github.com/ohdearquant/lattice/pull/386",)
 
 
 def _untouched(operation: str) -> Requirement:
-    return families.law(
+    return templates.law(
         operation,
         "untouched",
         r"A score that is kept is the score that was given, and one that is not kept is $-\infty$.",
@@ -21,7 +21,7 @@ def _untouched(operation: str) -> Requirement:
 
 
 def _order_only(operation: str, statement: str) -> Requirement:
-    return families.law(
+    return templates.law(
         operation,
         "permutation",
         statement,
@@ -32,25 +32,25 @@ def _order_only(operation: str, statement: str) -> Requirement:
 
 
 TOP_K_FILTER = (
-    families.contract("top_k_filter"),
-    families.equation(
+    templates.contract("top_k_filter"),
+    templates.equation(
         "top_k_filter",
         (),
         r"The $k$ largest scores of the last axis stay, however near the next, ties to the lower index; the others "
         r"become $-\infty$.",
         _TIED,
     ),
-    families.purity("top_k_filter"),
-    families.layout("top_k_filter"),
-    *families.refusals(
+    templates.purity("top_k_filter"),
+    templates.layout("top_k_filter"),
+    *templates.refusals(
         "top_k_filter", "A missing tensor, an empty last axis, and a $k$ below 1, a bool or missing are refused."
     ),
-    families.batch("top_k_filter", "Rows are independent: each can be filtered alone."),
-    families.sensitivity("top_k_filter"),
-    families.numpy_numbers("top_k_filter"),
-    families.long("top_k_filter"),
+    templates.batch("top_k_filter", "Rows are independent: each can be filtered alone."),
+    templates.sensitivity("top_k_filter"),
+    templates.numpy_numbers("top_k_filter"),
+    templates.long("top_k_filter"),
     _untouched("top_k_filter"),
-    families.law(
+    templates.law(
         "top_k_filter",
         "count",
         "Exactly $k$ scores survive, whatever ties; no score that is dropped exceeds one that is kept.",
@@ -59,7 +59,7 @@ TOP_K_FILTER = (
         precedents=_TIED,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "top_k_filter",
         "nested",
         "What $k$ keeps, $k + 1$ keeps too; filtering twice is filtering by the smaller $k$.",
@@ -67,7 +67,7 @@ TOP_K_FILTER = (
         "sets that are not nested",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "top_k_filter",
         "monotone",
         "The kept set depends on the order of the scores alone: doubling and shifting them keeps it.",
@@ -79,24 +79,24 @@ TOP_K_FILTER = (
 )
 
 TOP_P_FILTER = (
-    families.contract("top_p_filter"),
-    families.equation(
+    templates.contract("top_p_filter"),
+    templates.equation(
         "top_p_filter",
         (),
         "The smallest set of most probable tokens whose mass reaches $p$ stays, ties to the lower index, always one.",
         (*_CROSSING, *_EMPTY),
     ),
-    families.purity("top_p_filter"),
-    families.layout("top_p_filter"),
-    *families.refusals(
+    templates.purity("top_p_filter"),
+    templates.layout("top_p_filter"),
+    *templates.refusals(
         "top_p_filter",
         "A missing tensor, an empty last axis, and a $p$ outside $[0, 1]$, NaN, a bool or missing are refused.",
     ),
-    families.batch("top_p_filter", "Rows are independent: each can be filtered alone."),
-    families.sensitivity("top_p_filter"),
-    families.numpy_numbers("top_p_filter"),
+    templates.batch("top_p_filter", "Rows are independent: each can be filtered alone."),
+    templates.sensitivity("top_p_filter"),
+    templates.numpy_numbers("top_p_filter"),
     _untouched("top_p_filter"),
-    families.law(
+    templates.law(
         "top_p_filter",
         "nucleus",
         "Of all subsets of the tokens none that is smaller reaches $p$, and the kept one does.",
@@ -105,7 +105,7 @@ TOP_P_FILTER = (
         precedents=_CROSSING,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "top_p_filter",
         "never_empty",
         "However small $p$ is, the most probable token stays, and at $p = 0$ it alone.",
@@ -114,14 +114,14 @@ TOP_P_FILTER = (
         precedents=_EMPTY,
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "top_p_filter",
         "all",
         "At $p = 1$ every token stays, also one whose probability underflows.",
         "tokens lost at p = 1",
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "top_p_filter",
         "ties",
         "Of equal scores those of lower index stay, as many as $p$ needs.",
@@ -130,7 +130,7 @@ TOP_P_FILTER = (
         precedents=_TIED,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "top_p_filter",
         "nested",
         "A larger $p$ keeps what a smaller one keeps.",
@@ -138,7 +138,7 @@ TOP_P_FILTER = (
         "sets that are not nested",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "top_p_filter",
         "shift",
         "A number added to every score of a row keeps the set.",
@@ -150,20 +150,20 @@ TOP_P_FILTER = (
 )
 
 GREEDY = (
-    families.contract("greedy"),
-    families.equation(
+    templates.contract("greedy"),
+    templates.equation(
         "greedy",
         (),
         r"$\arg\max_i z_i$ over the last axis, however near the next is; ties to the lower index.",
         _LAST,
     ),
-    families.purity("greedy"),
-    families.layout("greedy"),
-    *families.refusals("greedy", "A missing tensor and an empty last axis are refused."),
-    families.batch("greedy", "Rows are independent: each can be decoded alone."),
-    families.sensitivity("greedy"),
-    families.long("greedy"),
-    families.law(
+    templates.purity("greedy"),
+    templates.layout("greedy"),
+    *templates.refusals("greedy", "A missing tensor and an empty last axis are refused."),
+    templates.batch("greedy", "Rows are independent: each can be decoded alone."),
+    templates.sensitivity("greedy"),
+    templates.long("greedy"),
+    templates.law(
         "greedy",
         "first",
         "Of equally high scores the first is chosen, also where all are equal, or all but one are $-\\infty$.",
@@ -172,7 +172,7 @@ GREEDY = (
         precedents=_LAST,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "greedy",
         "monotone",
         "The choice depends on the order of the scores alone: doubling and shifting them keeps it.",
@@ -180,7 +180,7 @@ GREEDY = (
         "dependence on the values of scores",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "greedy",
         "permutation",
         "Without ties the choice moves with the token.",

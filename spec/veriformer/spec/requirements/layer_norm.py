@@ -1,35 +1,35 @@
 """Requirements of layer normalisation (equation 19)."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("layer_norm", ("19",)),
-    families.equation(
+    templates.contract("layer_norm", ("19",)),
+    templates.equation(
         "layer_norm",
         ("19",),
         r"$y = \gamma \odot (x - \mu) / \sqrt{\sigma^2 + \varepsilon} + \beta$ with the biased variance of the last "
         r"axis; $\gamma$ and $\beta$ may each be left out.",
     ),
-    families.gradient(
+    templates.gradient(
         "layer_norm",
         ("19",),
         r"$\bar x = (h - \overline{h} - \hat x\, \overline{h \odot \hat x}) / \sqrt{\sigma^2 + \varepsilon}$ with "
         r"$h = \bar y \odot \gamma$; $\bar\gamma = \sum \bar y \odot \hat x$; $\bar\beta = \sum \bar y$.",
     ),
-    families.purity("layer_norm"),
-    families.layout("layer_norm"),
-    *families.refusals(
+    templates.purity("layer_norm"),
+    templates.layout("layer_norm"),
+    *templates.refusals(
         "layer_norm",
         r"No tensor, an empty axis, a negative $\varepsilon$, and parameters that are not $[d]$ in the dtype of $x$ "
         r"are "
         "refused.",
     ),
-    families.batch("layer_norm", "Rows are independent: each can be computed alone."),
-    families.sensitivity("layer_norm"),
-    families.numpy_numbers("layer_norm"),
-    families.long("layer_norm"),
-    families.law(
+    templates.batch("layer_norm", "Rows are independent: each can be computed alone."),
+    templates.sensitivity("layer_norm"),
+    templates.numpy_numbers("layer_norm"),
+    templates.long("layer_norm"),
+    templates.law(
         "layer_norm",
         "moments",
         r"Without parameters a row has mean 0 and variance $\sigma^2 / (\sigma^2 + \varepsilon)$.",
@@ -42,7 +42,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "layer_norm",
         "shift",
         "Adding a number to all entries of a row changes nothing.",
@@ -51,7 +51,7 @@ REQUIREMENTS = (
         equations=("19",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "layer_norm",
         "scale",
         r"Scaling a row by $s > 0$ and $\varepsilon$ by $s^2$ changes nothing.",
@@ -61,7 +61,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/hkproj/pytorch-transformer/pull/31",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "layer_norm",
         "odd",
         r"Without parameters $y(-x) = -y(x)$.",
@@ -70,7 +70,7 @@ REQUIREMENTS = (
         equations=("19",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "layer_norm",
         "affine",
         r"With parameters the result is $\gamma \odot y + \beta$ of the result without; each may come alone.",
@@ -79,7 +79,7 @@ REQUIREMENTS = (
         equations=("19",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "layer_norm",
         "near_eps",
         r"The formula holds where the variance is as small as $\varepsilon$, which stands inside the root.",
@@ -90,7 +90,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/hkproj/pytorch-transformer/pull/31",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "layer_norm",
         "constant_rows",
         r"A constant row gives $\beta$, and its gradient is finite.",
@@ -101,7 +101,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/hkproj/pytorch-transformer/pull/31",),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "layer_norm",
         "range",
         "The formula has a value for rows of any size.",
@@ -115,7 +115,7 @@ REQUIREMENTS = (
         slug="layer_norm.conditioning",
         operation="layer_norm",
         statement="The variance of a row does not depend on its mean.",
-        float_form=(
+        floating_point_statement=(
             "With a mean of half the digits of the dtype, result and gradient lie within the bounds of the variance "
             "in two "
             "passes. Where one pass is claimed, its bounds hold, and that is a deviation."
@@ -130,5 +130,5 @@ REQUIREMENTS = (
             "https://github.com/camlab-ethz/poseidon/issues/6",
         ),
     ),
-    families.accuracy("layer_norm"),
+    templates.accuracy("layer_norm"),
 )

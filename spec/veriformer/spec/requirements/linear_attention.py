@@ -1,7 +1,7 @@
 """Requirements of linear attention (equation 45)."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _NAME = "linear_attention"
 _EQUATIONS = ("45",)
@@ -10,12 +10,12 @@ _SEVERED = "https://github.com/fla-org/flash-linear-attention/pull/875"
 
 
 def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    float_form = "The same within the sum of the bounds of what is compared."
-    return families.law(
+    floating_point_statement = "The same within the sum of the bounds of what is compared."
+    return templates.law(
         _NAME,
         name,
         statement,
-        float_form,
+        floating_point_statement,
         bug_class,
         equations=_EQUATIONS,
         precedents=precedents,
@@ -24,15 +24,15 @@ def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: We
 
 
 REQUIREMENTS = (
-    families.contract(_NAME, _EQUATIONS),
-    families.equation(
+    templates.contract(_NAME, _EQUATIONS),
+    templates.equation(
         _NAME,
         _EQUATIONS,
         r"$\varphi(Q)(\varphi(K)^\top V) / \varphi(Q)(\varphi(K)^\top \mathbf 1)$ over the keys that a query sees, "
         r"with $\varphi(x) = \mathrm{elu}(x) + 1$ and one scalar in the denominator of each query.",
         (_ELEMENTWISE,),
     ),
-    families.gradient(
+    templates.gradient(
         _NAME,
         _EQUATIONS,
         r"$\bar V = P^\top g$, $\bar A = (g V^\top - \mathrm{rowsum}(g \odot O)) / D$ where visible, "
@@ -40,14 +40,14 @@ REQUIREMENTS = (
         "numerator and normaliser.",
         (_SEVERED,),
     ),
-    families.purity(_NAME),
-    families.layout(_NAME),
-    *families.refusals(
+    templates.purity(_NAME),
+    templates.layout(_NAME),
+    *templates.refusals(
         _NAME,
         "Wrong ranks, dtypes that differ, sizes that do not match, grouped heads and unknown feature maps are refused.",
     ),
-    families.batch(_NAME, "Batch elements and heads are independent: each can be computed alone."),
-    families.sensitivity(_NAME),
+    templates.batch(_NAME, "Batch elements and heads are independent: each can be computed alone."),
+    templates.sensitivity(_NAME),
     _law(
         "prefix",
         "The causal form at a position is the other form of that query over the keys up to it: parallel, chunked and "
@@ -88,7 +88,7 @@ REQUIREMENTS = (
         _ELEMENTWISE,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "range",
         "Features, their products and their sums over the keys may be beyond the range of a half: the mean of values "
@@ -99,7 +99,7 @@ REQUIREMENTS = (
         equations=_EQUATIONS,
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "empty_row",
         "A query that sees no key, by causality or for want of keys, gives a zero row with zero gradient.",
@@ -108,7 +108,7 @@ REQUIREMENTS = (
         equations=("45", "24a"),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "chunks",
         "The formula holds for sequences longer than a chunk, and not multiples of one.",
@@ -119,5 +119,5 @@ REQUIREMENTS = (
         precedents=(_SEVERED,),
         weight=Weight.WRONG,
     ),
-    families.accuracy(_NAME),
+    templates.accuracy(_NAME),
 )

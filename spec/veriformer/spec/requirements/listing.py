@@ -45,7 +45,7 @@ def _told(requirement: Requirement) -> Iterator[tuple[int, Text]]:
         ),
     )
     yield 4, Text(requirement.statement)
-    yield 4, Text(f"in floating point: {requirement.float_form}")
+    yield 4, Text(f"in floating point: {requirement.floating_point_statement}")
     for name, words in (
         ("equations", requirement.equations),
         ("rests on", requirement.prerequisites),

@@ -1,20 +1,20 @@
 """Requirements of log-sum-exp (equation 12)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("logsumexp", ("12",)),
-    families.equation("logsumexp", ("12",), r"$\mathrm{lse}(z) = \log \sum_i e^{z_i}$ along any axis."),
-    families.gradient("logsumexp", ("12",), r"$\bar z_i = \bar l\, e^{z_i} / \sum_j e^{z_j}$."),
-    families.purity("logsumexp"),
-    families.layout("logsumexp"),
-    *families.refusals("logsumexp", "No tensor and an axis that does not exist are refused."),
-    families.batch("logsumexp", "Slices along the other axes are independent: each can be computed alone."),
-    families.sensitivity("logsumexp"),
-    families.numpy_numbers("logsumexp"),
-    families.long("logsumexp"),
-    families.law(
+    templates.contract("logsumexp", ("12",)),
+    templates.equation("logsumexp", ("12",), r"$\mathrm{lse}(z) = \log \sum_i e^{z_i}$ along any axis."),
+    templates.gradient("logsumexp", ("12",), r"$\bar z_i = \bar l\, e^{z_i} / \sum_j e^{z_j}$."),
+    templates.purity("logsumexp"),
+    templates.layout("logsumexp"),
+    *templates.refusals("logsumexp", "No tensor and an axis that does not exist are refused."),
+    templates.batch("logsumexp", "Slices along the other axes are independent: each can be computed alone."),
+    templates.sensitivity("logsumexp"),
+    templates.numpy_numbers("logsumexp"),
+    templates.long("logsumexp"),
+    templates.law(
         "logsumexp",
         "shift",
         r"$\mathrm{lse}(z + c) = \mathrm{lse}(z) + c$ for any number $c$.",
@@ -23,7 +23,7 @@ REQUIREMENTS = (
         equations=("12",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "logsumexp",
         "between",
         r"$\max z \le \mathrm{lse}(z) \le \max z + \log n$.",
@@ -32,7 +32,7 @@ REQUIREMENTS = (
         equations=("12",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "logsumexp",
         "range",
         "The formula has a value for scores of any size.",
@@ -45,5 +45,5 @@ REQUIREMENTS = (
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
         weight=Weight.FRAGILE,
     ),
-    families.accuracy("logsumexp"),
+    templates.accuracy("logsumexp"),
 )

@@ -1,30 +1,30 @@
 """Requirements of the masked language model's objective (document 003, section 8)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _COUNT = ("https://github.com/flagos-ai/FlagGems/pull/73",)
 
 REQUIREMENTS = (
-    families.contract("masked_lm_loss"),
-    families.equation(
+    templates.contract("masked_lm_loss"),
+    templates.equation(
         "masked_lm_loss",
         (),
         r"$-\frac1M \sum_{i \text{ masked}} \log P(x_i | \text{visible})$ over the $M$ labels that are not ignored.",
         _COUNT,
     ),
-    families.gradient("masked_lm_loss", (), r"$\bar z = \bar L (p - y) / M$ at masked positions, 0 elsewhere."),
-    families.purity("masked_lm_loss"),
-    families.layout("masked_lm_loss"),
-    *families.refusals(
+    templates.gradient("masked_lm_loss", (), r"$\bar z = \bar L (p - y) / M$ at masked positions, 0 elsewhere."),
+    templates.purity("masked_lm_loss"),
+    templates.layout("masked_lm_loss"),
+    *templates.refusals(
         "masked_lm_loss",
         "Missing tensors, shapes that do not match, no classes, and labels outside $[0, V)$ that are not ignored are "
         "refused.",
     ),
-    families.sensitivity("masked_lm_loss"),
-    families.numpy_numbers("masked_lm_loss"),
-    families.long("masked_lm_loss"),
-    families.law(
+    templates.sensitivity("masked_lm_loss"),
+    templates.numpy_numbers("masked_lm_loss"),
+    templates.long("masked_lm_loss"),
+    templates.law(
         "masked_lm_loss",
         "visible",
         "Logits at visible positions change neither loss nor gradient, and their own gradient is 0.",
@@ -33,7 +33,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/pytorch/pytorch/issues/73205",),
         weight=Weight.LEAK,
     ),
-    families.law(
+    templates.law(
         "masked_lm_loss",
         "partition",
         "For any split into micro-batches the losses of the parts, weighted by how many labels each counts, give the "
@@ -43,7 +43,7 @@ REQUIREMENTS = (
         precedents=_COUNT,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "masked_lm_loss",
         "positions",
         "Nothing is shifted: positions that change places together, logits and labels, change nothing.",
@@ -51,7 +51,7 @@ REQUIREMENTS = (
         "logits that score the next label",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "masked_lm_loss",
         "uniform",
         r"Equal logits cost $\log V$ whatever the labels.",
@@ -59,7 +59,7 @@ REQUIREMENTS = (
         "wrong base or scale",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "masked_lm_loss",
         "conservation",
         "Each row of the gradient sums to 0.",
@@ -67,7 +67,7 @@ REQUIREMENTS = (
         "gradient that does not conserve",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "masked_lm_loss",
         "range",
         "The formula has a value for logits of any size.",
@@ -77,8 +77,8 @@ REQUIREMENTS = (
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
         weight=Weight.FRAGILE,
     ),
-    families.far_classes("masked_lm_loss", "8"),
-    families.convention(
+    templates.far_classes("masked_lm_loss", "8"),
+    templates.convention(
         "masked_lm_loss",
         "no_target",
         "With no masked position the loss is 0, and so is its gradient.",

@@ -1,7 +1,7 @@
 """Requirements of the MLP (equations 13 to 18)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 from veriformer.spec.requirements.two_layers import (
     BACKPROPAGATION,
     GRADIENT,
@@ -12,21 +12,21 @@ from veriformer.spec.requirements.two_layers import (
 )
 
 REQUIREMENTS = (
-    families.contract("mlp", ("13", "14", "15")),
-    families.equation(
+    templates.contract("mlp", ("13", "14", "15")),
+    templates.equation(
         "mlp",
         ("13", "14", "15"),
         r"$y = \sigma(x W_1 + b_1) W_2 + b_2$ with $\sigma$ one of relu, which is the default, sigmoid, tanh, gelu.",
     ),
-    families.gradient("mlp", ("16", "17", "18"), GRADIENT, BACKPROPAGATION),
-    families.purity("mlp"),
-    families.layout("mlp"),
-    families.long("mlp"),
-    *families.refusals("mlp", f"{REFUSED}."),
-    families.batch("mlp", "Rows are independent: each can be computed alone."),
-    families.sensitivity("mlp"),
+    templates.gradient("mlp", ("16", "17", "18"), GRADIENT, BACKPROPAGATION),
+    templates.purity("mlp"),
+    templates.layout("mlp"),
+    templates.long("mlp"),
+    *templates.refusals("mlp", f"{REFUSED}."),
+    templates.batch("mlp", "Rows are independent: each can be computed alone."),
+    templates.sensitivity("mlp"),
     hidden_order_law("mlp", ("13", "15")),
-    families.law(
+    templates.law(
         "mlp",
         "homogeneous",
         r"Without biases, ReLU lets a positive factor pass: $y(s x) = s\, y(x)$ for $s > 0$.",
@@ -35,7 +35,7 @@ REQUIREMENTS = (
         equations=("14", "15"),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "mlp",
         "balance",
         r"$\langle W_1, \bar W_1 \rangle = \langle x, \bar x \rangle$, since the first layer sees their product alone; "

@@ -23,7 +23,7 @@ def _law(
     bug_class: str,
     *,
     weight: Weight,
-    float_form: str = _FLOAT,
+    floating_point_statement: str = _FLOAT,
     kind: Kind = Kind.LAW,
     rests: tuple[str, ...] = ("contract",),
     precedents: tuple[str, ...] = (),
@@ -32,7 +32,7 @@ def _law(
         slug=f"{operation}.{name}",
         operation=operation,
         statement=statement,
-        float_form=float_form,
+        floating_point_statement=floating_point_statement,
         kind=kind,
         weight=weight,
         prerequisites=tuple(f"{operation}.{other}" for other in rests),
@@ -47,7 +47,7 @@ def _contract(operation: str) -> Requirement:
         operation=operation,
         statement="Called on ids [B, n], with or without a mask, the model gives finite floating-point logits "
         "[B, n, V], changes neither, and its logits depend on the ids.",
-        float_form=_EXACT,
+        floating_point_statement=_EXACT,
         kind=Kind.CONTRACT,
         weight=Weight.WRONG,
         bug_class="wrong form",
@@ -63,7 +63,7 @@ def _calls(operation: str) -> tuple[Requirement, ...]:
             "double",
             "In double precision the model can be called too, padded on either side, and gives finite results.",
             "range narrower than the dtype's",
-            float_form=_EXACT,
+            floating_point_statement=_EXACT,
             kind=Kind.CONTRACT,
             weight=Weight.FRAGILE,
         ),
@@ -168,7 +168,8 @@ def _causal(operation: str) -> tuple[Requirement, ...]:
             "A token changes the logits at its own position; the gradient of the logits for the embeddings "
             "vanishes at every later token and at none of the tokens between the first it reaches and its own.",
             "dead input",
-            float_form="The gradient at later tokens is 0 within its noise floor; that of a token within reach is not "
+            floating_point_statement="The gradient at later tokens is 0 within its noise floor; that of a token "
+            "within reach is not "
             "exactly 0, and the logits are not exactly equal.",
             weight=Weight.WRONG,
         ),
@@ -242,7 +243,8 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "slope",
             "The gradient of the loss, along any direction in the space of the parameters, is its rate of change.",
             "a path that carries no gradient",
-            float_form="What the loss gains over a step agrees with the mean gradient at its ends and its middle, "
+            floating_point_statement="What the loss gains over a step agrees with the mean gradient at its ends "
+            "and its middle, "
             "within the noise of both and what the gradient changes by in between.",
             kind=Kind.GRADIENT,
             precedents=("https://github.com/paiml/entrenar/issues/314",),
@@ -285,7 +287,8 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             "half_loss",
             "In half precision the loss of every label is that of fp64 up to rounding.",
             "lost range or precision",
-            float_form="It is off by at most the spread that errors of one unit in the last place of the half in every "
+            floating_point_statement="It is off by at most the spread that errors of one unit in the last place "
+            "of the half in every "
             "parameter and intermediate result make in fp64, times a factor that right models exceed once in ten "
             "million judgements.",
             kind=Kind.NUMERICS,
@@ -312,7 +315,7 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
             "source_reach",
             "Every token of the source changes the logits at every position.",
             "dead input",
-            float_form="They are not equal exactly.",
+            floating_point_statement="They are not equal exactly.",
             weight=Weight.WRONG,
         ),
     )

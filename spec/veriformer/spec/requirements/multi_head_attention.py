@@ -1,7 +1,7 @@
 """Requirements of multi-head attention (equations 26 and 27)."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _NAME = "multi_head_attention"
 _EQUATIONS = ("26", "27")
@@ -10,12 +10,12 @@ _UNPERMUTED = "https://github.com/lucidrains/vit-pytorch/issues/65"
 
 
 def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    float_form = "The same within the sum of the bounds of what is compared."
-    return families.law(
+    floating_point_statement = "The same within the sum of the bounds of what is compared."
+    return templates.law(
         _NAME,
         name,
         statement,
-        float_form,
+        floating_point_statement,
         bug_class,
         equations=_EQUATIONS,
         precedents=precedents,
@@ -24,31 +24,31 @@ def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: We
 
 
 REQUIREMENTS = (
-    families.contract(_NAME, _EQUATIONS),
-    families.equation(
+    templates.contract(_NAME, _EQUATIONS),
+    templates.equation(
         _NAME,
         _EQUATIONS,
         r"$\mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_H) W^O$ with $\mathrm{head}_h = "
         r"\mathrm{Attention}(X W^Q_h, C W^K_g, C W^V_g)$, $g = \lfloor h / (H / G) \rfloor$, over the tokens of $C$ "
         r"that `attention_mask` marks and causality admits; $C = X$ unless a context is given.",
     ),
-    families.gradient(
+    templates.gradient(
         _NAME,
         _EQUATIONS,
         "Tokens, context and all four weights get the vector-Jacobian product; tokens that are their own context get "
         "the sum of both parts.",
     ),
-    families.purity(_NAME),
-    families.layout(_NAME),
-    *families.refusals(
+    templates.purity(_NAME),
+    templates.layout(_NAME),
+    *templates.refusals(
         _NAME,
         "Wrong ranks, dtypes that differ, weights whose rows or columns do not fit, numbers of heads that do not "
         "divide, and masks of another shape or of other numbers than 0 and 1 are refused.",
     ),
-    families.batch(_NAME, "Batch elements are independent: each can be computed alone."),
-    families.sensitivity(_NAME),
-    families.numpy_numbers(_NAME),
-    families.long(_NAME),
+    templates.batch(_NAME, "Batch elements are independent: each can be computed alone."),
+    templates.sensitivity(_NAME),
+    templates.numpy_numbers(_NAME),
+    templates.long(_NAME),
     _law(
         "sum_of_heads",
         "The output is the sum of what each head gives alone, through its own columns and its own rows of $W^O$.",
@@ -101,8 +101,8 @@ REQUIREMENTS = (
     ),
     _law(
         "padding_poison",
-        "Padding may hold anything, NaN and infinities too: neither the output of a real token nor its gradient "
-        "changes.",
+        "Padding may hold anything, NaN and infinities too: the output of a real token does not change; nor does any "
+        "gradient of a real token, where padding is among the keys of a context and asks nothing itself.",
         "zero times NaN",
         "https://github.com/pytorch/pytorch/issues/101967",
         weight=Weight.LEAK,
@@ -114,7 +114,7 @@ REQUIREMENTS = (
         "https://github.com/huggingface/transformers/issues/36293",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "no_key",
         "A query that sees no key gives a zero row, and no gradient comes from it.",
@@ -124,7 +124,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/Dao-AILab/flash-attention/issues/443",),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "range",
         "The formula has a value where projections leave the range of fp16.",
@@ -134,5 +134,5 @@ REQUIREMENTS = (
         equations=_EQUATIONS,
         weight=Weight.FRAGILE,
     ),
-    families.accuracy(_NAME),
+    templates.accuracy(_NAME),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _RUN_BOUND = (
     "Every entry of every parameter after every step lies within the running error bound of the formula, applied step "
@@ -16,18 +16,18 @@ def _common(
 ) -> tuple[Requirement, ...]:
     """What holds of every optimizer."""
     return (
-        families.contract(operation, equations),
-        families.equation(
+        templates.contract(operation, equations),
+        templates.equation(
             operation,
             equations,
             f"{statement} That holds for runs of any gradients, with steps at which some of them are missing, zeroed "
             "gradients, and states saved and loaded on the way.",
             precedents,
         ),
-        *families.refusals(operation, refused),
-        families.sensitivity(operation),
-        families.numpy_numbers(operation),
-        families.law(
+        *templates.refusals(operation, refused),
+        templates.sensitivity(operation),
+        templates.numpy_numbers(operation),
+        templates.law(
             operation,
             "long_run",
             "The formula holds over hundreds of steps as it does over one, and over thousands.",
@@ -37,7 +37,7 @@ def _common(
             equations=equations,
             weight=Weight.WRONG,
         ),
-        families.law(
+        templates.law(
             operation,
             "resume",
             "A run that is saved and goes on, with a new optimizer made with other options or with one that stepped "
@@ -49,7 +49,7 @@ def _common(
             precedents=("https://github.com/tenstorrent/tt-metal/issues/53212",),
             weight=Weight.WRONG,
         ),
-        families.law(
+        templates.law(
             operation,
             "gaps",
             "A parameter without a gradient is skipped: it stays, and its next step is the one that it would have "
@@ -60,7 +60,7 @@ def _common(
             equations=equations,
             weight=Weight.WRONG,
         ),
-        families.law(
+        templates.law(
             operation,
             "independence",
             "Each parameter is updated by its own gradients alone, whatever others are trained with it, in any order.",
@@ -70,7 +70,7 @@ def _common(
             equations=equations,
             weight=Weight.LEAK,
         ),
-        families.contract_case(
+        templates.contract_case(
             operation,
             "gradients_kept",
             "A step changes parameters in place and leaves their gradients as they are; after `zero_grad` there are "
@@ -79,7 +79,7 @@ def _common(
             equations,
             weight=Weight.WRONG,
         ),
-        families.contract_case(
+        templates.contract_case(
             operation,
             "no_rate",
             "With a learning rate of 0 nothing moves.",
@@ -87,7 +87,7 @@ def _common(
             equations,
             weight=Weight.WRONG,
         ),
-        families.law(
+        templates.law(
             operation,
             "half_precision",
             "Parameters in half precision stay finite where the formula's are.",
@@ -103,7 +103,7 @@ def _common(
 def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, ...]:
     """What Adam and AdamW have in common."""
     return (
-        families.law(
+        templates.law(
             operation,
             "constant_gradient",
             r"Under one gradient $g$, and without decay, every step from the first on is "
@@ -114,7 +114,7 @@ def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, 
             precedents=("https://github.com/kozistr/AdaBound-tensorflow/issues/3",),
             weight=Weight.WRONG,
         ),
-        families.law(
+        templates.law(
             operation,
             "scale",
             r"Gradients and $\epsilon$ that are $c > 0$ times as large give the same steps.",
@@ -124,7 +124,7 @@ def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, 
             precedents=("https://github.com/d2l-ai/d2l-zh/pull/502",),
             weight=Weight.WRONG,
         ),
-        families.law(
+        templates.law(
             operation,
             "step_bound",
             r"Without decay no step is longer than $\eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \sqrt{\sum_i "
@@ -135,7 +135,7 @@ def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, 
             equations=("9",),
             weight=Weight.WRONG,
         ),
-        families.convention(
+        templates.convention(
             operation,
             "eps",
             r"$\epsilon$ is added to $\sqrt{\hat v}$: after the root and after the correction.",
@@ -154,7 +154,7 @@ GRADIENT_DESCENT = (
         r"$\theta \leftarrow \theta - \eta\, g$ for every parameter that has a gradient.",
         "No parameters, what is no tensor among them, and a rate that is negative or no number are refused.",
     ),
-    families.law(
+    templates.law(
         "gradient_descent",
         "sum",
         "Where a run ends depends on the sum of its gradients alone, not on their order.",
@@ -176,7 +176,7 @@ SGD_MOMENTUM = (
             "https://github.com/ml-explore/mlx/pull/87",
         ),
     ),
-    families.law(
+    templates.law(
         "sgd_momentum",
         "closed_form",
         r"A run ends at $\theta - \eta \sum_i (1 - \beta^{T-i+1})\, g_i$: each gradient is spent over all later steps.",
@@ -186,7 +186,7 @@ SGD_MOMENTUM = (
         precedents=("https://github.com/PaddlePaddle/Paddle/pull/12231",),
         weight=Weight.WRONG,
     ),
-    families.convention(
+    templates.convention(
         "sgd_momentum",
         "first_velocity",
         r"The velocity is damped from the first step on, which is $(1 - \beta)\, \eta\, g$.",
@@ -215,7 +215,7 @@ ADAM = (
         ),
     ),
     *_adaptive("adam", ("9",)),
-    families.law(
+    templates.law(
         "adam",
         "l2",
         r"Decay is L2: a first step with decay $\lambda$ is one without, of the gradient $g + \lambda \theta$.",
@@ -237,7 +237,7 @@ ADAMW = (
         ("https://github.com/pytorch/pytorch/pull/4429",),
     ),
     *_adaptive("adamw", ()),
-    families.law(
+    templates.law(
         "adamw",
         "decay",
         r"Under gradients of 0, $T$ steps leave $(1 - \eta \lambda)^T\, \theta$.",

@@ -1,27 +1,27 @@
 """Requirements of perplexity (equation 41)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("perplexity", ("41",)),
-    families.equation(
+    templates.contract("perplexity", ("41",)),
+    templates.equation(
         "perplexity",
         ("41",),
         r"$\exp(-\frac{1}{T} \sum_t \log p_{t, x_t})$ over the $T$ targets that are not ignored, of all axes together.",
     ),
-    families.gradient("perplexity", ("41",), r"$\bar z_t = \bar L \cdot \mathrm{PPL} \cdot (p_t - y_t) / T$."),
-    families.purity("perplexity"),
-    families.layout("perplexity"),
-    *families.refusals(
+    templates.gradient("perplexity", ("41",), r"$\bar z_t = \bar L \cdot \mathrm{PPL} \cdot (p_t - y_t) / T$."),
+    templates.purity("perplexity"),
+    templates.layout("perplexity"),
+    *templates.refusals(
         "perplexity",
         "Missing tensors, shapes that do not match, no classes, and classes outside $[0, V)$ that are not ignored "
         "are refused.",
     ),
-    families.sensitivity("perplexity"),
-    families.numpy_numbers("perplexity"),
-    families.long("perplexity"),
-    families.law(
+    templates.sensitivity("perplexity"),
+    templates.numpy_numbers("perplexity"),
+    templates.long("perplexity"),
+    templates.law(
         "perplexity",
         "between",
         r"With $w_t = \max z_t - \min z_t$, the perplexity lies between the geometric means of $1 + (V - 1) "
@@ -32,7 +32,7 @@ REQUIREMENTS = (
         equations=("41",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "perplexity",
         "uniform",
         "Uniform logits over $V$ classes have perplexity $V$, whatever the targets.",
@@ -41,7 +41,7 @@ REQUIREMENTS = (
         equations=("41",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "perplexity",
         "counted",
         "Rows whose target is ignored may be left out, or hold other logits, and nothing changes.",
@@ -50,7 +50,7 @@ REQUIREMENTS = (
         equations=("41",),
         weight=Weight.LEAK,
     ),
-    families.law(
+    templates.law(
         "perplexity",
         "partition",
         r"$T \log \mathrm{PPL} = \sum_k T_k \log \mathrm{PPL}_k$ for any split into parts of $T_k$ targets.",
@@ -63,7 +63,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "perplexity",
         "range",
         "The formula has a value for logits of any size.",
@@ -75,8 +75,8 @@ REQUIREMENTS = (
         equations=("41", "12"),
         weight=Weight.FRAGILE,
     ),
-    families.far_classes("perplexity", "$e^8$", ("41",)),
-    families.convention(
+    templates.far_classes("perplexity", "$e^8$", ("41",)),
+    templates.convention(
         "perplexity",
         "no_target",
         "With no target to count, the perplexity is 1 and its gradient 0.",

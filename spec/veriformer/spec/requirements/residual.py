@@ -1,19 +1,19 @@
 """Requirements of the residual connection (equation 4)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("residual", ("4",)),
-    families.equation("residual", ("4",), r"$y = x + s F(x)$, given $F(x)$."),
-    families.gradient("residual", ("4",), r"$\bar x = \bar y$, untouched, and $\bar F = s \bar y$."),
-    families.purity("residual"),
-    families.layout("residual"),
-    *families.refusals("residual", "No tensor, shapes or dtypes that differ, and scales that are no number."),
-    families.sensitivity("residual"),
-    families.numpy_numbers("residual"),
-    families.long("residual"),
-    families.law(
+    templates.contract("residual", ("4",)),
+    templates.equation("residual", ("4",), r"$y = x + s F(x)$, given $F(x)$."),
+    templates.gradient("residual", ("4",), r"$\bar x = \bar y$, untouched, and $\bar F = s \bar y$."),
+    templates.purity("residual"),
+    templates.layout("residual"),
+    *templates.refusals("residual", "No tensor, shapes or dtypes that differ, and scales that are no number."),
+    templates.sensitivity("residual"),
+    templates.numpy_numbers("residual"),
+    templates.long("residual"),
+    templates.law(
         "residual",
         "identity",
         "Where the branch is zero, or its scale, the input passes as it is.",
@@ -22,7 +22,7 @@ REQUIREMENTS = (
         equations=("4",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "residual",
         "range",
         "The scaled branch may leave the range of a half where the sum is within it.",

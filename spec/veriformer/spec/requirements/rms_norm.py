@@ -1,33 +1,33 @@
 """Requirements of root-mean-square normalisation (document 002, section 3.4)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("rms_norm"),
-    families.equation(
+    templates.contract("rms_norm"),
+    templates.equation(
         "rms_norm",
         (),
         r"$y = \gamma \odot x / \sqrt{\overline{x^2} + \varepsilon}$ over the last axis; $\gamma$ may be left out.",
     ),
-    families.gradient(
+    templates.gradient(
         "rms_norm",
         (),
         r"$\bar x = (h - \hat x\, \overline{h \odot \hat x}) / \sqrt{\overline{x^2} + \varepsilon}$ with "
         r"$h = \bar y \odot \gamma$; $\bar\gamma = \sum \bar y \odot \hat x$.",
     ),
-    families.purity("rms_norm"),
-    families.layout("rms_norm"),
-    *families.refusals(
+    templates.purity("rms_norm"),
+    templates.layout("rms_norm"),
+    *templates.refusals(
         "rms_norm",
         r"No tensor, an empty axis, a negative $\varepsilon$, and a weight that is not $[d]$ in the dtype of $x$ are "
         r"refused.",
     ),
-    families.batch("rms_norm", "Rows are independent: each can be computed alone."),
-    families.sensitivity("rms_norm"),
-    families.numpy_numbers("rms_norm"),
-    families.long("rms_norm"),
-    families.law(
+    templates.batch("rms_norm", "Rows are independent: each can be computed alone."),
+    templates.sensitivity("rms_norm"),
+    templates.numpy_numbers("rms_norm"),
+    templates.long("rms_norm"),
+    templates.law(
         "rms_norm",
         "unit",
         r"Without a weight a row has mean square $\overline{x^2} / (\overline{x^2} + \varepsilon)$.",
@@ -36,7 +36,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/ml-explore/mlx-lm/pull/1624",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rms_norm",
         "scale",
         r"Scaling a row by $s > 0$ and $\varepsilon$ by $s^2$ changes nothing.",
@@ -45,7 +45,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/ml-explore/mlx-lm/pull/1624",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rms_norm",
         "odd",
         r"$y(-x) = -y(x)$.",
@@ -53,7 +53,7 @@ REQUIREMENTS = (
         "lost sign",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rms_norm",
         "affine",
         r"With a weight the result is $\gamma \odot y$ of the result without.",
@@ -62,7 +62,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/vllm-project/vllm/pull/29810",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rms_norm",
         "near_eps",
         r"The formula holds where the mean square is as small as $\varepsilon$, which is added to the mean, inside "
@@ -73,7 +73,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/ml-explore/mlx-lm/pull/1624",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rms_norm",
         "range",
         "The formula has a value for rows of any size.",
@@ -83,5 +83,5 @@ REQUIREMENTS = (
         precedents=("https://github.com/jingyaogong/minimind/issues/301",),
         weight=Weight.FRAGILE,
     ),
-    families.accuracy("rms_norm", ("https://github.com/linkedin/Liger-Kernel/pull/950",)),
+    templates.accuracy("rms_norm", ("https://github.com/linkedin/Liger-Kernel/pull/950",)),
 )

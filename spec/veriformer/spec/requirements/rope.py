@@ -1,7 +1,7 @@
 """Requirements of rotary position embeddings (equations 30 and 31)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _BOTH = ("30", "31")
 _LAYOUT = (
@@ -14,8 +14,8 @@ _SCALING = (
 )
 
 REQUIREMENTS = (
-    families.contract("rope", _BOTH),
-    families.equation(
+    templates.contract("rope", _BOTH),
+    templates.equation(
         "rope",
         _BOTH,
         r"Pair $i$ of features at position $m$ is turned by the angle $m\, \theta_i$ with $\theta_i = base^{-2i/d}$. "
@@ -23,20 +23,20 @@ REQUIREMENTS = (
         r"scaling uses the base $base \cdot s^{d / (d - 2)}$.",
         (*_LAYOUT, "https://github.com/lyogavin/airllm/issues/368"),
     ),
-    families.gradient("rope", _BOTH, "The cotangent is turned back, by the opposite angle."),
-    families.purity("rope"),
-    families.layout("rope"),
-    *families.refusals(
+    templates.gradient("rope", _BOTH, "The cotangent is turned back, by the opposite angle."),
+    templates.purity("rope"),
+    templates.layout("rope"),
+    *templates.refusals(
         "rope",
         "No tensors, odd widths, positions that fit neither the length nor all axes, unknown pairings and scalings, "
         "and factors not above 0 are refused.",
     ),
-    families.batch("rope", "Positions are turned one by one, each by its own angle."),
-    families.sensitivity("rope", ("https://github.com/lyogavin/airllm/issues/368",)),
-    families.numpy_numbers("rope"),
-    families.long("rope"),
-    families.accuracy("rope"),
-    families.law(
+    templates.batch("rope", "Positions are turned one by one, each by its own angle."),
+    templates.sensitivity("rope", ("https://github.com/lyogavin/airllm/issues/368",)),
+    templates.numpy_numbers("rope"),
+    templates.long("rope"),
+    templates.accuracy("rope"),
+    templates.law(
         "rope",
         "origin",
         "At position 0 nothing is turned.",
@@ -46,7 +46,7 @@ REQUIREMENTS = (
         precedents=_SCALING[:1],
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rope",
         "history",
         "A call is computed from its own arguments: tables kept from calls of other sizes change nothing.",
@@ -56,7 +56,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/ml-explore/mlx/issues/561",),
         weight=Weight.LEAK,
     ),
-    families.law(
+    templates.law(
         "rope",
         "relative",
         "The inner product of a turned query and a turned key depends on the difference of their positions alone.",
@@ -66,7 +66,7 @@ REQUIREMENTS = (
         precedents=_LAYOUT[:1],
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rope",
         "group",
         "Turning by $m$ and then by $n$ is turning by $m + n$.",
@@ -76,7 +76,7 @@ REQUIREMENTS = (
         precedents=_LAYOUT[:1],
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rope",
         "norm",
         "Turning keeps lengths.",
@@ -86,7 +86,7 @@ REQUIREMENTS = (
         precedents=(*_LAYOUT[:1], *_SCALING[:1]),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rope",
         "pairings",
         "The two pairings are one rotation in two orders of the features.",
@@ -96,7 +96,7 @@ REQUIREMENTS = (
         precedents=_LAYOUT,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rope",
         "scaling",
         r"Positions stretched by $s$ under linear scaling look as they did without; NTK scaling leaves the fastest "
@@ -107,7 +107,7 @@ REQUIREMENTS = (
         precedents=_SCALING,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "rope",
         "far",
         "Angles are good to the dtype of the features at positions up to 1e5, and in halves to that of fp32: "
@@ -119,7 +119,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/huggingface/transformers/pull/29285",),
         weight=Weight.FRAGILE,
     ),
-    families.convention(
+    templates.convention(
         "rope",
         "pairing",
         "Where no pairing is asked for, neighbouring features are turned together.",

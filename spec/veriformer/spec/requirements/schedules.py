@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from veriformer.spec.requirement import Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 
 def _common(
     operation: str, equations: tuple[str, ...], statement: str, refused: str, precedents: tuple[str, ...] = ()
 ) -> tuple[Requirement, ...]:
     return (
-        families.contract(operation, equations),
-        families.equation(operation, equations, statement, precedents),
-        *families.refusals(operation, refused),
-        families.sensitivity(operation),
-        families.numpy_numbers(operation),
+        templates.contract(operation, equations),
+        templates.equation(operation, equations, statement, precedents),
+        *templates.refusals(operation, refused),
+        templates.sensitivity(operation),
+        templates.numpy_numbers(operation),
     )
 
 
 def _first_step(operation: str, equations: tuple[str, ...]) -> Requirement:
-    return families.convention(
+    return templates.convention(
         operation,
         "first_step",
         "Steps count from 0, and the rate of step 0 of a warmup is 0.",
@@ -39,7 +39,7 @@ WARMUP = (
         "Negative steps, what is no int for a step, and what is no number for a rate are refused.",
         ("https://github.com/espnet/espnet/pull/2088",),
     ),
-    families.law(
+    templates.law(
         "warmup",
         "line",
         r"During the warmup the rate grows by $\eta_{\max} / T$ at each step; after it, it is $\eta_{\max}$.",
@@ -48,7 +48,7 @@ WARMUP = (
         equations=("10",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "warmup",
         "linear_in_rate",
         r"The rate is $\eta_{\max}$ times a number that does not depend on it.",
@@ -70,7 +70,7 @@ WARMUP_COSINE = (
         "Negative steps, $T < T_w$, what is no int for a step, and what is no number for a rate are refused.",
         ("https://github.com/deepspeedai/DeepSpeed/pull/5287",),
     ),
-    families.law(
+    templates.law(
         "warmup_cosine",
         "pieces",
         r"The rate rises up to $T_w$, where it is $\eta_{\max}$, and falls from there to $T$.",
@@ -79,7 +79,7 @@ WARMUP_COSINE = (
         precedents=("https://github.com/deepspeedai/DeepSpeed/pull/5287",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "warmup_cosine",
         "symmetry",
         r"The decay is point-symmetric: the rates as far from its start and from its end sum to $\eta_{\max}$.",
@@ -87,7 +87,7 @@ WARMUP_COSINE = (
         "another curve",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "warmup_cosine",
         "end",
         "From step $T$ on the rate is 0.",
@@ -95,7 +95,7 @@ WARMUP_COSINE = (
         "rate that rises again",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "warmup_cosine",
         "linear_in_rate",
         r"The rate is $\eta_{\max}$ times a number that does not depend on it.",
@@ -115,7 +115,7 @@ NOAM = (
         "Steps, widths and warmups below 1, and what is no int, are refused.",
         ("https://github.com/tugstugi/pytorch-saltnet/issues/7",),
     ),
-    families.law(
+    templates.law(
         "noam",
         "peak",
         r"The rate rises up to step $T$, where it is $(d\, T)^{-1/2}$, and falls after it.",
@@ -124,7 +124,7 @@ NOAM = (
         precedents=("https://github.com/tugstugi/pytorch-saltnet/issues/7",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "noam",
         "width",
         "Four times the width halves the rate.",
@@ -132,7 +132,7 @@ NOAM = (
         "wrong scale",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "noam",
         "stretch",
         "Four times the warmup, at four times the step, halves the rate.",

@@ -1,7 +1,7 @@
 """Requirements of sinusoidal encodings (equations 28 and 29)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _BOTH = ("28", "29")
 _FREQUENCIES = (
@@ -10,18 +10,18 @@ _FREQUENCIES = (
 )
 
 REQUIREMENTS = (
-    families.contract("sinusoidal_encoding", _BOTH),
-    families.equation(
+    templates.contract("sinusoidal_encoding", _BOTH),
+    templates.equation(
         "sinusoidal_encoding",
         _BOTH,
         r"$PE_{p, 2i} = \sin(p\, \theta_i)$ and $PE_{p, 2i + 1} = \cos(p\, \theta_i)$, $\theta_i = base^{-2i / d}$.",
         _FREQUENCIES,
     ),
-    *families.refusals("sinusoidal_encoding", "Negative sizes, and what is no integer, are refused."),
-    families.sensitivity("sinusoidal_encoding"),
-    families.numpy_numbers("sinusoidal_encoding"),
-    families.long("sinusoidal_encoding"),
-    families.law(
+    *templates.refusals("sinusoidal_encoding", "Negative sizes, and what is no integer, are refused."),
+    templates.sensitivity("sinusoidal_encoding"),
+    templates.numpy_numbers("sinusoidal_encoding"),
+    templates.long("sinusoidal_encoding"),
+    templates.law(
         "sinusoidal_encoding",
         "shift",
         "A shift by $k$ positions turns each pair by the angle that row $k$ itself holds: "
@@ -32,7 +32,7 @@ REQUIREMENTS = (
         precedents=_FREQUENCIES,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "sinusoidal_encoding",
         "offset",
         r"The inner product of two rows depends on their distance alone: $\sum_i \cos((p - q) \theta_i)$, so that each "

@@ -1,25 +1,25 @@
 """Requirements of label smoothing (equation 48)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _TWICE = ("https://github.com/TimDettmers/ConvE/issues/55",)
 
 REQUIREMENTS = (
-    families.contract("smooth_labels", ("48",)),
-    families.equation("smooth_labels", ("48",), r"$y_c = (1 - \alpha) [c = t] + \alpha / V$.", _TWICE),
-    families.purity("smooth_labels"),
-    families.layout("smooth_labels"),
-    *families.refusals(
+    templates.contract("smooth_labels", ("48",)),
+    templates.equation("smooth_labels", ("48",), r"$y_c = (1 - \alpha) [c = t] + \alpha / V$.", _TWICE),
+    templates.purity("smooth_labels"),
+    templates.layout("smooth_labels"),
+    *templates.refusals(
         "smooth_labels",
         r"A missing target, classes outside $[0, V)$, fewer than one class, $\alpha$ outside $[0, 1]$, and bools for "
         "numbers are refused.",
     ),
-    families.batch("smooth_labels", "Rows are independent: each can be smoothed alone."),
-    families.sensitivity("smooth_labels"),
-    families.numpy_numbers("smooth_labels"),
-    families.long("smooth_labels"),
-    families.law(
+    templates.batch("smooth_labels", "Rows are independent: each can be smoothed alone."),
+    templates.sensitivity("smooth_labels"),
+    templates.numpy_numbers("smooth_labels"),
+    templates.long("smooth_labels"),
+    templates.law(
         "smooth_labels",
         "simplex",
         "Each row is a distribution: not negative, and of sum 1.",
@@ -29,7 +29,7 @@ REQUIREMENTS = (
         precedents=_TWICE,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "smooth_labels",
         "mixture",
         r"$y_\alpha = (1 - \alpha) y_0 + \alpha y_1$: smoothing is linear between one-hot and uniform.",
@@ -38,7 +38,7 @@ REQUIREMENTS = (
         equations=("48",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "smooth_labels",
         "relabelling",
         "Classes are names: permuting them permutes the columns.",

@@ -1,27 +1,27 @@
 """Requirements of softmax (equations 1, 21, 25)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _UNSHIFTED = "https://github.com/tenstorrent/tt-metal/pull/10001"
 
 
 REQUIREMENTS = (
-    families.contract("softmax", ("1",)),
-    families.equation(
+    templates.contract("softmax", ("1",)),
+    templates.equation(
         "softmax",
         ("1", "21"),
         r"$p_i = e^{z_i} / \sum_j e^{z_j}$ along any axis; an entry of $-\infty$ has probability 0.",
     ),
-    families.gradient("softmax", ("25",), r"$\bar z_i = p_i (\bar p_i - \sum_j p_j \bar p_j)$."),
-    families.purity("softmax"),
-    families.layout("softmax"),
-    *families.refusals("softmax", "No tensor, an axis that does not exist and an empty axis are refused."),
-    families.batch("softmax", "Slices along the other axes are independent: each can be computed alone."),
-    families.sensitivity("softmax"),
-    families.numpy_numbers("softmax"),
-    families.long("softmax"),
-    families.law(
+    templates.gradient("softmax", ("25",), r"$\bar z_i = p_i (\bar p_i - \sum_j p_j \bar p_j)$."),
+    templates.purity("softmax"),
+    templates.layout("softmax"),
+    *templates.refusals("softmax", "No tensor, an axis that does not exist and an empty axis are refused."),
+    templates.batch("softmax", "Slices along the other axes are independent: each can be computed alone."),
+    templates.sensitivity("softmax"),
+    templates.numpy_numbers("softmax"),
+    templates.long("softmax"),
+    templates.law(
         "softmax",
         "simplex",
         r"$p_i > 0$ and $\sum_i p_i = 1$.",
@@ -31,7 +31,7 @@ REQUIREMENTS = (
         equations=("1",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "softmax",
         "shift",
         r"$\mathrm{softmax}(z + c) = \mathrm{softmax}(z)$ for any number $c$.",
@@ -40,7 +40,7 @@ REQUIREMENTS = (
         equations=("1", "12"),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "softmax",
         "jacobian",
         r"The Jacobian $\mathrm{diag}(p) - p p^\top$ annihilates constants: $\sum_i \bar z_i = 0$.",
@@ -49,7 +49,7 @@ REQUIREMENTS = (
         equations=("25",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "softmax",
         "permutation",
         r"$\mathrm{softmax}(\Pi z) = \Pi\, \mathrm{softmax}(z)$ for any permutation $\Pi$.",
@@ -58,7 +58,7 @@ REQUIREMENTS = (
         equations=("1",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "softmax",
         "range",
         "The formula has a value for scores of any size.",
@@ -71,5 +71,5 @@ REQUIREMENTS = (
         precedents=(_UNSHIFTED, "https://github.com/PaddlePaddle/PaddleFleet/pull/1439"),
         weight=Weight.FRAGILE,
     ),
-    families.accuracy("softmax"),
+    templates.accuracy("softmax"),
 )

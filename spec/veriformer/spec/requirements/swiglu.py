@@ -1,32 +1,32 @@
 """Requirements of SwiGLU (document 003, stage 6)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _SWAPPED = ("https://github.com/ml-explore/mlx-lm/pull/767",)
 
 REQUIREMENTS = (
-    families.contract("swiglu"),
-    families.equation(
+    templates.contract("swiglu"),
+    templates.equation(
         "swiglu",
         (),
         r"$y = (\mathrm{SiLU}(x W_{gate}) \odot x W_{up}) W_{down}$.",
         _SWAPPED,
     ),
-    families.gradient(
+    templates.gradient(
         "swiglu",
         (),
         r"The product rule over the gate $a = \mathrm{SiLU}(x W_{gate})$ and what it lets through, $u = x W_{up}$: "
         r"$\bar u = (\bar y W_{down}^T) \odot a$ and $\bar a = (\bar y W_{down}^T) \odot u$.",
     ),
-    families.purity("swiglu"),
-    families.layout("swiglu"),
-    *families.refusals("swiglu", "No tensor, weights that do not fit one another, and mixed dtypes are refused."),
-    families.batch("swiglu", "Rows are independent: each can be computed alone."),
-    families.sensitivity("swiglu"),
-    families.accuracy("swiglu"),
-    families.long("swiglu"),
-    families.law(
+    templates.purity("swiglu"),
+    templates.layout("swiglu"),
+    *templates.refusals("swiglu", "No tensor, weights that do not fit one another, and mixed dtypes are refused."),
+    templates.batch("swiglu", "Rows are independent: each can be computed alone."),
+    templates.sensitivity("swiglu"),
+    templates.accuracy("swiglu"),
+    templates.long("swiglu"),
+    templates.law(
         "swiglu",
         "value_linear",
         "The result is linear in $W_{up}$, and not in $W_{gate}$.",
@@ -36,7 +36,7 @@ REQUIREMENTS = (
         precedents=_SWAPPED,
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "swiglu",
         "hidden_order",
         "Hidden units have no order: permuting them, in all weights alike, changes nothing.",
@@ -44,7 +44,7 @@ REQUIREMENTS = (
         "misaligned hidden units",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "swiglu",
         "range",
         "Hidden values beyond the range of a half do no harm where the result is within it.",
@@ -53,7 +53,7 @@ REQUIREMENTS = (
         kind=Kind.NUMERICS,
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "swiglu",
         "limits",
         "Far from zero the gate has reached its limit: its argument above, 0 below.",

@@ -1,28 +1,28 @@
 """Requirements of T5's buckets of relative positions (document 002, section 6.3)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _OPERATION = "t5_relative_position_bucket"
 
 REQUIREMENTS = (
-    families.contract(_OPERATION),
-    families.equation(
+    templates.contract(_OPERATION),
+    templates.equation(
         _OPERATION,
         (),
         r"With $b$ buckets in a direction and $e = \lfloor b / 2 \rfloor$, a distance $x < e$ has its own bucket, and "
         r"one of $e$ or more $\min(b - 1, e + \lfloor (b - e) \log(x / e) / \log(M / e) \rfloor)$.",
     ),
-    families.purity(_OPERATION),
-    families.layout(_OPERATION),
-    *families.refusals(
+    templates.purity(_OPERATION),
+    templates.layout(_OPERATION),
+    *templates.refusals(
         _OPERATION,
         "No integers, fewer than 4 buckets (2 in one direction), odd numbers in two directions, and a `max_distance` "
         "not above the exact range are refused.",
     ),
-    families.sensitivity(_OPERATION),
-    families.numpy_numbers(_OPERATION),
-    families.law(
+    templates.sensitivity(_OPERATION),
+    templates.numpy_numbers(_OPERATION),
+    templates.law(
         _OPERATION,
         "monotone",
         "Buckets never fall as the distance grows, and each direction uses every one of its own.",
@@ -30,7 +30,7 @@ REQUIREMENTS = (
         "buckets out of order",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _OPERATION,
         "saturating",
         "From `max_distance` on all distances share the last bucket, and the one before it is not the last.",
@@ -38,7 +38,7 @@ REQUIREMENTS = (
         "wrong last bucket",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _OPERATION,
         "exact_points",
         r"Where $(b - e) \log(x / e) / \log(M / e)$ is a whole number, the bucket begins there, and the distance "
@@ -47,7 +47,7 @@ REQUIREMENTS = (
         "logarithm rounded to the wrong side",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         _OPERATION,
         "directions",
         "In two directions keys ahead of the query have the buckets of those behind, moved by half of all; in one "

@@ -1,25 +1,25 @@
 """Requirements of temperature scaling (section 11.2)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("temperature_scale"),
-    families.equation("temperature_scale", (), r"$p = \mathrm{softmax}(z / T)$ over the last axis."),
-    families.gradient("temperature_scale", (), r"$\bar z = p \odot (\bar p - \sum_j p_j \bar p_j) / T$."),
-    families.purity("temperature_scale"),
-    families.layout("temperature_scale"),
-    *families.refusals(
+    templates.contract("temperature_scale"),
+    templates.equation("temperature_scale", (), r"$p = \mathrm{softmax}(z / T)$ over the last axis."),
+    templates.gradient("temperature_scale", (), r"$\bar z = p \odot (\bar p - \sum_j p_j \bar p_j) / T$."),
+    templates.purity("temperature_scale"),
+    templates.layout("temperature_scale"),
+    *templates.refusals(
         "temperature_scale",
         "A missing tensor, an empty last axis, and a temperature that is 0, negative, NaN, a bool or missing are "
         "refused.",
     ),
-    families.batch("temperature_scale", "Rows are independent: each can be computed alone."),
-    families.sensitivity("temperature_scale"),
-    families.numpy_numbers("temperature_scale"),
-    families.long("temperature_scale"),
-    families.accuracy("temperature_scale"),
-    families.law(
+    templates.batch("temperature_scale", "Rows are independent: each can be computed alone."),
+    templates.sensitivity("temperature_scale"),
+    templates.numpy_numbers("temperature_scale"),
+    templates.long("temperature_scale"),
+    templates.accuracy("temperature_scale"),
+    templates.law(
         "temperature_scale",
         "simplex",
         r"$p_i > 0$ and $\sum_i p_i = 1$ at every temperature.",
@@ -27,7 +27,7 @@ REQUIREMENTS = (
         "probabilities that are none",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "temperature_scale",
         "shift",
         "A number added to every score changes nothing at any temperature.",
@@ -35,7 +35,7 @@ REQUIREMENTS = (
         "dependence on an offset",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "temperature_scale",
         "units",
         "Scores and temperature have one unit: scaling both by $s > 0$ changes nothing.",
@@ -43,7 +43,7 @@ REQUIREMENTS = (
         "temperature in other units",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "temperature_scale",
         "order",
         "Temperature keeps the order of the scores, and ties.",
@@ -51,7 +51,7 @@ REQUIREMENTS = (
         "order that changes with temperature",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "temperature_scale",
         "conservation",
         "A gradient sums to 0 along the last axis, since probabilities always sum to 1.",
@@ -59,7 +59,7 @@ REQUIREMENTS = (
         "gradient that does not conserve",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "temperature_scale",
         "cold",
         r"As $T \to 0$ the largest scores share all probability evenly, and what is not largest has none.",
@@ -69,7 +69,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/tenstorrent/tt-metal/pull/10001",),
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "temperature_scale",
         "hot",
         r"As $T \to \infty$ all classes become equally probable.",
@@ -78,7 +78,7 @@ REQUIREMENTS = (
         kind=Kind.NUMERICS,
         weight=Weight.FRAGILE,
     ),
-    families.law(
+    templates.law(
         "temperature_scale",
         "range",
         "The formula has a value for scores of any size.",

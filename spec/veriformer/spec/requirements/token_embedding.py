@@ -1,26 +1,26 @@
 """Requirements of token embeddings (equation 39)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.contract("token_embedding", ("39",)),
-    families.equation("token_embedding", ("39",), r"$y_t = E_{\mathrm{id}_t}$, the product of a one-hot row and $E$."),
-    families.gradient(
+    templates.contract("token_embedding", ("39",)),
+    templates.equation("token_embedding", ("39",), r"$y_t = E_{\mathrm{id}_t}$, the product of a one-hot row and $E$."),
+    templates.gradient(
         "token_embedding",
         ("39",),
         r"$\bar E_v = \sum_{t: \mathrm{id}_t = v} \bar y_t$: repeated tokens add up, and rows not read get zero.",
     ),
-    families.purity("token_embedding"),
-    families.layout("token_embedding"),
-    families.long("token_embedding"),
-    *families.refusals(
+    templates.purity("token_embedding"),
+    templates.layout("token_embedding"),
+    templates.long("token_embedding"),
+    *templates.refusals(
         "token_embedding",
         "No tensors, ids that are negative, too large or no integers, and tables that are no matrix are refused.",
     ),
-    families.batch("token_embedding", "Tokens are looked up one by one."),
-    families.sensitivity("token_embedding"),
-    families.law(
+    templates.batch("token_embedding", "Tokens are looked up one by one."),
+    templates.sensitivity("token_embedding"),
+    templates.law(
         "token_embedding",
         "lookup",
         "A lookup copies: nothing is scaled, added or rounded.",
@@ -30,7 +30,7 @@ REQUIREMENTS = (
         precedents=("https://github.com/pytorch/tutorials/issues/2849",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "token_embedding",
         "repeated",
         "A token that occurs many times collects all its cotangents, and one that does not occur none.",
@@ -39,7 +39,7 @@ REQUIREMENTS = (
         equations=("39",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "token_embedding",
         "range",
         "The sum over repeated tokens is finite where its value is, though its parts may not be.",

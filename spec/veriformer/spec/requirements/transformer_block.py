@@ -1,7 +1,7 @@
 """Requirements of the Transformer block (equations 32 to 35)."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _NAME = "transformer_block"
 _EQUATIONS = ("32", "33", "34", "35")
@@ -10,12 +10,12 @@ _BEFORE_NORM = "https://github.com/NVIDIA-NeMo/Speech/pull/4350"
 
 
 def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    float_form = "The same within the sum of the bounds of what is compared."
-    return families.law(
+    floating_point_statement = "The same within the sum of the bounds of what is compared."
+    return templates.law(
         _NAME,
         name,
         statement,
-        float_form,
+        floating_point_statement,
         bug_class,
         equations=_EQUATIONS,
         precedents=precedents,
@@ -24,30 +24,30 @@ def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: We
 
 
 REQUIREMENTS = (
-    families.contract(_NAME, _EQUATIONS),
-    families.equation(
+    templates.contract(_NAME, _EQUATIONS),
+    templates.equation(
         _NAME,
         _EQUATIONS,
         r"Pre: $h = x + \mathrm{MHA}(\mathrm{LN}_1(x))$, $y = h + \mathrm{FFN}(\mathrm{LN}_2(h))$; post: $h = "
         r"\mathrm{LN}_1(x + \mathrm{MHA}(x))$, $y = \mathrm{LN}_2(h + \mathrm{FFN}(h))$.",
         (_AFTER_NORM, _BEFORE_NORM),
     ),
-    families.gradient(
+    templates.gradient(
         _NAME,
         _EQUATIONS,
         "The tokens and all twelve parameters get the vector-Jacobian product, through the branches and around them.",
     ),
-    families.purity(_NAME),
-    families.layout(_NAME),
-    *families.refusals(
+    templates.purity(_NAME),
+    templates.layout(_NAME),
+    *templates.refusals(
         _NAME,
         "Wrong ranks, missing parameters, shapes and dtypes that do not match, numbers of heads that do not divide, "
         "unknown words for `norm` and `activation`, and a negative `eps` are refused.",
     ),
-    families.batch(_NAME, "Batch elements are independent: each can be computed alone."),
-    families.sensitivity(_NAME),
-    families.numpy_numbers(_NAME),
-    families.long(_NAME),
+    templates.batch(_NAME, "Batch elements are independent: each can be computed alone."),
+    templates.sensitivity(_NAME),
+    templates.numpy_numbers(_NAME),
+    templates.long(_NAME),
     _law(
         "identity_path",
         "With $W^O$, $W_2$ and $b_2$ zero a pre-norm block is the identity, and a post-norm block two layer norms; so "
@@ -92,7 +92,7 @@ REQUIREMENTS = (
         "https://github.com/hyunwoongko/transformer/pull/40",
         weight=Weight.LEAK,
     ),
-    families.law(
+    templates.law(
         _NAME,
         "range",
         "The formula has a value where branches leave the range of fp16.",

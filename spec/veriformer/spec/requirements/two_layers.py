@@ -1,7 +1,7 @@
 """What the MLP and the feed-forward network have in common: laws, the gradient, what is refused."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 BACKPROPAGATION = (
     "https://github.com/rasbt/stat453-deep-learning-ss21/issues/5",
@@ -16,7 +16,7 @@ REFUSED = "No tensor, weights and biases that do not fit one another, mixed dtyp
 
 def hidden_order_law(operation: str, equations: tuple[str, ...]) -> Requirement:
     """Hidden units may stand in any order."""
-    return families.law(
+    return templates.law(
         operation,
         "hidden_order",
         "Hidden units have no order: permuting them, in all weights alike, changes nothing.",
@@ -29,7 +29,7 @@ def hidden_order_law(operation: str, equations: tuple[str, ...]) -> Requirement:
 
 def range_law(operation: str, equations: tuple[str, ...]) -> Requirement:
     """Hidden values may leave the range of a half."""
-    return families.law(
+    return templates.law(
         operation,
         "range",
         "Hidden values beyond the range of a half do no harm where the result is within it.",
@@ -44,7 +44,7 @@ def range_law(operation: str, equations: tuple[str, ...]) -> Requirement:
 
 def limits_law(operation: str, equations: tuple[str, ...]) -> Requirement:
     """Activations far from zero are at their limits."""
-    return families.law(
+    return templates.law(
         operation,
         "limits",
         "Far from zero an activation has reached its limit, and its slope is a constant.",

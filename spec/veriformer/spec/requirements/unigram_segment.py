@@ -1,14 +1,14 @@
 """Requirements of unigram segmentation (documents 000 and 001, section 11.3)."""
 
 from veriformer.spec.requirement import Kind, Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
-    families.form(
+    templates.form(
         "unigram_segment",
         "The result is a list of strings, none of them empty; of the empty text it is empty.",
     ),
-    families.law(
+    templates.law(
         "unigram_segment",
         "equation",
         "The total log-probability of the pieces is the highest of all ways to cut the text.",
@@ -16,7 +16,7 @@ REQUIREMENTS = (
         "a cut that is not the best",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "unigram_segment",
         "joins",
         "The pieces join to the text, code point by code point, and each of them is possible.",
@@ -24,7 +24,7 @@ REQUIREMENTS = (
         "lost characters",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "unigram_segment",
         "concatenation",
         "The best cut of two texts in a row is at least as good as their best cuts together, and no better where no "
@@ -33,7 +33,7 @@ REQUIREMENTS = (
         "a cut that is best only in parts",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "unigram_segment",
         "vocabulary",
         "Another piece never lowers the total, and one that is forbidden changes nothing.",
@@ -41,7 +41,7 @@ REQUIREMENTS = (
         "a cut that is best only in parts",
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "unigram_segment",
         "range",
         "The formula has a value for texts of any length.",
@@ -51,14 +51,14 @@ REQUIREMENTS = (
         kind=Kind.NUMERICS,
         weight=Weight.FRAGILE,
     ),
-    families.contract_case(
+    templates.contract_case(
         "unigram_segment",
         "purity",
         "The table of log-probabilities is not modified.",
         "modified argument",
         weight=Weight.WRONG,
     ),
-    *families.refusals(
+    *templates.refusals(
         "unigram_segment",
         r"A text that no pieces join to, also because $-\infty$ forbids one, a missing text and a missing table are "
         "refused.",

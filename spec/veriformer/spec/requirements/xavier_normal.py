@@ -1,15 +1,15 @@
 """Requirements of Xavier initialisation (equation 49)."""
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import families
+from veriformer.spec.requirements import templates
 
 _RATE = "for one run in 1e9"
 
 REQUIREMENTS = (
-    families.contract("xavier_normal", ("49",)),
-    *families.refusals("xavier_normal", "Negative sizes, and what is no integer, are refused."),
-    families.numpy_numbers("xavier_normal"),
-    families.law(
+    templates.contract("xavier_normal", ("49",)),
+    *templates.refusals("xavier_normal", "Negative sizes, and what is no integer, are refused."),
+    templates.numpy_numbers("xavier_normal"),
+    templates.law(
         "xavier_normal",
         "variance",
         r"Weights have mean 0 and variance $\frac{2}{n_{in} + n_{out}}$.",
@@ -23,7 +23,7 @@ REQUIREMENTS = (
         ),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "xavier_normal",
         "normality",
         "Weights are normally distributed.",
@@ -33,7 +33,7 @@ REQUIREMENTS = (
         equations=("49",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "xavier_normal",
         "independence",
         "Weights are independent of one another.",
@@ -42,7 +42,7 @@ REQUIREMENTS = (
         equations=("49",),
         weight=Weight.WRONG,
     ),
-    families.law(
+    templates.law(
         "xavier_normal",
         "generator",
         "Equal states of the generator, or of PyTorch's global one, give equal weights; a later one gives others.",

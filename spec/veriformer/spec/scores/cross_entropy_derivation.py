@@ -13,6 +13,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
@@ -87,9 +88,9 @@ def _vjp() -> Identities:
         for target in (np.array([2, 0]), np.array([-100, 1]), y):
             loss = cross_entropy(xp, z, target, **options)
             dz, dy = cross_entropy_vjp(xp, z, target, g, **options)
-            yield from entrywise(dz, xp.gradient(loss, g, z))
+            yield from entrywise(dz, computed(xp.gradient, loss, g, z))
             if dy is not None:
-                yield from entrywise(dy, xp.gradient(loss, g, y))
+                yield from entrywise(dy, computed(xp.gradient, loss, g, y))
 
 
 @erratum(
@@ -103,17 +104,35 @@ def _clean_gradient_needs_a_distribution() -> Evidence:
     z = sp.symbols("z_1 z_2", real=True)
     loss = -sum(sp.log(sp.exp(e) / (sp.exp(z[0]) + sp.exp(z[1]))) for e in z)
     actual = sp.simplify(sp.diff(loss, z[0]).subs({z[0]: sp.log(3), z[1]: 0}))
-    return Evidence("two labels y = (1, 1) and p = (3/4, 1/4), the first entry", sp.Rational(3, 4) - 1, actual)
+    share = np.array([sp.Rational(1, 3), sp.Rational(2, 3)])
+    log_p = [e - sp.log(sp.exp(z[0]) + sp.exp(z[1])) for e in z]
+    point = {z[0]: sp.log(3), z[1]: 0}
+    slope = [sp.simplify(sp.diff(-sum(share * log_p), e).subs(point)) for e in z]
+    weights = np.array([sp.Rational(3, 4), sp.Rational(1, 4)])
+    return Evidence(
+        "two labels y = (1, 1) and p = (3/4, 1/4), the first entry",
+        sp.Rational(3, 4) - 1,
+        actual,
+        letters={"dL/dz": slope, "p": weights, "y": share, "n": 2},
+        values=(slope,),
+    )
 
 
 @erratum(
-    kind="imprecise",
+    kind="convention",
     source=Source("002", "2.2.4", 403),
     printed=r"\mathcal{L} = -\sum_{i=1}^n y_i \log p_i",
     corrected=r"\mathcal{L} = -\sum_{i : y_i > 0} y_i \log p_i",
 )
 def _zero_times_log_zero() -> Evidence:
-    return Evidence("y = (1, 0) and p = (1, 0)", -(1 * math.log(1) + 0 * -math.inf), 0.0)
+    share, half, xp = [sp.Rational(3, 4), sp.Rational(1, 4)], sp.Rational(1, 2), Symbolic()
+    loss = cross_entropy(xp, xp.asarray([[0, 0]]), xp.asarray([share])).value[()]
+    return Evidence(
+        "y = (1, 0) and p = (1, 0)",
+        -(1 * math.log(1) + 0 * -math.inf),
+        0.0,
+        letters={"L": loss, "n": 3, "y": [*share, 0], "p": [half, half, 0]},
+    )
 
 
 @erratum(
@@ -124,7 +143,37 @@ def _zero_times_log_zero() -> Evidence:
 )
 def _sum_not_average() -> Evidence:
     printed = sp.log(2)
-    return Evidence("V = 2, p = (1/2, 1/2), y = (1, 0), called an average over the vocabulary", printed / 2, printed)
+    return Evidence(
+        "V = 2, p = (1/2, 1/2), y = (1, 0), called an average over the vocabulary",
+        printed / 2,
+        printed,
+        letters={"V": 2, "t": 1, "y": [[1, 0]], "p": [[sp.Rational(1, 2)] * 2]},
+        values=(printed,),
+    )
+
+
+@erratum(
+    kind="wrong",
+    source=Source("004", "2.3", 176),
+    printed=r"\text{Differentiate } \log p_{t,y_t} \text{: for the correct class, you get } p_{t,y_t} - 1 \text{; "
+    r"for others, } "
+    r"p_{t,k}",
+    corrected=r"\text{of } -\log p_{t,y_t} \text{, the loss; of } \log p_{t,y_t} \text{ one gets } 1 - p_{t,y_t} "
+    r"\text{ and } "
+    r"-p_{t,k}",
+)
+def _sign_of_the_log() -> Evidence:
+    z = sp.symbols("z_1 z_2", real=True)
+    slope = sp.diff(sp.log(sp.exp(z[0]) / (sp.exp(z[0]) + sp.exp(z[1]))), z[0])
+    actual = sp.simplify(slope.subs({z[0]: sp.log(3), z[1]: 0}))
+    other = sp.simplify(sp.diff(z[0] - sp.log(sp.exp(z[0]) + sp.exp(z[1])), z[1]).subs({z[0]: sp.log(3), z[1]: 0}))
+    return Evidence(
+        "p = (3/4, 1/4), the derivative of log p_1 by z_1",
+        sp.Rational(3, 4) - 1,
+        actual,
+        letters={"t": 1, "k": 2, "y": [1], "p": [[sp.Rational(3, 4), sp.Rational(1, 4)]]},
+        values=(sp.log(sp.Rational(4, 3)), sp.log(sp.Rational(3, 4)), actual, other),
+    )
 
 
 @step(scope=Scope.NUMERIC, detail="exact numbers, rounded to 7 and 9 places")
@@ -180,6 +229,6 @@ EQUATIONS = (
             _printed,
         ),
         costs=costs.lazily("cross_entropy"),
-        errata=(_clean_gradient_needs_a_distribution, _zero_times_log_zero, _sum_not_average),
+        errata=(_clean_gradient_needs_a_distribution, _zero_times_log_zero, _sum_not_average, _sign_of_the_log),
     ),
 )

@@ -13,6 +13,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.softmax import weight
 
@@ -52,11 +53,21 @@ def _lse(shift: Any = 0) -> Any:
 
 @step()
 def _identity() -> Identities:
-    r"""$\sum_i e^{x_i} = e^c \sum_i e^{x_i - c}$, and the logarithm of $e^c$ is c: true for every c. With $c = \max x$
-    every term is in $(0, 1]$ and one is 1, so the sum is between 1 and n.
-    """
+    r"""$\sum_i e^{x_i} = e^c \sum_i e^{x_i - c}$, and the logarithm of $e^c$ is c: true for every c."""
     c = real("c")
     yield _lse(), c + _lse(-c)
+
+
+@step()
+def _bounded() -> Identities:
+    r"""With $c = \max x$ every term is $e^{-t}$ for a gap $t \ge 0$, and $1 - e^{-t} = \int_0^t e^{-s} ds \ge 0$: each
+    is in $(0, 1]$, that of the largest score is 1, and n of them sum to n at most. So nothing overflows.
+    """
+    s, t, n, i = real("s"), sp.Symbol("t", nonnegative=True), dimension("n"), index("i")
+    yield 1 - sp.exp(-t), computed(sp.integrate, sp.exp(-s), (s, 0, t))
+    gaps = sp.IndexedBase("t", nonnegative=True)
+    below = symbolic_sum(1 - sp.exp(-gaps[i]), i, n)
+    yield n - symbolic_sum(sp.exp(-gaps[i]), i, n), below
 
 
 @step()
@@ -132,7 +143,7 @@ EQUATIONS = (
         sample=_sample,
         formula=logsumexp,
         vjp=logsumexp_vjp,
-        steps=(_identity, _translation, _gradient, _log_weight, _parts, _formula, _vjp),
+        steps=(_identity, _bounded, _translation, _gradient, _log_weight, _parts, _formula, _vjp),
         costs=costs.lazily("logsumexp"),
     ),
 )

@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, symbols
 
 
@@ -106,6 +107,18 @@ def _semidefinite() -> Identities:
 
 
 @step()
+def _saturation() -> Identities:
+    r"""Its diagonal sums to $1 - \sum_i p_i^2 = \sum_{i \neq j} p_i p_j$, a bound on every entry, as J is semidefinite:
+    the nearer one weight is to 1, the nearer all of J is to zero. That is how peaked weights lead to vanishing
+    gradients.
+    """
+    i, j, n = index("i"), index("j"), dimension("n")
+    pairs = symbolic_sum(symbolic_sum((1 - delta(i, j)) * weight(i) * weight(j), i, n), j, n)
+    yield symbolic_sum(jacobian(i, i), i, n), 1 - symbolic_sum(weight(i) ** 2, i, n)
+    yield symbolic_sum(jacobian(i, i), i, n), pairs
+
+
+@step()
 def _pullback() -> Identities:
     r"""A cotangent is pulled back by $\sum_i g_i J_{ik} = p_k (g_k - \sum_j p_j g_j)$."""
     i, j, k = index("i j k")
@@ -119,7 +132,7 @@ def _vjp() -> Identities:
     for shape, axis in (((1,), 0), ((3,), 0), ((4,), 0), ((2, 3), 0), ((2, 3), 1)):
         xp = TowerArithmetic()
         z, g = xp.symbols("z", *shape), xp.symbols("g", *shape)
-        yield from entrywise(softmax_vjp(xp, z, g, axis), xp.gradient(softmax(xp, z, axis), g, z))
+        yield from entrywise(softmax_vjp(xp, z, g, axis), computed(xp.gradient, softmax(xp, z, axis), g, z))
 
 
 @erratum(
@@ -133,7 +146,17 @@ def _softmax_of_a_matrix() -> Evidence:
     p = [[sp.exp(a[i, j]) / (sp.exp(a[i, 0]) + sp.exp(a[i, 1])) for j in range(2)] for i in range(2)]
     zero = dict.fromkeys(a.ravel(), 0)
     actual = sp.diff(p[0][0], a[1, 0]).subs(zero)
-    return Evidence("S = 0 of size 2 × 2, the derivative of A_11 by S_21", -(p[0][0] * p[0][0]).subs(zero), actual)
+    return Evidence(
+        "S = 0 of size 2 × 2, the derivative of A_11 by S_21",
+        -(p[0][0] * p[0][0]).subs(zero),
+        actual,
+        letters={
+            **{name: range(1, 3) for name in "ijmn"},
+            "A": p,
+            "delta": np.eye(2, dtype=int),
+            "dA/dS": [[[[sp.diff(e, a[m, n]) for n in range(2)] for m in range(2)] for e in row] for row in p],
+        },
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -187,7 +210,7 @@ EQUATIONS = (
         sample=_sample,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _pullback, _vjp),
+        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _saturation, _pullback, _vjp),
         costs=_JACOBIAN_COSTS,
         errata=(_softmax_of_a_matrix,),
     ),

@@ -10,7 +10,8 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.published import rounds_to, unevaluated
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.vectors.costs_vectors import comparison
 
@@ -61,7 +62,7 @@ def _moved() -> Identities:
     """
     u, v, w, c = vector("u"), vector("v"), vector("w"), index("c")
     moved = symbolic_sum(((u[c] + w[c]) - (v[c] + w[c])) ** 2, c, dimension("d"))
-    yield unevaluated(moved), _dot(u, u) - 2 * _dot(u, v) + _dot(v, v)
+    yield moved, _dot(u, u) - 2 * _dot(u, v) + _dot(v, v)
 
 
 @step("gradient")
@@ -75,12 +76,25 @@ def _distance_gradient() -> Identities:
     yield symbolic_sum((u[a] - v[a]) ** 2 / squared, a, dimension("d")), 1
 
 
+# The printed vectors, in tenths.
+_CAT, _DOG = (8, 2, 1), (7, 3, 2)
+
+
+def _products(a: tuple[int, ...], b: tuple[int, ...]) -> list[Any]:
+    return [sp.Rational(x * y, 100) for x, y in zip(a, b, strict=True)]
+
+
+def _tenths(a: tuple[int, ...], b: tuple[int, ...]) -> Any:
+    return sum(_products(a, b))
+
+
 @step("worked", scope=Scope.ENUMERATED, detail="one pair of vectors, rounded to two decimals")
 def _distance_worked() -> Identities:
     r"""The printed example: $0.01 + 0.01 + 0.01 = 0.03$, and $\sqrt{0.03} \approx 0.17$."""
-    differences = [sp.Rational(n, 10) for n in (8 - 7, 2 - 3, 1 - 2)]
-    yield unevaluated(sum(x**2 for x in differences)), sp.Rational("0.03")
-    yield rounds_to(sp.sqrt(sum(x**2 for x in differences)), "0.17")
+    apart = tuple(a - b for a, b in zip(_CAT, _DOG, strict=True))
+    yield from entrywise(computed(_products, apart, apart), [sp.Rational("0.01")] * 3)
+    yield computed(_tenths, apart, apart), sp.Rational("0.03")
+    yield rounds_to(sp.sqrt(_tenths(apart, apart)), "0.17")
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="two pairs, d = 2")
@@ -90,7 +104,7 @@ def _distance_vjp() -> Identities:
     u, v, g = xp.symbols("u", 2, 2), xp.symbols("v", 2, 2), xp.symbols("g", 2)
     y = euclidean_distance(xp, u, v)
     for found, x in zip(euclidean_distance_vjp(xp, u, v, g), (u, v), strict=True):
-        yield from entrywise(found, xp.gradient(y, g, x))
+        yield from entrywise(found, computed(xp.gradient, y, g, x))
 
 
 @step()
@@ -138,22 +152,17 @@ def _unit_vectors() -> Identities:
     yield symbolic_sum((u[c] / a - v[c] / b) ** 2, c, dimension("d")), 2 - 2 * _cosine(u, v)
 
 
-# In tenths.
-_CAT, _DOG = (8, 2, 1), (7, 3, 2)
-
-
-def _tenths(a: tuple[int, ...], b: tuple[int, ...]) -> Any:
-    return sp.Rational(sum(x * y for x, y in zip(a, b, strict=True)), 100)
-
-
 @step(scope=Scope.ENUMERATED, detail="one pair of vectors, rounded to two decimals")
 def _worked() -> Identities:
-    r"""The printed example up to the division: 0.64, $\sqrt{0.69} \approx 0.83$, $\sqrt{0.62} \approx 0.79$, $0.83
-    \times 0.79 \approx 0.66$.
+    r"""The printed example up to the division: $0.56 + 0.06 + 0.02 = 0.64$, $\sqrt{0.64 + 0.04 + 0.01} \approx 0.83$,
+    $\sqrt{0.49 + 0.09 + 0.04} \approx 0.79$, $0.83 \times 0.79 \approx 0.66$.
     """
-    yield unevaluated(_tenths(_CAT, _DOG)), sp.Rational("0.64")
-    yield unevaluated(_tenths(_CAT, _CAT)), sp.Rational("0.69")
-    yield unevaluated(_tenths(_DOG, _DOG)), sp.Rational("0.62")
+    terms = ((_CAT, _DOG, "0.56 0.06 0.02"), (_CAT, _CAT, "0.64 0.04 0.01"), (_DOG, _DOG, "0.49 0.09 0.04"))
+    for a, b, printed in terms:
+        yield from entrywise(computed(_products, a, b), [sp.Rational(x) for x in printed.split()])
+    yield computed(_tenths, _CAT, _DOG), sp.Rational("0.64")
+    yield computed(_tenths, _CAT, _CAT), sp.Rational("0.69")
+    yield computed(_tenths, _DOG, _DOG), sp.Rational("0.62")
     yield rounds_to(sp.sqrt(_tenths(_CAT, _CAT)), "0.83")
     yield rounds_to(sp.sqrt(_tenths(_DOG, _DOG)), "0.79")
     yield rounds_to(sp.Rational("0.83") * sp.Rational("0.79"), "0.66")
@@ -166,19 +175,19 @@ def _cosine_vjp() -> Identities:
     u, v, g = xp.symbols("u", 1, 2), xp.symbols("v", 1, 2), xp.symbols("g", 1)
     y = cosine_similarity(xp, u, v)
     for found, x in zip(cosine_similarity_vjp(xp, u, v, g), (u, v), strict=True):
-        yield from entrywise(found, xp.gradient(y, g, x))
+        yield from entrywise(found, computed(xp.gradient, y, g, x))
 
 
 @erratum(
-    kind="wrong",
+    kind="imprecise",
     source=Source("002", "4.2.1", 564),
     printed=r"0.64 / (0.83 \times 0.79) \approx 0.64 / 0.66 \approx 0.97",
-    corrected=r"0.64 / \sqrt{0.69 \cdot 0.62} = 0.9785 \approx 0.98",
+    corrected=r"0.64 / \sqrt{0.69 \cdot 0.62} \approx 0.9785 \approx 0.98",
 )
 def _rounded_too_early() -> Evidence:
     exact = _tenths(_CAT, _DOG) / sp.sqrt(_tenths(_CAT, _CAT) * _tenths(_DOG, _DOG))
     point = "(0.8, 0.2, 0.1) and (0.7, 0.3, 0.2), two decimals"
-    return Evidence(point, sp.Rational("0.97"), sp.floor(100 * exact + sp.Rational(1, 2)) / 100)
+    return Evidence(point, sp.Rational("0.97"), sp.floor(100 * exact + sp.Rational(1, 2)) / 100, letters={})
 
 
 @erratum(

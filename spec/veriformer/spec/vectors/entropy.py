@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import weight
 from veriformer.spec.vectors.costs_vectors import comparison
@@ -94,8 +95,8 @@ def _vjp() -> Identities:
     y, p, g = xp.symbols("y", 2, 2, positive=True), xp.symbols("p", 2, 2, positive=True), xp.symbols("g", 2)
     divergence = kl_divergence(xp, y, p)
     for found, x in zip(kl_divergence_vjp(xp, y, p, g), (y, p), strict=True):
-        yield from entrywise(found, xp.gradient(divergence, g, x))
-    yield from entrywise(entropy_vjp(xp, p, g), xp.gradient(entropy(xp, p), g, p))
+        yield from entrywise(found, computed(xp.gradient, divergence, g, x))
+    yield from entrywise(entropy_vjp(xp, p, g), computed(xp.gradient, entropy(xp, p), g, p))
 
 
 @erratum(

@@ -9,8 +9,9 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.similarity import similarity
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.vectors.costs_vectors import SEARCH
 
 
@@ -76,8 +77,7 @@ def _three_orders() -> Identities:
     """Otherwise the three differ: for q = (2, 0), of (6, 8), (4, 0) and (2, 1) the first has the largest inner product,
     the second the largest cosine, and the third is nearest.
     """
-    for found, expected in zip(_winners(), (0, 1, 2), strict=True):
-        yield unevaluated(found), sp.Integer(expected)
+    yield from entrywise(computed(_winners), (0, 1, 2))
 
 
 @erratum(
@@ -89,7 +89,13 @@ def _three_orders() -> Identities:
 )
 def _attention_takes_a_mean() -> Evidence:
     weight = sp.E / (1 + sp.E)
-    return Evidence("q = 1, keys 1 and 0, which are the values too: what comes out", sp.S.One, weight * 1 + 0)
+    return Evidence(
+        "q = 1, keys 1 and 0, which are the values too: what comes out",
+        sp.S.One,
+        weight * 1 + 0,
+        letters={"s": [3], "i": 1},
+        values=(sp.E**3,),
+    )
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.published import unevaluated
+from veriformer.spec.proofs.provenance import computed
 
 
 def mean_squared_cosine(xp: Any, d: int) -> Any:
@@ -54,8 +54,13 @@ def _independent_entries() -> Identities:
 def _signs() -> Identities:
     """For entries of 1 or $-1$ the mean over all $2^d$ vectors is exactly $1/d$."""
     for d in range(1, 7):
-        squares = [sp.Rational(sum(v) ** 2, d * d) for v in product((-1, 1), repeat=d)]
-        yield unevaluated(sum(squares) / len(squares)), sp.Rational(1, d)
+        yield computed(_mean_over_signs, d), sp.Rational(1, d)
+
+
+def _mean_over_signs(d: int) -> Any:
+    """The mean of cos² θ between (1, …, 1) and every vector of d signs."""
+    squares = [sp.Rational(sum(v) ** 2, d * d) for v in product((-1, 1), repeat=d)]
+    return sum(squares) / len(squares)
 
 
 @step()
@@ -70,15 +75,15 @@ def _distances_concentrate() -> Identities:
     x = sp.Symbol("x", real=True)
     density = sp.exp(-(x**2) / 4) / (2 * sp.sqrt(sp.pi))
     for power, moment in ((2, 2), (4, 12)):
-        yield unevaluated(sp.integrate(x**power * density, (x, -sp.oo, sp.oo))), sp.Integer(moment)
+        yield computed(sp.integrate, x**power * density, (x, -sp.oo, sp.oo)), sp.Integer(moment)
 
 
 @step(scope=Scope.ENUMERATED, detail="one dimension")
 def _hundred() -> Identities:
     """At d = 100 the cosine's deviation is 0.1, and at least 8 of 9 pairs have one below 0.3."""
-    yield unevaluated(sp.sqrt(sp.Rational(1, 100))), sp.Rational(1, 10)
+    yield sp.Pow(sp.Rational(1, 100), sp.Rational(1, 2), evaluate=False), sp.Rational(1, 10)
     # Chebyshev: at least 1 − 1/(d ε²) lie within ε.
-    yield unevaluated(1 - 1 / (100 * sp.Rational(3, 10) ** 2)), sp.Rational(8, 9)
+    yield sp.Add(1, -1 / (100 * sp.Rational(3, 10) ** 2), evaluate=False), sp.Rational(8, 9)
 
 
 @erratum(
@@ -109,7 +114,13 @@ def _no_more_discriminative() -> Evidence:
     cosines = (sp.Rational(1, 2), sp.S.Zero)
     nearest = min((0, 1), key=lambda k: 2 - 2 * cosines[k])
     most_similar = max((0, 1), key=lambda k: cosines[k])
-    return Evidence("unit vectors: does cosine prefer another neighbour than distance", True, nearest != most_similar)
+    return Evidence(
+        "unit vectors: does cosine prefer another neighbour than distance",
+        True,
+        nearest != most_similar,
+        letters={"d": 9},
+        values=(sp.Rational(1, 3),),
+    )
 
 
 EQUATIONS = (

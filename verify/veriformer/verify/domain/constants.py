@@ -13,7 +13,7 @@ import torch
 from veriformer.spec.arithmetic import Float
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.sample import Sample, all_fit
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, array
 from veriformer.verify.targets.target import Target
 
@@ -22,10 +22,14 @@ _BASES = (10000.0, 500000.0, 1000000.0, 1000.0, 100000.0, 50000.0)
 _BETAS = ((0.9, 0.999), (0.9, 0.95), (0.9, 0.98), (0.9, 0.99), (0.95, 0.999))
 _DECAYS = (0.0, 0.01, 0.1, 1e-4, 5e-4)
 
+_ACTIVATIONS = ("gelu", "relu", "gelu_tanh", "silu", "tanh", "sigmoid")
+
 USUAL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "layer_norm": {"eps": _EPS},
     "rms_norm": {"eps": _EPS},
-    "transformer_block": {"eps": _EPS},
+    "transformer_block": {"activation": _ACTIVATIONS, "eps": _EPS},
+    "mlp": {"activation": _ACTIVATIONS},
+    "feed_forward": {"activation": _ACTIVATIONS},
     "gelu": {"approximate": ("none", "tanh")},
     "adam": {"betas": _BETAS, "eps": _EPS, "weight_decay": _DECAYS},
     "adamw": {"betas": _BETAS, "eps": _EPS, "weight_decay": _DECAYS},
@@ -62,7 +66,7 @@ def scaled(operation: str, arguments: Arguments, scale: float) -> Arguments:
 
 
 def estimated(
-    operation: Operation, names: Sequence[str], samples: Sequence[Sample], judged_by: str
+    operation: OpInfo, names: Sequence[str], samples: Sequence[Sample], judged_by: str
 ) -> dict[str, Any] | None:
     """The values by which every result is right in this format; None where there are none."""
     usual = USUAL[operation.name]
@@ -83,7 +87,7 @@ def _combinations(values: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
     return itertools.product(*values)
 
 
-def _inverted(operation: Operation, name: str, samples: Sequence[Sample], judged_by: str) -> dict[str, Any] | None:
+def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by: str) -> dict[str, Any] | None:
     """A positive constant by Newton's method on its logarithm, rounded to as few digits as the results allow."""
     residual = _residual(operation, name, samples)
     starts = [value for value in USUAL[operation.name][name] if value > 0]
@@ -103,7 +107,7 @@ def _inverted(operation: Operation, name: str, samples: Sequence[Sample], judged
     return None
 
 
-def _residual(operation: Operation, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:
+def _residual(operation: OpInfo, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:
     """From the logarithm of the constant to how far every result is from the formula with it, in float64."""
     xp = Float()
 
@@ -111,7 +115,7 @@ def _residual(operation: Operation, name: str, samples: Sequence[Sample]) -> Cal
         found = []
         for sample in samples:
             lifted = {name: math.exp(theta)} | sample.trial.lift(sample.arguments, xp)
-            lifted |= operation.reading(sample.trial.claims)
+            lifted |= operation.convention_kwargs(sample.trial.claims)
             exact = operation.formulas[0](xp, lifted)
             parts = operation.parts(sample.outcome, sample.arguments)
             found += [

@@ -1,26 +1,51 @@
-"""Calls at the edge of what is ordinary, which a draw seldom makes: nothing to ask, nothing to see, nothing at all."""
+"""Calls that a draw seldom makes or never: nothing to ask, nothing to see, masks of every shape, several dtypes."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.feature import Arguments
 
 
 def _of_attention(a: Arguments) -> Iterator[Arguments]:
-    """Of plain queries, keys and values: none of one of them, and queries that see no key."""
+    """Of plain queries, keys and values: none of one of them, queries that see no key, and a bias of another dtype."""
     keys = {name: a[name] for name in ("k", "v")}
     yield {**a, "q": a["q"][:, :, :0]}
     yield {**a, **{name: x[:, :, :0] for name, x in keys.items()}}
     yield {name: a[name][:0] for name in ("q", "k", "v")}
     yield {**a, "q": torch.cat((a["q"], a["q"]), 2), "is_causal": True}
     yield {**a, "mask": torch.zeros(a["q"].shape[2], a["k"].shape[2], dtype=torch.bool, device=a["q"].device)}
+    yield from ({**a, "mask": mask} for mask in _masks(a))
+    full = a["q"].new_ones(*a["q"].shape[:3], a["k"].shape[2])
+    yield from ({**a, "bias": full.to(dtype)} for dtype in dtypes.TORCH.values() if dtype is not full.dtype)
 
 
-_EDGES: Mapping[str, Callable[[Any], Iterator[Arguments]]] = {"attention": _of_attention}
+def _masks(a: Arguments) -> Iterator[torch.Tensor]:
+    """Masks of every rank, with every axis of its own or for all, that hide a key or two and not all."""
+    full = (*a["q"].shape[:3], a["k"].shape[2])
+    for rank in (2, 3, 4):
+        for shape in itertools.product(*((1, size) for size in full[-rank:])):
+            count = torch.Size(shape).numel()
+            yield (torch.arange(count, device=a["q"].device) % 3 != 1).reshape(shape)
+
+
+def _of_clipping(a: Arguments) -> Iterator[Arguments]:
+    """Gradients of two dtypes."""
+    first, *others = a["grads"]
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        if dtype is not first.dtype:
+            yield {**a, "grads": [first, *(x.to(dtype) for x in others or [first])]}
+
+
+_EDGES: Mapping[str, Callable[[Any], Iterator[Arguments]]] = {
+    "attention": _of_attention,
+    "clip_grad_norm": _of_clipping,
+}
 
 
 def edges(operation: str, arguments: Arguments) -> Iterator[Arguments]:

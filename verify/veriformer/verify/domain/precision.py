@@ -9,13 +9,13 @@ import torch
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.sample import Sample, all_fit
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 
 COARSER: Mapping[str, tuple[str, ...]] = {"fp64": ("fp32", "bf16", "fp16"), "fp32": ("bf16", "fp16")}
 """The formats in which results of a dtype may come to be; halves are as coarse as it gets."""
 
 
-def computed_in(samples: Sequence[Sample], operation: Operation, dtype: str, constants: Mapping[str, Any]) -> str:
+def computed_in(samples: Sequence[Sample], operation: OpInfo, dtype: str, constants: Mapping[str, Any]) -> str:
     """The dtype itself where a result lies within its bound, or no coarser format explains all that do not."""
     if all_fit(samples, operation, dtype, constants):
         return dtype
@@ -31,4 +31,4 @@ def _held(sample: Sample, coarser: str) -> bool:
     x = sample.outcome.value
     if not isinstance(x, torch.Tensor):
         return False
-    return bool(torch.equal(x, x.to(dtypes.TORCH[coarser]).to(x.dtype)))
+    return not x.is_meta and bool(torch.equal(x, x.to(dtypes.TORCH[coarser]).to(x.dtype)))

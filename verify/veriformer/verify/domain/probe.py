@@ -21,15 +21,18 @@ from veriformer.verify.domain.inference import Probed, refused, unexplained
 from veriformer.verify.domain.ladder import climbed
 from veriformer.verify.domain.precision import COARSER, computed_in
 from veriformer.verify.domain.record import Domain
+from veriformer.verify.domain.refusals import AVOIDED
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.engine import isolation
-from veriformer.verify.examples import BURST, prepared, without_constants
+from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging.completion import completed, without
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Violation
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Outcome, Trial
-from veriformer.verify.scripts import training_runs, uses
+from veriformer.verify.laws.layouts import laid_out
+from veriformer.verify.results.foreign import message_of
+from veriformer.verify.scripts import drivers, training_drivers
 from veriformer.verify.targets.target import Target
 
 PLAIN = 4
@@ -37,6 +40,9 @@ PLAIN = 4
 
 DRAWN = 30
 """Drawn calls at first: nothing refused among so many, and nothing more is asked."""
+
+LAID_OUT = 20
+"""Drawn calls whose tensors are laid out in memory in all the ways there are."""
 
 MORE = 100
 """Drawn calls more where some of those were refused."""
@@ -50,11 +56,6 @@ SECONDS = 60.0
 BUSY_S = 12.0
 """Processor time after which nothing more is drawn for one operation."""
 
-AVOIDED = frozenset(
-    ("grouped heads", "one key head for several", "d_v ≠ d_k", "heads narrower or wider than d / H", "d_out ≠ d")
-)
-"""Features of shapes without which calls of attention can be drawn."""
-
 _BASES = ("fp32", "fp16", "bf16", "fp64")
 NO_GRAPH = "the result carries no graph"
 
@@ -64,7 +65,7 @@ class Probe:
     """The calls made of one operation."""
 
     target: Target
-    operation: Operation
+    operation: OpInfo
     device: str = "cpu"
     dtypes: tuple[str, ...] = _BASES
     may_kill: bool = False
@@ -74,9 +75,11 @@ class Probe:
     gradients: list[Probed] = field(default_factory=list)
     rules: tuple[str, ...] = ()
     constants: dict[str, Any] = field(default_factory=dict)
+    declared: tuple[str, ...] = ()
     precision: dict[str, str] = field(default_factory=dict)
     plain: dict[str, list[Sample]] = field(default_factory=dict)
-    _measured: str = "ordinary"
+    drawn: list[Sample] = field(default_factory=list)
+    _measured: str = "sample_basic"
 
     def run(self) -> Domain:
         """Make the calls and conclude. A call that takes too long ends the probing, with what is known by then."""
@@ -100,7 +103,7 @@ class Probe:
         """The dtype in which most is asked: the first in which a plain call is answered."""
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
         for dtype in dtypes:
-            self._make(dtype, "ordinary", PLAIN)
+            self._make(dtype, "sample_basic", PLAIN)
         return self._answered(dtypes)
 
     def _base_by_shapes(self) -> str | None:
@@ -110,13 +113,13 @@ class Probe:
             return None
         whole, self.calls, self.plain = self.target, [], {}
         self.target = whole.within({self.operation.name: Domain(refused=avoided)})
-        base = self._base()
+        base = self._base() or self._base_by_drawing()
         for name in avoided:
             if base is None:
                 break
             others = {other: said for other, said in avoided.items() if other != name}
             self.target = whole.within({self.operation.name: Domain(refused=others)})
-            self._make(base, "ordinary", BURST, first=BURST)
+            self._make(base, self._measured, EXAMPLES_PER_SEED, first=EXAMPLES_PER_SEED)
         found = self._refused()
         self.target = whole.within({self.operation.name: Domain(refused=found)}) if found else whole
         return base
@@ -124,9 +127,9 @@ class Probe:
     def _base_by_drawing(self) -> str | None:
         """The same for a target that refuses what is ordinary for others, but not all that is drawn."""
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
-        self._measured = "draw"
+        self._measured = "sample"
         for dtype in dtypes:
-            self._make(dtype, "draw", DRAWN)
+            self._make(dtype, "sample", DRAWN)
         return self._answered(dtypes)
 
     def _answered(self, dtypes: Sequence[str]) -> str | None:
@@ -147,29 +150,33 @@ class Probe:
 
     def _trial(self, dtype: str, data: Any = None) -> Trial:
         positional = POSITIONAL.get(self.operation.name, ())
-        return Trial(self.target, self.operation.name, positional, dtype, self.device, data)
+        trial = Trial(self.target, self.operation.name, positional, dtype, self.device, data)
+        trial.probing = True
+        return trial
 
     def _draw(self, base: str) -> None:
-        self._make(base, "draw", DRAWN)
-        if self.operation.changes is not None:
-            self._make(base, "changes", 1)
+        self._make(base, "sample", DRAWN)
+        self._make(base, "laid_out", LAID_OUT)
+        if self.operation.argument_perturbations is not None:
+            self._make(base, "argument_perturbations", 1)
         self._ask_edges(base)
         self._draw_elsewhere(base, 0)
         found: dict[str, str] = {}
         for turn in range(1, TURNS + 1):
             if not unexplained(self.calls, found):
                 return
-            self._make(base, "draw", MORE, first=turn * MORE)
+            self._make(base, "sample", MORE, first=turn * MORE)
+            self._make(base, "laid_out", MORE // 2, first=turn * MORE)
             found = self._refused()
             # Without what is known to be refused, what else is comes to light; a dtype may yet be found to do.
             known = {label: message for label, message in found.items() if label not in self.dtypes}
             self.target = self.target.within({self.operation.name: Domain(refused=known, rules=self.rules)})
-            self._make(base, "draw", DRAWN, first=(turn + TURNS) * MORE)
+            self._make(base, "sample", DRAWN, first=(turn + TURNS) * MORE)
             self._draw_elsewhere(base, turn)
 
     def _ask_edges(self, base: str) -> None:
-        """Make the calls at the edge of each plain one."""
-        for sample in self.plain.get(base, ())[:PLAIN]:
+        """Make the calls at the edge of each plain one, and of drawn ones where there are few plain ones."""
+        for sample in [*self.plain.get(base, ()), *self.drawn][:PLAIN]:
             for arguments in edges(self.operation.name, sample.arguments):
                 with contextlib.suppress(UnsatisfiedAssumption):  # one that the target takes no argument for
                     self._call(sample.trial, arguments, "edges")
@@ -177,25 +184,26 @@ class Probe:
     def _draw_elsewhere(self, base: str, turn: int) -> None:
         for dtype in self.dtypes:
             if dtype != base and dtype in self.operation.dtypes:
-                self._make(dtype, "draw", BURST // 2, first=turn * BURST)
+                self._make(dtype, "sample", EXAMPLES_PER_SEED // 2, first=turn * EXAMPLES_PER_SEED)
 
     def _make(self, dtype: str, what: str, count: int, first: int = 0) -> None:
-        """Make so many calls of a kind: ``ordinary``, ``draw`` or ``changes`` of the record."""
+        """Make so many calls of a kind: ``laid_out``, or ``sample_basic``, ``sample`` or ``argument_perturbations`` of
+        the operation."""
 
         def body(data: st.DataObject) -> None:
             self._example(dtype, what, data)
 
-        for start in range(first, first + count, BURST):
+        for start in range(first, first + count, EXAMPLES_PER_SEED):
             if time.process_time() - self.began > BUSY_S:
                 return
             key = f"probe|{self.operation.name}|{dtype}|{what}|{start}"
             with without_constants(), contextlib.suppress(HypothesisException):
-                prepared(body, key, min(BURST, first + count - start))()
+                prepared(body, key, min(EXAMPLES_PER_SEED, first + count - start))()
 
     def _example(self, dtype: str, what: str, data: st.DataObject) -> None:
         trial = self._trial(dtype, data)
-        drawn = getattr(self.operation, what)(trial)
-        if what != "changes":
+        drawn: Any = laid_out(trial, self.operation) if what == "laid_out" else getattr(self.operation, what)(trial)
+        if what != "argument_perturbations":
             return self._call(trial, drawn, what)
         for arguments in [drawn[0], *drawn[1].values()]:
             with contextlib.suppress(UnsatisfiedAssumption):  # one of an argument that the target has not
@@ -209,6 +217,8 @@ class Probe:
         self.calls.append(Probed(names, error))
         if outcome is not None and what == self._measured:
             self.plain.setdefault(trial.row_dtype, []).append(Sample(trial, arguments, outcome))
+        elif outcome is not None and what == "sample" and len(self.drawn) < PLAIN:
+            self.drawn.append(Sample(trial, arguments, outcome))
         if outcome is not None and self.operation.vjps and len(self.calls) % 3 == 0:
             wrt = self.operation.differentiable(arguments)
             self.gradients.append(Probed(names | {GRADIENTS}, _answer(trial, arguments, wrt)[1]))
@@ -232,6 +242,8 @@ class Probe:
                 if found is not None:
                     self.constants = found
                     return
+        self.constants = self.target.shows(self.operation.name)  # nothing explains the results: what it says of itself
+        self.declared = tuple(self.constants)
 
     def _scaled(self, samples: Sequence[Sample]) -> list[Sample]:
         """The same calls, and where an epsilon would not show otherwise, those with smaller numbers."""
@@ -265,6 +277,7 @@ class Probe:
             rules=self.rules,
             constants=self.constants,
             precision=self.precision,
+            declared=self.declared,
         )
 
 
@@ -283,19 +296,19 @@ def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tupl
 def _of_ours(error: BaseException) -> bool:
     """Whether it was not the target that raised but who drives it, and found the answer wrong."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = {uses.__file__, training_runs.__file__}
+    ours = {drivers.__file__, training_drivers.__file__}
     return isinstance(error, AssertionError) and bool(frames) and frames[-1].filename in ours
 
 
 def _described(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    said = lines[0][:160] if lines else ""
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    name, _, text = message_of(error).partition(": ")
+    lines = text.strip().splitlines()
+    return f"{name}: {lines[0][:160]}" if lines else name
 
 
 def probe_operation(
     target: Target,
-    operation: Operation,
+    operation: OpInfo,
     *,
     device: str = "cpu",
     dtypes: Sequence[str] = _BASES,

@@ -12,6 +12,11 @@ from veriformer.verify.domain.rules import SizeRule, sizes
 TOGETHER = " + "
 """Between the names of two features that are refused only together."""
 
+AVOIDED = frozenset(
+    ("grouped heads", "one key head for several", "d_v ≠ d_k", "heads narrower or wider than d / H", "d_out ≠ d")
+)
+"""Features of shapes without which calls of attention can be drawn."""
+
 
 @dataclass(frozen=True)
 class Refusals:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.verify.judging.judge import HarnessError, Violation
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Outcome, Trial
 from veriformer.verify.laws.agreement import agrees
 
@@ -23,20 +23,20 @@ class Sample:
     arguments: Arguments
     outcome: Outcome
 
-    def fits(self, operation: Operation, judged_by: str, constants: Mapping[str, Any]) -> bool:
+    def fits(self, operation: OpInfo, judged_by: str, constants: Mapping[str, Any]) -> bool:
         """Whether the answer lies within the bound of this format, by the formula with these constants."""
         trial = copy.copy(self.trial)
         trial.effective, trial.constants = [], constants
         trial.judge_by(judged_by)
         try:
-            references = operation.exact(trial, self.arguments, sharp=False)
+            references = operation.exact(trial, self.arguments, use_exact_oracle=False)
             agrees(trial, operation, self.arguments, self.outcome, references)
         except (Violation, HarnessError):
             return False
         return True
 
 
-def all_fit(samples: Sequence[Sample], operation: Operation, judged_by: str, constants: Mapping[str, Any]) -> bool:
+def all_fit(samples: Sequence[Sample], operation: OpInfo, judged_by: str, constants: Mapping[str, Any]) -> bool:
     """Whether every answer is right by these constants in this format, and there are any."""
     with np.errstate(all="ignore"):
         return bool(samples) and all(sample.fits(operation, judged_by, constants) for sample in samples)

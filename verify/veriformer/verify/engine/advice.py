@@ -1,4 +1,5 @@
-"""What a requirement of lesser weight comes to where it is not met: advice, which violates and blocks nothing."""
+"""What comes to advice where it is not met, which violates and blocks nothing: requirements of lesser weight, and calls
+that code refuses which was not written for the contract."""
 
 from __future__ import annotations
 
@@ -8,9 +9,16 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.results import Result
 from veriformer.verify.results.status import Status
 
+_REFUSED = "raised "
 
-def as_advice(result: Result) -> Result:
-    """The result of a run that is not strict. A process that ended is no advice, whatever it was asked for."""
+
+def as_advice(result: Result, *, recognised: bool = False) -> Result:
+    """The result of a run that is not strict. A process that ended is no advice, whatever it was asked for.
+
+    recognised: whether the code was not written for the contract. How it is called is then a guess of ours: an
+    exception says that it is not called so, and nothing of what it computes.
+    """
     unmet = result.status in (Status.FAIL, Status.TIMEOUT)
     lesser = result.weight is not None and Weight(result.weight).advice
-    return replace(result, status=Status.ADVICE) if unmet and lesser else result
+    refused = recognised and result.status is Status.FAIL and str(result.message).startswith(_REFUSED)
+    return replace(result, status=Status.ADVICE) if unmet and (lesser or refused) else result

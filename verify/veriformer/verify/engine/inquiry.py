@@ -36,10 +36,10 @@ def add_findings(found: Results, plan: Plan, *, jobs: int) -> None:
     if rows:
         with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
             told = _told(rows, plan, max(LEAST_S, SHARE * found.duration_s), jobs, Path(folder))
-    settle(found, told)
+    store_findings(found, told)
 
 
-def settle(found: Results, told: everything.Told) -> None:
+def store_findings(found: Results, told: everything.Told) -> None:
     """Put the findings into the results, and into every row the one that explains it."""
     found.findings = everything.gathered(found, told)
     found.results = everything.with_findings(found.results, found.findings)
@@ -77,7 +77,7 @@ def _read(path: Path) -> dict[str, list[Finding]]:
     return {entry["operation"]: [Finding.from_dict(one) for one in entry["findings"]] for entry in entries}
 
 
-def main(folder: Path, number: str) -> None:
+def main(folder: Path, number: str) -> int:
     """Look into the rows of one part, and write what is found, an operation a line."""
     plan = Plan.restore(folder / "plan.json")
     part = json.loads((folder / f"{number}.rows").read_text())
@@ -92,9 +92,10 @@ def main(folder: Path, number: str) -> None:
             file.write(json.dumps(json_safe(entry)) + "\n")
             file.flush()
 
-        target = plan.within(load(plan.target))
+        target = plan.within(load(plan.target, plan.recognised))
         everything.inquire(everything.by_operation(results), target, plan.seed, part["seconds"], tell)
+    return 0
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    isolation.run_and_leave(lambda: main(Path(sys.argv[1]), sys.argv[2]))

@@ -7,9 +7,12 @@ import faulthandler
 import os
 import resource
 import signal
-from collections.abc import Iterator
+import sys
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 
@@ -22,7 +25,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     """Raise RowTimeout in the main thread after so many seconds.
 
-    A target stuck in native code, or one that swallows everything, does not hear of it: with ``may_kill`` the
+    A target stuck in native code, or one that swallows everything, does not notice: with ``may_kill`` the
     process ends
     itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so that a
     KeyboardInterrupt is the target's own.
@@ -32,8 +35,8 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
         raise RowTimeout
 
     previous = signal.signal(signal.SIGALRM, ring)
-    heard = signal.getsignal(signal.SIGINT)
-    if callable(heard):  # else it is ignored, as in a shell's background job
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):  # else it is ignored, as in a shell's background job
         signal.signal(signal.SIGINT, _interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -42,8 +45,8 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-        if callable(heard):
-            signal.signal(signal.SIGINT, heard)
+        if callable(handler):
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
@@ -54,6 +57,19 @@ def _deadline(seconds: float) -> Iterator[None]:
             yield
         finally:
             faulthandler.cancel_dump_traceback_later()
+
+
+def run_and_leave(main: Callable[[], int]) -> NoReturn:
+    """Run what a process is for, and end it at once, whatever threads and handlers a target has left in it."""
+    status = 1
+    try:
+        status = main()
+    except BaseException:
+        with contextlib.suppress(Exception):
+            traceback.print_exc()
+    with contextlib.suppress(Exception):
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def limit_memory(gib: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,20 +25,22 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._known: list[dict[str, Any]] = []
         self._results: dict[str, Result] = {}
-        self._read = 0
+        self._begun: dict[str, tuple[str, float]] = {}
+        self._changes: dict[str, set[str]] = {}
         self._offset = 0
+        self._seen = False
 
     def begin(self, plan: Plan) -> None:
         """Start a new journal for a plan."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("")
-        self._known, self._results, self._read, self._offset = [], {}, 0, 0
+        self._results, self._begun, self._changes, self._offset = {}, {}, {}, 0
         self._append({"plan": asdict(plan)})
 
     def resume(self, plan: Plan) -> None:
         """Take up the journal of an earlier run. Raises JournalError where it belongs to another plan."""
+        self._offset = 0
         lines = list(self._lines())
         if not lines or "plan" not in lines[0]:
             raise JournalError(
@@ -62,10 +64,7 @@ class Journal:
 
     def results(self) -> dict[str, Result]:
         """Every finished row by its key; the latest counts."""
-        lines = self._lines()
-        rows = [Result.from_dict(line) for line in lines[self._read :] if "requirement" in line]
-        self._read = len(lines)
-        self._results |= {row.key: row for row in rows}
+        self._read()
         return dict(self._results)
 
     def statuses(self) -> dict[str, Status]:
@@ -78,7 +77,8 @@ class Journal:
 
     def begun(self) -> dict[str, tuple[str, float]]:
         """By row: the worker that began it last, and when."""
-        return {line["started"]: (line["worker"], line["at"]) for line in self._lines() if "started" in line}
+        self._read()
+        return dict(self._begun)
 
     def change(self, changes: Mapping[str, Sequence[str]]) -> None:
         """Note what of the process's state a target was found to have changed, by operation."""
@@ -86,31 +86,47 @@ class Journal:
 
     def changes(self) -> dict[str, list[str]]:
         """All that was noted of that, by operation."""
-        found: dict[str, set[str]] = {}
+        self._read()
+        return {operation: sorted(self._changes[operation]) for operation in sorted(self._changes)}
+
+    def _read(self) -> None:
+        """Take up what was written since the last time; of a line no more is kept than what it says."""
         for line in self._lines():
+            if "requirement" in line:
+                row = Result.from_dict(line)
+                self._results[row.key] = row
+            elif "started" in line:
+                self._begun[line["started"]] = (line["worker"], line["at"])
             for operation, what in line.get("changes", {}).items():
-                found.setdefault(operation, set()).update(what)
-        return {operation: sorted(found[operation]) for operation in sorted(found)}
+                self._changes.setdefault(operation, set()).update(what)
 
     def _append(self, line: dict[str, Any]) -> None:
         # One write to a descriptor opened for appending: several processes may write without mixing their lines.
         text = json.dumps(line, allow_nan=False) + "\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, text.encode())
         finally:
             os.close(descriptor)
 
-    def _lines(self) -> list[dict[str, Any]]:
+    def _lines(self) -> Iterator[dict[str, Any]]:
         if not self.path.is_file():
-            raise JournalError(f"{self.path}: no such file to resume from")
+            if not self._seen:
+                raise JournalError(f"{self.path}: no such file to resume from")
+            self._offset = 0  # a target has removed it; what is known stays known, and what comes starts it anew
+            return
         with self.path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < self._offset:
+                self._offset = 0
             file.seek(self._offset)
-            whole, newline, _ = file.read().rpartition(b"\n")
-        self._offset += len(whole) + len(newline)
-        parsed = (_parse(line) for line in whole.splitlines())
-        self._known += [line for line in parsed if line is not None]
-        return self._known
+            for line in file:
+                if not line.endswith(b"\n"):  # still being written, or cut off
+                    return
+                self._offset, self._seen = self._offset + len(line), True
+                parsed = _parse(line)
+                if parsed is not None:
+                    yield parsed
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:

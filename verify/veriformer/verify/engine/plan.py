@@ -11,8 +11,8 @@ from typing import Any
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
+from veriformer.verify.engine.check_run import CheckRun, plan
 from veriformer.verify.engine.profiles import PROFILES, Profile
-from veriformer.verify.engine.row import Row, plan
 from veriformer.verify.targets.target import Target
 
 
@@ -25,7 +25,9 @@ class Plan:
     timeout_s: seconds a row may take, None for the profile's own. strict: whether advice is a violation.
     stored: by key of a row, the script of a counterexample that is known, to be run first. finished: keys of the rows
         that an earlier, interrupted run has already done. domains: by operation, what a probe found out about the
-        target, as in results.json.
+        target, as in results.json. recognised: what code that was not written for the contract was recognised as.
+        part: keys of the rows that are to run where other machines run the others, None
+        for all of them.
     """
 
     target: str
@@ -39,6 +41,8 @@ class Plan:
     stored: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()
     domains: Mapping[str, Any] = field(default_factory=dict)
+    recognised: Mapping[str, Any] = field(default_factory=dict)
+    part: tuple[str, ...] | None = None
 
     @property
     def effort(self) -> Profile:
@@ -46,18 +50,29 @@ class Plan:
         profile = PROFILES[self.profile]
         return profile if self.timeout_s is None else replace(profile, timeout_s=self.timeout_s)
 
-    def pending(self) -> list[Row]:
+    def pending(self) -> list[CheckRun]:
         """The rows that are still to run: all but those finished before this process was started."""
         finished = set(self.finished)
         return [row for row in self.rows() if row.key not in finished]
 
-    def rows(self) -> list[Row]:
-        """Every row, in the order in which results are listed."""
+    def rows(self) -> list[CheckRun]:
+        """Every row of this plan's part, in the order in which results are listed."""
+        part = None if self.part is None else frozenset(self.part)
+        return [row for row in self.every_row() if part is None or row.key in part]
+
+    def every_row(self) -> list[CheckRun]:
+        """The rows of all parts, in the order in which results are listed."""
         return plan(select(self.only), self.dtypes, self.device)
 
     def operations(self) -> tuple[str, ...]:
-        """The operations that rows are about, in order."""
-        return tuple(dict.fromkeys(row.check.operation for row in self.rows()))
+        """The operations that rows of all parts are about, in order: every part probes the same."""
+        return tuple(dict.fromkeys(row.check.operation for row in self.every_row()))
+
+    def request(self) -> dict[str, Any]:
+        """What was asked for, which is the same for every part of a run, as JSON holds it."""
+        own = ("finished", "domains", "recognised", "part")
+        asked: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {key: value for key, value in asked.items() if key not in own}
 
     def within(self, target: Target) -> Target:
         """The target with what is known of its domain."""
@@ -85,5 +100,5 @@ class Plan:
         return [
             f"{key}: {theirs[key]!r} there, {mine[key]!r} here"
             for key in mine
-            if key not in ("finished", "domains") and mine[key] != theirs[key]
+            if key not in ("finished", "domains", "recognised") and mine[key] != theirs[key]
         ]

@@ -20,13 +20,19 @@ import torch
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.probe import SECONDS, probe_operation
-from veriformer.verify.engine import environment
+from veriformer.verify.engine import environment, isolation
+from veriformer.verify.judging import global_state
 from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.results.foreign import writable
+from veriformer.verify.results.record import json_safe
 from veriformer.verify.targets.loading import TargetError, load
 from veriformer.verify.targets.target import Target
 
-LOADING_S = 120.0
+LOADING_S = 240.0
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
+
+
+_OF_RECOGNITION = ("recognised", "not_recognised", "unknown")
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,11 @@ class Described:
     warnings: list[str]
     domains: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def recognised(self) -> dict[str, Any]:
+        """What code that was not written for the contract was recognised as; nothing for other targets."""
+        return {key: self.implementation[key] for key in _OF_RECOGNITION if key in self.implementation}
+
 
 def describe(target: Target, device: str) -> Described:
     """The same from a target that is already loaded."""
@@ -46,8 +57,10 @@ def describe(target: Target, device: str) -> Described:
         "target": target.spec,
         "name": str(getattr(target.implementation, "__name__", type(target.implementation).__name__)),
         "version": target.version,
-        "claims": json.loads(json.dumps(dict(target.claims.raw), default=str)),
+        "claims": json_safe(dict(target.claims.raw)),
     }
+    if target.recognised:
+        implementation |= json.loads(json.dumps(dict(target.recognised)))
     return Described(implementation, environment.environment(device), environment.suite(), [])
 
 
@@ -112,29 +125,30 @@ def main(spec: str, device: str, operations: str, formats: str, seconds: str, fi
             target = load(spec)
             found = describe(target, device)
         except TargetError as error:
-            print(str(error).replace("\n", " "), file=sys.stderr)
+            print(writable(str(error)).replace("\n", " "), file=sys.stderr)
             return 2
     claims = [str(item.message) for item in caught if item.category.__name__ == "ClaimsWarning"]
     _write(file, vars(replace(found, warnings=claims)))
     for name in operations.split(",") if operations else []:
         if name in _BY_NAME and target.operation(name) is not None:
             _write(file, {"begun": name})
-            domain = probe_operation(
-                target,
-                _BY_NAME[name],
-                device=device,
-                dtypes=formats.split(","),
-                may_kill=True,
-                seconds=float(seconds),
-            )
+            with global_state.streams():
+                domain = probe_operation(
+                    target,
+                    _BY_NAME[name],
+                    device=device,
+                    dtypes=formats.split(","),
+                    may_kill=True,
+                    seconds=float(seconds),
+                )
             _write(file, {"operation": name, "domain": domain.to_dict()})
     return 0
 
 
 def _write(file: str, line: dict[str, Any]) -> None:
     with open(file, "a", encoding="utf-8") as journal:
-        journal.write(json.dumps(line) + "\n")
+        journal.write(json.dumps(json_safe(line)) + "\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    isolation.run_and_leave(lambda: main(*sys.argv[1:]))

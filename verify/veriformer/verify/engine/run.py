@@ -16,7 +16,7 @@ import pytest
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import plugin, probe, suite
-from veriformer.verify.engine.inquiry import LEAST_S, SHARE, settle
+from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import PROFILES
@@ -24,6 +24,9 @@ from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Result, Results
 from veriformer.verify.targets.loading import wrap
+
+INTERRUPTED = "interrupted"
+"""Why a run was stopped, where the person did it."""
 
 
 def _silent(result: Result) -> None:
@@ -59,9 +62,12 @@ def run(
             *([f"--junit-xml={junit.absolute()}", "-ojunit_suite_name=veriformer"] if junit else []),
         ]
         side = plugin.Controller(plan, journal, tell)
-        if plan.pending():
+        while side.plan.pending():
             run_pytest(options, side, Path(folder))
-    return _results(plan, described, journal, started, clock), side.interrupted
+            if side.interrupted or not side.resumed():
+                break
+            side.plan.save(shared)  # a target ended what runs the rows: the others are still to run
+    return results_of(plan, described, journal, started, clock), side.interrupted
 
 
 def check(
@@ -95,7 +101,7 @@ def check(
         target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed, strict=strict
     )
     started, clock = datetime.now(UTC), time.perf_counter()
-    plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names))
+    plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names), recognised=target.recognised)
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
@@ -104,16 +110,16 @@ def check(
             run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
         if side.interrupted:
             raise KeyboardInterrupt
-        found = _results(plan, probe.describe(target, device), journal, started, clock)
+        found = results_of(plan, probe.describe(target, device), journal, started, clock)
     told: dict[str, list[Finding]] = {}
     seconds = max(LEAST_S, SHARE * found.duration_s)
     everything.inquire(everything.by_operation(found.results), plan.within(target), seed, seconds, told.__setitem__)
-    settle(found, told)
+    store_findings(found, told)
     return found
 
 
 def run_pytest(options: list[str], side: object, folder: Path) -> int:
-    """pytest on the suite's one test function, deaf to configuration and plugins of wherever it is started."""
+    """pytest on the suite's one test function, without configuration and plugins of wherever it is started."""
     fixed = [
         str(suite.__file__),
         "-pno:terminal",
@@ -140,7 +146,8 @@ def _environment(**variables: str) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def _results(plan: Plan, described: probe.Described, journal: Journal, started: datetime, clock: float) -> Results:
+def results_of(plan: Plan, described: probe.Described, journal: Journal, started: datetime, clock: float) -> Results:
+    """What a journal comes to, in the order of the plan."""
     finished = journal.results()
     rows = plan.rows()
     return Results(

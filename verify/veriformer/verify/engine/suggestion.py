@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import PROFILES, Profile
-from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, Claims
 from veriformer.verify.targets.target import Target
@@ -19,7 +19,7 @@ _PROFILE = replace(PROFILES["quick"], shrinks=0)
 _FOLLOWED = (Status.PASS, Status.DEVIATION)
 
 
-def suggested(row: Row, target: Target, result: Result, seed: str) -> Result:
+def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Result:
     """The result, with the claim that would settle it where it failed and there is one."""
     if result.status is not Status.FAIL:
         return result
@@ -28,11 +28,15 @@ def suggested(row: Row, target: Target, result: Result, seed: str) -> Result:
         if all(
             _run(one, target, claims, _PROFILE, seed).status in _FOLLOWED for one in (row, *_about(convention, row))
         ):
-            return replace(result, suggestion={"convention": convention, "value": value})
+            message = result.message
+            if convention in target.claims.conventions:  # a claim that is false is at fault, apart from the operation
+                claimed = target.claims.convention(convention)
+                message = f"CLAIMS say {convention} = {claimed!r}, and {value!r} is what is followed: {message}"
+            return replace(result, message=message, suggestion={"convention": convention, "value": value})
     return result
 
 
-def _alternatives(row: Row, target: Target, seed: str) -> Iterator[tuple[str, str]]:
+def _alternatives(row: CheckRun, target: Target, seed: str) -> Iterator[tuple[str, str]]:
     """What could be claimed otherwise of the conventions that this check asks for."""
     claims = replace(target.claims, asked=set())
     _run(row, target, claims, _PROFILE, seed)
@@ -41,12 +45,12 @@ def _alternatives(row: Row, target: Target, seed: str) -> Iterator[tuple[str, st
         yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)
 
 
-def _about(convention: str, row: Row) -> Iterator[Row]:
+def _about(convention: str, row: CheckRun) -> Iterator[CheckRun]:
     """The rows that are about this convention of the same operation: one lucky row says nothing of it."""
     for check in checks():
         if check.convention == convention and check.operation == row.check.operation and check != row.check:
-            yield Row(check, row.dtype if row.dtype in check.dtypes else check.dtypes[0], row.device)
+            yield CheckRun(check, row.dtype if row.dtype in check.dtypes else check.dtypes[0], row.device)
 
 
-def _run(row: Row, target: Target, claims: Claims, profile: Profile, seed: str) -> Result:
-    return run_row(row, replace(target, claims=claims), profile, seed, {})
+def _run(row: CheckRun, target: Target, claims: Claims, profile: Profile, seed: str) -> Result:
+    return run_check(row, replace(target, claims=claims), profile, seed, {})

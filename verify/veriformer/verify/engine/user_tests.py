@@ -10,9 +10,9 @@ import pytest
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine.advice import as_advice
-from veriformer.verify.engine.plugin import settle
+from veriformer.verify.engine.check_run import CheckRun, plan, run_check
+from veriformer.verify.engine.plugin import report_outcome
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import Row, plan, run_row
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap
 
@@ -41,12 +41,12 @@ def conformance(
     chosen = [c for c in select(only) if target.operation(c.operation) is not None]
     finished: dict[str, Status] = {}
 
-    def bound(row: Row) -> Callable[[], None]:
+    def bound(row: CheckRun) -> Callable[[], None]:
         def call() -> None:
-            result = run_row(row, target, PROFILES[profile], seed, finished)
-            result = result if strict else as_advice(result)
+            result = run_check(row, target, PROFILES[profile], seed, finished)
+            result = result if strict else as_advice(result, recognised=bool(target.recognised))
             finished[row.key] = result.status
-            settle(result)
+            report_outcome(result)
 
         return call
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from veriformer.verify import targets
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine.row import Row
+from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.results import VIOLATIONS, Result, Status
 
 _REQUIRED = {"requirement": str, "reason": str, "link": str, "expires": date}
@@ -52,13 +52,13 @@ class Waiver:
         return fnmatchcase(requirement, self.requirement) and self.dtype in (None, dtype)
 
 
-def of_run(target: str, path: Path | None, rows: Sequence[Row]) -> list[Waiver]:
+def of_run(target: str, path: Path | None, rows: Sequence[CheckRun]) -> list[Waiver]:
     """The waivers of a run: those of the user's file, and those that ship with the target."""
     shipped = targets.known_failures(target)
     return [*(read(path, rows) if path else []), *(_tables(shipped) if shipped else [])]
 
 
-def read(path: Path, rows: Sequence[Row]) -> list[Waiver]:
+def read(path: Path, rows: Sequence[CheckRun]) -> list[Waiver]:
     """Read a waiver file. Raises WaiverError for a malformed table, or one that covers no row of the run."""
     waivers = _tables(path)
     for number, waiver in enumerate(waivers, 1):
@@ -69,7 +69,7 @@ def read(path: Path, rows: Sequence[Row]) -> list[Waiver]:
     return waivers
 
 
-def stored(waivers: Sequence[Waiver], rows: Sequence[Row]) -> dict[str, str]:
+def stored(waivers: Sequence[Waiver], rows: Sequence[CheckRun]) -> dict[str, str]:
     """The scripts of stored counterexamples, by the keys of the rows that they are for."""
     return {
         row.key: waiver.example
@@ -81,9 +81,13 @@ def stored(waivers: Sequence[Waiver], rows: Sequence[Row]) -> dict[str, str]:
 
 def _tables(path: Path) -> list[Waiver]:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("waiver", [])
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:  # ValueError: no TOML, or no text
         raise WaiverError(f"waivers: {path}: {error}") from error
+    unknown, tables = document.keys() - {"waiver"}, document.get("waiver", [])
+    if unknown or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        found = f"the key {sorted(unknown)[0]!r}" if unknown else repr(tables)
+        raise WaiverError(f"waivers: {path}: expected tables [[waiver]], got {found}")
     return [_waiver(_with_example(table, number, path), number) for number, table in enumerate(tables, 1)]
 
 
@@ -94,7 +98,7 @@ def _with_example(table: dict[str, Any], number: int, path: Path) -> dict[str, A
         raise WaiverError(f"waivers: table {number}: dtype: expected beside an example, which has one; got none")
     try:
         return {**table, "example": (path.parent / str(table["example"])).read_text(encoding="utf-8")}
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise WaiverError(f"waivers: table {number}: example: expected a script beside {path}: {error}") from error
 
 
@@ -109,7 +113,7 @@ def _waiver(table: dict[str, Any], number: int) -> Waiver:
             raise WaiverError(f"waivers: table {number}: {key}: expected a {kind.__name__}, got {table.get(key)!r}")
     try:
         return Waiver(**{**table, "dtype": dtypes.canonical(table["dtype"])} if "dtype" in table else table)
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise WaiverError(f"waivers: table {number}: {error}") from error
 
 

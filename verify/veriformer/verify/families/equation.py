@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from veriformer.verify.families.judged import DIFFERENTIABLE, JUDGED
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import over
 from veriformer.verify.laws.gradients import judge_with_gradients
 
 
-def _contract(operation: Operation, trial: Trial) -> None:
-    arguments = operation.ordinary(trial)
+def _contract(operation: OpInfo, trial: Trial) -> None:
+    arguments = operation.sample_basic(trial)
     outcome = trial.call(arguments)
-    for part, reference in enumerate(operation.exact(trial, arguments, sharp=False)):
+    for part, reference in enumerate(operation.exact(trial, arguments, use_exact_oracle=False)):
         observed = operation.parts(outcome, arguments)[part]
         dtype = operation.result_dtype(trial, arguments, part)
         has_form(trial, observed, reference.exact.shape, dtype, observed.expression.replace(outcome.name, "the result"))
 
 
-def _equation(operation: Operation, trial: Trial) -> None:
-    arguments = operation.draw(trial)
+def _equation(operation: OpInfo, trial: Trial) -> None:
+    arguments = operation.sample(trial)
     agrees(trial, operation, arguments, trial.call(arguments), operation.exact(trial, arguments))
 
 
-def _gradient(operation: Operation, trial: Trial) -> None:
-    judge_with_gradients(trial, operation, operation.draw(trial), alone=True)
+def _gradient(operation: OpInfo, trial: Trial) -> None:
+    judge_with_gradients(trial, operation, operation.sample(trial), alone=True)
 
 
 CHECKS = (

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import hypothesis.strategies as st
 import numpy as np
-import torch
 
 from veriformer.verify.families.judged import JUDGED
-from veriformer.verify.judging.operation import Operation
-from veriformer.verify.judging.trial import Arguments, Trial, fresh
+from veriformer.verify.judging.op_info import OpInfo
+from veriformer.verify.judging.trial import Trial, fresh
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.family import over
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
+from veriformer.verify.laws.layouts import laid_out
 from veriformer.verify.laws.untouched import left_alone, unchanged
-from veriformer.verify.strategies import layouts
 
 
-def _purity(operation: Operation, trial: Trial) -> None:
-    arguments = operation.draw(trial)
-    references = operation.exact(trial, arguments, sharp=False)
+def _purity(operation: OpInfo, trial: Trial) -> None:
+    arguments = operation.sample(trial)
+    references = operation.exact(trial, arguments, use_exact_oracle=False)
     wrt: tuple[str, ...] = ()
     cotangent = given = None
     if trial.draw(st.booleans()) and operation.vjps:
@@ -35,28 +32,21 @@ def _purity(operation: Operation, trial: Trial) -> None:
     agrees(trial, operation, arguments, first, references)
     agrees(trial, operation, arguments, trial.raw(arguments, copies), references)
     if cotangent is not None and (references[0].exact.ndim or np.isfinite(references[0].bound)):
-        gradients_agree(trial, first, operation.exact_gradients(trial, arguments, cotangent, sharp=False))
+        gradients_agree(trial, first, operation.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False))
 
 
-def _layout(operation: Operation, trial: Trial) -> None:
-    drawn = operation.draw(trial)
-    arguments = {key: _laid_out(trial, operation, drawn, key) for key in drawn}
+def _layout(operation: OpInfo, trial: Trial) -> None:
+    arguments = laid_out(trial, operation)
     if operation.vjps:
         judge_with_gradients(trial, operation, arguments)
     else:
-        agrees(trial, operation, arguments, trial.call(arguments), operation.exact(trial, arguments, sharp=False))
-
-
-def _laid_out(trial: Trial, operation: Operation, arguments: Arguments, key: str) -> Any:
-    """One argument under another layout; what must keep its values (masks, ids, rows that may not be constant) does."""
-    value = arguments[key]
-    if isinstance(value, list):
-        return [trial.draw(layouts()).of(item) for item in value]
-    if not isinstance(value, torch.Tensor):
-        return value
-    free = key in operation.inputs and key != "bias" and arguments.get("eps") != 0.0
-    free = free and not (key in operation.ranking and trial.claims.deviates("choice.ties"))
-    return trial.draw(layouts(expanded=free and bool(value.isfinite().all()))).of(value)
+        agrees(
+            trial,
+            operation,
+            arguments,
+            trial.call(arguments),
+            operation.exact(trial, arguments, use_exact_oracle=False),
+        )
 
 
 CHECKS = (

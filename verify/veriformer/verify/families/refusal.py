@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.family import over
 from veriformer.verify.operations.registry import OPERATIONS
 
 
-def _refusal(operation: Operation, trial: Trial) -> None:
-    for bad in operation.refusals(trial):
-        trial.refuses(bad.arguments, what=bad.what)
+def _refusal(operation: OpInfo, trial: Trial) -> None:
+    for bad in operation.invalid_calls(trial):
+        trial.assert_raises(bad.arguments, what=bad.what)
 
 
-def _named(operation: Operation, trial: Trial) -> None:
-    for bad in operation.refusals(trial):
-        trial.refuses(bad.arguments, *bad.names, what=bad.what)
+def _named(operation: OpInfo, trial: Trial) -> None:
+    for bad in operation.invalid_calls(trial):
+        trial.assert_raises(bad.arguments, *bad.names, what=bad.what)
 
 
 CHECKS = (

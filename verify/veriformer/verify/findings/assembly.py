@@ -4,36 +4,44 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from veriformer.spec.requirement import Weight
+from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.overflow import WORDS, loses_range, overflows
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence, telling
-from veriformer.verify.results import Counterexample, Result
+from veriformer.verify.findings.sharing import first_words
+from veriformer.verify.results import Counterexample, Result, Status
 
 _ORDER = list(Weight)
+_ORDINARY = (".contract", ".equation")
+"""Requirements that rows of ordinary calls are judged by."""
+
+_CONTRACT = {name: place for place, name in enumerate(dict.fromkeys(one.operation for one in REQUIREMENTS))}
 
 
 def finding(cause: Cause, diagnosis: Diagnosis | None, results: Sequence[Result]) -> Finding:
     """The finding of a cause that explains these failing rows."""
-    example = telling(cause)
-    shown = _counterexample(example, results)
+    shown = _shown(telling(cause), results)
+    known = diagnosis.what if diagnosis else WORDS if loses_range(cause) else None
     return Finding(
         id=identifier(cause),
-        weight=weight(cause, diagnosis),
+        weight=no_graver(weight(cause, diagnosis), results),
         operation=cause.condition.operation,
-        what=sentence(cause, diagnosis.what if diagnosis else None),
+        what=sentence(cause, known, shown.message),
         when=cause.condition.words,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
-        requirements=tuple(dict.fromkeys(_telling_first(example, results))),
+        requirements=tuple(dict.fromkeys(_telling_first(shown.requirement, results))),
         rows=tuple(result.key for result in results),
-        counterexample=None if shown is None else vars(shown),
+        counterexample=None if shown.counterexample is None else vars(shown.counterexample),
         precedents=diagnosis.precedents if diagnosis else (),
         suggestion=_suggestion(results),
         confirmed=cause.confirmed,
-        message=example.message,
+        message=shown.message,
     )
 
 
@@ -46,26 +54,45 @@ def identifier(cause: Cause) -> str:
 
 
 def weight(cause: Cause, diagnosis: Diagnosis | None = None) -> Weight:
-    """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one.
+    """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one where
+    most of the requirements that fail are about leaks.
 
-    An option whose admitted value is silently taken as another is wrong, however unusual the value.
+    An option whose admitted value is silently taken as another is wrong, however unusual the value. What is lost in
+    half precision alone, on values near the edge of its range, is fragile.
     """
     weights = [example.weight for example in cause.explained]
     gravest = min(weights, key=_ORDER.index)
     if gravest.advice:
         return gravest
-    if cause.condition.weight is Weight.LEAK or 2 * weights.count(Weight.LEAK) > len(weights):
+    if diagnosis is None and loses_range(cause):
+        return Weight.FRAGILE
+    demands = {example.row.check.requirement.slug: example.weight for example in cause.explained}
+    leaks = list(demands.values()).count(Weight.LEAK)
+    if cause.condition.weight is Weight.LEAK or 2 * leaks > len(demands):
         return Weight.LEAK
-    if diagnosis is not None and diagnosis.unheard:
+    if diagnosis is not None and diagnosis.ignored:
         return Weight.WRONG
     return max(gravest, cause.condition.weight, key=_ORDER.index)
 
 
-def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """By weight, what was borne out first; then what always fails before what fails under a condition, then by rows."""
+def no_graver(found: Weight, results: Sequence[Result]) -> Weight:
+    """The weight, which is advice where each of the rows is."""
+    advised = all(result.status is Status.ADVICE for result in results)
+    return Weight.UNGUARDED if results and advised and not found.advice else found
 
-    def place(one: Finding) -> tuple[int, bool, bool, int]:
-        return _ORDER.index(one.weight), not one.confirmed, one.when is not None, -len(one.rows)
+
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """By weight, then by how ordinary the calls are that fail.
+
+    First comes what fails in rows of ordinary calls, and what overflows in half precision; operations in the order of
+    the contract, which builds later ones from earlier ones; then what was borne out, what fails without a condition,
+    and what explains more rows.
+    """
+
+    def place(one: Finding) -> tuple[int, bool, int, bool, bool, int]:
+        order = _CONTRACT.get(one.operation, len(_CONTRACT))
+        special = not overflows(one) and not any(slug.endswith(_ORDINARY) for slug in one.requirements)
+        return _ORDER.index(one.weight), special, order, not one.confirmed, one.when is not None, -len(one.rows)
 
     return sorted(findings, key=place)
 
@@ -77,14 +104,41 @@ def _suggestion(results: Sequence[Result]) -> Mapping[str, str] | None:
     return dict(commonest) if 2 * claims.count(commonest) > len(results) else None
 
 
-def _telling_first(example: Example, results: Sequence[Result]) -> list[str]:
+def _telling_first(first: str, results: Sequence[Result]) -> list[str]:
     slugs = [result.requirement for result in results]
-    first = example.row.check.requirement.slug
     return ([first] if first in slugs else []) + slugs
 
 
-def _counterexample(example: Example, results: Sequence[Result]) -> Counterexample | None:
-    """The smallest of the rows, made small as it was; else that of the example as it was drawn."""
-    shrunk = [one.counterexample for one in results if one.counterexample and one.counterexample.scalars is not None]
-    drawn = [example.shown()] if example.shown else []
-    return min([*shrunk, *drawn], key=lambda one: one.scalars or 0, default=None)
+@dataclass(frozen=True)
+class _Shown:
+    """What a finding shows: one call, what was said of it and by which requirement it was judged."""
+
+    message: str
+    requirement: str
+    counterexample: Counterexample | None = None
+
+    @property
+    def size(self) -> int:
+        """How many numbers its calls hold."""
+        return 0 if self.counterexample is None else self.counterexample.scalars or 0
+
+
+def _shown(example: Example, results: Sequence[Result]) -> _Shown:
+    """The smallest of the rows that failed as the telling example did, made small as it was; else of any row, or the
+    example as it was drawn.
+
+    All that is shown comes from one row: a call in one format says nothing of another's result.
+    """
+    slug = example.row.check.requirement.slug
+    made_small = [
+        _Shown(str(one.message), one.requirement, one.counterexample)
+        for one in results
+        if one.counterexample and one.counterexample.scalars is not None
+    ]
+    drawn = [_Shown(example.message, slug, example.shown())] if example.shown else []
+    alike = first_words(example.message)
+    return min(
+        [*made_small, *drawn],
+        key=lambda one: (first_words(one.message) != alike, one.size),
+        default=_Shown(example.message, slug),
+    )

@@ -11,16 +11,16 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.engine.row import Row
+from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.judging.judge import Floats, Reference, ratios
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial, array
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
 
-RECORDS: Mapping[str, Operation] = {operation.name: operation for operation in OPERATIONS}
+RECORDS: Mapping[str, OpInfo] = {operation.name: operation for operation in OPERATIONS}
 
 Parts = dict[str, Floats]
 """Results and gradients by name, as float64 arrays."""
@@ -30,7 +30,7 @@ Parts = dict[str, Floats]
 class Case:
     """A call, what the target gave and what is right."""
 
-    row: Row
+    row: CheckRun
     call: Recorded
     given: Parts
     exact: Mapping[str, Reference]
@@ -46,7 +46,7 @@ def judged(example: Example) -> Recorded | None:
     return call if record is not None and record.formulas and call.refusal is None else None
 
 
-def outcome(row: Row, implementation: object, target: Target, call: Recorded) -> Parts | None:
+def outcome(row: CheckRun, implementation: object, target: Target, call: Recorded) -> Parts | None:
     """What an implementation gives for a call, result and gradients; None where it raises or gives no tensors.
 
     Any other than the target's is given the constants that were measured on the target.
@@ -65,13 +65,13 @@ def outcome(row: Row, implementation: object, target: Target, call: Recorded) ->
     return parts | {f"gradient of {name}": array(value) for name, value in got.gradients.items()}
 
 
-def references(row: Row, target: Target, call: Recorded) -> dict[str, Reference] | None:
+def references(row: CheckRun, target: Target, call: Recorded) -> dict[str, Reference] | None:
     """What the spec says of a call, by the same names; None where it says nothing."""
     trial, record = _trial(row, target), RECORDS[call.operation]
     try:
-        found = {f"result {i}": x for i, x in enumerate(record.exact(trial, call.arguments, sharp=False))}
+        found = {f"result {i}": x for i, x in enumerate(record.exact(trial, call.arguments, use_exact_oracle=False))}
         if call.wrt and call.cotangent is not None:
-            exact = record.exact_gradients(trial, call.arguments, call.cotangent, sharp=False)
+            exact = record.exact_gradients(trial, call.arguments, call.cotangent, use_exact_oracle=False)
             found |= {f"gradient of {name}": exact[name] for name in call.wrt}
     except Exception:
         return None
@@ -111,7 +111,7 @@ def around(parts: Parts, expected: Mapping[str, Reference]) -> dict[str, Referen
     }
 
 
-def _trial(row: Row, target: Target) -> Trial:
+def _trial(row: CheckRun, target: Target) -> Trial:
     """A trial that draws nothing."""
     nothing = cast(st.DataObject, cast(Any, None))
     return Trial(target, row.check.operation, row.check.positional, row.dtype, row.device, nothing)

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine.row import Row
+from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, failing, passing
 from veriformer.verify.findings.separation import conditions
 from veriformer.verify.findings.signature import Failing, Signature
 
-Experiment = Callable[[Row, Sequence[Condition]], list[Example]]
+Experiment = Callable[[CheckRun, Sequence[Condition]], list[Example]]
 """New examples of a row, those left out that meet a condition."""
 
 MOST = 12
@@ -39,30 +40,38 @@ class Cause:
 
     condition: what the calls that fail have in common. explained: the examples that it makes fail. held: how many
     examples held with the condition left out; confirmed: whether none failed in the same way then. share: of the
-    examples under the condition, how many fail.
+    examples under the condition, how many fail. source: the failure that the others follow from, where that is known.
     """
 
     condition: Condition
     explained: tuple[Example, ...] = field(repr=False)
     confirmed: bool = False
     share: float = 1.0
+    source: Signature | None = None
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CheckRun]:
         """The rows it explains."""
         return list(dict.fromkeys(example.row for example in self.explained))
 
     @property
     def signature(self) -> Signature:
         """The commonest kind of failure; what is said of gradients and properties only where nothing else fails."""
+        if self.source is not None:
+            return self.source
         counts = Counter(example.signature for example in self.explained if example.signature)
         return max(counts, key=lambda one: (one.kind not in (Failing.GRADIENT, Failing.PROPERTY), counts[one]))
 
 
 def kind(example: Example) -> tuple[str, str]:
-    """What tells failures of different causes apart before anything is known of their conditions."""
+    """What tells failures of different causes apart before anything is known of their conditions.
+
+    What is not finite because something hidden is not, is of another kind than what comes of finite numbers.
+    """
     assert example.signature is not None
     how = example.signature.kind
+    if how is Failing.NOT_FINITE:
+        return how.value, "hidden" if example.weight is Weight.LEAK else ""
     return how.value, example.signature.about if how in (Failing.RAISES, Failing.PROPERTY) else ""
 
 
@@ -71,6 +80,10 @@ def relevant(held: Iterable[Example], failed: Sequence[Example]) -> list[Example
     formats = {example.row.dtype for example in failed}
     asked = {name for example in failed if example.signature for name in example.signature.gradients}
     return [one for one in held if one.row.dtype in formats and (not asked or asked & one.gradients)]
+
+
+NO_GRADIENT = "the result carries no gradient"
+"""What is said where none of the arguments whose gradients are asked for has one."""
 
 
 class Search:
@@ -94,6 +107,8 @@ class Search:
             self.fitting.clear()
             self._try(*found)
         self._left_over()
+        for cause in list(self.causes):
+            self._put_under_another(cause)
         return self.causes
 
     def _best(self) -> tuple[tuple[str, str], Condition] | None:
@@ -128,6 +143,25 @@ class Search:
             self.refuted[what].add(condition)
         else:
             self._accept(condition, explained, confirmed=not still)
+
+    def _put_under_another(self, cause: Cause) -> None:
+        """Let a wrong result under a condition explain what else fails under it, and, as an experiment tells, only
+        there: NaN behind a mask that is not heard is no second cause."""
+        if not any(cause is one for one in self.causes):
+            return  # one that has been given what another explained
+        for place, other in enumerate(self.causes):
+            if other is cause or not other.condition.names or not _wrong_result(other.signature):
+                continue
+            if cause.signature.kind is Failing.RAISES or not all(
+                _under(other.condition, one) for one in cause.explained
+            ):
+                continue
+            fresh = [one for row in _spread(cause.explained) for one in self.again(row, [other.condition])]
+            self.evidence += fresh
+            if not failing(fresh):
+                self.causes[place] = replace(other, explained=(*other.explained, *cause.explained))
+                self.causes = [one for one in self.causes if one is not cause]
+                return
 
     def _separate(self, what: tuple[str, str], refuted: Collection[Condition] = ()) -> list[tuple[float, Condition]]:
         """Conditions of one kind of failure. What came back with a wrong value did not raise, and speaks against it."""
@@ -167,6 +201,11 @@ class Search:
         self.open = []
 
 
+def _wrong_result(signature: Signature) -> bool:
+    """Whether a result is wrong by its numbers or by how many there are."""
+    return signature.kind is Failing.VALUE or signature.about == "shape"
+
+
 def _rate(what: tuple[str, str], examples: Sequence[Example]) -> float:
     """How many of these fail in this way."""
     return sum(one.failed and kind(one) == what for one in examples) / max(1, len(examples))
@@ -182,7 +221,7 @@ def _under(condition: Condition, example: Example) -> bool:
     return condition.met(example.calls) and condition.requirement in (None, slug)
 
 
-def _spread(examples: Sequence[Example]) -> list[Row]:
+def _spread(examples: Sequence[Example]) -> list[CheckRun]:
     """A few rows of these examples, of as many requirements as there are."""
     rows = dict.fromkeys(example.row for example in examples)
     first = {row.check.requirement.slug: row for row in reversed(rows)}
@@ -196,7 +235,12 @@ def joined(causes: Sequence[Cause]) -> list[Cause]:
         key = cause.condition if cause.condition.names else index
         earlier = by_condition.get(key)
         by_condition[key] = cause if earlier is None else united(earlier, cause)
-    found = list(by_condition.values())
+    return _without_echoes(_weakly(_without_echoes(list(by_condition.values()))))
+
+
+def _without_echoes(causes: list[Cause]) -> list[Cause]:
+    """The causes, each echo with what it follows from."""
+    found = causes
     for echo in [cause for cause in found if not cause.condition.names]:
         others = [cause for cause in found if cause is not echo]
         source = next((place for place, cause in enumerate(others) if _echoes(echo, cause)), None)
@@ -204,6 +248,18 @@ def joined(causes: Sequence[Cause]) -> list[Cause]:
             others[source] = replace(others[source], explained=(*others[source].explained, *echo.explained))
             found = others
     return found
+
+
+def _weakly(causes: Sequence[Cause]) -> list[Cause]:
+    """The causes, those of one kind as one whose conditions tell little: wrong results for some calls of each."""
+    found: dict[object, Cause] = {}
+    for index, cause in enumerate(causes):
+        kind_of, gradients = cause.signature.kind, cause.signature.gradients
+        weak = kind_of in (Failing.VALUE, Failing.GRADIENT) and (not cause.confirmed or cause.share < SELDOM)
+        fragile = cause.condition.weight is Weight.FRAGILE
+        key: object = (kind_of, gradients, fragile) if weak else index
+        found[key] = united(found[key], cause) if key in found else cause
+    return list(found.values())
 
 
 def united(cause: Cause, other: Cause) -> Cause:
@@ -216,12 +272,16 @@ def _echoes(echo: Cause, cause: Cause) -> bool:
     """Whether one failure follows from another: from a result that is always wrong whatever is judged of it, from a
     gradient that is always wrong the laws about that gradient."""
     mine, other = echo.signature, cause.signature
-    of_equation = other.kind is Failing.VALUE and str(cause.condition.requirement).endswith(".equation")
-    if not cause.condition.always and not of_equation:
+    by_itself = {Failing.VALUE: ".equation", Failing.GRADIENT: ".gradient"}.get(other.kind)
+    ordinary = any(one.row.check.requirement.slug.endswith((".equation", ".gradient")) for one in cause.explained)
+    always = cause.condition.always and (cause.confirmed or ordinary)
+    if not always and not (by_itself and str(cause.condition.requirement).endswith(by_itself)):
         return False
     formats = {row.dtype for row in echo.rows} <= {row.dtype for row in cause.rows}
     if other.kind is Failing.VALUE:
         return formats and mine.kind is not Failing.RAISES
+    if other.kind is Failing.GRADIENT and mine.about == NO_GRADIENT:
+        return formats
     if other.kind is Failing.GRADIENT:
         wrong = {name for example in cause.explained if example.signature for name in example.signature.gradients}
         return formats and bool(wrong & set(mine.gradients))

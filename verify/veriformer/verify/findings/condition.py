@@ -20,6 +20,8 @@ _TOGETHER = 6.0
 
 _BY_THE_WAY = re.compile(r"\bno (?:multiple|power) of |^the default of ")
 
+_SIGNS = re.compile(r"^negative values in |^zeros in | of one sign$")
+
 _CLAUSES = tuple(
     (re.compile(pattern), clause)
     for pattern, clause in (
@@ -87,6 +89,12 @@ class Condition:
 def by_the_way(name: str) -> bool:
     """Whether most calls have this feature whatever else they have: it says little beside another."""
     return _BY_THE_WAY.search(name) is not None
+
+
+def of_signs(name: str) -> bool:
+    """Whether this feature is about signs and zeros, which every drawn tensor has some of: beside another one it tells
+    calls apart by chance."""
+    return _SIGNS.search(name) is not None
 
 
 def _clause(name: str) -> str | None:

@@ -1,26 +1,26 @@
-"""What is wrong by name: an option that is not heard, or a fault that public code once had.
+"""What is wrong by name: an option that is ignored, or a fault that public code once had.
 
-The known faults are those of the mutants: correct implementations by stages with one stage exchanged. Where one of
-them, or two on the same base, gives what the target gives on the calls that fail and on those that do not, it is the
-fault.
+The known faults are those of the mutants. Where one of them, or two together, gives what the target gives on the calls
+that fail and on those that do not, it is the fault.
 """
 
 from __future__ import annotations
 
 import importlib  # every faulty implementation there is: found by name, and only where something fails
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from veriformer.verify.engine.row import Row
+from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.calls import Case, around, as_finite, finite, furthest, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, passing
-from veriformer.verify.findings.unheard import unheard
+from veriformer.verify.findings.ignored import ignored_option
 from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.targets.target import Target
 
@@ -35,14 +35,14 @@ _APART = 3.0
 class Diagnosis:
     """What is wrong, in words, and where public code had it.
 
-    faulty: an implementation with that fault and no other. unheard: whether an option is not heard; condition: the
+    faulty: an implementation with that fault and no other. ignored: whether an option is ignored; condition: the
     value for which it is not, where it is for others.
     """
 
     what: str
     precedents: tuple[str, ...] = ()
     faulty: object = None
-    unheard: bool = False
+    ignored: bool = False
     condition: Condition | None = None
 
 
@@ -55,13 +55,13 @@ def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagn
     formats = {case.row.dtype for case in failed}
     alike = [one for one in passing(evidence) if one.row.dtype in formats and _plain(one.row)]
     held = _cases(alike, target)
-    option = unheard(cause.condition, failed, held, target)
+    option = ignored_option(cause.condition, failed, held, target)
     if option is not None:
-        return Diagnosis(option.what, unheard=True, condition=option.condition)
+        return Diagnosis(option.what, ignored=True, condition=option.condition)
     return _known(cause, failed, held, target)
 
 
-def _plain(row: Row) -> bool:
+def _plain(row: CheckRun) -> bool:
     return row.check.requirement.slug.endswith((".equation", ".gradient"))
 
 
@@ -88,10 +88,12 @@ def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: T
     if not any(_wrong_number(case) for case in failed):
         return None
     operation = cause.condition.operation
-    mutants, front = (importlib.import_module(f"veriformer.verify.{name}") for name in ("mutants", "targets.front"))
-    known = [(one, one.kernels[operation]) for one in mutants.MUTANTS if operation in one.kernels]
-    for chosen, kernel in _combined(known):
-        faulty = front.dress(**{operation: kernel})
+    mutants, combinators = (
+        importlib.import_module(f"veriformer.verify.mutants{name}") for name in ("", ".combinators")
+    )
+    known = [(one, one.faults[operation]) for one in mutants.MUTANTS if operation in one.faults]
+    for chosen, fault in _combined(known, combinators.both):
+        faulty = SimpleNamespace(**{operation: combinators.faulty(operation, fault)})
         if all(_reproduces(faulty, case, target) for case in (*failed, *held)):
             words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
             return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
@@ -107,20 +109,15 @@ def _where_finite(exact: Reference, given: Floats) -> Reference:
     return Reference(exact.exact, np.where(np.isfinite(given), exact.bound, np.inf))
 
 
-def _combined(known: Sequence[tuple[Any, Any]]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every fault alone, then every two that exchange different stages of one base."""
-    yield from (((mutant,), kernel) for mutant, kernel in known)
-    for (one, kernel), (two, other) in combinations(known, 2):
-        if is_dataclass(kernel) and type(kernel) is type(other):
-            mine, theirs = _exchanged(kernel), _exchanged(other)
-            if mine and theirs and not mine.keys() & theirs.keys():
-                yield (one, two), replace(kernel, **theirs)  # type: ignore[type-var]
-
-
-def _exchanged(kernel: Any) -> dict[str, Any]:
-    """The stages of a base that a fault has replaced."""
-    base = type(kernel)()
-    return {f.name: getattr(kernel, f.name) for f in fields(kernel) if getattr(kernel, f.name) != getattr(base, f.name)}
+def _combined(
+    known: Sequence[tuple[Any, Any]], both: Callable[[Any, Any], Any]
+) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every fault alone, then every two that can be had together."""
+    yield from (((mutant,), fault) for mutant, fault in known)
+    for (one, fault), (two, other) in combinations(known, 2):
+        together = both(fault, other)
+        if together is not None:
+            yield (one, two), together
 
 
 def _reproduces(faulty: object, case: Case, target: Target) -> bool:

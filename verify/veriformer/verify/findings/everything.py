@@ -9,6 +9,8 @@ from dataclasses import replace
 from veriformer.verify.findings.assembly import ranked
 from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.measured import changes, imprecise
+from veriformer.verify.findings.overflow import told_once
+from veriformer.verify.findings.parts import put_together
 from veriformer.verify.findings.plain import is_refusal, plain, refusals
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
@@ -50,7 +52,8 @@ def gathered(run: Results, found: Told) -> list[Finding]:
     untold = [result for operation, mine in rows.items() if operation not in found for result in mine]
     refused = [result for result in unmet(run.results) if is_refusal(result)]
     measured = [*changes(run.global_state), *imprecise(run.domain)]
-    return ranked([*(one for some in found.values() for one in some), *plain(untold), *measured, *refusals(refused)])
+    of_rows = told_once(put_together([*(one for some in found.values() for one in some), *plain(untold)]))
+    return ranked([*of_rows, *measured, *refusals(refused)])
 
 
 def with_findings(results: Sequence[Result], findings: Sequence[Finding]) -> list[Result]:

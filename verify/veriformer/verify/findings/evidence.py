@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.engine.row import Row
+from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.signature import Signature
 from veriformer.verify.results import Counterexample
 from veriformer.verify.scripts.script import Recorded
@@ -17,11 +17,12 @@ class Example:
     """One example of a row.
 
     calls: for every call that was made, the names of its features. signature: of the failure, None where it held.
-    effective: whether it could tell right from wrong. gradients: the arguments whose gradients were asked for.
-    recorded: the calls themselves. size: how many numbers they hold. message: of the violation; shown: it as a record.
+    effective: whether it could tell right from wrong. gradients: the arguments whose gradients were judged and are
+    not 0. recorded: the calls themselves. size: how many numbers they hold. message: of the violation; shown: it as a
+    record.
     """
 
-    row: Row
+    row: CheckRun
     calls: tuple[frozenset[str], ...]
     signature: Signature | None = None
     effective: bool = True

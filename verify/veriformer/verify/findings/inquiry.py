@@ -6,14 +6,18 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from torch import nn
+
 from veriformer.spec.requirement import Kind
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.row import Row
+from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.assembly import finding
 from veriformer.verify.findings.causes import Cause, Search, joined, united
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
 from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.on_copies import MODIFIED, OnCopies
+from veriformer.verify.findings.parts import PARTS, with_sound_part
 from veriformer.verify.findings.plain import plain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sharing import shared_out
@@ -52,15 +56,38 @@ class Inquiry:
         half = time.process_time() + (self.until - time.process_time()) / 2
         evidence = [example for row in self._rows(surveyed) for example in self._survey(row, half)]
         search = Search(self.operation, evidence, self._again)
-        named = self._named(joined(search.run()), search.evidence)
+        named = self._named(self._unmodified(joined(search.run())), search.evidence)
         shared = shared_out([cause for cause, _ in named], surveyed)
         found = [
-            finding(cause, diagnosis, results)
+            replace(finding(cause, diagnosis, results), follows=self._follows(cause))
             for (cause, diagnosis), results in zip(named, shared, strict=True)
             if results
         ]
         told = {key for one in found for key in one.rows}
         return [*found, *plain(result for result in self.results if result.key not in told)]
+
+    def _unmodified(self, causes: list[Cause]) -> list[Cause]:
+        """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes
+        what was overwritten, and what is gone once the target works on copies."""
+        first = next((cause for cause in causes if cause.signature.about.endswith(MODIFIED)), None)
+        if first is None or isinstance(self.target.implementation, nn.Module):
+            return causes
+        careful = replace(self.target, implementation=OnCopies(self.target.implementation))
+        others = [cause for cause in causes if cause is not first]
+        gone = [one for one in others if one.signature.gradients or not self._fails(one, careful)]
+        explained = (*first.explained, *(one for cause in gone for one in cause.explained))
+        rest = [cause for cause in others if not any(cause is one for one in gone)]
+        return [replace(first, explained=explained, source=first.signature), *rest]
+
+    def _follows(self, cause: Cause) -> str | None:
+        """The operation whose fault this is: what fails no more over a sound one of it."""
+        sound = with_sound_part(self.operation, self.target)
+        return PARTS[self.operation] if sound is not None and not self._fails(cause, sound) else None
+
+    def _fails(self, cause: Cause, target: Target) -> bool:
+        """Whether any of a few rows of a cause fails on another target."""
+        fresh = (survey(row, target, self.seed, examples=EXAMPLES, seconds=_SECONDS) for row in cause.rows[:2])
+        return any(example.failed for examples in fresh for example in examples)
 
     def _named(self, causes: Sequence[Cause], evidence: Sequence[Example]) -> list[tuple[Cause, Diagnosis | None]]:
         """Every cause with its diagnosis; those of one diagnosis are one, with what a code with that fault shows."""
@@ -87,7 +114,7 @@ class Inquiry:
                 return False
         return True
 
-    def _rows(self, results: Sequence[Result]) -> Iterator[Row]:
+    def _rows(self, results: Sequence[Result]) -> Iterator[CheckRun]:
         """The rows to survey: of each requirement in the widest and the narrowest format that failed, and for contrast
         the rows of ordinary calls in the same formats."""
         of = {check.requirement.slug: check for check in checks() if check.operation == self.operation}
@@ -98,22 +125,22 @@ class Inquiry:
         for name in _CONTRAST:
             slug = f"{self.operation}.{name}"
             if slug in of:
-                yield from (Row(of[slug], x, self._device) for x in dict.fromkeys(formats) if x in of[slug].dtypes)
+                yield from (CheckRun(of[slug], x, self._device) for x in dict.fromkeys(formats) if x in of[slug].dtypes)
         others = {slug: names for slug, names in wanted.items() if slug.rpartition(".")[2] not in _CONTRAST}
-        yield from (Row(of[slug], names[0], self._device) for slug, names in others.items())
-        yield from (Row(of[slug], names[-1], self._device) for slug, names in others.items() if len(names) > 1)
+        yield from (CheckRun(of[slug], names[0], self._device) for slug, names in others.items())
+        yield from (CheckRun(of[slug], names[-1], self._device) for slug, names in others.items() if len(names) > 1)
 
     @property
     def _device(self) -> str:
         return self.results[0].device
 
-    def _survey(self, row: Row, until: float) -> list[Example]:
+    def _survey(self, row: CheckRun, until: float) -> list[Example]:
         left = until - time.process_time()
         if left <= 0:
             return []
         return survey(row, self.target, self.seed, examples=EXAMPLES, seconds=min(left, _SECONDS))
 
-    def _again(self, row: Row, without: Sequence[Condition]) -> list[Example]:
+    def _again(self, row: CheckRun, without: Sequence[Condition]) -> list[Example]:
         left = self.until - time.process_time()
         if left <= 0:
             return []

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import requirement
+from veriformer.verify.findings.assembly import no_graver
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import shortened
 from veriformer.verify.findings.signature import shortened as normalised
@@ -60,7 +61,7 @@ def _finding(what: str, results: Sequence[Result], operation: str | None = None)
     first = min(results, key=lambda one: one.counterexample is None)
     return Finding(
         id=hashlib.sha256("|".join(sorted({result.requirement for result in results})).encode()).hexdigest()[:8],
-        weight=min((requirement(result.requirement).weight for result in results), key=_ORDER.index),
+        weight=no_graver(min((requirement(one.requirement).weight for one in results), key=_ORDER.index), results),
         operation=operation or first.operation,
         what=what,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),

@@ -17,7 +17,8 @@ class Finding:
     condition on calls that separates those that fail from those that hold, in words; None where every call fails.
     requirements: slugs, the most telling first. rows: keys of the rows explained. counterexample: as in results.json.
     precedents: links to public bugs of the kind. suggestion: the claim under which nothing would be wrong.
-    confirmed: whether an experiment bore the condition out.
+    confirmed: whether an experiment bore the condition out. follows: the operation of the same implementation without
+    whose fault nothing would be wrong, where no finding of that operation explains the rows.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Finding:
     suggestion: Mapping[str, str] | None = None
     confirmed: bool = False
     message: str | None = None
+    follows: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of ``findings`` in results.json."""

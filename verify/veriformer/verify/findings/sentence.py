@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import SELDOM, Cause
 from veriformer.verify.findings.evidence import Example
@@ -10,16 +13,20 @@ from veriformer.verify.findings.signature import Failing
 _LONGEST = 110
 
 
-def sentence(cause: Cause, known: str | None = None) -> str:
-    """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised."""
-    said = known or _predicate(cause)
+def sentence(cause: Cause, known: str | None = None, message: str | None = None) -> str:
+    """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised.
+
+    message: of the failure that is shown with it; the telling example's if left out.
+    """
+    said = known or _predicate(cause, message)
     some = " for some calls" if cause.share < SELDOM and known is None else ""
     when = "" if known or not cause.condition.names else f" {cause.condition.words}"
     return f"{cause.condition.operation}: {said}{some}{when}"
 
 
-def _predicate(cause: Cause) -> str:
+def _predicate(cause: Cause, message: str | None) -> str:
     example = telling(cause)
+    example = example if message is None else replace(example, message=message)
     return {
         Failing.RAISES: _raises,
         Failing.NOT_FINITE: _not_finite,
@@ -64,8 +71,18 @@ def _wrong(cause: Cause, example: Example) -> str:
     requirement = example.row.check.requirement
     if about.startswith(("result", "# #")) and cause.condition.requirement is None:
         return "the result is wrong"
-    article = "" if about.startswith(("the ", "which ", "what ", "every ")) else "the "
-    return f"{requirement.bug_class}: {article}{about} is wrong"
+    article = "" if about.startswith(_DETERMINED) else "the "
+    return f"{requirement.bug_class}: {article}{_counted(about)} wrong"
+
+
+_DETERMINED = ("the ", "a ", "an ", "which ", "what ", "every ")
+
+
+def _counted(about: str) -> str:
+    """A quantity and its verb: ``the merges are``, ``the norm is``; without where or beside what it was looked at."""
+    thing = about.partition(":")[0].replace(" #", "").rstrip()
+    noun = re.split(r" (?:of|at|before|after|with|around|in) |,", thing)[0]
+    return f"{thing} {'are' if noun.endswith('s') and not noun.endswith('ss') else 'is'}"
 
 
 def _gradient(cause: Cause, example: Example) -> str:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.features import GRADIENTS
-from veriformer.verify.findings.condition import Condition, by_the_way
+from veriformer.verify.findings.condition import Condition, by_the_way, of_signs
 from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.signature import Failing
 
 BITS = 6.0
 """What a failure costs that nothing explains, in bits: as much as naming one feature of about sixty."""
@@ -22,6 +23,16 @@ MOST = 0.6
 
 _WIDEST = 40
 """Features that may be joined in pairs: those that most of the failing examples have."""
+
+INNOCENT = 3
+"""Ordinary calls that hold under a feature, where none fails, from which it is no condition by itself: were it one for
+most calls, so many would hold by chance once in sixteen times."""
+
+_ORDINARY = (".contract", ".equation", ".gradient")
+"""Requirements that judge any call: what they find nothing wrong with is right in its values."""
+
+_JUDGED = (Failing.VALUE, Failing.NOT_FINITE, Failing.RAISES)
+"""Kinds of failure that rows of ordinary calls would show as well."""
 
 _BY_THE_WAY = frozenset((*dtypes.NAMES, GRADIENTS))
 """Features that are no condition: the findings tell formats apart, and gradients are asked for where they are wrong."""
@@ -38,6 +49,7 @@ class _Table:
         self.of = np.array([e for e, _ in rows], dtype=np.intp)
         self.marks = np.zeros((len(names), len(rows)), dtype=np.bool_)
         self.count = len(examples)
+        self.ordinary = np.array([one.row.check.requirement.slug.endswith(_ORDINARY) for one in examples], dtype=bool)
         for i, (_, call) in enumerate(rows):
             for name in call:
                 if name in place:
@@ -75,13 +87,22 @@ def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) 
     names = sorted({name for example in failed for call in example.calls for name in call} - _BY_THE_WAY)
     bad, good = _Table(failed, names), _Table(held, names)
     alone = {(i,): (int(bad.meeting(i).sum()), int(good.meeting(i).sum())) for i in range(len(names))}
-    telling = (i for i in range(len(names)) if not by_the_way(names[i]))
+    telling = (i for i in range(len(names)) if not by_the_way(names[i]) and not of_signs(names[i]))
     widest = sorted(sorted(telling, key=lambda i: -alone[i,][0])[:_WIDEST])
     both = {(i, j): (int(bad.meeting(i, j).sum()), int(good.meeting(i, j).sum())) for i, j in combinations(widest, 2)}
     earned = {pair: met for pair, met in both.items() if all(_earns(alone[i,], met) for i in pair)}
+    judged = all(one.signature is not None and one.signature.kind in _JUDGED for one in failed)
     for places, counts in (alone | earned).items():
+        if judged and _innocent(places, bad, good):
+            continue
         condition = Condition(operation, tuple(names[i] for i in places))
         yield _saved(counts, total) - condition.cost, condition
+
+
+def _innocent(places: tuple[int, ...], bad: _Table, good: _Table) -> bool:
+    """Whether ordinary calls with these features hold: what fails needs what other requirements add to them."""
+    failed, held = ((table.meeting(*places) & table.ordinary).sum() for table in (bad, good))
+    return bool(held >= INNOCENT and not failed)
 
 
 def _earns(alone: tuple[int, int], both: tuple[int, int]) -> bool:

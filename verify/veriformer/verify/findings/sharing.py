@@ -12,9 +12,9 @@ from veriformer.verify.results import Result
 Likeness = Callable[[Example, Result], bool]
 
 _LIKENESSES: tuple[Likeness, ...] = (
-    lambda one, row: _same(one, row) and one.row.dtype == row.dtype and _words(one.message) == _words(row.message),
+    lambda one, row: _same(one, row) and one.row.dtype == row.dtype and _alike(one, row),
     lambda one, row: _same(one, row) and one.row.dtype == row.dtype,
-    lambda one, row: _same(one, row) and _words(one.message) == _words(row.message),
+    lambda one, row: _same(one, row) and _alike(one, row),
     lambda one, row: _same(one, row),
     lambda one, row: shortened(one.message) == shortened(str(row.message)),
 )
@@ -44,6 +44,10 @@ def _same(example: Example, result: Result) -> bool:
     return example.row.check.requirement.slug == result.requirement
 
 
-def _words(message: str | None) -> str:
+def _alike(example: Example, result: Result) -> bool:
+    return first_words(example.message) == first_words(result.message)
+
+
+def first_words(message: str | None) -> str:
     """The first words of a message, which name what was judged, or the exception."""
     return str(message).partition("[")[0].partition(":")[0]

@@ -23,6 +23,12 @@ class Failing(StrEnum):
 
 _NUMBER = re.compile(r"(?<![\w])-?\d[\d.e+-]*|\b(?:nan|inf)\b")
 _SHAPE = re.compile(r"[\[(](?:#(?:, ?#)*,?)?[\])]")
+_OTHER_VALUE = " instead of "
+"""What is said of results that are no tensors and have another value than the right one."""
+
+_DROPPING = ("top_k_filter", "top_p_filter")
+"""Operations that give an infinity where they drop an entry: it is a value like others."""
+
 _GRADIENT = re.compile(r"_grad_(\w+?)\b")
 _RAISED = re.compile(r"^(the backward pass )?raised ")
 
@@ -40,22 +46,29 @@ class Signature:
     gradients: tuple[str, ...] = ()
 
 
-def signature(violation: Violation) -> Signature:
-    """The signature of a violation that was raised."""
+def signature(violation: Violation, operation: str) -> Signature:
+    """The signature of a violation that was raised when this operation was judged."""
     if violation.__cause__ is not None and _RAISED.search(str(violation)):
         return Signature(Failing.RAISES, shortened(str(violation).removeprefix("raised ")))
     gradients = _gradients(violation)
     if violation.exact is None:
-        return Signature(Failing.PROPERTY, shortened(violation.about), gradients)
+        kind = Failing.VALUE if _OTHER_VALUE in str(violation) else Failing.PROPERTY
+        return Signature(kind, shortened(violation.about), gradients)
     observed, exact = (np.asarray(x, dtype=np.float64) for x in (violation.observed, violation.exact))
-    lost = bool((~np.isfinite(observed) & np.isfinite(exact)).any())
+    values = ~np.isnan(observed) if operation in _DROPPING else np.isfinite(observed)
+    lost = bool((~values & np.isfinite(exact)).any())
     kind = Failing.NOT_FINITE if lost else Failing.GRADIENT if gradients else Failing.VALUE
     return Signature(kind, shortened(violation.about), gradients)
 
 
 def _gradients(violation: Violation) -> tuple[str, ...]:
     lines = [line for line in violation.lines if line.startswith(("observed =", "raise SystemExit"))]
-    return tuple(dict.fromkeys(name for line in lines for name in _GRADIENT.findall(line)))
+    return tuple(dict.fromkeys(name for line in lines for name in gradients_in(line)))
+
+
+def gradients_in(expression: str) -> list[str]:
+    """The arguments whose gradients a line of a script speaks of."""
+    return _GRADIENT.findall(expression)
 
 
 def shortened(text: str) -> str:

@@ -9,20 +9,21 @@ from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.domain.features import present
 from veriformer.verify.engine import isolation
-from veriformer.verify.engine.row import Row, counterexample, size
-from veriformer.verify.examples import BURST, number, prepared, without_constants
+from veriformer.verify.engine.check_run import CheckRun, counterexample, size
+from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.signature import signature
+from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.interruption import RowTimeout
-from veriformer.verify.judging.judge import Violation
-from veriformer.verify.judging.trial import NoGradient, Trial
+from veriformer.verify.judging.judge import Reference, Violation
+from veriformer.verify.judging.trial import NoGradient, Observation, Trial
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
 
@@ -37,10 +38,11 @@ class _Enough(BaseException):
 class _Watched(Trial):
     """A trial that knows the features of its calls, and is given up where one of them meets a condition left out."""
 
-    def __init__(self, row: Row, target: Target, data: st.DataObject, without: Sequence[Condition]) -> None:
+    def __init__(self, row: CheckRun, target: Target, data: st.DataObject, without: Sequence[Condition]) -> None:
         super().__init__(target, row.check.operation, row.check.positional, row.dtype, row.device, data)
         self.without = without
         self.met: list[frozenset[str]] = []
+        self.telling: set[str] = set()
 
     def _record(
         self,
@@ -56,9 +58,15 @@ class _Watched(Trial):
         self.met.append(names)
         return super()._record(arguments, wrt, cotangent, operation, refusal, again)
 
+    def assert_within_bound(self, observed: Observation, reference: Reference, what: str = "result") -> None:
+        """The same; a gradient that is 0 wherever it is judged, as over a single key, cannot be found missing."""
+        if (np.abs(reference.exact) > reference.bound).any():
+            self.telling |= set(gradients_in(observed.expression))
+        super().assert_within_bound(observed, reference, what)
+
 
 def survey(
-    row: Row, target: Target, seed: str, *, examples: int, seconds: float, without: Sequence[Condition] = ()
+    row: CheckRun, target: Target, seed: str, *, examples: int, seconds: float, without: Sequence[Condition] = ()
 ) -> list[Example]:
     """Up to so many examples of a row within a time limit, those that meet a condition in ``without`` left out.
 
@@ -81,19 +89,20 @@ def survey(
         isolation.time_limit(_WAIT * (seconds + 1), may_kill=False),
         global_state.guarded(global_state.OF_ROWS, tell),
         global_state.environment(tell),
+        global_state.streams(),
     ):
-        for burst in range(3 * -(-examples // BURST)):  # some are given up
+        for burst in range(3 * -(-examples // EXAMPLES_PER_SEED)):  # some are given up
             with contextlib.suppress(HypothesisException), without_constants():
-                prepared(one, f"{seed}|{row.key}|{burst * BURST}", BURST)()
+                prepared(one, f"{seed}|{row.key}|{burst * EXAMPLES_PER_SEED}", EXAMPLES_PER_SEED)()
     return found
 
 
-def _example(trial: _Watched, row: Row) -> Example | None:
+def _example(trial: _Watched, row: CheckRun) -> Example | None:
     """What became of one example; None where an error of the suite's own ended it."""
     violation = None
     try:
         with contextlib.suppress(NoGradient):
-            row.check.body(trial)
+            row.check.property_test(trial)
     except Violation as raised:
         violation = raised
     except (UnsatisfiedAssumption, HypothesisException):
@@ -103,9 +112,9 @@ def _example(trial: _Watched, row: Row) -> Example | None:
     return Example(
         row=row,
         calls=tuple(trial.met),
-        signature=None if violation is None else signature(violation),
+        signature=None if violation is None else signature(violation, row.check.operation),
         effective=any(trial.effective),
-        gradients=frozenset(name for call in trial.calls for name in call.wrt),
+        gradients=frozenset(trial.telling),
         recorded=tuple(trial.calls),
         size=size(trial),
         message=str(violation or ""),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from veriformer.spec.requirement import Requirement
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.judging.judge import Tally
+from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.targets.target import Target
 
@@ -17,7 +17,7 @@ from veriformer.verify.targets.target import Target
 class Check:
     """A property and what it is evidence for.
 
-    body: judges one example through its Trial; raises Violation, or returns.
+    property_test: judges one example through its Trial; raises Violation, or returns.
     dtypes: record names of the formats it is judged in.
     effort: multiple of the profile's number of examples.
     convention: the convention that this check is about; where a target claims another value than the contract's,
@@ -27,11 +27,11 @@ class Check:
     """
 
     requirement: Requirement
-    body: Callable[[Trial], None]
+    property_test: Callable[[Trial], None]
     dtypes: tuple[str, ...] = dtypes.NAMES
     effort: float = 1.0
     convention: str | None = None
-    finish: Callable[[Tally], None] | None = None
+    finish: Callable[[RunStatistics], None] | None = None
     applies: Callable[[Target, str, str], str | None] | None = None
 
     @property

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
+import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from torch import nn
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class _Watched:
-    """One piece of state. read: what is compared; keep: what putting it back takes, where that is more."""
+    """One piece of state. read: what is compared, by ``same``; keep: what putting it back takes, where that is more."""
 
     name: str
     read: Callable[[], Any]
     restore: Callable[[Any], object]
     keep: Callable[[], Any] | None = None
+    same: Callable[[Any, Any], bool] = operator.eq
 
 
 def _deterministic() -> tuple[bool, bool]:
@@ -44,7 +51,74 @@ def _set_device(before: torch.device) -> None:
     torch.set_default_device(None if before.type == "cpu" else before)
 
 
-_DIRECTORY = _Watched("the working directory", os.getcwd, os.chdir)
+def _return(folder: str | None) -> None:
+    if folder is not None:
+        with contextlib.suppress(OSError):  # it may be gone
+            os.chdir(folder)
+
+
+def _handlers() -> dict[int, Any]:
+    return {number: signal.getsignal(number) for number in _SIGNALS}
+
+
+def _set_handlers(before: dict[int, Any]) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in before.items():
+            if handler is not None:  # None: it was not Python that set it
+                signal.signal(number, handler)
+
+
+_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGCHLD", "SIGHUP") if hasattr(signal, name)
+)
+
+_HOOKS = tuple(x for name, x in vars(nn.modules.module).items() if name.startswith("_global") and isinstance(x, dict))
+
+
+def _hooks() -> tuple[tuple[Any, ...], ...]:
+    return tuple(tuple(one) for one in _HOOKS)
+
+
+def _remove_hooks(before: tuple[tuple[Any, ...], ...]) -> None:
+    for one, kept in zip(_HOOKS, before, strict=True):
+        for key in set(one) - set(kept):
+            del one[key]
+
+
+_COMPARING = {
+    torch: ("equal", "allclose", "isclose", "isnan", "isfinite", "isinf", "eq", "ne", "all", "any", "where", "abs"),
+    torch.Tensor: (
+        *("equal", "isnan", "isfinite", "isinf", "eq", "ne", "__eq__", "__ne__", "all", "any", "abs"),
+        *("detach", "clone", "double", "to", "cpu", "numpy", "tolist", "item", "__bool__"),
+    ),
+    np: ("isnan", "isfinite", "isinf", "array_equal", "allclose", "abs", "where", "maximum", "all", "any"),
+}
+"""What the suite, a script or a target compares numbers with: a target that replaces one judges itself."""
+
+_NOTHING = object()
+
+
+_PLACES = tuple((owner, name) for owner, names in _COMPARING.items() for name in names)
+_SPACES = tuple((vars(owner), name) for owner, name in _PLACES)  # they show what is set later
+
+
+def _functions() -> tuple[Any, ...]:
+    return tuple([space.get(name, _NOTHING) for space, name in _SPACES])
+
+
+def _set_functions(before: tuple[Any, ...]) -> None:
+    for (owner, name), found in zip(_PLACES, before, strict=True):
+        if found is not _NOTHING:
+            setattr(owner, name, found)
+        elif name in vars(owner):
+            delattr(owner, name)
+
+
+def _same_functions(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return all(map(operator.is_, one, other))
+
+
+_DIRECTORY = _Watched("the working directory", os.getcwd, _return)
 _MODES = (
     _Watched("whether gradients are recorded", torch.is_grad_enabled, torch._C._set_grad_enabled),
     _Watched("the default dtype", torch.get_default_dtype, torch.set_default_dtype),
@@ -55,6 +129,12 @@ _MODES = (
     _Watched(
         "the precision of matrix products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
     ),
+    _Watched("what NumPy does about errors", np.geterr, lambda before: np.seterr(**before)),
+    _Watched("the limit of recursion", sys.getrecursionlimit, sys.setrecursionlimit),
+    _Watched("detection of anomalies", torch.is_anomaly_enabled, torch.set_anomaly_enabled),
+    _Watched("hooks of all modules", _hooks, _remove_hooks),
+    _Watched("handlers of signals", _handlers, _set_handlers),
+    _Watched("functions that compare numbers", _functions, _set_functions, same=_same_functions),
 )
 # What draws from the generator changes its state and may; only a seed that was set tells itself by another seed.
 _SEED = _Watched("the seed of PyTorch's generator", torch.initial_seed, torch.set_rng_state, torch.get_rng_state)
@@ -69,14 +149,38 @@ OF_ROWS = (_DIRECTORY, *_MODES)
 @contextlib.contextmanager
 def guarded(watched: tuple[_Watched, ...], tell: Tell) -> Iterator[None]:
     """Put back whatever of this changes inside, and tell its name."""
-    before = [(one, one.read(), one.keep() if one.keep else None) for one in watched]
+    before = [(one, _now(one), one.keep() if one.keep else None) for one in watched]
     try:
         yield
     finally:
         for one, value, kept in before:
-            if _now(one) != value:
+            if not one.same(_now(one), value):
                 one.restore(value if one.keep is None else kept)
                 tell(one.name)
+
+
+@contextlib.contextmanager
+def streams() -> Iterator[None]:
+    """Standard output and standard error of Python that lead nowhere and may be closed; their descriptors are kept."""
+    before = sys.stdout, sys.stderr
+    with open(os.devnull, "w") as nowhere, open(os.devnull, "w") as too:
+        sys.stdout, sys.stderr = nowhere, too
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+            for descriptor in (1, 2):
+                _open(descriptor)
+
+
+def _open(descriptor: int) -> None:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        if nowhere != descriptor:
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,10 @@ constant, or with a bound as large as the values) is judged all the same but cou
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,25 +47,52 @@ class HarnessError(Exception):
     """The suite itself went wrong: a reference that is NaN, shapes of the spec's own that do not match."""
 
 
-@dataclass(frozen=True)
 class Reference:
     """What the mathematics says, and how far from it a correct implementation may be.
 
     exact: float64 values. bound: float64, the same shape, ``inf`` where nothing can be said.
+    narrow: a bound that suffices and may be smaller; where it holds, ``bound`` is never computed.
     scale: the size against which a bound counts as vacuous; by default the largest exact magnitude.
     constant: whether a reference with one value everywhere is what the law is about.
+    widen: what gives ``bound``, where another one is given first.
     """
 
-    exact: Floats
-    bound: Floats
-    scale: float | None = None
-    constant: bool = False
+    def __init__(
+        self,
+        exact: Floats,
+        bound: Floats,
+        *,
+        scale: float | None = None,
+        constant: bool = False,
+        widen: Callable[[], Floats] | None = None,
+    ) -> None:
+        self.exact, self.narrow = exact, bound
+        self.scale, self.constant, self.widen = scale, constant, widen
+        self._admit(bound)
 
-    def __post_init__(self) -> None:
-        if self.exact.shape != self.bound.shape:
-            raise HarnessError(f"reference: exact has shape {self.exact.shape}, bound {self.bound.shape}")
-        if np.isnan(self.exact).any() or np.isnan(self.bound).any():
+    def _admit(self, bound: Floats) -> None:
+        if self.exact.shape != bound.shape:
+            raise HarnessError(f"reference: exact has shape {self.exact.shape}, bound {bound.shape}")
+        if np.isnan(self.exact).any() or np.isnan(bound).any():
             raise HarnessError("reference: the spec gives NaN for an admitted input")
+
+    @cached_property
+    def bound(self) -> Floats:
+        """How far from the exact values a correct implementation may be."""
+        if self.widen is None:
+            return self.narrow
+        wide = self.widen()
+        self._admit(wide)
+        return wide
+
+    def narrowed(self, observed: Floats) -> Reference:
+        """The same with the narrow bound where what was observed keeps it, else with the whole one."""
+        if self.widen is None:
+            return self
+        narrow = Reference(self.exact, self.narrow, scale=self.scale, constant=self.constant)
+        if observed.shape == self.exact.shape and bool((ratios(observed, narrow) <= 1).all()):
+            return narrow
+        return Reference(self.exact, self.bound, scale=self.scale, constant=self.constant)
 
     @property
     def effective(self) -> bool:
@@ -76,12 +106,25 @@ class Reference:
         return varied and bool(sharp.any())
 
 
+@dataclass(frozen=True)
+class SignedErrors:
+    """One example's entries: what was put in, and how far results are from the rounded value, in units of the bound.
+
+    observed: of the target; forms: of every admitted form, in plain arithmetic of the dtype. All of one length.
+    """
+
+    inputs: Floats
+    observed: Floats
+    forms: tuple[Floats, ...]
+
+
 @dataclass
-class Tally:
+class RunStatistics:
     """What the judgements of one row add up to.
 
     squared_errors: by quantity, the mean squared errors of the target and of the plain formula in units of the bound,
-    one pair per example.
+    one pair per example. signed_errors: by quantity, the errors themselves, entry by entry. covered: by what was large,
+    alone or together with what, how many examples had it. remark: what is to be told of a row that holds.
     """
 
     examples: int = 0
@@ -89,6 +132,9 @@ class Tally:
     worst_ratio: float | None = None
     failed: bool = False
     squared_errors: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    covered: Counter[str] = field(default_factory=Counter)
+    signed_errors: dict[str, list[SignedErrors]] = field(default_factory=dict)
+    remark: str | None = None
 
     def note(self, ratio: float) -> None:
         """Keep the largest ratio seen."""
@@ -104,7 +150,9 @@ def ratios(observed: Floats, reference: Reference) -> Floats:
     return np.where(same | np.isposinf(reference.bound), 0.0, ratio)
 
 
-def judge(observed: Floats, reference: Reference, tally: Tally, *, what: str, lines: list[str]) -> None:
+def assert_within_bound(
+    observed: Floats, reference: Reference, statistics: RunStatistics, *, what: str, lines: list[str]
+) -> None:
     """Raise Violation unless every element lies within its bound."""
     if observed.shape != reference.exact.shape:
         raise HarnessError(f"{what}: judged shape {observed.shape} against {reference.exact.shape}")
@@ -112,7 +160,7 @@ def judge(observed: Floats, reference: Reference, tally: Tally, *, what: str, li
         return
     ratio = ratios(observed, reference)
     worst = np.unravel_index(int(ratio.argmax()), ratio.shape)
-    tally.note(float(ratio[worst]))
+    statistics.note(float(ratio[worst]))
     if ratio[worst] > 1:
         raise Violation(
             _message(what, worst, observed, reference, float(ratio[worst])),

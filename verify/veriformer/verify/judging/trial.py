@@ -25,18 +25,39 @@ from veriformer.spec.arithmetic import Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.features import GRADIENTS
+from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.completion import completed
+from veriformer.verify.judging.coverage import Coverage
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
-from veriformer.verify.judging.judge import Floats, HarnessError, Reference, Tally, Violation, judge
+from veriformer.verify.judging.judge import (
+    Floats,
+    HarnessError,
+    Reference,
+    RunStatistics,
+    Violation,
+    assert_within_bound,
+)
+from veriformer.verify.results.foreign import message_of
+from veriformer.verify.scripts.drivers import DRIVERS
 from veriformer.verify.scripts.script import Recorded, Seed, naming, within_bound
-from veriformer.verify.scripts.uses import USES
 from veriformer.verify.strategies import option
+from veriformer.verify.strategies.extents import Ranges, Ties, Work, drawn_together
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.target import Target
 
 T = TypeVar("T")
 Arguments = Mapping[str, Any]
+
+
+LARGE_SHARE = 6
+"""One example in so many has sizes that are drawn together, large ones among them; those of the others are small."""
+
+_ROW_STEPS = 3
+"""Operations on rows make so many times fewer arrays of their size than those on scores."""
+
+BUDGET = 20000.0
+"""How many numbers the formula may make in such an example, at each of its steps."""
 
 
 class NoGradient(Exception):
@@ -95,13 +116,14 @@ def _not_a_tensor(expression: str) -> list[str]:
 
 
 class Trial:
-    """One example. A check's body gets one and raises Violation through it, or returns.
+    """One example. A check's property test gets one, as an objective gets a trial in Optuna: it draws arguments from
+    it, calls the target and asserts through it, which raises Violation where the target is wrong.
 
     Attributes: ``dtype`` (PyTorch) and ``row_dtype`` (its name); ``dtype_name`` and ``format`` (the spec's) by which
     results are judged; ``xp`` (the rounded arithmetic of that format), ``plain`` (the formula's own arithmetic in that
     format, for accuracy); ``constants``, what the target was found to compute with where its signature hides it;
-    ``claims`` and ``device`` of the target under test; ``lacking``, the options and gradients that this example would
-    have asked for, had the target had them.
+    ``claims`` and ``device`` of the target under test; ``unsupported``, the options and gradients that this example
+    would have asked for, had the target had them.
     """
 
     def __init__(
@@ -117,9 +139,13 @@ class Trial:
         self.constants: Mapping[str, Any] = known.constants
         self.judge_by(known.precision.get(dtype, dtype))
         self.calls: list[Recorded] = []
-        self.tally = Tally()
+        self.statistics = RunStatistics()
         self.effective: list[bool] = []
-        self.lacking: set[str] = set()
+        self.unsupported: set[str] = set()
+        self.probing = False
+        self._coverage: Coverage | None = None
+        self.large_share = LARGE_SHARE
+        self.budget = BUDGET
         self._data = data
 
     def judge_by(self, dtype: str) -> None:
@@ -141,6 +167,49 @@ class Trial:
         """One value of a Hypothesis strategy."""
         return self._data.conjecture_data.draw(strategy)
 
+    def sizes(self, ranges: Ranges, work: Work, ties: Ties = (), *, often: int = 1) -> dict[str, int] | None:
+        """Sizes of all axes together, as far as the budget goes; or None, for small ones.
+
+        One example in ``large_share`` has them, or ``often`` times as many where they cost little. It is judged over
+        float64, whose cost does not grow with the digits.
+        """
+        share = max(1, self.large_share // often)
+        if share > 1 and self.draw(_share(share)) != share - 1:
+            return None
+        self.xp = over_float64(self.dtype_name)
+        found = drawn_together(self.draw, ranges, work, self.budget, ties)
+        self._coverage = Coverage(self.statistics.covered)
+        self._coverage.sizes(found)
+        return found
+
+    def rows(
+        self,
+        width: tuple[int, int] = (2, 30000),
+        number: tuple[int, int] = (1, 4000),
+        power: int = 1,
+        least_rank: int = 0,
+    ) -> tuple[int, ...] | None:
+        """The shape of rows of some width whose sizes are drawn together, of up to four axes; None for small ones.
+
+        power: that of the width with which the work grows.
+        """
+        found = self.sizes(
+            {"rows": number, "width": width}, lambda s: s["rows"] * s["width"] ** power / _ROW_STEPS, often=2
+        )
+        if found is None:
+            return None
+        n, leading = found["rows"], [lead for _ in range(2) if (lead := self.draw(option_of_axes()))]
+        if n == 1 and not leading and not least_rank:
+            return (found["width"],)
+        shape: tuple[int, ...] = ()
+        for lead in leading:
+            shape, n = (*shape, min(lead, n)), n // min(lead, n)
+        return (*shape, n, found["width"])
+
+    def only_large(self, times: float = 1.0) -> None:
+        """From here on all sizes are drawn together, within so many times the usual budget."""
+        self.large_share, self.budget = 1, times * BUDGET
+
     def assume(self, condition: bool) -> None:
         """Give this example up without a verdict unless the condition holds."""
         if not condition:
@@ -160,9 +229,13 @@ class Trial:
 
     def supported(self, arguments: Arguments) -> dict[str, Any]:
         """The arguments of a call, without the options that the target does not take."""
-        lacking = self.target.lacks(self.operation) & arguments.keys()
-        self.lacking |= lacking
+        lacking = self.target.unsupported_args(self.operation) & arguments.keys()
+        self.unsupported |= lacking
         return {key: value for key, value in arguments.items() if key not in lacking}
+
+    def offers(self, option: str) -> bool:
+        """Whether the target takes this option at all."""
+        return option not in self.target.unsupported_args(self.operation)
 
     # Calling
 
@@ -180,11 +253,11 @@ class Trial:
         the target does not take is given up.
         """
         operation = operation or self.operation
-        arguments, wrt = self._taken(operation, arguments), self._asked(operation, wrt)
+        arguments, wrt = self._supported_args(operation, arguments), self._differentiable_args(operation, wrt)
         self._needs_gradients(operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, operation)
         copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
-        value = self._raw(record.operation, copies)
+        value = self._offered(record.operation, copies)
         if not wrt:
             return Outcome(record.name, value)
         given = None if cotangent is None else fresh(cotangent, False)
@@ -204,25 +277,28 @@ class Trial:
 
         ``arguments`` and ``cotangent`` are what the record says of them; ``again`` takes the gradients twice.
         """
-        arguments, copies = self._taken(self.operation, arguments), self._taken(self.operation, copies)
-        wrt = self._asked(self.operation, wrt)
+        arguments, copies = (
+            self._supported_args(self.operation, arguments),
+            self._supported_args(self.operation, copies),
+        )
+        wrt = self._differentiable_args(self.operation, wrt)
         self._needs_gradients(self.operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, self.operation, again=again)
-        value = self._raw(record.operation, copies)
+        value = self._offered(record.operation, copies)
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
 
-    def takes(self, arguments: Arguments, operation: str | None = None) -> bool:
+    def supports_call(self, arguments: Arguments, operation: str | None = None) -> bool:
         """Whether the target takes every argument of this call that says more than leaving it out would."""
         operation = operation or self.operation
         arguments = completed(operation, arguments, self.target.requires(operation))
-        given = {name: arguments[name] for name in self.target.lacks(operation) & arguments.keys()}
+        given = {name: arguments[name] for name in self.target.unsupported_args(operation) & arguments.keys()}
         known = self.target.domain(operation).constants
         silent = {name: [known.get(name, OPTIONAL[operation][name])] for name in given}
         if "num_kv_heads" in silent:
             silent["num_kv_heads"].append(arguments.get("num_heads"))
         needed = {name for name, x in given.items() if not any(type(x) is type(s) and x == s for s in silent[name])}
         needed |= self.target.refusals(operation).of(arguments, self.row_dtype)
-        self.lacking |= needed
+        self.unsupported |= needed
         return not needed
 
     def fitted(self, axis: str, size: int) -> int:
@@ -233,26 +309,26 @@ class Trial:
         """Whether calls with this feature are worth drawing: they are unless the target refuses them all."""
         return feature not in self.target.refusals(self.operation).messages
 
-    def _taken(self, operation: str, arguments: Arguments) -> Arguments:
+    def _supported_args(self, operation: str, arguments: Arguments) -> Arguments:
         """The arguments that the target takes; gives the example up where that would be another call."""
         arguments = completed(operation, arguments, self.target.requires(operation))
-        self.assume(self.takes(arguments, operation))
-        lacking = self.target.lacks(operation)
+        self.assume(self.supports_call(arguments, operation))
+        lacking = self.target.unsupported_args(operation)
         return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments
 
-    def _asked(self, operation: str, wrt: Sequence[str]) -> Sequence[str]:
+    def _differentiable_args(self, operation: str, wrt: Sequence[str]) -> Sequence[str]:
         """The arguments whose gradients can be asked for: none where the target claims to have none."""
         if not wrt or self.target.differentiates(operation):
             return wrt
         refused = GRADIENTS in self.target.refusals(operation).messages
-        self.lacking.add(GRADIENTS if refused else "gradient")
+        self.unsupported.add(GRADIENTS if refused else "gradient")
         return ()
 
     def _needs_gradients(self, operation: str, arguments: Arguments, wrt: Sequence[str]) -> None:
         """Give the example up where the target has no gradients of such a call, though of others."""
         if wrt:
             refused = self.target.refusals(operation).of(arguments, self.row_dtype, gradients=True)
-            self.lacking |= refused
+            self.unsupported |= refused
             self.assume(not refused)
 
     def _record(
@@ -268,7 +344,17 @@ class Trial:
         default = self.dtype if operation in dtypes.DEFAULTED else None
         record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal, default, again)
         self.calls.append(record)
+        if self._coverage is not None:
+            self._coverage.call(operation, arguments)
         return record
+
+    def _offered(self, operation: str, arguments: Arguments) -> Any:
+        """The result of a call; gives the example up where the form of the target has no such call."""
+        try:
+            return self._raw(operation, arguments)
+        except Violation as violation:
+            self.assume(self.probing or not isinstance(violation.__cause__, NotOffered))
+            raise
 
     def _raw(self, operation: str, arguments: Arguments) -> Any:
         function = self.target.operation(operation)
@@ -280,13 +366,18 @@ class Trial:
         with warnings.catch_warnings(), default, self._guarded(operation):
             warnings.simplefilter("ignore")
             try:
-                if operation in USES:
-                    return USES[operation](self.target.implementation, *positional, **options)
+                if operation in DRIVERS:
+                    return DRIVERS[operation](self.target.implementation, *positional, **options)
                 return function(*positional, **options)
             except (Interrupted, RowTimeout):
                 raise
             except BaseException as error:  # leaving, or interrupting, is not the target's to say
-                raise Violation(f"raised {type(error).__name__}: {error}") from error
+                found = isinstance(error, AssertionError) and _in_use(error)  # by what uses it: nothing was raised
+                raise Violation(str(error) if found else f"raised {message_of(error)}") from error
+
+    def repeat(self, call: Recorded) -> Any:
+        """What a call that was recorded gives when it is made again. Raises Violation where it raises."""
+        return self._raw(call.operation, {key: fresh(value, False) for key, value in call.arguments.items()})
 
     def _guarded(self, operation: str) -> contextlib.AbstractContextManager[None]:
         return global_state.guarded(global_state.OF_CALLS, self.target.changed(operation))
@@ -314,7 +405,7 @@ class Trial:
             ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
-            raise Violation(f"the backward pass raised {type(failure).__name__}: {failure}") from failure
+            raise Violation(f"the backward pass raised {message_of(failure or Exception())}") from failure
         return dict(zip(wrt, found, strict=True))
 
     # Judging
@@ -334,13 +425,15 @@ class Trial:
         exact, bound = self.xp.judgeable(array)
         return Reference(exact, bound, scale=scale, constant=constant)
 
-    def judge(self, observed: Observation, reference: Reference, what: str = "result") -> None:
+    def assert_within_bound(self, observed: Observation, reference: Reference, what: str = "result") -> None:
         """Raise Violation unless the observation lies within its bound everywhere."""
         lines = [*dict.fromkeys("\n" + source for source in observed.sources)]
         self._judge_shape(observed, reference, what, lines)
+        values = array(observed.value)
+        reference = reference.narrowed(values)
         self.effective.append(reference.effective)
         try:
-            judge(array(observed.value), reference, self.tally, what=what, lines=lines)
+            assert_within_bound(values, reference, self.statistics, what=what, lines=lines)
         except Violation as violation:
             violation.lines += within_bound(observed.expression, violation.exact, violation.bound)
             raise
@@ -353,7 +446,7 @@ class Trial:
                 lines=[*lines, f"raise SystemExit(tuple({observed.expression}.shape) != {reference.exact.shape!r})"],
             )
 
-    def require(self, condition: bool, message: str, expression: str, about: str = "") -> None:
+    def assert_true(self, condition: bool, message: str, expression: str, about: str = "") -> None:
         """Raise Violation with this message unless the condition holds; the expression says the same in a script.
 
         about: what is required, where the message tells more than that.
@@ -363,16 +456,16 @@ class Trial:
             lines = [f"raise SystemExit(0 if ({expression}) else {message!r})"]
             raise Violation(message, lines=lines, about=about)
 
-    def refuses(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
+    def assert_raises(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:
         """Raise Violation unless the target refuses the call, with any exception.
 
         With ``names``, it must be ValueError or TypeError, and its message hold one of them, as a word. A call that was
         refused leaves no record: nothing that is found later rests on it. What the target does not take, it cannot
         refuse.
         """
-        if not self.takes(arguments):
+        if not self.supports_call(arguments):
             return
-        arguments = self._taken(self.operation, arguments)
+        arguments = self._supported_args(self.operation, arguments)
         self._record(arguments, (), None, self.operation, refusal=names)
         copies = {key: fresh(value, False) for key, value in arguments.items()}
         self.effective.append(True)
@@ -380,14 +473,19 @@ class Trial:
             self._raw(self.operation, copies)
         except Violation as raised:
             error = raised.__cause__
+            if isinstance(error, NotOffered):
+                self.calls.pop()
+                return
             if isinstance(error, AssertionError | AttributeError) and _in_use(error):
                 raise Violation(f"{what}: accepted, and could not be used: {error}") from error
             expected = (ValueError, TypeError) if names else (Exception,)
             if not isinstance(error, expected):
                 kinds = " or ".join(kind.__name__ for kind in expected)
                 raise Violation(f"{what}: expected {kinds}, but it {raised}") from error
-            if names and not re.search(naming(names), str(error)):
-                raise Violation(f"{what}: the refusal does not name {' or '.join(names)}: {error}") from error
+            if names and not re.search(naming(names), message_of(error)):
+                raise Violation(
+                    f"{what}: the refusal does not name {' or '.join(names)}: {message_of(error)}"
+                ) from error
             self.calls.pop()
             return
         raise Violation(f"{what}: accepted")
@@ -396,7 +494,7 @@ class Trial:
 def _in_use(error: BaseException) -> bool:
     """Whether an error came from what uses the target, which met something unusable, not from the target itself."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_code.co_filename in {inspect.getfile(use) for use in USES.values()}
+    return frame.f_code.co_filename in {inspect.getfile(use) for use in DRIVERS.values()}
 
 
 @functools.cache
@@ -412,6 +510,17 @@ def rounded(dtype: str) -> RunningError:
     if dtype not in _ROUNDED:
         _ROUNDED[dtype] = RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
     return _ROUNDED[dtype]
+
+
+@functools.cache
+def option_of_axes() -> st.SearchStrategy[int]:
+    """The length of a further axis before the others, or 0 for none."""
+    return st.sampled_from((0, 0, 1, 2, 3, 5))
+
+
+@functools.cache
+def _share(n: int) -> st.SearchStrategy[int]:
+    return st.integers(0, n - 1)
 
 
 @functools.cache
@@ -448,5 +557,10 @@ def fresh(value: Any, leaf: bool) -> Any:
 def _copy(value: torch.Tensor) -> torch.Tensor:
     steps = zip(value.shape, value.stride(), strict=True)
     base = value.detach()[tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in steps)]
-    copy = torch.empty_strided(base.shape, base.stride(), dtype=base.dtype, device=base.device).copy_(base)
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(base.shape, base.stride(), strict=True))
+    if base.is_floating_point() and extent > base.numel() > 0:  # what lies between its entries is nobody's
+        between = torch.full((extent,), torch.nan, dtype=base.dtype, device=base.device)
+        copy = between.as_strided(base.shape, base.stride()).copy_(base)
+    else:
+        copy = torch.empty_strided(base.shape, base.stride(), dtype=base.dtype, device=base.device).copy_(base)
     return copy if copy.shape == value.shape else copy.expand(value.shape)

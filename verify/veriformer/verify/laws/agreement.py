@@ -8,7 +8,7 @@ import torch
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
 
 
@@ -22,7 +22,7 @@ def has_form(
     found = f"shape {tuple(x.shape)}, {x.dtype}, on {x.device.type}"
     wrong = "shape" if tuple(x.shape) != shape else "dtype" if x.dtype != dtype else "device"
     e = observed.expression
-    trial.require(
+    trial.assert_true(
         wanted == found,
         f"{what} has {found}; expected {wanted}",
         f"tuple({e}.shape) == {shape!r} and {e}.dtype == {dtype} and {e}.device.type == {place!r}",
@@ -31,7 +31,7 @@ def has_form(
 
 
 def agrees(
-    trial: Trial, operation: Operation, arguments: Arguments, outcome: Outcome, references: list[Reference]
+    trial: Trial, operation: OpInfo, arguments: Arguments, outcome: Outcome, references: list[Reference]
 ) -> None:
     """Raise Violation unless every part of the result has the promised dtype and lies within its bound."""
     for part, (observed, reference) in enumerate(zip(operation.parts(outcome, arguments), references, strict=True)):
@@ -39,18 +39,18 @@ def agrees(
         what = "result" if len(references) == 1 else f"result {observed.expression.removeprefix(outcome.name)}"
         has_form(trial, observed, reference.exact.shape, dtype, what)
         trial.effective.pop()
-        trial.judge(observed, reference, what)
+        trial.assert_within_bound(observed, reference, what)
 
 
 def gradients_agree(trial: Trial, outcome: Outcome, references: Mapping[str, Reference]) -> None:
     """Raise Violation unless the gradient of every argument that asked for one lies within its bound."""
     for name in outcome.gradients:
-        trial.judge(outcome.gradient(name), references[name], f"gradient of {name}")
+        trial.assert_within_bound(outcome.gradient(name), references[name], f"gradient of {name}")
 
 
-def judged(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[Observation, Reference]:
+def judged(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[Observation, Reference]:
     """The result of a call that lies within its bound, and what it must be."""
-    reference = operation.exact(trial, arguments, sharp=False)[0]
+    reference = operation.exact(trial, arguments, use_exact_oracle=False)[0]
     outcome = trial.call(arguments)
     agrees(trial, operation, arguments, outcome, [reference])
     return outcome.result, reference

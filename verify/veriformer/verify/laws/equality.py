@@ -21,7 +21,7 @@ def difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def exactly(values: NDArray[Any]) -> Reference:
-    """These values and no others: what is read off results without rounding, such as who is heard."""
+    """These values and no others: what is read off results without rounding, such as which keys are seen."""
     return Reference(values.astype(np.float64), np.zeros(values.shape))
 
 
@@ -30,11 +30,14 @@ def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: R
 
     Such a law is also kept by a result that is the same everywhere; where the exact values are not, that is refused.
     """
-    alive(trial, a, of_a, what)
-    bound = (of_a.bound + of_b.bound) * _SUBTRACTION
+    assert_not_constant(trial, a, of_a, what)
     size = float(np.abs(of_a.exact[np.isfinite(of_a.exact)]).max(initial=0.0))
-    reference = Reference(np.zeros_like(bound), bound, scale=size, constant=True)
-    trial.judge(trial.observe(difference, a, b), reference, what)
+    narrow = (of_a.narrow + of_b.narrow) * _SUBTRACTION
+    whole = None
+    if of_a.widen or of_b.widen:
+        whole = lambda: (of_a.bound + of_b.bound) * _SUBTRACTION  # noqa: E731
+    reference = Reference(np.zeros_like(narrow), narrow, scale=size, constant=True, widen=whole)
+    trial.assert_within_bound(trial.observe(difference, a, b), reference, what)
 
 
 def inner(x: torch.Tensor, dx: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
@@ -52,25 +55,30 @@ def between(trial: Trial, x: Observation, low: Floats, high: Floats, bound: Floa
     edges = [constant(torch.as_tensor(np.asarray(edge))) for edge in (low, high)]
     slack = bound * _SUBTRACTION + 2.0**-50 * (np.abs(low) + np.abs(high))
     law = Reference(np.zeros(np.shape(slack)), slack, scale=np.inf, constant=True)
-    trial.judge(trial.observe(outside, x, *edges), law, what)
+    trial.assert_within_bound(trial.observe(outside, x, *edges), law, what)
 
 
-def alive(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
+def assert_not_constant(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
     """Raise Violation if two entries are equal whose exact values lie further apart than their bounds."""
-    low, high = _apart(reference)
-    if low is None or tuple(observed.value.shape) != reference.exact.shape:
-        return
     x = observed.value.detach()
-    trial.require(
+    if tuple(x.shape) != reference.exact.shape:
+        return
+    low, high = _apart(reference.exact, reference.narrow)
+    if low is not None and reference.widen is not None and bool(x[low] == x[high]):
+        low, high = _apart(reference.exact, reference.bound)
+    if low is None:
+        return
+    trial.assert_true(
         bool(x[low] != x[high]),
         f"{what}: entries {list(low)} and {list(high)} are equal and may not be",
         f"bool({observed.expression}[{low!r}] != {observed.expression}[{high!r}])",
     )
 
 
-def _apart(reference: Reference) -> tuple[Any, Any]:
+def _apart(exact: Floats, bound: Floats) -> tuple[Any, Any]:
+    """Where two entries are that lie further apart than their bounds, if any do."""
     with np.errstate(invalid="ignore"):
-        upper, lower = reference.exact + reference.bound, reference.exact - reference.bound
+        upper, lower = exact + bound, exact - bound
     if not np.isfinite(upper).any():
         return None, None
     low = np.unravel_index(int(np.where(np.isfinite(upper), upper, np.inf).argmin()), upper.shape)
@@ -80,14 +88,15 @@ def _apart(reference: Reference) -> tuple[Any, Any]:
     return tuple(int(i) for i in low), tuple(int(i) for i in high)
 
 
-def taken(observed: Observation, index: tuple[slice, ...]) -> Observation:
+def slice_result(observed: Observation, index: tuple[slice, ...]) -> Observation:
     """A part of a result."""
     return Observation(observed.value[index], f"{observed.expression}[{index!r}]", observed.sources)
 
 
-def part_of(reference: Reference, index: tuple[slice, ...]) -> Reference:
+def slice_reference(reference: Reference, index: tuple[slice, ...]) -> Reference:
     """The same part of a reference."""
-    return Reference(reference.exact[index], reference.bound[index])
+    part = None if reference.widen is None else lambda: reference.bound[index]
+    return Reference(reference.exact[index], reference.narrow[index], widen=part)
 
 
 def constant(value: torch.Tensor) -> Observation:
@@ -111,7 +120,7 @@ def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | No
 def finite(trial: Trial, observed: Observation, what: str) -> None:
     """Raise Violation if an entry is infinite or NaN."""
     every = bool(observed.value.isfinite().all())
-    trial.require(every, f"{what} is not finite", f"bool({observed.expression}.isfinite().all())")
+    trial.assert_true(every, f"{what} is not finite", f"bool({observed.expression}.isfinite().all())")
 
 
 def stays_finite(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:

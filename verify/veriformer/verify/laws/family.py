@@ -8,7 +8,7 @@ from typing import Any
 from veriformer.spec.requirements import REQUIREMENTS, requirement
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.check import Check
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.targets.target import Target
 
@@ -16,9 +16,9 @@ _SLUGS = frozenset(listed.slug for listed in REQUIREMENTS)
 
 
 def over(
-    operations: Iterable[Operation],
+    operations: Iterable[OpInfo],
     family: str,
-    body: Callable[[Operation, Trial], None],
+    body: Callable[[OpInfo, Trial], None],
     *,
     dtypes: tuple[str, ...] = dtypes.NAMES,
     **options: Any,
@@ -28,13 +28,13 @@ def over(
     Options are those of Check.
     """
 
-    def bound(operation: Operation) -> Callable[[Trial], None]:
+    def bound(operation: OpInfo) -> Callable[[Trial], None]:
         return lambda trial: body(operation, trial)
 
     return tuple(
         Check(
             requirement=requirement(f"{operation.name}.{family}"),
-            body=bound(operation),
+            property_test=bound(operation),
             dtypes=tuple(name for name in dtypes if name in _formats(operation, family)),
             **options,
         )
@@ -46,8 +46,8 @@ def over(
 _FORMS = ("purity", "layout", "batch", "sensitivity", "numpy_numbers", "refusal", "refusal_names_argument")
 
 
-def _formats(operation: Operation, family: str) -> tuple[str, ...]:
-    return tuple(name for name in operation.dtypes if family not in _FORMS or name in operation.forms)
+def _formats(operation: OpInfo, family: str) -> tuple[str, ...]:
+    return tuple(name for name in operation.dtypes if family not in _FORMS or name in operation.structural_dtypes)
 
 
 def settles_ties(target: Target, operation: str, dtype: str) -> str | None:
@@ -57,9 +57,9 @@ def settles_ties(target: Target, operation: str, dtype: str) -> str | None:
 
 def check(slug: str, body: Callable[[Trial], None], **options: Any) -> Check:
     """The check of one requirement by its slug; options are those of Check."""
-    return Check(requirement=requirement(slug), body=body, **options)
+    return Check(requirement=requirement(slug), property_test=body, **options)
 
 
-def on(operation: Operation, body: Any) -> Any:
+def on(operation: OpInfo, body: Any) -> Any:
     """The body of a law, bound to an operation."""
     return lambda trial: body(operation, trial)

@@ -6,19 +6,19 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.strategies import layouts, values
 
 
-def judge_with_gradients(trial: Trial, operation: Operation, arguments: Arguments, *, alone: bool = False) -> None:
+def judge_with_gradients(trial: Trial, operation: OpInfo, arguments: Arguments, *, alone: bool = False) -> None:
     """Judge the result and the gradients of one call, for a cotangent and a choice of leaves that are drawn here.
 
     alone: the check is about gradients alone; they are held against the exact oracle, and one of them must be able to
     tell right from wrong.
     """
-    references = operation.exact(trial, arguments, sharp=False)
+    references = operation.exact(trial, arguments, use_exact_oracle=False)
     cotangent = draw_cotangent(trial, references[0].exact.shape)
     outcome = trial.call(arguments, wrt=draw_wrt(trial, operation, arguments), cotangent=cotangent)
     agrees(trial, operation, arguments, outcome, references)
@@ -26,7 +26,7 @@ def judge_with_gradients(trial: Trial, operation: Operation, arguments: Argument
         return  # a result that may overflow has no gradient to judge
     if alone:
         trial.effective.clear()
-    gradients_agree(trial, outcome, operation.exact_gradients(trial, arguments, cotangent, sharp=alone))
+    gradients_agree(trial, outcome, operation.exact_gradients(trial, arguments, cotangent, use_exact_oracle=alone))
 
 
 def draw_cotangent(trial: Trial, shape: tuple[int, ...], *, expanded: bool = True) -> torch.Tensor:
@@ -35,7 +35,7 @@ def draw_cotangent(trial: Trial, shape: tuple[int, ...], *, expanded: bool = Tru
     return trial.draw(layouts(expanded=expanded)).of(g if shape else g[0])
 
 
-def draw_wrt(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[str, ...]:
+def draw_wrt(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[str, ...]:
     """Which of the differentiable arguments ask for a gradient: most often all, sometimes only some."""
     names = operation.differentiable(arguments)
     if len(names) == 1 or trial.draw(st.booleans()):

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.equality import constant, difference, equal
 from veriformer.verify.laws.gradients import draw_cotangent
@@ -18,13 +18,13 @@ from veriformer.verify.laws.gradients import draw_cotangent
 Bools = NDArray[np.bool_]
 
 
-def exact(trial: Trial, operation: Operation, arguments: Arguments) -> Reference:
+def exact(trial: Trial, operation: OpInfo, arguments: Arguments) -> Reference:
     """What the one tensor of a result must be."""
-    return operation.exact(trial, arguments, sharp=False)[0]
+    return operation.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
 def same(
-    trial: Trial, operation: Operation, one: Arguments, two: Arguments, what: str, gradients: Sequence[str] = ()
+    trial: Trial, operation: OpInfo, one: Arguments, two: Arguments, what: str, gradients: Sequence[str] = ()
 ) -> None:
     """Raise Violation unless two calls that are equal over the reals agree, and so do the gradients named."""
     of_one, of_two = exact(trial, operation, one), exact(trial, operation, two)
@@ -32,7 +32,7 @@ def same(
     a, b = (trial.call(x, wrt=gradients, cotangent=cotangent if gradients else None) for x in (one, two))
     equal(trial, a.result, b.result, of_one, of_two, what)
     if gradients:
-        grads = [operation.exact_gradients(trial, x, cotangent, sharp=False) for x in (one, two)]
+        grads = [operation.exact_gradients(trial, x, cotangent, use_exact_oracle=False) for x in (one, two)]
         for name in gradients:
             pair = grads[0][name], grads[1][name]
             equal(trial, a.gradient(name), b.gradient(name), *pair, f"{what}: gradient of {name}")
@@ -44,19 +44,19 @@ def reordered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
 
 
 def moves_along(
-    trial: Trial, operation: Operation, one: Arguments, two: Arguments, order: NDArray[np.int64], what: str
+    trial: Trial, operation: OpInfo, one: Arguments, two: Arguments, order: NDArray[np.int64], what: str
 ) -> None:
     """Raise Violation unless the second call gives the first one's rows in this order."""
     reference = exact(trial, operation, one)
     a, b = trial.call(one).result, trial.call(two).result
-    trial.judge(a, reference, "result")
+    trial.assert_within_bound(a, reference, "result")
     moved = Reference(reference.exact[..., order, :], reference.bound[..., order, :])
     equal(trial, trial.observe(reordered, a, constant(torch.as_tensor(order))), b, moved, moved, what)
 
 
 def differ_only_where(
     trial: Trial,
-    operation: Operation,
+    operation: OpInfo,
     one: Arguments,
     two: Arguments,
     blind: Bools,
@@ -70,13 +70,13 @@ def differ_only_where(
     """
     of_one, of_two = exact(trial, operation, one), exact(trial, operation, two)
     a, b = trial.call(one).result, trial.call(two).result
-    trial.judge(a, of_one if settled is None else only(of_one, settled), "result")
+    trial.assert_within_bound(a, of_one if settled is None else only(of_one, settled), "result")
     bound = np.where(blind, (of_one.bound + of_two.bound) * (1 + 2.0**-40), np.inf)
     law = Reference(np.zeros_like(bound), bound, scale=float(np.abs(of_one.exact).max(initial=0.0)), constant=True)
-    trial.judge(trial.observe(difference, a, b), law, what)
+    trial.assert_within_bound(trial.observe(difference, a, b), law, what)
     if (np.abs(of_one.exact - of_two.exact) > of_one.bound + of_two.bound).any():
         expression = f"not torch.equal({a.expression}, {b.expression})"
-        trial.require(not torch.equal(a.value, b.value), f"{what}: what must change does not", expression)
+        trial.assert_true(not torch.equal(a.value, b.value), f"{what}: what must change does not", expression)
 
 
 def only(reference: Reference, judged: Bools) -> Reference:

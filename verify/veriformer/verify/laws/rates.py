@@ -19,15 +19,16 @@ def under_its_rate(trial: Trial, p: float, judge: Callable[[float], None]) -> No
     try:
         judge(p)
     except Violation:
-        worst = trial.tally.worst_ratio
+        worst = trial.statistics.worst_ratio
         for rate in _neighbours(p):
-            trial.tally.worst_ratio = None
+            trial.statistics.worst_ratio = None
             try:
                 judge(rate)
             except Violation:
                 continue
+            trial.statistics.remark = f"a rate of {p:g} is rounded to {rate:g}, which its scale fits"
             return
-        trial.tally.worst_ratio = worst
+        trial.statistics.worst_ratio = worst
         raise
 
 

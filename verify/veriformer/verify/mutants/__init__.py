@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from veriformer.verify.mutants.alternatives import VARIANTS
-from veriformer.verify.mutants.faults import KERNELS
+from veriformer.verify.mutants.correct_variants import VARIANTS
+from veriformer.verify.mutants.faults import FAULTS
 from veriformer.verify.mutants.records import Mutant, Sabotage, Variant, known_bugs
 from veriformer.verify.mutants.sabotage import SABOTAGES
 
@@ -23,7 +23,7 @@ MUTANTS: tuple[Mutant, ...] = tuple(
         title=bug["title"],
         link=bug["link"],
         area=bug["area"],
-        kernels=KERNELS[bug["id"]],
+        faults=FAULTS[bug["id"]],
         dtypes=tuple(bug.get("dtypes", ("fp32", "fp64"))),
     )
     for bug in known_bugs()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import Row, run_row
 from veriformer.verify.judging.check import Check
 from veriformer.verify.results import VIOLATIONS, Status
 from veriformer.verify.targets.target import Target
@@ -40,7 +40,7 @@ def judged(name: str, target: Target | None, check: Check, dtype: str, profile: 
     A target of None is a member that could not even be loaded, which kills it.
     """
     family, _, member = name.partition(":")
-    result = None if target is None else run_row(Row(check, dtype), target, profile, seed, {})
+    result = None if target is None else run_check(CheckRun(check, dtype), target, profile, seed, {})
     status = Status.CRASH if result is None else result.status
     return Cell(
         family=family,

@@ -22,10 +22,10 @@ from veriformer.verify.judging.check import Check
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant, Sabotage, Variant
 from veriformer.verify.mutants.cell import Cell, judged
 from veriformer.verify.mutants.generic import GenericMutant, generic_mutants, survivors
-from veriformer.verify.mutants.generic.killing import until_killed
+from veriformer.verify.mutants.generic.mutation_run import until_killed
 from veriformer.verify.mutants.records import known_bugs
 from veriformer.verify.mutants.sabotage import must_fail
-from veriformer.verify.results import Status
+from veriformer.verify.results import Shard, Status
 from veriformer.verify.targets.loading import load
 
 SCHEMA_NAME = "veriformer/mutants/1"
@@ -83,11 +83,12 @@ def _run(member: Member, rows: Iterable[tuple[Check, str]], profile: Profile, se
 
 @dataclass(frozen=True)
 class KillMatrix:
-    """The cells of a run, and what follows from them."""
+    """The cells of a run, and what follows from them. shard: which part of a run this is, None for a whole one."""
 
     profile: Profile
     seed: str
     cells: tuple[Cell, ...]
+    shard: Shard | None = None
 
     def of(self, member: Member) -> list[Cell]:
         """The cells of one member."""
@@ -151,6 +152,12 @@ class KillMatrix:
         return [cell for cell in self.cells if cell.family == "sabotage" and not cell.killed]
 
     @property
+    def exit_status(self) -> int:
+        """0 where the suite catches what it should and accuses nothing that is right, 1 where not, 3 where it erred."""
+        wrong = (self.survivors, self.unexplained, self.outdated, self.unreproduced, self.false_alarms, self.escapes)
+        return 3 if self.errors else 1 if any(wrong) else 0
+
+    @property
     def errors(self) -> list[Cell]:
         """Where the suite itself went wrong, so that the verdict is invalid."""
         return [cell for cell in self.cells if cell.status == Status.HARNESS_ERROR]
@@ -185,6 +192,7 @@ class KillMatrix:
             "sabotages": [_named(s) | {"exempt": dict(s.exempt)} for s in SABOTAGES if self.of(s)],
             "not_expressible": [dict(bug) for bug in known_bugs() if "reason" in bug],
             "cells": [asdict(cell) for cell in self.cells],
+            **({"shard": self.shard.to_dict()} if self.shard else {}),
         }
 
     def _generic(self) -> dict[str, Any]:

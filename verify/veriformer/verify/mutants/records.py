@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from types import SimpleNamespace
 from typing import Any
 
-from veriformer.verify.targets.front import Kernel, dress
+from veriformer.verify.mutants.combinators import Fault, faulty
+from veriformer.verify.targets.argument_validation import RawOp, with_validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +19,7 @@ class Mutant:
     """A correct implementation with one fault that public code once had.
 
     identifier, title, link, area: of the bug, as ``known_bugs.json`` has them.
-    kernels: the operations that carry the fault, and no others.
+    faults: by operation, what makes ours the wrong one; it provides no others.
     dtypes: the formats in which the fault shows.
     """
 
@@ -25,17 +27,17 @@ class Mutant:
     title: str
     link: str
     area: str
-    kernels: Mapping[str, Kernel]
+    faults: Mapping[str, Fault]
     dtypes: tuple[str, ...]
 
     @property
     def operations(self) -> tuple[str, ...]:
         """The operations that carry the fault."""
-        return tuple(self.kernels)
+        return tuple(self.faults)
 
     def build(self) -> object:
         """The implementation: the faulty operations behind the contract's argument checks."""
-        return dress(**self.kernels)
+        return SimpleNamespace(**{name: faulty(name, fault) for name, fault in self.faults.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class Variant:
 
     identifier: str
     title: str
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, RawOp]
     link: str | None = None
     claims: Mapping[str, Any] | None = None
 
@@ -59,7 +61,7 @@ class Variant:
 
     def build(self) -> object:
         """The implementation, with its claims."""
-        return dress(self.claims, **self.kernels)
+        return with_validation(self.claims, **self.kernels)
 
 
 @dataclass(frozen=True, kw_only=True)

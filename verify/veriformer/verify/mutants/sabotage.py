@@ -17,9 +17,10 @@ from torch import Tensor
 from veriformer.spec.requirement import Kind
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.judging.check import Check
-from veriformer.verify.mutants import spoiled
+from veriformer.verify.mutants import sabotage_results
+from veriformer.verify.mutants.combinators import Fault, Operation, instead
 from veriformer.verify.mutants.records import Sabotage
-from veriformer.verify.targets.own import backend
+from veriformer.verify.targets.impl import reference
 
 Fill = Callable[[Tensor], Tensor]
 
@@ -27,7 +28,7 @@ CLAIMED_KINDS = (Kind.EQUATION, Kind.GRADIENT, Kind.LAW, Kind.NUMERICS)
 """What an adapter claims, and so must fail. It claims no contract checks (purity, layout, shapes), refusals or
 conventions: zeros of the right shape are pure, indifferent to layout and bound by no convention."""
 
-_RIGHT = backend("reference")
+_RIGHT = reference
 """What the adapters take shapes, dtypes and gradients from."""
 
 _OPERATIONS = tuple(name for name in vars(_RIGHT) if name in POSITIONAL)
@@ -47,8 +48,8 @@ class _Replaced(torch.autograd.Function):
         return None, None, *[ctx.fill(x) if x.is_floating_point() else None for x in ctx.saved_tensors]
 
 
-def _filled(operation: Callable[..., Any], fill: Fill) -> Callable[..., Any]:
-    def replaced(*arguments: Any, **options: Any) -> Any:
+def _filled(fill: Fill) -> Fault:
+    def replaced(operation: Operation, *arguments: Any, **options: Any) -> Any:
         with torch.no_grad():
             right = operation(*(x.right if isinstance(x, _Forgetful) else x for x in arguments), **options)
         given = (*arguments, *options.values())
@@ -58,7 +59,7 @@ def _filled(operation: Callable[..., Any], fill: Fill) -> Callable[..., Any]:
             return _Replaced.apply(fill, right, *sources)  # type: ignore[no-untyped-call]
         return _spoiled(right, fill)
 
-    return replaced
+    return instead(replaced)
 
 
 def _spoiled(right: Any, fill: Fill) -> Any:
@@ -108,8 +109,9 @@ class _Untrained:
 
 
 def _everywhere(fill: Fill) -> Callable[[], object]:
-    filled = {name: _filled(getattr(_RIGHT, name), fill) for name in _OPERATIONS}
-    return lambda: SimpleNamespace(**filled, **spoiled.models(lambda right, h: _Replaced.apply(fill, right, h)))  # type: ignore[no-untyped-call]
+    filled = {name: _filled(fill)(getattr(_RIGHT, name)) for name in _OPERATIONS}
+    models = sabotage_results.models(lambda right, h: _Replaced.apply(fill, right, h))  # type: ignore[no-untyped-call]
+    return lambda: SimpleNamespace(**filled, **models)
 
 
 def _nan(x: Tensor) -> Tensor:
@@ -123,7 +125,7 @@ def _garbage(x: Tensor) -> Tensor:
 
 
 def _identity() -> object:
-    return SimpleNamespace(**dict.fromkeys(_OPERATIONS, _first_argument), **spoiled.models(None))
+    return SimpleNamespace(**dict.fromkeys(_OPERATIONS, _first_argument), **sabotage_results.models(None))
 
 
 def _first_argument(first: Any, *arguments: Any, **options: Any) -> Any:
@@ -145,7 +147,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "garbage",
         "numbers drawn at random",
         _everywhere(_garbage),
-        dict(spoiled.KEPT_BY_GARBAGE),
+        dict(sabotage_results.KEPT_BY_GARBAGE),
     ),
 )
 

@@ -13,7 +13,7 @@ from veriformer.verify.strategies import Values, values
 _MILD = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "small")
 
 
-def nudged(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+def perturbed(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
     """The same numbers but for one, which moves by more than rounding explains."""
     changed = x.clone()
     if changed.numel():

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 
 from veriformer.verify.contract.signatures import AREA
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 
 
 def home(operation: str) -> ModuleType:
@@ -17,13 +17,13 @@ def home(operation: str) -> ModuleType:
     return import_module(f"{module.__name__}.record") if hasattr(module, "__path__") else module
 
 
-def _record(operation: str) -> Operation:
+def _record(operation: str) -> OpInfo:
     found = vars(home(operation)).get(operation.upper())
-    if not isinstance(found, Operation):
+    if not isinstance(found, OpInfo):
         where = home(operation).__name__
         raise ImportError(f"{where}: expected its record as {operation.upper()}, got {found!r}; define it there")
     return found
 
 
-OPERATIONS: tuple[Operation, ...] = tuple(map(_record, AREA))
+OPERATIONS: tuple[OpInfo, ...] = tuple(map(_record, AREA))
 """Every operation that the suite judges."""

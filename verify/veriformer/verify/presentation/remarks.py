@@ -83,6 +83,6 @@ def measured(run: Run) -> Iterator[Remark]:
     """Constants that no signature shows, and rules on sizes."""
     for operation, domain in run.domain.items():
         for name, value in domain.constants.items():
-            yield "measured", one_line(f"{operation}: {name} = {value}, as measured; judged by it", _LINE)
+            yield "measured", one_line(f"{operation}: {name} = {value}, {domain.how(name)}; judged by it", _LINE)
         for rule in domain.rules:
             yield "sizes", one_line(f"{operation}: {rule}", _LINE)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +14,8 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import grave
+from veriformer.verify.presentation.recognised import deviations, inspected
+from veriformer.verify.presentation.recognised import lines as recognised
 from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured
 from veriformer.verify.presentation.run import HARNESS_ERROR, Run, number
 from veriformer.verify.presentation.verdict import headline, scope
@@ -21,40 +24,62 @@ from veriformer.verify.presentation.words import MEANING, facts, title
 DETAILED, LISTED, REMARKS = 5, 10, 6
 """Findings shown with their facts; findings named after these; remarks of one kind."""
 
-_STYLES = {"holds": "bold green", "violated": "bold red", "inconclusive": "bold yellow", "invalid": "bold magenta"}
+STYLES = {"holds": "bold green", "violated": "bold red", "inconclusive": "bold yellow", "invalid": "bold magenta"}
 _WEIGHTS = {Weight.WRONG: "bold red", Weight.LEAK: "bold red", Weight.FRAGILE: "bold yellow"}
 _LABEL = len("intended?")
-_WIDTH = 100
+WIDTH = 100
 """Columns of text that is read elsewhere than on a terminal."""
 
 
 def show(run: Run, out: Console, saved: str | None = None) -> None:
     """The verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
-    out.print(Text(run.verdict.upper(), style=_STYLES[str(run.verdict)]), Text(headline(run)), soft_wrap=False)
+    out.print(Text(run.verdict.upper(), style=STYLES[str(run.verdict)]), Text(headline(run)), soft_wrap=False)
     if scope(run):
         out.print(Text(scope(run)), soft_wrap=False)
+    if deviations(run.implementation):
+        out.print(Text(deviations(run.implementation)), soft_wrap=False)
     _errors(run, out)
-    _findings(grave(run), out)
+    show_findings(grave(run), out)
     for kind in (advised, lacking, measured):
-        _remarks(list(kind(run)), out)
+        show_remarks(list(kind(run)), out)
     out.print()
     out.print(Text(_end(run, saved), style="dim"), soft_wrap=False)
+
+
+def show_recognised(found: Mapping[str, Any], target: str, out: Console) -> None:
+    """What code that was not written for the contract is judged as; nothing for other targets."""
+    if not found:
+        return
+    out.print(Text(f"{one_line(target, 80)} has no names of the contract; by itself it was recognised as follows"))
+    _grid(list(recognised(found)), out, label="bold")
+    out.print()
+
+
+def show_inspected(target: str, found: Mapping[str, Any], domains: Mapping[str, Any], out: Console) -> None:
+    """Everything that was recognised and everything that was not, with constants and domain."""
+    name = one_line(target, 80)
+    if not found:
+        out.print(Text(f"{name} has names of the contract: {', '.join(domains) or 'none that was asked for'}"))
+    else:
+        out.print(Text(f"{name} has no names of the contract; by itself it was recognised as follows"))
+    _grid(list(inspected(found, domains)), out, label="bold")
 
 
 def as_text(run: Run) -> str:
     """The same as plain text."""
     file = io.StringIO()
-    show(run, Console(file=file, width=_WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
+    show(run, Console(file=file, width=WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def _findings(found: Sequence[Finding], out: Console) -> None:
+def show_findings(found: Sequence[Finding], out: Console, meaning: Mapping[Weight, str] = MEANING) -> None:
+    """Findings under their weights, the first with their facts. meaning: what each weight says of the code."""
     weight = None
     for position, finding in enumerate(found[: DETAILED + LISTED]):
         if finding.weight is not weight:
             weight = finding.weight
             heading = Text(f"\n{weight.upper()}", style=_WEIGHTS.get(weight, "bold"))
-            out.print(heading.append(f"  {MEANING[weight]}", style="not bold dim"), soft_wrap=False)
+            out.print(heading.append(f"  {meaning[weight]}", style="not bold dim"), soft_wrap=False)
         _grid([(f"{position + 1}.", title(finding))], out, label="bold", text="bold")
         if position < DETAILED:
             _grid([("", label.ljust(_LABEL), text) for label, text in facts(finding)], out)
@@ -63,7 +88,8 @@ def _findings(found: Sequence[Finding], out: Console) -> None:
         out.print(f"\n… and {number(hidden, 'more finding')}", soft_wrap=False)
 
 
-def _remarks(remarks: Sequence[Remark], out: Console) -> None:
+def show_remarks(remarks: Sequence[Remark], out: Console) -> None:
+    """One line each, after an empty one."""
     if not remarks:
         return
     out.print()

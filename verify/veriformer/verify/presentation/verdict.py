@@ -78,13 +78,17 @@ def scope(run: Run) -> str:
     held = [row for row in run.results if row.status in HELD]
     if not held:
         return ""
-    judged = [_operations(run), _formats(run), _directions(run)]
-    start = "Holds" if run.verdict == "holds" else "Otherwise it holds"
+    operations = _operations(run)
+    judged = [named(operations, 3), _formats(run), _directions(run)]
+    start = "Judged" if not operations else "Holds" if run.verdict == "holds" else "Otherwise it holds"
     return f"{start} for {', '.join(filter(None, judged))}{_features(run)}"
 
 
-def _operations(run: Run) -> str:
-    return named(list(dict.fromkeys(row.operation for row in run.results if row.status in HELD)), 3)
+def _operations(run: Run) -> list[str]:
+    """The operations of which something was seen to hold, and that no finding is about."""
+    found = {name for finding in grave(run) for name in finding.operation.split(", ")}
+    held = dict.fromkeys(row.operation for row in run.results if row.status in HELD)
+    return [name for name in held if name not in found]
 
 
 def _formats(run: Run) -> str:

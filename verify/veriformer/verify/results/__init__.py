@@ -12,6 +12,7 @@ from veriformer.verify.results.record import (
     write,
     write_json,
 )
+from veriformer.verify.results.shard import Shard
 from veriformer.verify.results.status import BLOCKING, VIOLATIONS, Status
 from veriformer.verify.results.verdict import Verdict
 
@@ -22,6 +23,7 @@ __all__ = [
     "Counterexample",
     "Result",
     "Results",
+    "Shard",
     "Status",
     "Verdict",
     "json_safe",

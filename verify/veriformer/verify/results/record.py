@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.error import raise_for
+from veriformer.verify.results.foreign import writable
+from veriformer.verify.results.shard import Shard
 from veriformer.verify.results.status import VIOLATIONS, Status
 from veriformer.verify.results.upgrade import VERSION_1, from_version_1
 from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps
@@ -53,7 +55,8 @@ class Result:
 
     weight: what is at stake, as text; None for a requirement that this version of the suite does not know.
     finding: the id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under
-    which a row that failed would hold.
+    which a row that failed would hold. covered: how many examples had which sizes above 64, alone, with another, or
+    with an option: ``{"d_v > 64 and n_k > 64": 9}``.
     """
 
     requirement: str
@@ -65,6 +68,7 @@ class Result:
     examples: int = 0
     worst_ratio: float | None = None
     vacuous_share: float | None = None
+    covered: dict[str, int] | None = None
     seconds: float = 0.0
     message: str | None = None
     bug_class: str | None = None
@@ -98,6 +102,7 @@ class Results:
 
     strict: advice counts, and so does a domain that is narrower than the contract. domain: by operation, what a probe
     found out about it. global_state: by operation, or ``loading``, what of the process's state the target has changed.
+    shard: which part of a run this is, None for a whole one.
     """
 
     suite: dict[str, Any]
@@ -113,6 +118,7 @@ class Results:
     global_state: dict[str, list[str]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
+    shard: Shard | None = None
 
     @property
     def summary(self) -> dict[str, int]:
@@ -178,6 +184,7 @@ class Results:
             "global_state": self.global_state,
             "findings": [finding.to_dict() for finding in self.findings],
             "results": [result.to_dict() for result in self.results],
+            **({"shard": self.shard.to_dict()} if self.shard else {}),
         }
 
     @classmethod
@@ -196,6 +203,7 @@ class Results:
             global_state={operation: list(changed) for operation, changed in document.get("global_state", {}).items()},
             findings=[Finding.from_dict(entry) for entry in document["findings"]],
             results=[Result.from_dict(row) for row in document["results"]],
+            shard=Shard.from_dict(document["shard"]) if document.get("shard") else None,
         )
 
     def to_pandas(self) -> pd.DataFrame:
@@ -258,7 +266,9 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, float):
         return value if abs(value) < float("inf") else str(value)
     if isinstance(value, Mapping):
-        return {str(key): json_safe(item) for key, item in value.items()}
+        return {writable(str(key)): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_safe(item) for item in value]
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
+    if isinstance(value, str):
+        return writable(value)
+    return value if value is None or isinstance(value, int | bool) else writable(str(value))

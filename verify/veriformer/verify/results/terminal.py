@@ -94,12 +94,27 @@ def show_rows(results: Results, out: Console) -> None:
     """Every row: how many ended how, by operation, and each violation with its evidence."""
     has = {row.operation for row in results.results if row.status is not Status.NOT_PROVIDED}
     out.print(_table([row for row in results.results if row.operation in has]))
+    for line in coverage(results.results):
+        out.print(line, markup=False)
     for result in results.violations:
         _explain(result, out)
     for result in results.results:
         if result.status is Status.HARNESS_ERROR:
             out.print(f"[bold magenta]HARNESS ERROR[/] {escape(result.key)}", soft_wrap=True)
             out.print(clean(str(result.message)[:TRACE]), markup=False, soft_wrap=True)
+
+
+def coverage(rows: Sequence[Result]) -> list[str]:
+    """For each operation how many examples had which two sizes large together."""
+    lines = []
+    for operation in dict.fromkeys(row.operation for row in rows):
+        found: Counter[str] = Counter()
+        for row in rows:
+            found.update(row.covered or {} if row.operation == operation else {})
+        pairs = [f"{what}: {n}" for what, n in found.most_common() if what.count(" > ") == 2]
+        if pairs:
+            lines.append(f"{operation}, examples with {', '.join(pairs)}")
+    return lines
 
 
 def _table(rows: Sequence[Result]) -> Table:

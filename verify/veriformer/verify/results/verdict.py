@@ -48,11 +48,26 @@ def gaps(rows: Iterable[Judged]) -> list[str]:
     if not provided:
         return [f"nothing is provided of {', '.join(statuses)}"]
     cores = {operation: _core(operation, met) for operation, met in provided.items()}
-    return [
-        f"{' and '.join(core)} not exercised in any dtype"
+    missing = [
+        " and ".join(core)
         for operation, core in cores.items()
         if not any(status in EXERCISED for slug in core for status in provided[operation][slug])
     ]
+    missing += [slug for met in provided.values() for slug, found in met.items() if _structural(slug) and _blind(found)]
+    return [f"{what} not exercised in any dtype" for what in dict.fromkeys(missing)]
+
+
+STRUCTURAL = frozenset({"causality", "padding", "cache"})
+"""Words in the names of laws that say who may see what: where they were asked for and show nothing, nothing holds."""
+
+
+def _structural(slug: str) -> bool:
+    return not STRUCTURAL.isdisjoint(slug.partition(".")[2].split("_"))
+
+
+def _blind(found: list[Status]) -> bool:
+    """Whether a requirement was run and could in no dtype tell right from wrong."""
+    return Status.VACUOUS in found and not any(status in EXERCISED for status in found)
 
 
 def _provided(met: dict[str, list[Status]]) -> bool:

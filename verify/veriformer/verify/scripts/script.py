@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.scripts.tables import Table
-from veriformer.verify.scripts.uses import USES, source
+from veriformer.verify.scripts.drivers import DRIVERS, source
+from veriformer.verify.scripts.tabular_lm import TabularLM
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _call(call: Recorded, names: dict[int, str]) -> list[str]:
     for key, value in call.arguments.items():
         words[key] = _argument(f"{key}{call.name.removeprefix('r')}", value, key in call.wrt, names, lines)
     listed = [words[key] if key in call.positional else f"{key}={words[key]}" for key in call.arguments]
-    start = f"{USES[call.operation].__name__}(target, " if call.operation in USES else f"target.{call.operation}("
+    start = f"{DRIVERS[call.operation].__name__}(target, " if call.operation in DRIVERS else f"target.{call.operation}("
     made = f"{call.name} = {start}{', '.join(listed)})"
     if call.default is not None:
         lines.append(f"torch.set_default_dtype({call.default})")
@@ -131,7 +131,7 @@ def literal(value: Any) -> str:
         return f"torch.Generator().manual_seed({value.value})"
     if isinstance(value, torch.Tensor):
         return _tensor(value.detach().cpu())
-    if isinstance(value, Table):
+    if isinstance(value, TabularLM):
         return value.source()
     if isinstance(value, np.generic):
         return f"np.{type(value).__name__}({value.item()!r})"
@@ -149,8 +149,17 @@ def _tensor(value: torch.Tensor) -> str:
     if value.numel() == 0:
         text = f"torch.empty({tuple(kept.shape)!r}, dtype={value.dtype})"
     elif not kept.is_contiguous():
-        text = f"torch.empty_strided({tuple(kept.shape)!r}, {kept.stride()!r}, dtype={value.dtype}).copy_({text})"
+        text = f"{_room(kept)}.copy_({text})"
     return text if kept.shape == value.shape else f"{text}.expand({tuple(value.shape)!r})"
+
+
+def _room(x: torch.Tensor) -> str:
+    """An empty tensor of the same strides; between the entries of one of floats lies NaN."""
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
+    if x.is_floating_point() and extent > x.numel():
+        between = f"torch.full(({extent},), nan, dtype={x.dtype})"
+        return f"{between}.as_strided({tuple(x.shape)!r}, {x.stride()!r})"
+    return f"torch.empty_strided({tuple(x.shape)!r}, {x.stride()!r}, dtype={x.dtype})"
 
 
 def describe(value: Any) -> Any:

@@ -1,11 +1,11 @@
 """What the checks draw: sizes that tell axes apart, values that tell formulas apart, strides."""
 
 from veriformer.verify.strategies.choices import axes_of_scores, choice, maybe, option
+from veriformer.verify.strategies.extents import extent
 from veriformer.verify.strategies.layouts import Layout, layouts
 from veriformer.verify.strategies.shapes import (
     axis_of,
     leading_shapes,
-    long_shapes,
     shapes,
     sizes,
     widths,
@@ -19,9 +19,9 @@ __all__ = [
     "axes_of_scores",
     "axis_of",
     "choice",
+    "extent",
     "layouts",
     "leading_shapes",
-    "long_shapes",
     "maybe",
     "option",
     "seeds",

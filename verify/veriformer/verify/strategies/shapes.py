@@ -28,12 +28,6 @@ def leading_shapes(largest_rank: int = 3, largest: int = 4) -> st.SearchStrategy
 
 
 @cache
-def long_shapes() -> st.SearchStrategy[tuple[int, int]]:
-    """Rows and their width, either or both longer than the tiles of kernels, and not multiples of one."""
-    return st.sampled_from([(300, 7), (2, 1025), (70, 513), (1030, 3), (5, 67), (2, 2048), (1, 4999)])
-
-
-@cache
 def axis_of(rank: int) -> st.SearchStrategy[int]:
     """An axis of an array of this rank, counted from either end; shrinks to the last."""
     return st.sampled_from([*range(-1, -rank - 1, -1), *range(rank)])

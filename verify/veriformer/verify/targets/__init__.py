@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 _SHIPPED: dict[str, tuple[str, str]] = {
-    "impl": ("veriformer.verify.targets.own", "default"),
-    "impl:reference": ("veriformer.verify.targets.own", "reference"),
-    "impl:tiled": ("veriformer.verify.targets.own", "tiled"),
-    "impl:sdpa": ("veriformer.verify.targets.own", "sdpa"),
-    "impl:flex": ("veriformer.verify.targets.own", "flex"),
-    "impl:triton": ("veriformer.verify.targets.own", "triton"),
+    "impl": ("veriformer.verify.targets.impl", "default"),
+    "impl:reference": ("veriformer.verify.targets.impl", "reference"),
+    "impl:tiled": ("veriformer.verify.targets.impl", "tiled"),
+    "impl:sdpa": ("veriformer.verify.targets.impl", "sdpa"),
+    "impl:flex": ("veriformer.verify.targets.impl", "flex"),
+    "impl:triton": ("veriformer.verify.targets.impl", "triton"),
     "torch": ("veriformer.verify.targets.torch_functional", "TARGET"),
     "torch:math": ("veriformer.verify.targets.torch_attention", "MATH"),
     "torch:flash": ("veriformer.verify.targets.torch_attention", "FLASH"),

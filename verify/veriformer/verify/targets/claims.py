@@ -10,6 +10,8 @@ from typing import Any
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.domain.features import GRADIENTS, features
+from veriformer.verify.results.foreign import plain
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "attention.empty_row": ("zero", "nan", "uniform"),
@@ -27,6 +29,9 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
 }
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""
 
+_PROVIDED = frozenset((*POSITIONAL, *MODELS))
+"""Everything that a target may provide."""
+
 _KEYS = ("dtypes", "devices", "not_provided", "provides", "conventions")
 
 
@@ -42,7 +47,8 @@ class Claims:
     devices: device names promised, empty for any.
     not_provided: operation, ``operation.argument`` or ``operation.gradient`` to the reason why it is left out.
     provides: operation to the features that it provides, whatever a probe finds: calls that have them are judged.
-    conventions: convention to the value claimed.
+    conventions: convention to the value claimed. constants: operation to the values, by argument, that are computed
+    with where the signature hides them: what a probe would measure otherwise.
     raw: the dict as the implementation carries it, for the record.
     asked: the conventions that checks have asked for.
     """
@@ -52,6 +58,7 @@ class Claims:
     not_provided: Mapping[str, str] = field(default_factory=dict)
     provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     conventions: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set, compare=False)
 
@@ -76,6 +83,7 @@ class Claims:
 
 def read_claims(raw: object) -> Claims:
     """Read a ``CLAIMS`` value. What cannot be understood is left out with a ClaimsWarning that names it."""
+    raw = plain(raw)
     if raw is None:
         return Claims()
     if not isinstance(raw, Mapping):
@@ -90,6 +98,7 @@ def read_claims(raw: object) -> Claims:
         not_provided=_reasons(raw.get("not_provided")),
         provides=_provided(raw.get("provides")),
         conventions=_conventions(raw.get("conventions")),
+        constants=_constants(raw.get("conventions")),
         raw=dict(raw),
     )
 
@@ -111,6 +120,8 @@ def _dtypes(value: object) -> dict[str, tuple[str, ...]]:
     per_operation = value if isinstance(value, Mapping) else {"*": value}
     claimed = {}
     for operation, names in per_operation.items():
+        if operation != "*" and operation not in _PROVIDED:
+            _warn(f"CLAIMS['dtypes'][{operation!r}]: unknown operation")
         known = [_dtype(name) for name in _strings(names, f"dtypes.{operation}")]
         if any(known):
             claimed[str(operation)] = tuple(name for name in known if name)
@@ -134,7 +145,7 @@ def _reasons(value: object) -> dict[str, str]:
     for key in map(str, value):
         operation, dot, part = key.partition(".")
         parts = (*OPTIONAL.get(operation, ()), "gradient")
-        if dot and operation not in POSITIONAL:
+        if operation not in _PROVIDED:
             _warn(f"CLAIMS['not_provided'][{key!r}]: unknown operation {operation!r}")
         elif dot and part not in parts:
             _warn(
@@ -163,6 +174,21 @@ def _provided(value: object) -> dict[str, tuple[str, ...]]:
     return claimed
 
 
+def is_constant(key: object) -> bool:
+    """Whether a key of the conventions names an optional argument of an operation: ``rms_norm.eps``."""
+    operation, _, argument = str(key).partition(".")
+    return key not in KNOWN_CONVENTIONS and argument in OPTIONAL.get(operation, {})
+
+
+def _constants(value: object) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for key, constant in value.items() if isinstance(value, Mapping) else ():
+        if is_constant(key):
+            operation, _, argument = str(key).partition(".")
+            found.setdefault(operation, {})[argument] = constant
+    return found
+
+
 def _conventions(value: object) -> dict[str, str]:
     if value is None:
         return {}
@@ -171,6 +197,8 @@ def _conventions(value: object) -> dict[str, str]:
         return {}
     claimed = {}
     for key, choice in value.items():
+        if is_constant(key):
+            continue
         if key not in KNOWN_CONVENTIONS:
             _warn(f"CLAIMS['conventions'][{key!r}]: unknown convention; known are {', '.join(KNOWN_CONVENTIONS)}")
         elif KNOWN_CONVENTIONS[key] and choice not in KNOWN_CONVENTIONS[key]:

@@ -4,40 +4,83 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import importlib.util
+import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from veriformer.verify import targets
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.results.foreign import message_of
 from veriformer.verify.targets.claims import read_claims
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
+from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
 from veriformer.verify.targets.target import Target
 
 
 class TargetError(Exception):
     """The target cannot be loaded; the message says what was expected, what was found and what to do."""
 
+    plain = True
+    """The message is all that a person needs of it; a traceback would say no more."""
 
-def load(spec: str) -> Target:
+
+Recognition = Mapping[str, Any]
+"""What was recognised of a target, as JSON holds it: see ``veriformer.verify.recognition``."""
+
+
+def load(spec: str, recognised: Recognition | None = None) -> Target:
     """Load a file, a dotted module, an attribute (``pkg.mod:thing``) or a name that ships with the suite.
+
+    recognised: what was recognised of it before, which is bound again; otherwise code that was not written for the
+    contract is looked at. Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.
+    """
+    implementation, loader = located(spec)
+    if recognised or needs_recognition(implementation):
+        lines = f"from veriformer.verify import load\n\ntarget = load({spec!r}, "
+        try:
+            return _recognised(implementation, spec, lines, recognised)
+        except (KeyboardInterrupt, TargetError):
+            raise
+        except BaseException as error:
+            raise TargetError(
+                f"target {spec!r} raised {type(error).__name__} while it was looked at: {error}"
+            ) from error
+    return wrap(implementation, spec=spec, loader=loader)
+
+
+def located(spec: str) -> tuple[object, str]:
+    """What a word stands for, as it is, and Python lines that bind ``target`` to it.
 
     Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.
     """
     try:
-        implementation, loader = _resolve(spec)
+        return resolve(spec)
     except TargetError:
         raise
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise TargetError(f"target {spec!r} raised {type(error).__name__} while it was loaded: {error}") from error
-    return wrap(implementation, spec=spec, loader=loader)
+        raise TargetError(f"target {spec!r} could not be loaded, it raised {message_of(error)}") from error
 
 
-def wrap(implementation: object, *, spec: str | None = None, loader: str | None = None) -> Target:
-    """An object that is already in memory, as a target."""
+def wrap(
+    implementation: object,
+    *,
+    spec: str | None = None,
+    loader: str | None = None,
+    recognised: Recognition | None = None,
+) -> Target:
+    """An object that is already in memory, as a target; code that was not written for the contract is looked at."""
+    if loader is None and needs_recognition(implementation):
+        name = spec or getattr(implementation, "__qualname__", getattr(implementation, "__name__", ""))
+        imported = "from veriformer.verify.targets.loading import wrap"
+        lines = f"{imported}\n\n{_loader_of_object(implementation)}\ntarget = wrap(target, recognised="
+        return _recognised(implementation, str(name), lines, recognised)
     implementation = provided(implementation)
     name = spec or getattr(implementation, "__name__", None) or type(implementation).__name__
     return Target(
@@ -49,7 +92,53 @@ def wrap(implementation: object, *, spec: str | None = None, loader: str | None 
     )
 
 
-def _resolve(spec: str) -> tuple[object, str]:
+def needs_recognition(implementation: object) -> bool:
+    """Whether code was not written for the contract: a module without its names, a class or a function by itself."""
+    if isinstance(implementation, ModuleType):
+        return not any(_by_contract(implementation, name) for name in (*POSITIONAL, *MODELS))
+    if not inspect.isclass(implementation) and not inspect.isfunction(implementation):
+        return False
+    try:
+        inspect.signature(implementation).bind()
+    except TypeError:
+        return True
+    except ValueError:
+        return False
+    return False
+
+
+def _by_contract(module: ModuleType, name: str) -> bool:
+    """Whether a module offers an operation as the contract has it: its own function, or one of an adapter's."""
+    found = getattr(module, name, None)
+    if not callable(found):
+        return False
+    own = getattr(found, "__module__", None) == module.__name__
+    if not own and not hasattr(module, "CLAIMS") and _defines_others(module):
+        return False  # a tool that it imports for its own use
+    try:
+        parameters = inspect.signature(found).parameters
+    except (ValueError, TypeError):
+        return True
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
+        return True
+    return set(POSITIONAL.get(name, ())) <= parameters.keys()
+
+
+def _defines_others(module: ModuleType) -> bool:
+    own = [x for x in vars(module).values() if callable(x) and getattr(x, "__module__", None) == module.__name__]
+    return bool(own)
+
+
+def _recognised(implementation: object, spec: str, lines: str, recognised: Recognition | None) -> Target:
+    """A target that was not written for the contract, by what it was recognised as."""
+    # Recognition draws calls and judges them, which is done above this layer: it is asked for by name.
+    recognition = importlib.import_module("veriformer.verify.recognition.targets")
+    target: Target = recognition.target_of(implementation, spec, lines, recognised)
+    return target
+
+
+def resolve(spec: str) -> tuple[object, str]:
+    """The object that a word stands for, and Python lines that bind it to ``target``."""
     shipped = targets.find(spec)
     if shipped is not None:
         return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
@@ -70,14 +159,16 @@ def _file(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
         raise TargetError(f"target {place!r}: no such file (looked at {path})")
-    found = importlib.util.spec_from_file_location(path.stem, path)
-    if found is None or found.loader is None:
-        raise TargetError(f"target {place!r}: not a Python file")
-    module = importlib.util.module_from_spec(found)
-    sys.path.insert(0, str(path.parent))  # a file may import its neighbours, as a script may
-    sys.modules.setdefault(path.stem, module)
-    found.loader.exec_module(module)
-    return module
+    if is_program(path):
+        return definitions_of(path)
+    try:
+        return module_of(path)
+    except Exception as error:
+        # It may be a program that needs its data, whose functions and classes do not.
+        module = definitions_of(path)
+        if not any(inspect.isfunction(x) or inspect.isclass(x) for x in vars(module).values()):
+            raise error from None
+        return module
 
 
 def _module(place: str, attribute: str, spec: str) -> tuple[ModuleType, str]:

@@ -27,6 +27,8 @@ class Target:
     spec: the word it was asked for by, or a description where it was handed over as an object.
     loader: Python lines that bind the name ``target`` to it, for scripts that reproduce a violation.
     domains: by operation, what a probe found out about it. strict: what is refused is asked for nevertheless.
+    recognised: what code that was not written for the contract was recognised as, as JSON holds it.
+    source: that code itself, whose names may come close to the contract's.
     changes: by operation, or ``loading``, what of the process's state was found changed by it, and put back.
     """
 
@@ -37,8 +39,11 @@ class Target:
     loader: str
     domains: Mapping[str, Domain] = field(default_factory=dict)
     strict: bool = False
+    recognised: Mapping[str, Any] = field(default_factory=dict)
+    source: object = None
     changes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
-    _lacking: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _unsupported: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _required: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _refusals: dict[str, Refusals] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def operation(self, name: str) -> Callable[..., Any] | None:
@@ -60,28 +65,33 @@ class Target:
 
     def names(self) -> list[str]:
         """The public callables of the implementation, but for those that the contract knows."""
-        own = getattr(self.implementation, "__dict__", {})
+        own = getattr(self.implementation if self.source is None else self.source, "__dict__", {})
         return [name for name, x in own.items() if callable(x) and name[:1] != "_" and name not in POSITIONAL]
 
-    def lacks(self, operation: str) -> frozenset[str]:
+    def unsupported_args(self, operation: str) -> frozenset[str]:
         """The optional arguments of an operation that the implementation's signature leaves out, or its claims."""
-        if operation not in self._lacking:
+        if operation not in self._unsupported:
             names = OPTIONAL.get(operation, {}).keys()
             if operation == "cached_attention":  # it is asked for together with the cache that it works on
                 missing = _missing(self.operation(operation), names - OPTIONAL["kv_cache"].keys())
-                missing |= self.lacks("kv_cache")
+                missing |= self.unsupported_args("kv_cache")
             else:
                 missing = _missing(self.operation(operation), names)
             claimed = {name for name in names if f"{operation}.{name}" in self.claims.not_provided}
-            self._lacking[operation] = missing | claimed
-        return self._lacking[operation]
+            self._unsupported[operation] = missing | claimed
+        return self._unsupported[operation]
 
     def requires(self, operation: str) -> frozenset[str]:
         """The contract's optional arguments that the signature has without a default; strictly, all may be left out."""
+        if operation not in self._required:
+            self._required[operation] = self._demanded(operation)
+        return self._required[operation]
+
+    def _demanded(self, operation: str) -> frozenset[str]:
         if self.strict or operation == "cached_attention":
             return frozenset()
         try:
-            parameters = inspect.signature(self.operation(operation) or self.lacks).parameters
+            parameters = inspect.signature(self.operation(operation) or self.unsupported_args).parameters
         except (ValueError, TypeError):  # a built-in without one
             return frozenset()
         single = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -91,14 +101,24 @@ class Target:
 
     def hides(self, operation: str) -> frozenset[str]:
         """The optional arguments whose default cannot be the contract's: left out, or with another in the signature."""
-        missing = self.lacks(operation)
+        missing = self.unsupported_args(operation)
         try:
-            parameters = inspect.signature(self.operation(operation) or self.lacks).parameters
+            parameters = inspect.signature(self.operation(operation) or self.unsupported_args).parameters
         except (ValueError, TypeError):  # a built-in without one
             return missing
         usual = OPTIONAL.get(operation, {})
         shown = {name: p.default for name, p in parameters.items() if name in usual and p.default is not p.empty}
         return missing | {name for name, default in shown.items() if not _same(default, usual[name])}
+
+    def shows(self, operation: str) -> dict[str, float]:
+        """The numbers that the signature has as defaults of optional arguments where the contract has others."""
+        names = self.hides(operation) - self.unsupported_args(operation)
+        try:
+            parameters = inspect.signature(self.operation(operation) or self.hides).parameters
+        except (ValueError, TypeError):  # a built-in without one
+            return {}
+        shown = {name: parameters[name].default for name in names if name in parameters}
+        return {name: default for name, default in shown.items() if isinstance(default, float)}
 
     def differentiates(self, operation: str) -> bool:
         """Whether gradients of an operation are promised, as they are unless claimed otherwise or found lacking."""
@@ -111,7 +131,9 @@ class Target:
 
     def domain(self, operation: str) -> Domain:
         """What was found out about an operation; nothing where nobody looked."""
-        return self.domains.get(operation, _UNKNOWN)
+        found = self.domains.get(operation, _UNKNOWN)
+        claimed = self.claims.constants.get(operation)
+        return replace(found, constants={**found.constants, **claimed}) if claimed else found
 
     def refusals(self, operation: str) -> Refusals:
         """What need not be asked of an operation: what it refuses, but for what it claims to provide."""

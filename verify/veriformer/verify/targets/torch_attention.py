@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, noop_mask
 
-from veriformer.verify.targets.front import AttentionOptions, dress
+from veriformer.verify.targets.argument_validation import AttentionOptions, with_validation
 from veriformer.verify.targets.torch_functional import attention_mask, scaled_dot_product
 
 
@@ -21,7 +21,7 @@ def _by(*backends: SDPBackend) -> SimpleNamespace:
         with sdpa_kernel(list(backends)):
             return scaled_dot_product(q, k, v, o)
 
-    return dress(attention=attention)
+    return with_validation(attention=attention)
 
 
 def _flex(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
@@ -45,6 +45,6 @@ def _flex(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
 
 
 MATH, FLASH = _by(SDPBackend.MATH), _by(SDPBackend.FLASH_ATTENTION, SDPBackend.MATH)
-FLEX = dress(attention=_flex)
+FLEX = with_validation(attention=_flex)
 for _name, _target in (("math", MATH), ("flash", FLASH), ("flex", FLEX)):
     _target.__name__ = f"torch.nn.attention:{_name}"

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.targets.argument_validation import RawOp
 
 _COMPOSED = "PyTorch has no function for it: it is composed of several by whoever needs it"
 NOT_PROVIDED = {
@@ -34,4 +34,4 @@ def _greedy(logits: Tensor) -> Tensor:
     return torch.argmax(logits, -1)
 
 
-KERNELS: dict[str, Kernel] = {"masked_lm_loss": _masked_lm_loss, "greedy": _greedy}
+KERNELS: dict[str, RawOp] = {"masked_lm_loss": _masked_lm_loss, "greedy": _greedy}

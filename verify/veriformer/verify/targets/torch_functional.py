@@ -1,6 +1,6 @@
 """PyTorch under the contract's names: ``torch.nn.functional``, ``torch.nn.utils`` and what the two can express.
 
-The front checks the arguments first: PyTorch refuses with RuntimeError where the contract wants ValueError or
+The arguments are checked first: PyTorch refuses with RuntimeError where the contract wants ValueError or
 TypeError. Everything else is one call of PyTorch, but for three that no single function computes: perplexity is the
 exponential of its cross entropy, the bottom-right causal mask is a triangle, and attention under a soft cap, which
 ``scaled_dot_product_attention`` does not take, gives it the capped scores as queries and the identity as keys.
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from veriformer.verify.targets import torch_decisions, torch_heads, torch_layers, torch_training
-from veriformer.verify.targets.front import AttentionOptions, dress
+from veriformer.verify.targets.argument_validation import AttentionOptions, with_validation
 from veriformer.verify.targets.seeding import seeded
 
 CLAIMS = {
@@ -116,7 +116,7 @@ def _capped_scores(q: Tensor, k: Tensor, o: AttentionOptions, c: float) -> tuple
     return c * torch.tanh(s / c), identity
 
 
-TARGET = dress(
+TARGET = with_validation(
     CLAIMS,
     softmax=_softmax,
     logsumexp=_logsumexp,

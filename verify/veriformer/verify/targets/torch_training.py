@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.targets.argument_validation import RawOp
 
 # The averages have the dtype of the parameters: in fp16 squares overflow, and an ε of 1e-8 is 0.
 DTYPES = {"adam": ["fp64", "fp32", "bf16"], "adamw": ["fp64", "fp32", "bf16"]}
@@ -39,7 +39,7 @@ def _adamw(params: Sequence[Tensor], lr: float, **options: Any) -> Any:
     return torch.optim.AdamW(params, lr, foreach=True, **options)
 
 
-KERNELS: dict[str, Kernel] = {
+KERNELS: dict[str, RawOp] = {
     "gradient_descent": _gradient_descent,
     "sgd_momentum": _sgd_momentum,
     "adam": _adam,

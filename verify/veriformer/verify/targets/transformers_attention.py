@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from veriformer import impl
-from veriformer.verify.targets.front import AttentionOptions
+from veriformer.verify.targets.argument_validation import AttentionOptions
 from veriformer.verify.targets.seeding import seeded
 
 _masking: Any = import_module("transformers.masking_utils")

@@ -1,6 +1,6 @@
 """transformers under the contract's names: its operations, where they can be reached without a model.
 
-The front checks the arguments first, for a library checks few. Everything else is a call of a function or module of
+The arguments are checked first, for a library checks few. Everything else is a call of a function or module of
 the library; several architectures stand for the many that share them.
 """
 
@@ -16,7 +16,7 @@ from veriformer.verify.targets import (
     transformers_layers,
     transformers_positions,
 )
-from veriformer.verify.targets.front import dress
+from veriformer.verify.targets.argument_validation import with_validation
 
 _FAMILIES = (transformers_attention, transformers_decisions, transformers_layers, transformers_positions)
 _LACKING = {name: reason for family in _FAMILIES for name, reason in family.NOT_PROVIDED.items()}
@@ -30,7 +30,7 @@ _OF_EAGER = {**CLAIMS, "not_provided": {**_LACKING, "cached_attention": "judged 
 
 
 def _target(name: str, claims: dict[str, Any], attention: dict[str, Any]) -> SimpleNamespace:
-    target = dress(
+    target = with_validation(
         claims,
         **transformers_attention.COMMON,
         **attention,

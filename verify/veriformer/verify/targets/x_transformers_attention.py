@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.targets.front import AttentionOptions
+from veriformer.verify.targets.argument_validation import AttentionOptions
 from veriformer.verify.targets.seeding import seeded
 
 _attend: Any = import_module("x_transformers.attend")

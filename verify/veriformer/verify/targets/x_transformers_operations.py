@@ -1,6 +1,6 @@
 """x-transformers under the contract's names: its functions and modules, and models of its three kinds.
 
-The front checks the arguments first. Attention comes written out, and through PyTorch's kernel (``flash``).
+The arguments are checked first. Attention comes written out, and through PyTorch's kernel (``flash``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from veriformer.verify.targets import (
     x_transformers_models,
     x_transformers_positions,
 )
-from veriformer.verify.targets.front import dress
+from veriformer.verify.targets.argument_validation import with_validation
 
 
 def _target(flash: bool, name: str) -> SimpleNamespace:
-    target = dress(
+    target = with_validation(
         {
             "dtypes": {**x_transformers_positions.DTYPES, **x_transformers_attention.dtypes(flash)},
             "conventions": x_transformers_layers.CONVENTIONS,

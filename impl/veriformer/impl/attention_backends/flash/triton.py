@@ -1,4 +1,4 @@
-"""The front of the Triton kernels, which imports Triton only when attention is called."""
+"""The entry to the Triton kernels, which imports Triton only when attention is called."""
 
 from torch import Tensor
 

@@ -82,9 +82,12 @@ def _masks(name: str) -> tuple[Named, ...]:
         (f"a {name} of its own for each of the {axis}", _axis(name, place, lambda size, full: 1 < size == full))
         for axis, place in _AXES.items()
     )
-    inf: tuple[Named, ...] = (("-inf in the bias", lambda a: bool(a["bias"].isneginf().any())),)
+    own_to_a_bias: tuple[Named, ...] = (
+        ("-inf in the bias", lambda a: bool(a["bias"].isneginf().any())),
+        ("a bias of another dtype", lambda a: a["bias"].dtype is not a["q"].dtype),
+    )
     causal: tuple[Named, ...] = ((f"a {name} and causality", lambda a: a[name] is not None and a["is_causal"]),)
-    return (*ranks, *spread, *own, *causal, *(inf if name == "bias" else ()))
+    return (*ranks, *spread, *own, *causal, *(own_to_a_bias if name == "bias" else ()))
 
 
 def _rank(name: str, rank: int) -> Condition:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import sys
+from collections.abc import Iterator, Sequence
 
 from veriformer.verify.domain.feature import Arguments, Feature
 from veriformer.verify.domain.features.making import Named, fragile, ordinary
@@ -18,6 +20,7 @@ def of_generation(operation: str) -> Iterator[Feature]:
     if operation == "bpe_encode":
         yield from fragile(operation, ("no merges", lambda a: len(a["merges"]) == 0))
     if operation == "unigram_segment":
+        yield from fragile(operation, ("probabilities that underflow", _underflows), optional=False)
         yield from ordinary(operation, ("a piece at -inf", lambda a: float("-inf") in a["log_probs"].values()))
     if operation == "kv_cache":
         yield from ordinary(operation, *_caches())
@@ -39,6 +42,23 @@ def _caches() -> tuple[Named, ...]:
         ("several updates", lambda a: a["actions"].count("update") > 1),
         ("an update of several tokens", lambda a: any(x.ndim == 4 and x.shape[2] > 1 for x in a["rows"])),
         ("a reordered cache", lambda a: "reorder" in a["actions"]),
+        ("an update after a reorder", lambda a: _reordered(a["actions"])),
         ("a cache that was reset", lambda a: "reset" in a["actions"]),
         ("more tokens than max_length", lambda a: "overflow" in a["actions"]),
     )
+
+
+def _reordered(actions: Sequence[str]) -> bool:
+    """Whether tokens are kept, reordered and then shown."""
+    kept = moved = False
+    for action in actions:
+        if action == "update" and moved:
+            return True
+        kept = kept or action == "update" if action != "reset" else False
+        moved = (moved or action == "reorder") and kept
+    return False
+
+
+def _underflows(a: Arguments) -> bool:
+    """Whether some piece is so unlikely that its probability is no normal number."""
+    return any(x < math.log(sys.float_info.min) for x in a["log_probs"].values() if x != -math.inf)

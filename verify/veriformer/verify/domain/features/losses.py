@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Condition, Named, fragile, ordinary
+from veriformer.verify.domain.features.making import Condition, Named, demanded, fragile, ordinary
 
 _TARGETS = {"cross_entropy": "target", "perplexity": "target", "masked_lm_loss": "labels"}
 _FILTERS = ("top_k_filter", "top_p_filter", "greedy")
@@ -23,9 +23,20 @@ def of_losses(operation: str) -> Iterator[Feature]:
     if operation in _FILTERS:
         yield from ordinary(operation, ("all of the classes kept", lambda a: a["k"] == a["logits"].shape[-1]))
     if operation == "expected_calibration_error":
+        yield from demanded(operation, ("a confidence on the edge of a bin", _on_edge), ("a confidence of 1", _certain))
         yield from ordinary(operation, ("a bin without samples", lambda a: a["num_bins"] > a["target"].numel()))
     if operation == "smooth_labels":
         yield from ordinary(operation, ("one class", lambda a: a["num_classes"] == 1))
+
+
+def _certain(a: Arguments) -> bool:
+    return bool((a["probs"] == 1).any())
+
+
+def _on_edge(a: Arguments) -> bool:
+    """Whether some sample's confidence is a multiple of the width of a bin, 0 and 1 among them."""
+    place = a["probs"].double().max(-1).values * a.get("num_bins", 15)
+    return bool((place == place.round()).any())
 
 
 def ignored(a: Arguments, name: str) -> torch.Tensor:

@@ -56,3 +56,8 @@ def on(name: str, test: Callable[[Any], Any]) -> Condition:
 def number(value: Any) -> bool:
     """Whether this is a number of Python or NumPy."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def article(name: str) -> str:
+    """The name with its article."""
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

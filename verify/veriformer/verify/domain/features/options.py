@@ -9,7 +9,7 @@ import numpy as np
 
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Condition, Named, fragile, number, on, ordinary
+from veriformer.verify.domain.features.making import Condition, Named, article, fragile, number, on, ordinary
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "activation": ("relu", "sigmoid", "tanh", "gelu"),
@@ -67,11 +67,6 @@ def of_numbers(operation: str) -> Iterator[Feature]:
             yield from fragile(operation, (f"{article(name)} of 0", _equal(name, 0)), *_signs(name))
             yield from ordinary(operation, (f"{article(name)} of 1", _equal(name, 1)))
             yield from fragile(operation, *_kinds(name))
-
-
-def article(name: str) -> str:
-    """The name with its article."""
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _signs(name: str) -> tuple[Named, ...]:

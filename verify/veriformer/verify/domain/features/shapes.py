@@ -91,8 +91,31 @@ def _strides(name: str) -> tuple[Named, ...]:
     return (
         (f"a strided {name}", on(name, lambda x: not x.is_contiguous())),
         (f"a last axis of {name} with a stride", on(name, lambda x: x.shape[-1] > 1 and x.stride(-1) != 1)),
+        (f"a transposed {name}", on(name, _transposed)),
         (f"an expanded {name}", on(name, _expanded)),
+        (f"{name} that no view flattens", on(name, lambda x: not _viewed(x, (-1,)))),
+        (
+            f"{name} whose leading axes no view joins",
+            on(name, lambda x: not _viewed(x, (-1, x.shape[-1]))),
+        ),
     )
+
+
+def _viewed(x: torch.Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether the tensor may be seen under another shape without a copy."""
+    if x.ndim < len(shape) or not x.numel():
+        return True
+    try:
+        x.view(shape)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _transposed(x: torch.Tensor) -> bool:
+    """Whether another axis than the last is the innermost one, without gaps: a copy in another format keeps that."""
+    order = sorted(range(x.ndim), key=x.stride, reverse=True)
+    return x.ndim > 1 and x.shape[-1] > 1 and x.stride(-1) > 1 and x.permute(order).is_contiguous()
 
 
 def _expanded(x: torch.Tensor) -> bool:
@@ -123,6 +146,9 @@ def of_lists(operation: str) -> Iterator[Feature]:
         yield from fragile(operation, (f"no {name}", on(name, lambda x: len(x) == 0)))
         yield from fragile(operation, (f"0-dimensional {name}", on(name, lambda x: any(t.ndim == 0 for t in x))))
         yield from ordinary(operation, (f"{name} of several dtypes", on(name, _mixed)))
+        strided = on(name, lambda x: any(not t.is_contiguous() for t in x))
+        flat = on(name, lambda x: any(not _viewed(t, (-1,)) for t in x))
+        yield from ordinary(operation, (f"strided {name}", strided), (f"{name} that no view flattens", flat))
 
 
 def _mixed(tensors: Sequence[torch.Tensor]) -> bool:

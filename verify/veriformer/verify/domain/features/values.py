@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -46,6 +47,8 @@ def _extremes(name: str) -> tuple[Named, ...]:
         (f"tiny values in {name}", _of(name, _tiny)),
         (f"subnormal values in {name}", _of(name, _subnormal)),
         (f"a mean of {name} far above its spread", _of(name, _offset)),
+        (f"rows of {name} far apart", _of(name, lambda x: x.ndim > 1 and _apart(x.amax(-1), x.dtype))),
+        (f"entries of {name} far apart", _of(name, lambda x: _apart(x, x.dtype))),
     )
 
 
@@ -91,3 +94,9 @@ def _offset(x: torch.Tensor) -> bool:
         return False
     rows = x.double()
     return bool((rows.mean(-1).abs() > 8 * rows.std(-1)).any())
+
+
+def _apart(x: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether two of these are so far apart that the exponential of their difference, or its square, underflows."""
+    known = x[x.isfinite()].double()
+    return known.numel() > 1 and float(known.max() - known.min()) > -math.log(torch.finfo(dtype).tiny) / 2

@@ -1,11 +1,12 @@
-"""The faults, one kernel per operation concerned, by the bug that each repeats.
+"""The faults, one per operation concerned, by the bug that each repeats.
 
-Every kernel is a correct base with one stage exchanged. What the bug was, where, and where it is documented stands in
-``known_bugs.json`` under the same identifier.
+Each turns our operation into the wrong one (see ``combinators``). What the bug was, where, and where it is documented
+stands in ``known_bugs.json`` under the same identifier.
 """
 
 from __future__ import annotations
 
+from veriformer.verify.mutants.combinators import Fault
 from veriformer.verify.mutants.faults import (
     attention,
     caches,
@@ -22,7 +23,6 @@ from veriformer.verify.mutants.faults import (
     scores,
     training,
 )
-from veriformer.verify.targets.front import Kernel
 
 _MODULES = (
     scores,
@@ -42,13 +42,13 @@ _MODULES = (
 )
 
 
-def _merged() -> dict[str, dict[str, Kernel]]:
+def _merged() -> dict[str, dict[str, Fault]]:
     """One bug may be repeated on operations of several modules."""
-    merged: dict[str, dict[str, Kernel]] = {}
+    merged: dict[str, dict[str, Fault]] = {}
     for module in _MODULES:
-        for identifier, kernels in module.KERNELS.items():
-            merged.setdefault(identifier, {}).update(kernels)
+        for identifier, faults in module.FAULTS.items():
+            merged.setdefault(identifier, {}).update(faults)
     return merged
 
 
-KERNELS: dict[str, dict[str, Kernel]] = _merged()
+FAULTS: dict[str, dict[str, Fault]] = _merged()

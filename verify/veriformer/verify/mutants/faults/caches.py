@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.attention import Attention, Full, causal
-from veriformer.verify.mutants.base.caches import Cached, Concatenating
-from veriformer.verify.mutants.base.scores import widen
-from veriformer.verify.targets.front import AttentionOptions, Kernel
+from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.staged_reference.attention import Attention, Full, causal
+from veriformer.verify.mutants.staged_reference.caches import Cached, Concatenating
+from veriformer.verify.mutants.staged_reference.scores import widen
+from veriformer.verify.targets.argument_validation import AttentionOptions
 
 
 def _scale_of_one(x: Tensor) -> Tensor:
@@ -48,10 +49,19 @@ def _to_the_end_of_the_block(q: Tensor, k: Tensor, v: Tensor, o: AttentionOption
 
 _CACHE = Concatenating()
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "KVQ-02": {"kv_cache": Concatenating(stored=_scale_of_one)},
-    "KVQ-05": {"kv_cache": Concatenating(stored=_over_padding)},
-    "MASK-01": {"kv_cache": _CACHE, "cached_attention": Cached(attend=Attention(visible=_top_left))},
-    "KV-04": {"kv_cache": _CACHE, "cached_attention": Cached(attend=Attention(visible=_rows_of_the_chunk))},
-    "KV-06": {"kv_cache": _CACHE, "cached_attention": Cached(attend=_to_the_end_of_the_block)},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "KVQ-02": {"kv_cache": replaced_by(Concatenating(stored=_scale_of_one))},
+    "KVQ-05": {"kv_cache": replaced_by(Concatenating(stored=_over_padding))},
+    "MASK-01": {
+        "kv_cache": replaced_by(_CACHE),
+        "cached_attention": replaced_by(Cached(attend=Attention(visible=_top_left))),
+    },
+    "KV-04": {
+        "kv_cache": replaced_by(_CACHE),
+        "cached_attention": replaced_by(Cached(attend=Attention(visible=_rows_of_the_chunk))),
+    },
+    "KV-06": {
+        "kv_cache": replaced_by(_CACHE),
+        "cached_attention": replaced_by(Cached(attend=_to_the_end_of_the_block)),
+    },
 }

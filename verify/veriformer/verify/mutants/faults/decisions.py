@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.calibration import CalibrationError
-from veriformer.verify.mutants.base.scores import CrossEntropy, widen
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.staged_reference.calibration import CalibrationError
+from veriformer.verify.mutants.staged_reference.scores import CrossEntropy, widen
 
 
 def _whole_mass(target: Tensor, num_classes: int, alpha: float) -> Tensor:
@@ -45,11 +45,11 @@ def _over_all_positions(logits: Tensor, labels: Tensor, *, ignore_index: int) ->
     return (loss.sum() / max(1, counted.numel())).to(logits.dtype)
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "LS-02": {"smooth_labels": _whole_mass},
-    "SM-02": {"temperature_scale": _bare_exponentials},
-    "CE-01": {"masked_lm_loss": _over_nothing},
-    "CE-02": {"masked_lm_loss": _over_all_positions},
-    "CAL-01": {"expected_calibration_error": CalibrationError(place=_open_above)},
-    "CAL-04": {"expected_calibration_error": CalibrationError(conf=_centre)},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "LS-02": {"smooth_labels": replaced_by(_whole_mass)},
+    "SM-02": {"temperature_scale": replaced_by(_bare_exponentials)},
+    "CE-01": {"masked_lm_loss": replaced_by(_over_nothing)},
+    "CE-02": {"masked_lm_loss": replaced_by(_over_all_positions)},
+    "CAL-01": {"expected_calibration_error": replaced_by(CalibrationError(place=_open_above))},
+    "CAL-04": {"expected_calibration_error": replaced_by(CalibrationError(conf=_centre))},
 }

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.attention import Attention, Dense, draw_keep, dropped
-from veriformer.verify.targets.front import AttentionOptions, Kernel
+from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.staged_reference.attention import Attention, Dense, draw_keep, dropped
+from veriformer.verify.targets.argument_validation import AttentionOptions
 
 
 def _scaled_by_rate(p: Tensor, o: AttentionOptions) -> Tensor:
@@ -51,10 +52,10 @@ def _same_on_every_shard(p: Tensor, o: AttentionOptions) -> Tensor:
     return dropped(p, draw_keep(p[:1].shape, o).expand(p.shape), o.dropout_p)
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "DO-02": {"attention": Attention(core=Dense(drop=_scaled_by_rate))},
-    "DO-03": {"attention": Attention(core=Dense(drop=_keeps_what_it_drops))},
-    "DO-05": {"attention": Attention(core=Dense(drop=_recomputed))},
-    "DO-06": {"attention": Attention(core=Dense(drop=_four_together))},
-    "DO-08": {"attention": Attention(core=Dense(drop=_same_on_every_shard))},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "DO-02": {"attention": replaced_by(Attention(core=Dense(drop=_scaled_by_rate)))},
+    "DO-03": {"attention": replaced_by(Attention(core=Dense(drop=_keeps_what_it_drops)))},
+    "DO-05": {"attention": replaced_by(Attention(core=Dense(drop=_recomputed)))},
+    "DO-06": {"attention": replaced_by(Attention(core=Dense(drop=_four_together)))},
+    "DO-08": {"attention": replaced_by(Attention(core=Dense(drop=_same_on_every_shard)))},
 }

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.attention import Attention, Problem
-from veriformer.verify.mutants.base.flash import Block, Flash, Rows, Scored, State, finite
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.staged_reference.attention import Attention, Problem
+from veriformer.verify.mutants.staged_reference.flash import Block, Flash, Rows, Scored, State, finite
 
 _LOG2E = math.log2(math.e)
 
@@ -79,13 +79,13 @@ class _UnsavedLse(Flash):
         return lse if q_needs_grad else torch.zeros_like(lse)
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "MASK-02": {"attention": Attention(core=_UnguardedRows())},
-    "MASK-12": {"attention": Attention(core=_FirstBlockHidden())},
-    "FA-02": {"attention": Attention(core=_TileMaximum())},
-    "FA-03": {"attention": Attention(core=_MixedBases())},
-    "FA-04": {"attention": Attention(core=_DroppedTwice())},
-    "FA-05": {"attention": Attention(core=_NoDelta())},
-    "FA-06": {"attention": Attention(core=_RescaledOnceMore())},
-    "FA-11": {"attention": Attention(core=_UnsavedLse())},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "MASK-02": {"attention": replaced_by(Attention(core=_UnguardedRows()))},
+    "MASK-12": {"attention": replaced_by(Attention(core=_FirstBlockHidden()))},
+    "FA-02": {"attention": replaced_by(Attention(core=_TileMaximum()))},
+    "FA-03": {"attention": replaced_by(Attention(core=_MixedBases()))},
+    "FA-04": {"attention": replaced_by(Attention(core=_DroppedTwice()))},
+    "FA-05": {"attention": replaced_by(Attention(core=_NoDelta()))},
+    "FA-06": {"attention": replaced_by(Attention(core=_RescaledOnceMore()))},
+    "FA-11": {"attention": replaced_by(Attention(core=_UnsavedLse()))},
 }

@@ -9,8 +9,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.generation import BeamSearch, Pair, Round, TopP, Training, bytes_of
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.staged_reference.generation import BeamSearch, Pair, Round, TopP, Training, bytes_of
 
 
 def _without_crossing(q: Tensor, p: float) -> Tensor:
@@ -73,15 +73,15 @@ def _unlike_the_last(word: Sequence[bytes]) -> list[Pair]:
     return [pair for i, pair in enumerate(pairs) if i == 0 or pair != pairs[i - 1]]
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "SMP-01": {"top_p_filter": TopP(kept=_without_crossing)},
-    "SMP-02": {"top_p_filter": TopP(kept=_above_the_rest)},
-    "TOPK-01": {"top_k_filter": _by_threshold},
-    "GREEDY-01": {"greedy": _last_of_equals},
-    "BEAM-01": {"beam_search": BeamSearch(stop=_top_ended)},
-    "BEAM-03": {"beam_search": BeamSearch(stop=_enough_finished)},
-    "BEAM-04": {"beam_search": BeamSearch(length=_one_short)},
-    "TOK-01": {"bpe_encode": _first_mergeable},
-    "TOK-03": {"bpe_train": Training(pairs=_unlike_the_last)},
-    "TOK-07": {"bpe_encode": _by_sweeps},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "SMP-01": {"top_p_filter": replaced_by(TopP(kept=_without_crossing))},
+    "SMP-02": {"top_p_filter": replaced_by(TopP(kept=_above_the_rest))},
+    "TOPK-01": {"top_k_filter": replaced_by(_by_threshold)},
+    "GREEDY-01": {"greedy": replaced_by(_last_of_equals)},
+    "BEAM-01": {"beam_search": replaced_by(BeamSearch(stop=_top_ended))},
+    "BEAM-03": {"beam_search": replaced_by(BeamSearch(stop=_enough_finished))},
+    "BEAM-04": {"beam_search": replaced_by(BeamSearch(length=_one_short))},
+    "TOK-01": {"bpe_encode": replaced_by(_first_mergeable)},
+    "TOK-03": {"bpe_train": replaced_by(Training(pairs=_unlike_the_last))},
+    "TOK-07": {"bpe_encode": replaced_by(_by_sweeps)},
 }

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.attention import Attention
-from veriformer.verify.mutants.base.heads import Block, Linear, MultiHead
-from veriformer.verify.mutants.faults.attention import model_width, tiled
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.combinators import Fault, given, replaced_by
+from veriformer.verify.mutants.staged_reference.heads import Block, Linear, MultiHead
 
 Branch = Callable[[Tensor], Tensor]
+
+
+def _model_width(x: Tensor, w_q: Tensor, *weights: Tensor, **options: Any) -> Any:
+    """Scores over √(H d_k), not √d_k."""
+    return (x, w_q / options["num_heads"] ** 0.5, *weights), options
+
+
+def _tiled(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, **options: Any) -> Any:
+    """Key heads one after the other, and again, in place of each beside its copies."""
+    H, G = options["num_heads"], options.get("num_kv_heads") or options["num_heads"]
+    return (x, w_q, *(w.repeat(1, H // G) for w in (w_k, w_v)), w_o), {**options, "num_kv_heads": H}
 
 
 def _unpermuted(x: Tensor) -> Tensor:
@@ -49,13 +59,13 @@ def _before_norm(x: Tensor, norms: tuple[Branch, Branch], branches: tuple[Branch
     return norms[1](z + branches[1](norms[0](z)))
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "ATT-01": {"multi_head_attention": MultiHead(attend=Attention(scale=model_width))},
-    "ATT-05": {"multi_head_attention": MultiHead(join=_unpermuted)},
-    "GQA-01": {"multi_head_attention": MultiHead(attend=Attention(heads=tiled))},
-    "MASK-08": {"multi_head_attention": MultiHead(mask=_ignored_in_cross_attention)},
-    "LIN-02": {"linear_attention": Linear(ratio=_elementwise)},
-    "LIN-03": {"linear_attention": Linear(ratio=_severed)},
-    "BLK-01": {"transformer_block": Block(pre=_after_norm)},
-    "BLK-02": {"transformer_block": Block(post=_before_norm)},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "ATT-01": {"multi_head_attention": given(_model_width)},
+    "ATT-05": {"multi_head_attention": replaced_by(MultiHead(join=_unpermuted))},
+    "GQA-01": {"multi_head_attention": given(_tiled)},
+    "MASK-08": {"multi_head_attention": replaced_by(MultiHead(mask=_ignored_in_cross_attention))},
+    "LIN-02": {"linear_attention": replaced_by(Linear(ratio=_elementwise))},
+    "LIN-03": {"linear_attention": replaced_by(Linear(ratio=_severed))},
+    "BLK-01": {"transformer_block": replaced_by(Block(pre=_after_norm))},
+    "BLK-02": {"transformer_block": replaced_by(Block(post=_before_norm))},
 }

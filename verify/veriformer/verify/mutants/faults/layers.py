@@ -7,9 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.layers import Clip, LayerNorm, Norm, RmsNorm, global_norm, inverse_root
-from veriformer.verify.mutants.base.scores import widen
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.combinators import (
+    Fault,
+    Operation,
+    given,
+    gradient_of,
+    instead,
+    replaced_by,
+    with_gradient,
+)
+from veriformer.verify.mutants.staged_reference.layers import LayerNorm, RmsNorm
+from veriformer.verify.mutants.staged_reference.scores import widen
 
 
 def _unbiased(x: Tensor, mean: Tensor) -> Tensor:
@@ -28,38 +36,29 @@ def _one_pass(x: Tensor, mean: Tensor) -> Tensor:
     return x.square().mean(-1, keepdim=True) - mean.square()
 
 
-class _BiasSummedOverAll(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, bias: Tensor) -> Tensor:
-        return y + bias
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-        return g, g.sum().expand(g.shape[-1])
+def summed_over_all(g: Tensor) -> Tensor:
+    """The gradient of a bias, summed over its entries as well."""
+    return g.sum().expand(g.shape)
 
 
-class _BiasAveraged(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, bias: Tensor) -> Tensor:
-        return y + bias
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-        rows = g.flatten(0, -2) if g.ndim > 1 else g[None]
-        return g, rows.sum(0) / max(1, rows.shape[0])
+def _bias_averaged(op: Operation, x: Tensor, weight: Tensor | None, bias: Tensor | None, *, eps: float) -> Tensor:
+    rows = max(1, x.numel() // x.shape[-1])
+    moved = None if bias is None else with_gradient(bias, lambda g: g / rows)
+    y: Tensor = op(x, weight, moved, eps=eps)
+    return y
 
 
-def _eps_on_sum(moment: Tensor, eps: float, d: int) -> Tensor:
-    return inverse_root(moment, eps / d, d)
+def _eps_on_sum(x: Tensor, weight: Tensor | None, *, eps: float) -> Any:
+    return (x, weight), {"eps": eps / x.shape[-1]}
 
 
 def _narrow_square(x: Tensor) -> Tensor:
     return widen(x.square().mean(-1, keepdim=True))
 
 
-def _one_plus_offset(y: Tensor, weight: Tensor) -> Tensor:
+def _one_plus_offset(x: Tensor, weight: Tensor | None, *, eps: float) -> Any:
     """The gain as 1 + offset, with offset and sum held in the dtype of the weight."""
-    return y * (1 + (weight - 1))
+    return (x, None if weight is None else 1 + (weight - 1)), {"eps": eps}
 
 
 class _NarrowWeightGradient(torch.autograd.Function):
@@ -79,45 +78,36 @@ class _NarrowWeightGradient(torch.autograd.Function):
         return g * widen(weight), total
 
 
-def _first_counted_twice(grads: list[Tensor]) -> Norm:
-    return global_norm([*grads, *grads[:1]])
+def _first_counted_twice(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
+    clipped, norm = op([*grads, *grads[:1]], max_norm)
+    return clipped[: len(grads)], norm
 
 
-def _per_shard(grads: list[Tensor]) -> list[Norm]:
+def _per_shard(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
     half = (len(grads) + 1) // 2
-    shards = grads[:half], grads[half:]
-    return [global_norm(shard) for shard in shards for _ in shard]
-
-
-def _first_shard(grads: list[Tensor]) -> Norm:
-    return global_norm(grads[: (len(grads) + 1) // 2])
+    (first, norm), (rest, _) = op(grads[:half], max_norm), op(grads[half:], max_norm)
+    return [*first, *rest], norm
 
 
 _LOSS_SCALE = 65536.0
 
 
-def _scaled_norms(grads: list[Tensor]) -> list[Norm]:
-    r, s = global_norm(grads)
-    return [(r * _LOSS_SCALE, s)] * len(grads)
+def _scaled_norms(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
+    return op(grads, max_norm / _LOSS_SCALE)[0], op(grads, max_norm)[1]
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "LN-01": {"layer_norm": LayerNorm(variance=_unbiased)},
-    "LN-02": {"layer_norm": LayerNorm(inverse=_eps_on_deviation)},
-    "LN-03": {"layer_norm": LayerNorm(inverse=_squared)},
-    "LN-04": {"layer_norm": LayerNorm(variance=_one_pass)},
-    "LN-08": {"rms_norm": RmsNorm(times=_one_plus_offset)},
-    "LN-09": {"rms_norm": RmsNorm(mean_square=_narrow_square)},
-    "LN-10": {"rms_norm": RmsNorm(times=lambda y, weight: _NarrowWeightGradient.apply(y, weight))},  # type: ignore[no-untyped-call]
-    "LN-11": {"rms_norm": RmsNorm(inverse=_eps_on_sum)},
-    "MLP-01": {"layer_norm": LayerNorm(plus=lambda y, bias: _BiasSummedOverAll.apply(y, bias))},  # type: ignore[no-untyped-call]
-    "MLP-02": {"layer_norm": LayerNorm(plus=lambda y, bias: _BiasAveraged.apply(y, bias))},  # type: ignore[no-untyped-call]
-    "EMB-03": {
-        "clip_grad_norm": Clip(
-            norms=lambda grads: [_first_counted_twice(grads)] * len(grads),
-            total=_first_counted_twice,
-        )
-    },
-    "CLIP-01": {"clip_grad_norm": Clip(norms=_per_shard, total=_first_shard)},
-    "CLIP-03": {"clip_grad_norm": Clip(norms=_scaled_norms)},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "LN-01": {"layer_norm": replaced_by(LayerNorm(variance=_unbiased))},
+    "LN-02": {"layer_norm": replaced_by(LayerNorm(inverse=_eps_on_deviation))},
+    "LN-03": {"layer_norm": replaced_by(LayerNorm(inverse=_squared))},
+    "LN-04": {"layer_norm": replaced_by(LayerNorm(variance=_one_pass))},
+    "LN-08": {"rms_norm": given(_one_plus_offset)},
+    "LN-09": {"rms_norm": replaced_by(RmsNorm(mean_square=_narrow_square))},
+    "LN-10": {"rms_norm": replaced_by(RmsNorm(times=lambda y, weight: _NarrowWeightGradient.apply(y, weight)))},  # type: ignore[no-untyped-call]
+    "LN-11": {"rms_norm": given(_eps_on_sum)},
+    "MLP-01": {"layer_norm": gradient_of(2, summed_over_all)},
+    "MLP-02": {"layer_norm": instead(_bias_averaged)},
+    "EMB-03": {"clip_grad_norm": instead(_first_counted_twice)},
+    "CLIP-01": {"clip_grad_norm": instead(_per_shard)},
+    "CLIP-03": {"clip_grad_norm": instead(_scaled_norms)},
 }

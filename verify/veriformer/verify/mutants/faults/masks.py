@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.attention import (
+from veriformer.impl.attention_backends.arguments import check_arguments
+from veriformer.verify.mutants.combinators import Fault, by_name, replaced_by
+from veriformer.verify.mutants.staged_reference.attention import (
     Attention,
     Full,
     Problem,
@@ -19,12 +22,25 @@ from veriformer.verify.mutants.base.attention import (
     visible,
     weighted,
 )
-from veriformer.verify.targets.front import AttentionOptions, Kernel
+from veriformer.verify.targets.argument_validation import AttentionOptions
 
 Causal = Callable[[int, int, int | None], Tensor]
 
 
-def _both(rule: Causal) -> dict[str, Kernel]:
+See = Callable[[AttentionOptions, Full], Tensor]
+
+
+def _seeing(see: See) -> dict[str, Fault]:
+    """Attention that takes from its options, with mask and bias of rank 4, another idea of who sees whom."""
+
+    def change(*, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> dict[str, Any]:
+        seen = see(check_arguments(q, k, v, **options), (*q.shape[:3], k.shape[2]))
+        return {"mask": seen, "is_causal": False, "window": None}
+
+    return {"attention": by_name(change)}
+
+
+def _both(rule: Causal) -> dict[str, Fault]:
     """A rule of causality in the mask and in attention."""
 
     def see(o: AttentionOptions, full: Full) -> Tensor:
@@ -33,7 +49,7 @@ def _both(rule: Causal) -> dict[str, Kernel]:
         seen = rule(full[2], full[3], o.window)
         return seen if o.mask is None else seen & o.mask
 
-    return {"causal_mask": rule, "attention": Attention(visible=see)}
+    return {"causal_mask": replaced_by(rule), **_seeing(see)}
 
 
 def _top_left(n_q: int, n_k: int, window: int | None) -> Tensor:
@@ -118,15 +134,15 @@ def _two_planes(t: Problem) -> Tensor:
     return weighted(p, t.v, t.see)
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
+FAULTS: dict[str, dict[str, Fault]] = {
     "MASK-01": _both(_top_left),
     "KV-01": _both(_one_too_many),
     "KV-04": _both(_window_from_local_row),
-    "MASK-05": {"attention": Attention(core=_two_planes)},
-    "MASK-07": {"attention": Attention(visible=_transposed_padding)},
-    "MASK-08": {"attention": Attention(visible=_dropped_across)},
-    "MASK-13": {"attention": Attention(visible=_causal_only)},
-    "MASK-17": {"attention": Attention(visible=_unbroadcast_offset)},
-    "ATT-06": {"attention": Attention(visible=_heads_outside)},
-    "KV-06": {"attention": Attention(visible=_stale_tail)},
+    "MASK-05": {"attention": replaced_by(Attention(core=_two_planes))},
+    "MASK-07": _seeing(_transposed_padding),
+    "MASK-08": _seeing(_dropped_across),
+    "MASK-13": _seeing(_causal_only),
+    "MASK-17": _seeing(_unbroadcast_offset),
+    "ATT-06": _seeing(_heads_outside),
+    "KV-06": _seeing(_stale_tail),
 }

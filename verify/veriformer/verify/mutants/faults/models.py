@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from veriformer.verify.mutants.alternatives.models import both, decoder, encoder
-from veriformer.verify.mutants.base.model import Attention, Block, Decoder, EncoderDecoder, Scene, Shape
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.correct_variants.models import both, decoder, encoder
+from veriformer.verify.mutants.staged_reference.model import Attention, Block, Decoder, EncoderDecoder, Scene, Shape
 
 
 class _SharedPositions(Decoder):
@@ -25,13 +25,13 @@ class _PositionsGoOn(Decoder):
 
 
 class _CrossesDocuments(Decoder):
-    def sight(self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None, *, causal: bool) -> Tensor:
-        return super().sight(ids, past, mask, None, causal=causal)
+    def visible(self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None, *, causal: bool) -> Tensor:
+        return super().visible(ids, past, mask, None, causal=causal)
 
 
 class _UnmaskedDecoding(Decoder):
-    def sight(self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None, *, causal: bool) -> Tensor:
-        return super().sight(ids, past, None if past else mask, documents, causal=causal)
+    def visible(self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None, *, causal: bool) -> Tensor:
+        return super().visible(ids, past, None if past else mask, documents, causal=causal)
 
 
 class _UnmaskedCross(EncoderDecoder):
@@ -114,18 +114,24 @@ class _WindowOneMore(Decoder):
         return super().order(i, j, causal) | ((j <= i) & (i - j == (self.s.window or 0)) & (i.shape[0] == 1))
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "POS-01": {"causal_lm": decoder(_SharedPositions)},
-    "MASK-08": {"causal_lm": decoder(_UnmaskedDecoding, position="rope"), "seq2seq_lm": both(_UnmaskedCross)},
-    "MASK-13": {"causal_lm": decoder(_CrossesDocuments), "masked_lm": encoder(_CrossesDocuments)},
-    "MASK-14": {"causal_lm": decoder(_PositionsGoOn), "masked_lm": encoder(_PositionsGoOn)},
-    "ROPE-05": {"causal_lm": decoder(_Ahead, position="rope")},
-    "T5-01": {"seq2seq_lm": both(_SharedBias, position="relative")},
-    "T5-02": {"causal_lm": decoder(_BiasOfQueries, position="relative")},
-    "ALIBI-03": {"causal_lm": decoder(_ZeroBiasWhenDecoding, position="alibi")},
-    "KV-01": {"causal_lm": decoder(_WindowOneMore, window=3, position="rope")},
-    "EMB-01": {"causal_lm": decoder(_PartsOnLoading)},
-    "EMB-02": {"causal_lm": decoder(_HalfTheGradient)},
-    "CE-02": {"causal_lm": decoder(_DividesByAll)},
-    "DO-05": {"causal_lm": decoder(_FreshDropout)},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "POS-01": {"causal_lm": replaced_by(decoder(_SharedPositions))},
+    "MASK-08": {
+        "causal_lm": replaced_by(decoder(_UnmaskedDecoding, position="rope")),
+        "seq2seq_lm": replaced_by(both(_UnmaskedCross)),
+    },
+    "MASK-13": {
+        "causal_lm": replaced_by(decoder(_CrossesDocuments)),
+        "masked_lm": replaced_by(encoder(_CrossesDocuments)),
+    },
+    "MASK-14": {"causal_lm": replaced_by(decoder(_PositionsGoOn)), "masked_lm": replaced_by(encoder(_PositionsGoOn))},
+    "ROPE-05": {"causal_lm": replaced_by(decoder(_Ahead, position="rope"))},
+    "T5-01": {"seq2seq_lm": replaced_by(both(_SharedBias, position="relative"))},
+    "T5-02": {"causal_lm": replaced_by(decoder(_BiasOfQueries, position="relative"))},
+    "ALIBI-03": {"causal_lm": replaced_by(decoder(_ZeroBiasWhenDecoding, position="alibi"))},
+    "KV-01": {"causal_lm": replaced_by(decoder(_WindowOneMore, window=3, position="rope"))},
+    "EMB-01": {"causal_lm": replaced_by(decoder(_PartsOnLoading))},
+    "EMB-02": {"causal_lm": replaced_by(decoder(_HalfTheGradient))},
+    "CE-02": {"causal_lm": replaced_by(decoder(_DividesByAll))},
+    "DO-05": {"causal_lm": replaced_by(decoder(_FreshDropout))},
 }

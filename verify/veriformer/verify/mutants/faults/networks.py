@@ -9,53 +9,41 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.mutants.base.networks import ACTIVATIONS, Gated, Mixture, Network, kept
-from veriformer.verify.mutants.base.scores import widen
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.combinators import (
+    Fault,
+    Operation,
+    given,
+    instead,
+    replaced_by,
+    with_gradient,
+    without,
+)
+from veriformer.verify.mutants.faults.layers import summed_over_all
+from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Mixture, Network, kept
+from veriformer.verify.mutants.staged_reference.scores import widen
 
 Generator = torch.Generator | None
 
 
-class _SummedOverAll(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, bias: Tensor) -> Tensor:
-        return z + bias
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-        return g, g.sum().expand(g.shape[-1])
+def _biases_summed_over_all(op: Operation, x: Tensor, *weights: Tensor, **options: Any) -> Tensor:
+    w1, b1, w2, b2 = weights
+    y: Tensor = op(x, w1, with_gradient(b1, summed_over_all), w2, with_gradient(b2, summed_over_all), **options)
+    return y
 
 
-class _Averaged(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, bias: Tensor) -> Tensor:
-        return z + bias
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
-        rows = g.reshape(-1, g.shape[-1])
-        return g, rows.sum(0) / max(1, rows.shape[0])
+def _biases_averaged(op: Operation, x: Tensor, *weights: Tensor, **options: Any) -> Tensor:
+    rows = max(1, math.prod(x.shape[:-1]))
+    w1, b1, w2, b2 = weights
+    mean = [with_gradient(b, lambda g: g / rows) for b in (b1, b2)]
+    y: Tensor = op(x, w1, mean[0], w2, mean[1], **options)
+    return y
 
 
-class _DividedTwice(torch.autograd.Function):
+def _divided_twice(op: Operation, prediction: Tensor, target: Tensor) -> Tensor:
     """The mean squared error, whose gradient is divided by the number of samples twice."""
-
-    @staticmethod
-    def forward(ctx: Any, prediction: Tensor, target: Tensor) -> Tensor:
-        error = widen(prediction) - widen(target)
-        ctx.save_for_backward(error)
-        ctx.samples = max(1, error.numel() // error.shape[-1])
-        loss: Tensor = error.square().sum() / ctx.samples
-        return loss.to(prediction.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
-        (error,) = ctx.saved_tensors
-        return (2 * g * error / ctx.samples**2).to(g.dtype), None
-
-
-def _network_with(function: Any) -> Network:
-    return Network(plus=lambda z, bias: function.apply(z, bias))
+    samples = max(1, prediction.numel() // prediction.shape[-1])
+    loss: Tensor = op(with_gradient(prediction, lambda g: g / samples), target)
+    return loss
 
 
 class _OverflowingSlope(torch.autograd.Function):
@@ -81,10 +69,6 @@ def _scaled_head(h: Tensor, weight: Tensor) -> Tensor:
     return F.linear(widen(h) * h.shape[-1] ** -0.5, widen(weight)).to(h.dtype)
 
 
-def _half_of_the_gradient(h: Tensor, weight: Tensor) -> Tensor:
-    return F.linear(widen(h), widen(weight.detach())).to(h.dtype)
-
-
 class _NarrowSums(torch.autograd.Function):
     """Cotangents of repeated tokens are added in the dtype of the table."""
 
@@ -106,16 +90,19 @@ def _narrow_sum(x: Tensor, fx: Tensor, scale: float) -> Tensor:
     return x + fx * scale
 
 
-def _packed(n_in: int, n_out: int, generator: Generator) -> Tensor:
-    return torch.randn(n_in, n_out, generator=generator) * math.sqrt(2 / (n_in + 3 * n_out))
+def _packed(op: Operation, n_in: int, n_out: int, **options: Any) -> Tensor:
+    w: Tensor = op(n_in, n_out, **options)
+    return w * math.sqrt(max(n_in + n_out, 1) / max(n_in + 3 * n_out, 1))
 
 
-def _by_head(n_in: int, n_out: int, generator: Generator) -> Tensor:
-    return torch.randn(n_in, n_out, generator=generator) / math.sqrt(max(1, n_in // 4))
+def _by_head(op: Operation, n_in: int, n_out: int, **options: Any) -> Tensor:
+    w: Tensor = op(n_in, n_out, **options)
+    return w * math.sqrt(max(n_in + n_out, 1) / 2 / max(1, n_in // 4))
 
 
-def _by_rate(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
-    return torch.where(kept(x.shape, p, generator), x, 0) / p if training and p else x
+def _by_rate(op: Operation, x: Tensor, p: float, *, training: bool, **options: Any) -> Tensor:
+    y: Tensor = op(x, p, training=training, **options)
+    return y * ((1 - p) / p) if training and p else y
 
 
 def _keeps_what_it_drops(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
@@ -156,33 +143,28 @@ def _same_on_every_shard(x: Tensor, p: float, training: bool, generator: Generat
     return torch.where(kept(x[:1].shape, p, generator).expand(x.shape), x, 0) / (1 - p)
 
 
-def _other_form(x: Tensor, approximate: str) -> Tensor:
-    return F.gelu(x)
-
-
 _TANH = {**ACTIVATIONS, "gelu": lambda z: F.gelu(z, approximate="tanh")}
-_AS_IT_IS = Network(widen=lambda x: x)
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "MLP-01": {name: _network_with(_SummedOverAll) for name in ("mlp", "feed_forward")},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "MLP-01": dict.fromkeys(("mlp", "feed_forward"), instead(_biases_summed_over_all)),
     "MLP-02": {
-        **{name: _network_with(_Averaged) for name in ("mlp", "feed_forward")},
-        "mse_loss": lambda prediction, target: _DividedTwice.apply(prediction, target),  # type: ignore[no-untyped-call]
+        **dict.fromkeys(("mlp", "feed_forward"), instead(_biases_averaged)),
+        "mse_loss": instead(_divided_twice),
     },
-    "ACT-01": {"gelu": _other_form, "feed_forward": Network(activations=_TANH)},
-    "ACT-02": {"swiglu": Gated(gated=lambda gate, up: gate * F.silu(up))},
-    "ACT-03": {"silu": lambda x: _OverflowingSlope.apply(x)},  # type: ignore[no-untyped-call]
-    "MOE-01": {"mixture_of_experts": Mixture(gates=_softmax_of_all)},
-    "FFN-01": {"mlp": _AS_IT_IS, "feed_forward": _AS_IT_IS},
-    "RES-01": {"residual": _narrow_sum},
-    "EMB-02": {"lm_head": _half_of_the_gradient},
-    "EMB-04": {"lm_head": _scaled_head},
-    "EMB-05": {"token_embedding": lambda ids, weight: _NarrowSums.apply(ids.long(), weight)},  # type: ignore[no-untyped-call]
-    "INIT-02": {"xavier_normal": _packed},
-    "INIT-03": {"xavier_normal": _by_head},
-    "DO-02": {"dropout": _by_rate},
-    "DO-03": {"dropout": _keeps_what_it_drops},
-    "DO-05": {"dropout": _recomputed},
-    "DO-06": {"dropout": _together},
-    "DO-08": {"dropout": _same_on_every_shard},
+    "ACT-01": {"gelu": without("approximate"), "feed_forward": replaced_by(Network(activations=_TANH))},
+    "ACT-02": {"swiglu": given(lambda x, w_gate, w_up, w_down: ((x, w_up, w_gate, w_down), {}))},
+    "ACT-03": {"silu": replaced_by(lambda x: _OverflowingSlope.apply(x))},  # type: ignore[no-untyped-call]
+    "MOE-01": {"mixture_of_experts": replaced_by(Mixture(gates=_softmax_of_all))},
+    "FFN-01": dict.fromkeys(("mlp", "feed_forward"), replaced_by(Network(widen=lambda x: x))),
+    "RES-01": {"residual": replaced_by(_narrow_sum)},
+    "EMB-02": {"lm_head": given(lambda h, weight: ((h, weight.detach()), {}))},
+    "EMB-04": {"lm_head": replaced_by(_scaled_head)},
+    "EMB-05": {"token_embedding": replaced_by(lambda ids, weight: _NarrowSums.apply(ids.long(), weight))},  # type: ignore[no-untyped-call]
+    "INIT-02": {"xavier_normal": instead(_packed)},
+    "INIT-03": {"xavier_normal": instead(_by_head)},
+    "DO-02": {"dropout": instead(_by_rate)},
+    "DO-03": {"dropout": replaced_by(_keeps_what_it_drops)},
+    "DO-05": {"dropout": replaced_by(_recomputed)},
+    "DO-06": {"dropout": replaced_by(_together)},
+    "DO-08": {"dropout": replaced_by(_same_on_every_shard)},
 }

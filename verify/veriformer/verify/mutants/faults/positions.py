@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.positions import (
+from veriformer.verify.mutants.combinators import Fault, Operation, given, instead, instead_of, replaced_by
+from veriformer.verify.mutants.staged_reference.positions import (
     Alibi,
-    Buckets,
     Rope,
     Scaling,
     Sinusoidal,
     exponents,
-    frequencies,
-    halves,
-    interleaved,
     slopes,
 )
-from veriformer.verify.targets.front import Kernel
 
 
 def _next_exponent(d: int, base: float) -> Tensor:
@@ -47,16 +44,17 @@ def _mixed_layout(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos.repeat_interleave(2, -1) + torch.cat((-b, a), -1) * sin.repeat_interleave(2, -1)
 
 
-def _usual_base(d: int, base: float, scaling: Scaling) -> Tensor:
-    return frequencies(d, 10000.0, scaling)
+def _other_pairing(*args: Tensor, pairing: str, **options: Any) -> Any:
+    return args, {"pairing": "half" if pairing == "interleaved" else "interleaved", **options}
 
 
-def _always_longer(scaling: Scaling) -> float:
-    return 1.0 if scaling is None else 0.1 * math.log(max(scaling[1], 1.0)) + 1.0
+def _always_longer(op: Operation, *args: Tensor, scaling: Scaling, **options: Any) -> Tensor:
+    y: Tensor = op(*args, scaling=scaling, **options)
+    return y if scaling is None else y * (0.1 * math.log(max(scaling[1], 1.0)) + 1.0)
 
 
-def _doubled_without_scaling(d: int, base: float, scaling: Scaling) -> Tensor:
-    return frequencies(d, base, scaling) * (2.0 if scaling is None else 1.0)
+def _doubled_without_scaling(x: Tensor, positions: Tensor, *, scaling: Scaling, **options: Any) -> Any:
+    return (x, positions.double() * (2.0 if scaling is None else 1.0)), {"scaling": scaling, **options}
 
 
 def _one_sequence(heads: int) -> Tensor:
@@ -74,16 +72,19 @@ def _slopes_of_one(num_heads: int) -> Tensor:
     return _one_sequence(num_heads).to(torch.get_default_dtype())
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "SIN-02": {"sinusoidal_encoding": Sinusoidal(sines=_doubled_exponent, cosines=_next_exponent)},
-    "SIN-04": {"sinusoidal_encoding": Sinusoidal(sines=_power_of_index, cosines=_power_of_index)},
-    "ROPE-01": {"rope": Rope(angles=_narrow_angles)},
-    "ROPE-02": {"rope": Rope(interleaved=_mixed_layout, halves=_mixed_layout)},
-    "ROPE-03": {"rope": Rope(interleaved=halves, halves=interleaved)},
-    "ROPE-09": {"rope": Rope(frequencies=_usual_base)},
-    "ROPE-10": {"rope": Rope(magnitude=_always_longer)},
-    "ROPE-11": {"rope": Rope(frequencies=_doubled_without_scaling)},
-    "ALIBI-01": {"alibi_slopes": _slopes_of_one, "alibi_bias": Alibi(slopes=_one_sequence)},
-    "ALIBI-03": {"alibi_bias": Alibi(slopes=slopes, distances=_over_queries)},
-    "T5-03": {"t5_relative_position_bucket": Buckets(sign=-1)},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "SIN-02": {"sinusoidal_encoding": replaced_by(Sinusoidal(sines=_doubled_exponent, cosines=_next_exponent))},
+    "SIN-04": {"sinusoidal_encoding": replaced_by(Sinusoidal(sines=_power_of_index, cosines=_power_of_index))},
+    "ROPE-01": {"rope": replaced_by(Rope(angles=_narrow_angles))},
+    "ROPE-02": {"rope": replaced_by(Rope(interleaved=_mixed_layout, halves=_mixed_layout))},
+    "ROPE-03": {"rope": given(_other_pairing)},
+    "ROPE-09": {"rope": instead_of("base", 10000.0)},
+    "ROPE-10": {"rope": instead(_always_longer)},
+    "ROPE-11": {"rope": given(_doubled_without_scaling)},
+    "ALIBI-01": {
+        "alibi_slopes": replaced_by(_slopes_of_one),
+        "alibi_bias": replaced_by(Alibi(slopes=_one_sequence)),
+    },
+    "ALIBI-03": {"alibi_bias": replaced_by(Alibi(slopes=slopes, distances=_over_queries))},
+    "T5-03": {"t5_relative_position_bucket": given(lambda r, **options: ((-r.long(),), options))},
 }

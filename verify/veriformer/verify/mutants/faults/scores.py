@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.base.scores import (
+from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.staged_reference.scores import (
     CrossEntropy,
     LogSumExp,
     Perplexity,
@@ -19,7 +20,6 @@ from veriformer.verify.mutants.base.scores import (
     token_mean,
     widen,
 )
-from veriformer.verify.targets.front import Kernel
 
 
 def _nothing(z: Tensor, dim: int) -> Tensor:
@@ -123,26 +123,26 @@ def _boundaries_unscored(loss: Tensor, counted: Tensor) -> Tensor:
     return total / counted.sum().clamp(min=1)
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
+FAULTS: dict[str, dict[str, Fault]] = {
     "SM-02": {
-        "softmax": Softmax(reference=_nothing),
-        "logsumexp": LogSumExp(reference=_nothing),
-        "cross_entropy": CrossEntropy(log_softmax=_bare_log_softmax),
+        "softmax": replaced_by(Softmax(reference=_nothing)),
+        "logsumexp": replaced_by(LogSumExp(reference=_nothing)),
+        "cross_entropy": replaced_by(CrossEntropy(log_softmax=_bare_log_softmax)),
     },
     "SINK-01": {
-        "softmax": Softmax(reference=_all_but_the_last),
-        "logsumexp": LogSumExp(reference=_all_but_the_last),
+        "softmax": replaced_by(Softmax(reference=_all_but_the_last)),
+        "logsumexp": replaced_by(LogSumExp(reference=_all_but_the_last)),
     },
-    "CE-01": {"cross_entropy": CrossEntropy(reduced=_nan_of_nothing)},
-    "CE-02": {"cross_entropy": CrossEntropy(reduced=_over_all_positions)},
-    "CE-03": {"cross_entropy": CrossEntropy(log_softmax=lambda z: log_softmax(z.softmax(-1)))},
-    "CE-06": {"cross_entropy": CrossEntropy(reduced=_first_cotangent)},
-    "CE-07": {"cross_entropy": CrossEntropy(reduced=_mean_of_rank_means)},
-    "CE-09": {"cross_entropy": CrossEntropy(log_softmax=_gathered_twice)},
-    "LS-01": {"cross_entropy": _ignored_in_uniform_part},
-    "LS-02": {"cross_entropy": CrossEntropy(smoothed=_mass_of_one)},
-    "LS-03": {"cross_entropy": _inverted_ignore},
-    "LS-04": {"cross_entropy": CrossEntropy(smoothed=_word_zeroed)},
-    "PPL-01": {"perplexity": Perplexity(mean=_mean_of_window_means)},
-    "PPL-02": {"perplexity": Perplexity(mean=_boundaries_unscored)},
+    "CE-01": {"cross_entropy": replaced_by(CrossEntropy(reduced=_nan_of_nothing))},
+    "CE-02": {"cross_entropy": replaced_by(CrossEntropy(reduced=_over_all_positions))},
+    "CE-03": {"cross_entropy": replaced_by(CrossEntropy(log_softmax=lambda z: log_softmax(z.softmax(-1))))},
+    "CE-06": {"cross_entropy": replaced_by(CrossEntropy(reduced=_first_cotangent))},
+    "CE-07": {"cross_entropy": replaced_by(CrossEntropy(reduced=_mean_of_rank_means))},
+    "CE-09": {"cross_entropy": replaced_by(CrossEntropy(log_softmax=_gathered_twice))},
+    "LS-01": {"cross_entropy": replaced_by(_ignored_in_uniform_part)},
+    "LS-02": {"cross_entropy": replaced_by(CrossEntropy(smoothed=_mass_of_one))},
+    "LS-03": {"cross_entropy": replaced_by(_inverted_ignore)},
+    "LS-04": {"cross_entropy": replaced_by(CrossEntropy(smoothed=_word_zeroed))},
+    "PPL-01": {"perplexity": replaced_by(Perplexity(mean=_mean_of_window_means))},
+    "PPL-02": {"perplexity": replaced_by(Perplexity(mean=_boundaries_unscored))},
 }

@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from veriformer.verify.mutants.base.optimizers import (
+from veriformer.verify.mutants.combinators import Fault, Operation, given, instead, instead_of, replaced_by
+from veriformer.verify.mutants.staged_reference.optimizers import (
     DECOUPLED,
     Adam,
     Betas,
@@ -17,8 +18,8 @@ from veriformer.verify.mutants.base.optimizers import (
     gradient_alone,
     stepping,
 )
-from veriformer.verify.mutants.base.training import Accumulation, Gradients, noam, warmup, warmup_cosine
-from veriformer.verify.targets.front import Kernel
+from veriformer.verify.mutants.staged_reference.training import Accumulation, Gradients
+from veriformer.verify.targets.impl import reference
 
 
 def _decayed_by_itself(theta: Tensor, lr: float, decay: float) -> Tensor:
@@ -50,20 +51,12 @@ def _look_ahead_first(v: Tensor, g: Tensor, beta: float) -> Tensor:
     return beta * v + (1 - beta) * (g + beta * v)
 
 
-def _first_steps_alike(step: int, *, d_model: int, warmup_steps: int) -> float:
-    return noam(max(1, step - 1), d_model=d_model, warmup_steps=warmup_steps)
+def _first_steps_alike(step: int, **options: Any) -> Any:
+    return (max(1, step - 1),), options
 
 
-def _warmup_to_one(step: int, *, max_lr: float, warmup_steps: int) -> float:
-    return warmup(step, max_lr=1.0, warmup_steps=warmup_steps)
-
-
-def _cosine_from_one(step: int, *, max_lr: float, warmup_steps: int, total_steps: int) -> float:
-    return warmup_cosine(step, max_lr=1.0, warmup_steps=warmup_steps, total_steps=total_steps)
-
-
-def _first_step_at_full_rate(step: int, *, max_lr: float, warmup_steps: int, total_steps: int) -> float:
-    rate = warmup_cosine(step, max_lr=max_lr, warmup_steps=warmup_steps, total_steps=total_steps)
+def _first_step_at_full_rate(op: Operation, step: int, *, max_lr: float, **options: Any) -> float:
+    rate: float = op(step, max_lr=max_lr, **options)
     return rate if step else max_lr
 
 
@@ -84,24 +77,24 @@ def _clipped(grads: Gradients, count: int) -> Gradients:
     return [g * min(1.0, 1.0 / norm) if norm else g for g in grads]
 
 
-KERNELS: dict[str, dict[str, Kernel]] = {
-    "OPT-02": {"adam": stepping(Adam(**DECOUPLED))},
-    "OPT-03": {"adamw": stepping(Adam(pull=gradient_alone, shrink=_decayed_by_itself))},
+FAULTS: dict[str, dict[str, Fault]] = {
+    "OPT-02": {"adam": lambda op: reference.adamw},
+    "OPT-03": {"adamw": replaced_by(stepping(Adam(pull=gradient_alone, shrink=_decayed_by_itself)))},
     "OPT-05": {
-        "adam": stepping(Adam(denominator=_eps_inside)),
-        "adamw": stepping(Adam(**DECOUPLED, denominator=_eps_inside)),
+        "adam": replaced_by(stepping(Adam(denominator=_eps_inside))),
+        "adamw": replaced_by(stepping(Adam(**DECOUPLED, denominator=_eps_inside))),
     },
-    "OPT-06": {"adam": stepping(Adam(correct=_one_minus_correction))},
+    "OPT-06": {"adam": replaced_by(stepping(Adam(correct=_one_minus_correction)))},
     "OPT-09": {
-        "adam": stepping(Adam(), _PowersBeforeBetas),
-        "adamw": stepping(Adam(**DECOUPLED), _PowersBeforeBetas),
+        "adam": replaced_by(stepping(Adam(), _PowersBeforeBetas)),
+        "adamw": replaced_by(stepping(Adam(**DECOUPLED), _PowersBeforeBetas)),
     },
-    "OPT-13": {"sgd_momentum": stepping(Momentum(direction=_ascent_along_momentum))},
-    "OPT-14": {"sgd_momentum": stepping(Momentum(average=_look_ahead_first))},
-    "SCH-02": {"noam": _first_steps_alike},
-    "SCH-03": {"warmup": _warmup_to_one, "warmup_cosine": _cosine_from_one},
-    "SCH-07": {"warmup_cosine": _first_step_at_full_rate},
-    "GA-02": {"accumulate_gradients": Accumulation(part=_mean_of_batch, mean=_as_summed)},
-    "GA-03": {"accumulate_gradients": Accumulation(mean=_as_if_all_were_full)},
-    "CLIP-04": {"accumulate_gradients": Accumulation(part=_clipped)},
+    "OPT-13": {"sgd_momentum": replaced_by(stepping(Momentum(direction=_ascent_along_momentum)))},
+    "OPT-14": {"sgd_momentum": replaced_by(stepping(Momentum(average=_look_ahead_first)))},
+    "SCH-02": {"noam": given(_first_steps_alike)},
+    "SCH-03": dict.fromkeys(("warmup", "warmup_cosine"), instead_of("max_lr", 1.0)),
+    "SCH-07": {"warmup_cosine": instead(_first_step_at_full_rate)},
+    "GA-02": {"accumulate_gradients": replaced_by(Accumulation(part=_mean_of_batch, mean=_as_summed))},
+    "GA-03": {"accumulate_gradients": replaced_by(Accumulation(mean=_as_if_all_were_full))},
+    "CLIP-04": {"accumulate_gradients": replaced_by(Accumulation(part=_clipped))},
 }

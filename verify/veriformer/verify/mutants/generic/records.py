@@ -18,7 +18,7 @@ PER_FUNCTION = 3
 """Edits per function that are run: enough for every operator to come up many times."""
 
 _NOT_OURS_TO_JUDGE = ("flash", "models", "training", "interop")
-"""Rooms of the package that no operation's check reaches."""
+"""Folders of the package that no operation's check reaches."""
 
 _OF_WHOLE_MODELS = ("rewind", "grow")
 """Methods of caches that are for whole models, which take tokens back, and do not know how many will come."""
@@ -57,7 +57,7 @@ def generic_mutants() -> tuple[GenericMutant, ...]:
     """Of every function's edits the few that come first by the hash of their names, where an operation rests on it."""
     found: list[GenericMutant] = []
     for module in reach.modules():
-        if any(f".{room}" in module for room in _NOT_OURS_TO_JUDGE):
+        if any(f".{folder}" in module for folder in _NOT_OURS_TO_JUDGE):
             continue
         by_function: dict[str, list[Site]] = {}
         for site in sites(module, reach.tree(module)):

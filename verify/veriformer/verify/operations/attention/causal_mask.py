@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from veriformer.spec.attention.causal_mask import causal_mask
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import check
-from veriformer.verify.strategies import choice, maybe, sizes
+from veriformer.verify.strategies import choice, extent, maybe, sizes
 from veriformer.verify.targets.claims import Claims
 
 
@@ -28,14 +28,10 @@ def _causal_mask(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def draw_causal_mask(trial: Trial) -> Arguments:
     """Lengths from 0, either the longer; a window around the lengths, or none."""
-    n_q, n_k = trial.draw(sizes(0, 9)), trial.draw(sizes(0, 9))
-    window = trial.draw(maybe(sizes(1, 11)))
+    large = trial.sizes({"n_q": (1, 1500), "n_k": (1, 6000)}, lambda s: s["n_q"] * s["n_k"], (("n_q", "n_k"),))
+    n_q, n_k = (large["n_q"], large["n_k"]) if large else (trial.draw(sizes(0, 9)), trial.draw(sizes(0, 9)))
+    window = trial.draw(maybe(extent(1, n_k + 1) if large else sizes(1, 11)))
     return {"n_q": n_q, "n_k": n_k} if window is None else {"n_q": n_q, "n_k": n_k, "window": window}
-
-
-def _long(trial: Trial) -> Arguments:
-    n_q, n_k = trial.draw(choice((300, 300), (70, 513), (513, 70), (1, 4999)))
-    return {"n_q": n_q, "n_k": n_k, **trial.option("window", None, 257, 65)}
 
 
 def _ordinary(trial: Trial) -> Arguments:
@@ -43,14 +39,14 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"n_q": n, "n_k": n}
 
 
-def _bad_sizes(trial: Trial) -> Iterator[Refusal]:
+def _bad_sizes(trial: Trial) -> Iterator[InvalidCall]:
     n = trial.draw(sizes())
-    yield Refusal("a negative number of queries", {"n_q": -n, "n_k": n}, ("n_q",))
-    yield Refusal("a negative number of keys", {"n_q": n, "n_k": -n}, ("n_k",))
-    yield Refusal("an empty window", {"n_q": n, "n_k": n, "window": 0}, ("window",))
-    yield Refusal("a bool for a length", {"n_q": True, "n_k": n}, ("n_q",))
-    yield Refusal("a bool for a window", {"n_q": n, "n_k": n, "window": True}, ("window",))
-    yield Refusal("a negative window", {"n_q": n, "n_k": n, "window": -n}, ("window",))
+    yield InvalidCall("a negative number of queries", {"n_q": -n, "n_k": n}, ("n_q",))
+    yield InvalidCall("a negative number of keys", {"n_q": n, "n_k": -n}, ("n_k",))
+    yield InvalidCall("an empty window", {"n_q": n, "n_k": n, "window": 0}, ("window",))
+    yield InvalidCall("a bool for a length", {"n_q": True, "n_k": n}, ("n_q",))
+    yield InvalidCall("a bool for a window", {"n_q": n, "n_k": n, "window": True}, ("window",))
+    yield InvalidCall("a negative window", {"n_q": n, "n_k": n, "window": -n}, ("window",))
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
@@ -59,15 +55,15 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return a, {"window": {**a, "window": 2}}
 
 
-CAUSAL_MASK = Operation(
+CAUSAL_MASK = OpInfo(
     name="causal_mask",
-    draw=draw_causal_mask,
-    ordinary=_ordinary,
+    sample=draw_causal_mask,
+    sample_basic=_ordinary,
     formulas=(_causal_mask,),
-    refusals=_bad_sizes,
-    reading=alignment,
-    changes=_changes,
-    long=_long,
+    invalid_calls=_bad_sizes,
+    convention_kwargs=alignment,
+    argument_perturbations=_changes,
+    sample_large=draw_causal_mask,
     result_dtype=lambda trial, arguments, part: torch.bool,
 )
 
@@ -98,15 +94,15 @@ def _nested(trial: Trial) -> None:
     has_form(trial, m, (n_q, n_k), torch.bool)
     e = m.expression
     kept = bool((m.value[1:] >= m.value[:-1]).all())
-    trial.require(kept, "a later query no longer sees a key", f"bool(({e}[1:] >= {e}[:-1]).all())")
+    trial.assert_true(kept, "a later query no longer sees a key", f"bool(({e}[1:] >= {e}[:-1]).all())")
     counts = m.value.sum(-1)  # of a bool tensor: integers
     grown = bool((counts[1:] - counts[:-1] <= 1).all())
-    trial.require(grown, "a query sees two keys more", f"bool(({e}.sum(-1)[1:] - {e}.sum(-1)[:-1] <= 1).all())")
+    trial.assert_true(grown, "a query sees two keys more", f"bool(({e}.sum(-1)[1:] - {e}.sum(-1)[:-1] <= 1).all())")
     last = bool(m.value[-1].any())
-    trial.require(last, "the last query sees nothing", f"bool({e}[-1].any())")
+    trial.assert_true(last, "the last query sees nothing", f"bool({e}[-1].any())")
     if n_q > 1 and n_k > 1:
         all_seen = bool(m.value.all())
-        trial.require(not all_seen, "every query sees every key", f"not bool({e}.all())")
+        trial.assert_true(not all_seen, "every query sees every key", f"not bool({e}.all())")
 
 
 def _fresh(trial: Trial) -> None:
@@ -121,7 +117,7 @@ def _fresh(trial: Trial) -> None:
     right = torch.equal(again.value, torch.as_tensor(exact))
     made = f"target.causal_mask({n_q}, {n_k})"
     said = f"{first.name}.logical_not_() is not None and torch.equal({made}, torch.tensor({exact.tolist()!r}))"
-    trial.require(right, "a mask that was changed by its caller comes back changed", said)
+    trial.assert_true(right, "a mask that was changed by its caller comes back changed", said)
 
 
 _LAWS: dict[str, Any] = {"window": _window, "nested": _nested, "fresh": _fresh}

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from veriformer.spec.language.bpe import Pair, bpe_encode, merged
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.generation.text_results import pieces, same, single_bytes, unchanged
@@ -49,14 +49,14 @@ def _learned(rng: np.random.Generator, texts: Sequence[str], num_merges: int) ->
     return merges
 
 
-def _bad_encoding(trial: Trial) -> Iterator[Refusal]:
+def _bad_encoding(trial: Trial) -> Iterator[InvalidCall]:
     good = draw_encoding(trial)
-    yield Refusal("no text", {**good, "text": None}, ("text",))
-    yield Refusal("no merges", {**good, "text": "ab", "merges": None}, ("merges",))
+    yield InvalidCall("no text", {**good, "text": None}, ("text",))
+    yield InvalidCall("no merges", {**good, "text": "ab", "merges": None}, ("merges",))
 
 
-BPE_ENCODE = Operation(
-    name="bpe_encode", draw=draw_encoding, ordinary=draw_encoding, refusals=_bad_encoding, dtypes=ONE
+BPE_ENCODE = OpInfo(
+    name="bpe_encode", sample=draw_encoding, sample_basic=draw_encoding, invalid_calls=_bad_encoding, dtypes=ONE
 )
 
 
@@ -93,11 +93,11 @@ def _exhausted(trial: Trial) -> None:
     found, e = pieces(trial, a, bytes)
     left = sorted(set(pairwise(found)) & set(a["merges"]))
     said = f"not set(zip({e}, {e}[1:])) & set({a['merges']!r})"
-    trial.require(not left, f"{left} are left unmerged", said)
+    trial.assert_true(not left, f"{left} are left unmerged", said)
     known = {left + right for left, right in a["merges"]}
     strange = [piece for piece in found if len(piece) > 1 and piece not in known]
     said = f"all(len(piece) == 1 or piece in {sorted(known)!r} for piece in {e})"
-    trial.require(not strange, f"{strange} were never learned", said)
+    trial.assert_true(not strange, f"{strange} were never learned", said)
     same(trial, b"".join(found), f"b''.join({e})", a["text"].encode(), "what the pieces join to")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.language.bpe import bpe_train, merged, pair_counts
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.generation.text_results import merges, same, single_bytes, unchanged
@@ -53,15 +53,15 @@ def _trained(trial: Trial) -> Arguments:
     return {"texts": draw_texts(trial)[2], "num_merges": 4}
 
 
-def _bad_training(trial: Trial) -> Iterator[Refusal]:
+def _bad_training(trial: Trial) -> Iterator[InvalidCall]:
     good = _trained(trial)
-    yield Refusal("no texts", {**good, "texts": None}, ("texts",))
-    yield Refusal("a text that is none", {**good, "texts": ["ab", None]}, ("texts",))
+    yield InvalidCall("no texts", {**good, "texts": None}, ("texts",))
+    yield InvalidCall("a text that is none", {**good, "texts": ["ab", None]}, ("texts",))
     for n, what in ((-1, "negative"), (True, "a bool"), (None, "missing"), (1.5, "no integer")):
-        yield Refusal(f"a number of merges that is {what}", {**good, "num_merges": n}, ("num_merges",))
+        yield InvalidCall(f"a number of merges that is {what}", {**good, "num_merges": n}, ("num_merges",))
 
 
-BPE_TRAIN = Operation(name="bpe_train", draw=_trained, ordinary=_trained, refusals=_bad_training, dtypes=ONE)
+BPE_TRAIN = OpInfo(name="bpe_train", sample=_trained, sample_basic=_trained, invalid_calls=_bad_training, dtypes=ONE)
 
 
 def _drawn(trial: Trial) -> Arguments:
@@ -107,12 +107,12 @@ def _most_frequent(trial: Trial) -> None:
     for k, pair in enumerate(found):
         before, best = found[:k], most_frequent(words)
         said = f"{e}[:{k}] != {before!r} or {e}[{k}] in {best!r}"
-        trial.require(pair in best, f"merge {k} is {pair}, though {best} are the most frequent pairs", said)
+        trial.assert_true(pair in best, f"merge {k} is {pair}, though {best} are the most frequent pairs", said)
         words = [merged(word, pair) for word in words]
     left = max(pair_counts(words).values(), default=0)
     done = len(found) == a["num_merges"] or left < 2
     said = f"{e} != {found!r} or {done}"
-    trial.require(done, f"{len(found)} merges are learned, though a pair is left that occurs {left} times", said)
+    trial.assert_true(done, f"{len(found)} merges are learned, though a pair is left that occurs {left} times", said)
 
 
 def _order(trial: Trial) -> None:

@@ -13,9 +13,9 @@ from veriformer.spec.arithmetic import RunningError
 from veriformer.spec.generation.choices import exact_values, ranks
 from veriformer.spec.generation.top_p_filter import mass_before
 from veriformer.spec.scores.softmax import softmax
-from veriformer.verify.judging.operation import Index, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values, widths
 
 
 def undecided(xp: RunningError, logits: Any, p: float) -> np.ndarray:
@@ -34,17 +34,22 @@ def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
     return [(before + q) - q, 1 - xp.sum(xp.where(later, rows, 0), axis=-1)]
 
 
-def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False) -> torch.Tensor:
+def draw_logits(
+    trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False, power: int = 1
+) -> torch.Tensor:
     """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞.
 
-    Where only their order counts they may be near: neighbours in the dtype.
+    Where only their order counts they may be near: neighbours in the dtype. power: that of the number of classes with
+    which the work grows.
     """
-    lead = trial.draw(leading_shapes(3, 3))
+    large = trial.rows((2, 40000 if power == 1 else 700), (1, 2000 if power == 1 else 40), power, least_rank)
+    lead = trial.draw(leading_shapes(3, 3)) if large is None else large[:-1]
     lead = lead if len(lead) >= least_rank else (2,) * least_rank
     untied = trial.claims.deviates("choice.ties")
     kinds = ("gaussian", "one-signed", "offset", "peaked", "spread") if untied else kinds
     kind = trial.draw(values(kinds) if kinds else values())
-    z = kind.array(*lead, trial.draw(widths()))
+    z = kind.array(*lead, trial.draw(widths()) if large is None else large[-1])
+    near = near and z.shape[-1] < 2 ** (trial.format.precision - 2)
     z = _neighbours(trial, kind.rng, z.shape) if near and trial.draw(st.integers(0, 2)) == 2 else z
     trial.assume(not untied or apart(trial.tensor(z)))
     if trial.draw(st.integers(0, 3)) == 3:
@@ -101,21 +106,21 @@ def changes_of_filter(key: str, less: Any, more: Any) -> Any:
     return changes
 
 
-_ROWS = ((2, 1025), (70, 513), (2, 2048), (1, 4999))
-
-
-def long_rows(trial: Trial, *more: tuple[int, int]) -> torch.Tensor:
-    """Rows longer than a tile."""
-    rows, n = trial.draw(choice(*_ROWS, *more))
+def long_rows(trial: Trial, most: int = 5000) -> torch.Tensor:
+    """Rows of any length, of which in every third one the best are the last few, which too small an index misses."""
     if trial.claims.deviates("choice.ties"):  # numbers that differ in every dtype
+        n = trial.draw(extent(65, 2048))
         grid = np.arange(128, 256) * 0.5 ** np.arange(2, 10)[:, None]
         return trial.tensor(np.random.default_rng(n).permutation(np.ravel([grid, -grid])[:n])[None])
-    if n > 2**16:  # the best are the last few, which 16 bits do not count
-        return trial.tensor(np.minimum(np.arange(n) - 2.0**16 - 77, 0.0)[None])
-    return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(rows, n))
+    if trial.draw(choice(False, False, True)):
+        n = trial.draw(extent(1000, most))
+        return trial.tensor(np.minimum(np.arange(n) - (n - trial.draw(extent(1, 100))), 0.0)[None])
+    shape = trial.rows((65, 5000), (1, 1000))
+    assert shape is not None
+    return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(*shape))
 
 
-def bad_scores(good: Arguments) -> Iterator[Refusal]:
+def bad_scores(good: Arguments) -> Iterator[InvalidCall]:
     """Scores that a choice refuses."""
-    yield Refusal("no scores", {**good, "logits": None}, ("logits",))
-    yield Refusal("no class", {**good, "logits": good["logits"][..., :0]}, ("logits", *({"k"} & set(good))))
+    yield InvalidCall("no scores", {**good, "logits": None}, ("logits",))
+    yield InvalidCall("no class", {**good, "logits": good["logits"][..., :0]}, ("logits", *({"k"} & set(good))))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.generation.greedy import greedy
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import check, settles_ties
@@ -28,18 +28,18 @@ def _greedy_changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return {"logits": trial.tensor(z)}, {"logits": {"logits": trial.tensor(np.roll(z, 1))}}
 
 
-GREEDY = Operation(
+GREEDY = OpInfo(
     name="greedy",
-    draw=lambda trial: {"logits": draw_logits(trial, near=True)},
-    ordinary=lambda trial: {"logits": ordinary_scores(trial)},
+    sample=lambda trial: {"logits": draw_logits(trial, near=True)},
+    sample_basic=lambda trial: {"logits": ordinary_scores(trial)},
     formulas=(_greedy,),
-    refusals=lambda trial: bad_scores({"logits": ordinary_scores(trial)}),
-    part=lambda trial: one_row({"logits": draw_logits(trial)}, trial),
-    changes=_greedy_changes,
-    long=lambda trial: {"logits": long_rows(trial, (1, 70001))},  # a choice of k may be quadratic, and right
+    invalid_calls=lambda trial: bad_scores({"logits": ordinary_scores(trial)}),
+    batch_slice=lambda trial: one_row({"logits": draw_logits(trial)}, trial),
+    argument_perturbations=_greedy_changes,
+    sample_large=lambda trial: {"logits": long_rows(trial, 2**18)},  # a choice of k may be quadratic, and right
     result_dtype=lambda trial, arguments, part: torch.int64,
-    forms=("fp32", "bf16"),
-    sharp=False,
+    structural_dtypes=("fp32", "bf16"),
+    use_exact_oracle=False,
 )
 
 
@@ -56,11 +56,11 @@ def _first(trial: Trial) -> None:
     z[:, -1] = np.maximum(z[:, -1], -1.0)
     z[2] = np.minimum(z[2], rng.choice([0.0, -0.0], m))  # zeros of either sign, which are equal
     a = {"logits": trial.tensor(z)}
-    agrees(trial, GREEDY, a, trial.call(a), GREEDY.exact(trial, a, sharp=False))
+    agrees(trial, GREEDY, a, trial.call(a), GREEDY.exact(trial, a, use_exact_oracle=False))
 
 
 def _same_choice(trial: Trial, a: Observation, b: Observation, moved: torch.Tensor, said: str, message: str) -> None:
-    trial.require(torch.equal(moved, b.value), message, f"torch.equal({said}, {b.expression})")
+    trial.assert_true(torch.equal(moved, b.value), message, f"torch.equal({said}, {b.expression})")
 
 
 def _monotone_greedy(trial: Trial) -> None:
@@ -69,7 +69,7 @@ def _monotone_greedy(trial: Trial) -> None:
     highest = z.amax(-1)
     best = bool((z.gather(-1, a.value.clamp(0, z.shape[-1] - 1)[:, None])[:, 0] == highest).all())
     said = f"bool(({literal(z)}.gather(-1, {a.expression}[:, None])[:, 0] == {literal(highest)}).all())"
-    trial.require(best, "a higher score is passed over", said)
+    trial.assert_true(best, "a higher score is passed over", said)
     _same_choice(trial, a, b, a.value, a.expression, "scores twice as far apart are chosen otherwise")
 
 
@@ -79,7 +79,7 @@ def _moving_greedy(trial: Trial) -> None:
     a, b = _chosen(trial, z), _chosen(trial, z[:, order])
     inside = bool(((b.value >= 0) & (b.value < z.shape[-1])).all())
     said = f"bool((({b.expression} >= 0) & ({b.expression} < {z.shape[-1]})).all())"
-    trial.require(inside, "what is chosen is no token", said)
+    trial.assert_true(inside, "what is chosen is no token", said)
     moved = Observation(order[b.value], f"{literal(order)}[{b.expression}]")
     _same_choice(trial, b, a, moved.value, moved.expression, "the choice does not move with its token")
 

@@ -19,7 +19,7 @@ def pieces(trial: Trial, arguments: Arguments, kind: type) -> tuple[list[Any], s
     e, value = outcome.name, outcome.value
     right = isinstance(value, list) and all(isinstance(piece, kind) and piece for piece in value)
     said = f"isinstance({e}, list) and all(isinstance(piece, {kind.__name__}) and piece for piece in {e})"
-    trial.require(right, f"the result is no list of {kind.__name__} with something in each", said)
+    trial.assert_true(right, f"the result is no list of {kind.__name__} with something in each", said)
     return value, e
 
 
@@ -33,9 +33,9 @@ def merges(trial: Trial, arguments: Arguments) -> tuple[list[tuple[bytes, bytes]
         f"isinstance({e}, list) and all(isinstance(pair, (tuple, list)) and len(pair) == 2 and "
         f"all(isinstance(part, bytes) and part for part in pair) for pair in {e})"
     )
-    trial.require(right, "the result is no list of pairs of byte strings", said)
+    trial.assert_true(right, "the result is no list of pairs of byte strings", said)
     n = int(arguments["num_merges"])
-    trial.require(len(value) <= n, f"{len(value)} merges are learned instead of {n}", f"len({e}) <= {n}")
+    trial.assert_true(len(value) <= n, f"{len(value)} merges are learned instead of {n}", f"len({e}) <= {n}")
     return [(pair[0], pair[1]) for pair in value], listed
 
 
@@ -45,7 +45,8 @@ def _is_pair(pair: Any) -> bool:
 
 def same(trial: Trial, value: Any, expression: str, expected: Any, what: str) -> None:
     """Raise Violation unless a value is the one expected."""
-    trial.require(value == expected, f"{what}: {value!r} instead of {expected!r}", f"{expression} == {expected!r}")
+    said = f"{what}: {value!r} instead of {expected!r}"
+    trial.assert_true(value == expected, said, f"{expression} == {expected!r}", about=what)
 
 
 def unchanged(trial: Trial, arguments: Arguments, name: str) -> None:
@@ -58,8 +59,8 @@ def unchanged(trial: Trial, arguments: Arguments, name: str) -> None:
     literal = repr(given)
     call = ", ".join("x" if key == name else repr(value) for key, value in arguments.items())
     said = f"(lambda x: (target.{trial.operation}({call}), x)[1])({literal}) == {literal}"
-    trial.require(order == before, f"{name} was modified", said)
-    trial.require(outcome.value is not copy, f"{name} itself is returned", "True")
+    trial.assert_true(order == before, f"{name} was modified", said)
+    trial.assert_true(outcome.value is not copy, f"{name} itself is returned", "True")
 
 
 def total(cut: list[str], table: dict[str, float]) -> float:

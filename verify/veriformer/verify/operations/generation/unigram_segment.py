@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.generation.text_results import pieces, same, total, unchanged
 from veriformer.verify.operations.generation.texts import ONE, draw_text, rng_of
 from veriformer.verify.strategies import choice
 
+_SPREADS = (0, 0, 2, 64, 8000)
 
-def draw_segmentation(trial: Trial, *, longest: int = 7) -> Arguments:
-    """A text, and pieces with log-probabilities whose sums are exact; each character is a piece."""
+
+def draw_segmentation(trial: Trial, *, longest: int = 7, spreads: Sequence[int] = _SPREADS) -> Arguments:
+    """A text, and pieces with log-probabilities whose sums are exact; each character is a piece.
+
+    spreads: in eighths of a letter, how far log-probabilities may lie apart; probabilities of the largest underflow.
+    """
     rng, letters = rng_of(trial), trial.draw(choice("ab", "abc", "a", "中é", "a🙂", "a ", "e\u0301ﬁ"))
     text = draw_text(rng, letters, longest)[:longest]
-    return {"text": text, "log_probs": _table(rng, letters, text)}
+    return {"text": text, "log_probs": _table(rng, letters, text, spreads)}
 
 
-def _table(rng: np.random.Generator, letters: str, text: str) -> dict[str, float]:
+def _table(rng: np.random.Generator, letters: str, text: str, spreads: Sequence[int]) -> dict[str, float]:
     """Pieces of up to six letters in no order, some forbidden; ties of up to all cuts, or what only fp64 tells apart.
 
     Sums are exact in fp64 as long as none exceeds 2^14.
@@ -31,7 +36,7 @@ def _table(rng: np.random.Generator, letters: str, text: str) -> dict[str, float
     source = text + "".join(rng.choice(list(letters), 6))
     places = rng.integers(0, len(source) - 1, rng.integers(0, 14))
     pieces = sorted({*letters, *(source[i : i + rng.integers(2, 7)] for i in places)})
-    spread = int(rng.choice([0, 0, 2, 64, 8000]))
+    spread = int(rng.choice(spreads))
     table = dict[str, float]()
     for i in rng.permutation(len(pieces)):
         eighths, rest = (int(rng.integers(0, n)) for n in (spread * len(pieces[i]) + 1, 4))
@@ -40,20 +45,28 @@ def _table(rng: np.random.Generator, letters: str, text: str) -> dict[str, float
     return table
 
 
-def _bad_segmentation(trial: Trial) -> Iterator[Refusal]:
+def _bad_segmentation(trial: Trial) -> Iterator[InvalidCall]:
     a = draw_segmentation(trial)
     table = a["log_probs"]
-    yield Refusal("an unknown letter", {**a, "text": a["text"] + "z"}, ("text", "log_probs"))
-    yield Refusal("a text before an unknown letter", {**a, "text": "z" + a["text"]}, ("text", "log_probs"))
-    yield Refusal("an empty table", {"text": "a", "log_probs": {}}, ("text", "log_probs"))
+    yield InvalidCall("an unknown letter", {**a, "text": a["text"] + "z"}, ("text", "log_probs"))
+    yield InvalidCall("a text before an unknown letter", {**a, "text": "z" + a["text"]}, ("text", "log_probs"))
+    yield InvalidCall("an empty table", {"text": "a", "log_probs": {}}, ("text", "log_probs"))
     forbidden = {**{k: v for k, v in table.items() if "z" not in k}, "z": -math.inf}
-    yield Refusal("a forbidden letter", {"text": "z", "log_probs": forbidden}, ("text", "log_probs"))
-    yield Refusal("no text", {**a, "text": None}, ("text",))
-    yield Refusal("no table", {"text": "a", "log_probs": None}, ("log_probs",))
+    yield InvalidCall("a forbidden letter", {"text": "z", "log_probs": forbidden}, ("text", "log_probs"))
+    yield InvalidCall("no text", {**a, "text": None}, ("text",))
+    yield InvalidCall("no table", {"text": "a", "log_probs": None}, ("log_probs",))
 
 
-UNIGRAM_SEGMENT = Operation(
-    name="unigram_segment", draw=draw_segmentation, ordinary=draw_segmentation, refusals=_bad_segmentation, dtypes=ONE
+def _ordinary(trial: Trial) -> Arguments:
+    return draw_segmentation(trial, spreads=_SPREADS[:-1])
+
+
+UNIGRAM_SEGMENT = OpInfo(
+    name="unigram_segment",
+    sample=draw_segmentation,
+    sample_basic=_ordinary,
+    invalid_calls=_bad_segmentation,
+    dtypes=ONE,
 )
 
 
@@ -71,12 +84,12 @@ def _cut(trial: Trial, a: Arguments) -> tuple[float, str]:
     scored = f"sum({a['log_probs']!r}.get(piece, -inf) for piece in {e})"
     score = total(found, a["log_probs"])
     possible = score > -math.inf
-    trial.require(possible, f"{found} holds a piece that is unknown or forbidden", f"{scored} > -inf")
+    trial.assert_true(possible, f"{found} holds a piece that is unknown or forbidden", f"{scored} > -inf")
     return score, scored
 
 
 def _contract(trial: Trial) -> None:
-    a = draw_segmentation(trial)
+    a = _ordinary(trial)
     pieces(trial, a, str)
     same(trial, *pieces(trial, {**a, "text": ""}, str), [], "the pieces of the empty text")
 
@@ -98,7 +111,7 @@ def _concatenation(trial: Trial) -> None:
     whole = {**one, "text": one["text"] + other["text"]}
     (a, said_a), (b, said_b), (c, said_c) = (_cut(trial, x) for x in (one, other, whole))
     said = f"{said_c} >= {said_a} + {said_b}"
-    trial.require(c >= a + b, f"the total of both texts is {c}, and apart they have {a} + {b}", said)
+    trial.assert_true(c >= a + b, f"the total of both texts is {c}, and apart they have {a} + {b}", said)
     apart = {**whole, "text": one["text"] + "|" + other["text"], "log_probs": {**one["log_probs"], "|": -1.5}}
     same(trial, *_cut(trial, apart), a - 1.5 + b, "the total of two texts with a letter between that no piece crosses")
 
@@ -113,7 +126,9 @@ def _vocabulary(trial: Trial) -> None:
     more = {**a, "log_probs": {**a["log_probs"], new: -float(rng.integers(0, 80)) / 8}}
     after, said_after = _cut(trial, more)
     best = max(total(cut, more["log_probs"]) for cut in _cuts(more["text"]))
-    trial.require(after >= before, f"a piece more, and the total falls to {after}", f"{said_after} >= {said_before}")
+    trial.assert_true(
+        after >= before, f"a piece more, and the total falls to {after}", f"{said_after} >= {said_before}"
+    )
     same(trial, after, said_after, best, "the total with a piece more")
     forbidden = {**a, "log_probs": {**a["log_probs"], new: -math.inf}}
     same(trial, *_cut(trial, forbidden), before, "the total with a piece forbidden")

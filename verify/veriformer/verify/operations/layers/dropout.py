@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial, array
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.chance import agreement, kept_share, share
@@ -18,7 +18,7 @@ from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.laws.rates import under_its_rate
 from veriformer.verify.scripts.script import Seed, literal
-from veriformer.verify.strategies import choice, seeds, shapes, sizes, values
+from veriformer.verify.strategies import choice, extent, seeds, shapes, sizes, values
 
 
 def _keep(a: Mapping[str, Any], shape: tuple[int, ...]) -> Any:
@@ -50,7 +50,8 @@ def _by_factor_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 def draw_dropout(trial: Trial) -> Arguments:
     """Calls of which nothing is left to chance: not in training, or with p 0 or 1."""
-    x = trial.tensor(trial.draw(values()).array(*trial.draw(shapes(1, 4, 4))))
+    large = trial.rows()
+    x = trial.tensor(trial.draw(values()).array(*(trial.draw(shapes(1, 4, 4)) if large is None else large)))
     cases = ((False, 0.4), (None, 0.0), (True, 0.0), (False, 1.0), (None, 1.0), (True, 1.0), (False, 0.9))
     training, p = trial.draw(choice(*cases))
     given = {"generator": Seed(trial.draw(seeds()))} if trial.draw(choice(False, True)) else {}
@@ -62,25 +63,25 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"x": trial.tensor(x), "p": 0.4, **trial.option("training", False)}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     x = _ordinary(trial)["x"]
-    yield Refusal("no tensor", {"x": None, "p": 0.5}, ("x",))
+    yield InvalidCall("no tensor", {"x": None, "p": 0.5}, ("x",))
     for p in (-0.1, 1.1, float("nan"), True):
-        yield Refusal(f"a probability of {p}", {"x": x, "p": p}, ("p",))
-    yield Refusal("a probability above 1 outside training", {"x": x, "p": 1.5, "training": False}, ("p",))
-    yield Refusal("no probability", {"x": x, "p": None}, ("p",))
-    yield Refusal("a number for a generator", {"x": x, "p": 0.5, "generator": 3}, ("generator",))
+        yield InvalidCall(f"a probability of {p}", {"x": x, "p": p}, ("p",))
+    yield InvalidCall("a probability above 1 outside training", {"x": x, "p": 1.5, "training": False}, ("p",))
+    yield InvalidCall("no probability", {"x": x, "p": None}, ("p",))
+    yield InvalidCall("a number for a generator", {"x": x, "p": 0.5, "generator": 3}, ("generator",))
 
 
-DROPOUT = Operation(
+DROPOUT = OpInfo(
     name="dropout",
-    draw=draw_dropout,
-    ordinary=_ordinary,
+    sample=draw_dropout,
+    sample_basic=_ordinary,
     formulas=(_dropout, _by_factor),
     vjps=(_dropout_vjp, _by_factor_vjp),
     inputs=("x",),
-    refusals=_refusals,
-    forms=("fp32", "bf16"),
+    invalid_calls=_refusals,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -101,27 +102,30 @@ def _scale(trial: Trial) -> None:
     cotangent = draw_cotangent(trial, tuple(arguments["x"].shape))
     outcome = trial.call(arguments, wrt=("x",), cotangent=cotangent)
     keep, e = array(outcome.result.value) != 0, outcome.name
-    trial.require(bool(keep.any()), "every entry is dropped", f"bool(({e} != 0).any())")
-    trial.require(not keep.all(), "no entry is dropped", f"not bool(({e} != 0).all())")
+    trial.assert_true(bool(keep.any()), "every entry is dropped", f"bool(({e} != 0).any())")
+    trial.assert_true(not keep.all(), "no entry is dropped", f"not bool(({e} != 0).all())")
 
     def judge(rate: float) -> None:
         known = {**arguments, "keep": keep, "p": rate}
-        agrees(trial, DROPOUT, known, outcome, DROPOUT.exact(trial, known, sharp=False))
-        gradients_agree(trial, outcome, DROPOUT.exact_gradients(trial, known, cotangent, sharp=False))
+        agrees(trial, DROPOUT, known, outcome, DROPOUT.exact(trial, known, use_exact_oracle=False))
+        gradients_agree(trial, outcome, DROPOUT.exact_gradients(trial, known, cotangent, use_exact_oracle=False))
 
     under_its_rate(trial, p, judge)
 
 
 def _large(trial: Trial, p: float) -> Arguments:
-    return _training(trial, trial.draw(choice((64, 128), (4, 32, 64), (8192,), (2, 8, 16, 32))), p)
+    trial.only_large()
+    shape = trial.rows((64, 2**16), (1, 1000))
+    assert shape is not None
+    return _training(trial, shape, p)
 
 
 def _rate(trial: Trial) -> None:
-    for p in (trial.draw(choice(0.25, 0.1, 0.7, 0.9)), 0.0039):  # less than 1/256: no byte decides
-        _judge_rate(trial, _large(trial, p))
+    """Any rate, and rates near 0 and near 1, which are too often on the wrong side of what is drawn in coarse steps."""
+    _judge_rate(trial, _large(trial, trial.draw(choice(0.25, 0.1, 0.7, 0.9))))
     many = trial.tensor(np.ones(1)).expand(2**18)
-    for p in (0.0002, 0.9998):  # on its wrong side is too often what is drawn in steps of 1/256 or 1/2048
-        _judge_rate(trial, {"x": many, "p": p, "generator": Seed(trial.draw(seeds()))})
+    for rate in (trial.draw(extent(1, 256)), 2**16 - trial.draw(extent(1, 256))):
+        _judge_rate(trial, {"x": many, "p": rate / 2**16, "generator": Seed(trial.draw(seeds()))})
 
 
 def _judge_rate(trial: Trial, arguments: Arguments) -> None:
@@ -129,10 +133,10 @@ def _judge_rate(trial: Trial, arguments: Arguments) -> None:
     kept = trial.observe(kept_share, outcome.result)
 
     def judge(rate: float) -> None:
-        trial.judge(kept, share(outcome.result.value.numel(), 1.0 - rate), f"share kept with p = {rate}")
+        trial.assert_within_bound(kept, share(outcome.result.value.numel(), 1.0 - rate), f"share kept with p = {rate}")
         if rate != p:  # then the scale must be that of the other rate, too
             known = {**arguments, "keep": array(outcome.result.value) != 0, "p": rate}
-            agrees(trial, DROPOUT, known, outcome, DROPOUT.exact(trial, known, sharp=False))
+            agrees(trial, DROPOUT, known, outcome, DROPOUT.exact(trial, known, use_exact_oracle=False))
 
     under_its_rate(trial, p, judge)
 
@@ -147,7 +151,7 @@ def _independence(trial: Trial) -> None:
             pairs = shape[axis] // (2 * lag) * lag * (result.value.numel() // shape[axis])
             observed = trial.observe(agreement, result, constant(torch.tensor([axis, lag])))
             what = f"share of entries {lag} apart along axis {axis} that fare alike"
-            trial.judge(observed, share(pairs, p * p + (1 - p) * (1 - p)), what)
+            trial.assert_within_bound(observed, share(pairs, p * p + (1 - p) * (1 - p)), what)
     _pairs(trial)
 
 
@@ -160,7 +164,7 @@ def _pairs(trial: Trial) -> None:
     made = f"[target.dropout({literal(x)}, 0.5, generator=g) for g in [torch.Generator().manual_seed({seed})]"
     result = Observation(found, f"torch.stack({made} for _ in range({_CALLS})])")
     alike = trial.observe(agreement, result, constant(torch.tensor([1, 1])))
-    trial.judge(alike, share(_CALLS, 0.5), "share of calls on two entries that fare alike")
+    trial.assert_within_bound(alike, share(_CALLS, 0.5), "share of calls on two entries that fare alike")
 
 
 def _generator(trial: Trial) -> None:
@@ -169,9 +173,9 @@ def _generator(trial: Trial) -> None:
     one, two = trial.call(arguments).result, trial.call(arguments).result
     grown = trial.call(arguments, wrt=("x",), cotangent=torch.ones_like(one.value)).result
     other = trial.call({**arguments, "generator": Seed(arguments["generator"].value + 1)}).result
-    trial.require(*_same(one, two, True), f"torch.equal({one.expression}, {two.expression})")
-    trial.require(*_same(one, grown, True), f"torch.equal({one.expression}, {grown.expression})")
-    trial.require(*_same(one, other, False), f"not torch.equal({one.expression}, {other.expression})")
+    trial.assert_true(*_same(one, two, True), f"torch.equal({one.expression}, {two.expression})")
+    trial.assert_true(*_same(one, grown, True), f"torch.equal({one.expression}, {grown.expression})")
+    trial.assert_true(*_same(one, other, False), f"not torch.equal({one.expression}, {other.expression})")
     free = {key: value for key, value in arguments.items() if key != "generator"}
     _states(trial, free, arguments["generator"].value)
 
@@ -190,16 +194,16 @@ def _states(trial: Trial, free: Arguments, seed: int) -> None:
     first, second = (call(free["x"], free["p"], generator=generator, **options) for _ in range(2))
     made = f"target.dropout({literal(free['x'])}, {free['p']}"
     twice = f"[{made}, generator=g) for g in [torch.Generator().manual_seed({seed})] * 2]"
-    trial.require(not torch.equal(first, second), "a generator does not move on", f"not torch.equal(*{twice})")
+    trial.assert_true(not torch.equal(first, second), "a generator does not move on", f"not torch.equal(*{twice})")
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         first, second = (call(free["x"], free["p"], **options) for _ in range(2))
         torch.manual_seed(seed)
         again = call(free["x"], free["p"], **options)
     moves = f"not torch.equal({made}), {made}))"
-    trial.require(not torch.equal(first, second), "two calls without a generator drop the same", moves)
+    trial.assert_true(not torch.equal(first, second), "two calls without a generator drop the same", moves)
     seeded = f"torch.equal(*[(torch.manual_seed({seed}), {made}))[1] for _ in range(2)])"
-    trial.require(torch.equal(first, again), "PyTorch's own generator does not decide", seeded)
+    trial.assert_true(torch.equal(first, again), "PyTorch's own generator does not decide", seeded)
 
 
 CHECKS = (

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial, array
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.chance import agreement, kept_share, share
@@ -24,7 +24,6 @@ from veriformer.verify.operations.layers.two_layers import (
     bulk_of,
     changes_of,
     draw_mlp,
-    long_of,
     network,
     one_row,
     options_of,
@@ -55,29 +54,29 @@ def draw_feed_forward(trial: Trial) -> Arguments:
     return {**draw_mlp(trial), **off, **quiet, **trial.option("generator", None, Seed(trial.draw(seeds())))}
 
 
-def _bad_feed_forward(trial: Trial) -> Iterator[Refusal]:
+def _bad_feed_forward(trial: Trial) -> Iterator[InvalidCall]:
     yield from bad_network(trial)
     a = network(trial, (2,), 3, 5, 4)
     for p in (-0.1, 1.1, True):
-        yield Refusal(f"a probability of {p}", {**a, "dropout_p": p}, ("dropout_p",))
-    yield Refusal("a probability above 1 in training", {**a, "dropout_p": 1.5, "training": True}, ("dropout_p",))
-    yield Refusal("a number for a generator", {**a, "generator": 3}, ("generator",))
+        yield InvalidCall(f"a probability of {p}", {**a, "dropout_p": p}, ("dropout_p",))
+    yield InvalidCall("a probability above 1 in training", {**a, "dropout_p": 1.5, "training": True}, ("dropout_p",))
+    yield InvalidCall("a number for a generator", {**a, "generator": 3}, ("generator",))
 
 
-FEED_FORWARD = Operation(
+FEED_FORWARD = OpInfo(
     name="feed_forward",
-    draw=draw_feed_forward,
-    ordinary=ordinary_of(network),
+    sample=draw_feed_forward,
+    sample_basic=ordinary_of(network),
     formulas=(_feed_forward, bias_in_the_sum("gelu")),
     vjps=(_feed_forward_vjp, bias_in_the_sum_vjp("gelu")),
     inputs=("x", *WEIGHTS),
-    refusals=_bad_feed_forward,
-    part=lambda trial: one_row(trial, draw_feed_forward),
-    changes=lambda trial: changes_of(trial, network, ("x", *WEIGHTS)),
-    bulk=bulk_of(network),
-    long=long_of(network),
-    sharp=False,
-    forms=("fp32", "bf16"),
+    invalid_calls=_bad_feed_forward,
+    batch_slice=lambda trial: one_row(trial, draw_feed_forward),
+    argument_perturbations=lambda trial: changes_of(trial, network, ("x", *WEIGHTS)),
+    sample_accuracy=bulk_of(network),
+    sample_large=draw_feed_forward,
+    use_exact_oracle=False,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -92,18 +91,22 @@ def _dropout(trial: Trial) -> None:
     diagonal = {"w2": torch.eye(f, dtype=trial.dtype), "b2": torch.zeros_like(a["b2"])}
     shown = trial.call({**a, **diagonal, **options}).result
     keep = array(shown.value) != 0
-    trial.require(p < 1 or not keep.any(), "p = 1 keeps a hidden value", f"not bool(({shown.expression} != 0).any())")
+    trial.assert_true(
+        p < 1 or not keep.any(), "p = 1 keeps a hidden value", f"not bool(({shown.expression} != 0).any())"
+    )
     if p < 1:
-        trial.judge(trial.observe(kept_share, shown), share(keep.size, 1.0 - p), f"hidden values kept with p = {p}")
+        trial.assert_within_bound(
+            trial.observe(kept_share, shown), share(keep.size, 1.0 - p), f"hidden values kept with p = {p}"
+        )
         for axis, size in enumerate(keep.shape):
             alike = trial.observe(agreement, shown, constant(torch.tensor([axis, 1])))
             law = share(size // 2 * (keep.size // size), p * p + (1 - p) * (1 - p))
-            trial.judge(alike, law, f"share of neighbours along axis {axis} that fare alike with p = {p}")
+            trial.assert_within_bound(alike, law, f"share of neighbours along axis {axis} that fare alike with p = {p}")
     known = {**a, **options, "keep": keep}
     cotangent = draw_cotangent(trial, (*lead, f))
     outcome = trial.call({**a, **options}, wrt=("x", *WEIGHTS), cotangent=cotangent)
-    agrees(trial, FEED_FORWARD, known, outcome, FEED_FORWARD.exact(trial, known, sharp=False))
-    gradients_agree(trial, outcome, FEED_FORWARD.exact_gradients(trial, known, cotangent, sharp=False))
+    agrees(trial, FEED_FORWARD, known, outcome, FEED_FORWARD.exact(trial, known, use_exact_oracle=False))
+    gradients_agree(trial, outcome, FEED_FORWARD.exact_gradients(trial, known, cotangent, use_exact_oracle=False))
 
 
 CHECKS = (

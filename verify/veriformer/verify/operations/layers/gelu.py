@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from veriformer.spec.layers.gelu import gelu, gelu_vjp
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check, on
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.operations.layers.activations import (
     bad_numbers,
     differ_by,
     draw_gelu,
     limits_law,
-    long_numbers,
     many_numbers,
     ordinary_numbers,
     symmetry_law,
@@ -39,28 +38,28 @@ def _gelu_changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     kind = trial.draw(values(("one-signed", "gaussian")))
     a: Arguments = {"x": trial.tensor(kind.array(4)), "approximate": trial.draw(choice("none", "tanh"))}
     other = "tanh" if a["approximate"] == "none" else "none"
-    return a, {"x": {**a, "x": nudged(trial, a["x"], kind.rng)}, "approximate": {**a, "approximate": other}}
+    return a, {"x": {**a, "x": perturbed(trial, a["x"], kind.rng)}, "approximate": {**a, "approximate": other}}
 
 
-def _bad_gelu(trial: Trial) -> Iterator[Refusal]:
+def _bad_gelu(trial: Trial) -> Iterator[InvalidCall]:
     x = ordinary_numbers(trial)["x"]
     yield from bad_numbers(trial)
-    yield Refusal("an unknown approximation", {"x": x, "approximate": "erf"}, ("approximate",))
-    yield Refusal("a flag for an approximation", {"x": x, "approximate": True}, ("approximate",))
+    yield InvalidCall("an unknown approximation", {"x": x, "approximate": "erf"}, ("approximate",))
+    yield InvalidCall("a flag for an approximation", {"x": x, "approximate": True}, ("approximate",))
 
 
-GELU = Operation(
+GELU = OpInfo(
     name="gelu",
-    draw=draw_gelu,
-    ordinary=ordinary_numbers,
+    sample=draw_gelu,
+    sample_basic=ordinary_numbers,
     formulas=(_gelu,),
     vjps=(_gelu_vjp,),
     inputs=("x",),
-    refusals=_bad_gelu,
-    changes=_gelu_changes,
-    bulk=many_numbers,
-    long=lambda trial: {**long_numbers(trial), **trial.option("approximate", None, "tanh")},
-    forms=("fp32", "bf16"),
+    invalid_calls=_bad_gelu,
+    argument_perturbations=_gelu_changes,
+    sample_accuracy=many_numbers,
+    sample_large=draw_gelu,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 

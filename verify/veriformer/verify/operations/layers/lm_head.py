@@ -11,14 +11,14 @@ import torch
 
 from veriformer.spec.language.lm_head import lm_head, lm_head_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import finite, sums
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.changes import nudged
-from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, table
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, large_table, table
+from veriformer.verify.strategies import extent, leading_shapes, sizes, values
 
 
 def _lm_head(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -31,8 +31,9 @@ def _lm_head_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 def draw_lm_head(trial: Trial) -> Arguments:
     """Features of any leading shape."""
-    weight = table(trial)
-    h = trial.draw(values()).array(*trial.draw(leading_shapes()), weight.shape[1])
+    large = large_table(trial)
+    weight = table(trial) if large is None else large[1]
+    h = trial.draw(values()).array(*(trial.draw(leading_shapes()) if large is None else large[:1]), weight.shape[1])
     return {"h": trial.tensor(h), "weight": weight}
 
 
@@ -53,47 +54,42 @@ def _part_of_features(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Ind
 def _changed_features(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a = _ordinary_features(trial)
     rng = trial.draw(values()).rng
-    return a, {name: {**a, name: nudged(trial, a[name], rng)} for name in a}
+    return a, {name: {**a, name: perturbed(trial, a[name], rng)} for name in a}
 
 
 def _bulk(trial: Trial) -> Arguments:
     kind, other = (trial.draw(values(("gaussian", "one-signed", "spread"))) for _ in range(2))
-    return {"h": trial.tensor(kind.array(30, 20)), "weight": trial.tensor(other.array(25, 20))}
-
-
-def _long_features(trial: Trial) -> Arguments:
-    n, d, size = trial.draw(choice((300, 3, 5), (2, 1030, 3), (2, 3, 4999), (130, 70, 65)))
-    kind, other = (trial.draw(values(("gaussian", "one-signed", "integers"))) for _ in range(2))
+    n, d, size = (trial.draw(extent(*ends)) for ends in ((16, 60), (8, 400), (16, 60)))
     return {"h": trial.tensor(kind.array(n, d)), "weight": trial.tensor(other.array(size, d))}
 
 
-def _bad_features(trial: Trial) -> Iterator[Refusal]:
+def _bad_features(trial: Trial) -> Iterator[InvalidCall]:
     a = _ordinary_features(trial)
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
     yield from bad_tables(a, "h")
-    yield Refusal("features too narrow", {**a, "h": a["h"][..., :-1]}, ("h", "weight"))
-    yield Refusal("a table on its side", {**a, "weight": a["weight"].mT}, ("h", "weight"))
-    yield Refusal("a table of another dtype", {**a, "weight": a["weight"].to(other)}, ("h", "weight"))
+    yield InvalidCall("features too narrow", {**a, "h": a["h"][..., :-1]}, ("h", "weight"))
+    yield InvalidCall("a table on its side", {**a, "weight": a["weight"].mT}, ("h", "weight"))
+    yield InvalidCall("a table of another dtype", {**a, "weight": a["weight"].to(other)}, ("h", "weight"))
 
 
-LM_HEAD = Operation(
+LM_HEAD = OpInfo(
     name="lm_head",
-    draw=draw_lm_head,
-    ordinary=_ordinary_features,
+    sample=draw_lm_head,
+    sample_basic=_ordinary_features,
     formulas=(_lm_head,),
     vjps=(_lm_head_vjp,),
     inputs=("h", "weight"),
-    refusals=_bad_features,
-    part=_part_of_features,
-    changes=_changed_features,
-    long=_long_features,
-    bulk=_bulk,
-    forms=("fp32", "bf16"),
+    invalid_calls=_bad_features,
+    batch_slice=_part_of_features,
+    argument_perturbations=_changed_features,
+    sample_large=draw_lm_head,
+    sample_accuracy=_bulk,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
 def _judged(trial: Trial, arguments: Arguments) -> tuple[Observation, Reference]:
-    reference = LM_HEAD.exact(trial, arguments, sharp=False)[0]
+    reference = LM_HEAD.exact(trial, arguments, use_exact_oracle=False)[0]
     outcome = trial.call(arguments)
     agrees(trial, LM_HEAD, arguments, outcome, [reference])
     return outcome.result, reference
@@ -108,7 +104,9 @@ def _linearity(trial: Trial) -> None:
     size = max(float(np.abs(reference.exact).max(initial=0.0)) for _, reference in found)
     bound = sum(reference.bound for _, reference in found) + 2.0**-50 * size
     law = Reference(np.zeros(np.shape(bound)), np.asarray(bound), scale=size, constant=True)
-    trial.judge(trial.observe(sums, *(y for y, _ in found)), law, "logits of two features less those of their sum")
+    trial.assert_within_bound(
+        trial.observe(sums, *(y for y, _ in found)), law, "logits of two features less those of their sum"
+    )
     zero = trial.call({"h": torch.zeros_like(a), "weight": weight}).result
     equals_exactly(trial, zero, torch.zeros_like(found[0][0].value), "the logits of zero are not zero")
 

@@ -10,10 +10,10 @@ import torch
 
 from veriformer.spec.layers.mlp import mlp, mlp_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial, array
 from veriformer.verify.laws.agreement import judged
-from veriformer.verify.laws.equality import alive, constant, equal, inner, multiplied, scaled
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, inner, multiplied, scaled
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.operations.layers.two_layer_laws import ALGEBRA, laws_of_two_layers
@@ -24,7 +24,6 @@ from veriformer.verify.operations.layers.two_layers import (
     bias_in_the_sum_vjp,
     changes_of,
     draw_mlp,
-    long_of,
     network,
     one_row,
     options_of,
@@ -43,19 +42,19 @@ def _mlp_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return dict(zip(("x", *WEIGHTS), found, strict=True))
 
 
-MLP = Operation(
+MLP = OpInfo(
     name="mlp",
-    draw=draw_mlp,
-    ordinary=ordinary_of(network),
+    sample=draw_mlp,
+    sample_basic=ordinary_of(network),
     formulas=(_mlp, bias_in_the_sum("relu")),
     vjps=(_mlp_vjp, bias_in_the_sum_vjp("relu")),
     inputs=("x", *WEIGHTS),
-    refusals=bad_network,
-    part=lambda trial: one_row(trial, draw_mlp),
-    changes=lambda trial: changes_of(trial, network, ("x", *WEIGHTS)),
-    long=long_of(network),
-    sharp=False,
-    forms=("fp32", "bf16"),
+    invalid_calls=bad_network,
+    batch_slice=lambda trial: one_row(trial, draw_mlp),
+    argument_perturbations=lambda trial: changes_of(trial, network, ("x", *WEIGHTS)),
+    sample_large=draw_mlp,
+    use_exact_oracle=False,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -80,21 +79,25 @@ def _balance(trial: Trial) -> None:
     d, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 4))
     a: dict[str, Any] = network(trial, (trial.draw(sizes(1, 3)),), d, f, o)
     a |= trial.option("activation", None, "sigmoid", "tanh", "gelu")
-    result = MLP.exact(trial, a, sharp=False)[0]
+    result = MLP.exact(trial, a, use_exact_oracle=False)[0]
     g = draw_cotangent(trial, result.exact.shape)
     outcome = trial.call(a, wrt=("x", "w1", "w2"), cotangent=g)
-    exact = MLP.exact_gradients(trial, a, g, sharp=False)
-    alive(trial, outcome.gradient("w1"), exact["w1"], "gradient of w1")
+    exact = MLP.exact_gradients(trial, a, g, use_exact_oracle=False)
+    assert_not_constant(trial, outcome.gradient("w1"), exact["w1"], "gradient of w1")
     sizes_of = {name: np.abs(array(a[name])) for name in ("x", "w1", "w2")}
     spread = {name: float(scaled(exact[name].bound, size).sum()) for name, size in sizes_of.items()}
     first = (constant(a["w1"]), outcome.gradient("w1"), constant(a["x"]), outcome.gradient("x"))
     size = float((sizes_of["w1"] * np.abs(exact["w1"].exact)).sum())
-    trial.judge(trial.observe(inner, *first), _level(0.0, spread["w1"] + spread["x"], size), "⟨w1, dw1⟩ − ⟨x, dx⟩")
+    trial.assert_within_bound(
+        trial.observe(inner, *first), _level(0.0, spread["w1"] + spread["x"], size), "⟨w1, dw1⟩ − ⟨x, dx⟩"
+    )
     second = (constant(a["w2"]), outcome.gradient("w2"), constant(g), outcome.result)
     biased = np.abs(array(g)) * (np.abs(result.exact) + np.abs(array(a["b2"])))
     level = -float((array(g) * array(a["b2"])).sum())
     slack = spread["w2"] + float(scaled(result.bound, np.abs(array(g))).sum())
-    trial.judge(trial.observe(inner, *second), _level(level, slack, float(biased.sum())), "⟨w2, dw2⟩ − ⟨g, y⟩")
+    trial.assert_within_bound(
+        trial.observe(inner, *second), _level(level, slack, float(biased.sum())), "⟨w2, dw2⟩ − ⟨g, y⟩"
+    )
 
 
 def _level(exact: float, slack: float, size: float) -> Reference:

@@ -11,13 +11,13 @@ import torch
 
 from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import constant, equal, multiplied
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
-from veriformer.verify.strategies import choice, leading_shapes, long_shapes, shapes, sizes, values, widths
+from veriformer.verify.strategies import choice, leading_shapes, shapes, sizes, values, widths
 
 
 def _mse_loss(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -42,7 +42,8 @@ def _factor_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 def draw_mse_loss(trial: Trial) -> Arguments:
     """Vectors, one alone or many; some targets are met exactly."""
-    shape = (*trial.draw(leading_shapes()), trial.draw(widths(5)))
+    large = trial.rows()
+    shape = (*trial.draw(leading_shapes()), trial.draw(widths(5))) if large is None else large
     kind, other = trial.draw(values()), trial.draw(values())
     prediction, target = kind.array(*shape), other.array(*shape)
     met = kind.rng.random(shape) < trial.draw(choice(0.0, 0.3))
@@ -68,43 +69,40 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 def _bulk(trial: Trial) -> Arguments:
     kind, other = (trial.draw(values(("gaussian", "one-signed", "spread"))) for _ in range(2))
-    return {"prediction": trial.tensor(kind.array(60, 20)), "target": trial.tensor(other.array(60, 20))}
-
-
-def _long(trial: Trial) -> Arguments:
-    shape = trial.draw(long_shapes())
-    kind, other = (trial.draw(values(("gaussian", "one-signed", "offset"))) for _ in range(2))
+    trial.only_large()
+    shape = trial.rows((8, 2000), (16, 1000))
+    assert shape is not None
     return {"prediction": trial.tensor(kind.array(*shape)), "target": trial.tensor(other.array(*shape))}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     a = _ordinary(trial)
     y, t = a["prediction"], a["target"]
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
     both = ("prediction", "target")
-    yield Refusal("no prediction", {**a, "prediction": None}, both[:1])
-    yield Refusal("no target", {**a, "target": None}, both[1:])
-    yield Refusal("one target for all samples", {**a, "target": t[:1]}, both)
-    yield Refusal("a target without the axis of samples", {**a, "target": t[0]}, both)
-    yield Refusal("one number for each vector", {**a, "target": t[:, :1]}, both)
-    yield Refusal("vectors of one number against numbers", {"prediction": y[:, :1], "target": t[:, 0]}, both)
-    yield Refusal("a target of another dtype", {**a, "target": t.to(other)}, both)
-    yield Refusal("no samples", {"prediction": y[:0], "target": t[:0]}, both)
-    yield Refusal("empty vectors", {"prediction": y[:, :0], "target": t[:, :0]}, both)
+    yield InvalidCall("no prediction", {**a, "prediction": None}, both[:1])
+    yield InvalidCall("no target", {**a, "target": None}, both[1:])
+    yield InvalidCall("one target for all samples", {**a, "target": t[:1]}, both)
+    yield InvalidCall("a target without the axis of samples", {**a, "target": t[0]}, both)
+    yield InvalidCall("one number for each vector", {**a, "target": t[:, :1]}, both)
+    yield InvalidCall("vectors of one number against numbers", {"prediction": y[:, :1], "target": t[:, 0]}, both)
+    yield InvalidCall("a target of another dtype", {**a, "target": t.to(other)}, both)
+    yield InvalidCall("no samples", {"prediction": y[:0], "target": t[:0]}, both)
+    yield InvalidCall("empty vectors", {"prediction": y[:, :0], "target": t[:, :0]}, both)
 
 
-MSE_LOSS = Operation(
+MSE_LOSS = OpInfo(
     name="mse_loss",
-    draw=draw_mse_loss,
-    ordinary=_ordinary,
+    sample=draw_mse_loss,
+    sample_basic=_ordinary,
     formulas=(_mse_loss, _mean_of_samples),
     vjps=(_mse_loss_vjp, _factor_first_vjp),
     inputs=("prediction",),
-    refusals=_refusals,
-    changes=_changes,
-    bulk=_bulk,
-    long=_long,
-    forms=("fp32", "bf16"),
+    invalid_calls=_refusals,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
+    sample_large=draw_mse_loss,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -125,7 +123,7 @@ def _partition(trial: Trial) -> None:
     bound = sum(abs(w) * r.bound for w, (_, r) in zip(weights, found, strict=True)) + 2.0**-50 * size
     law = Reference(np.zeros(()), np.asarray(bound), scale=float(size), constant=True)
     observed = trial.observe(weighted_sum, constant(torch.as_tensor(weights)), *(y for y, _ in found))
-    trial.judge(observed, law, "the loss of all samples less the mean of its parts")
+    trial.assert_within_bound(observed, law, "the loss of all samples less the mean of its parts")
 
 
 def _distance(trial: Trial) -> None:

@@ -9,10 +9,10 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.judging.operation import Index, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, long_shapes, sizes, values
+from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 
 _WIDTHS = (3, 4, 5, 6, 7, 8, 4, 6, 8, 5, 2, 1)
 """Rows of two are ±1 whatever they hold, and rows of one are nothing: seldom drawn."""
@@ -33,8 +33,9 @@ def _leading(trial: Trial, d: int) -> tuple[int, ...]:
 
 def draw_rows(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
     """Rows of many kinds, each parameter or none of them, and any ``eps``."""
-    d = trial.fitted("d", trial.draw(choice(*_WIDTHS)))
-    lead = _leading(trial, d)
+    large = trial.rows((2, 10000))
+    d = trial.fitted("d", trial.draw(choice(*_WIDTHS)) if large is None else large[-1])
+    lead = _leading(trial, d) if large is None else large[:-1]
     x = trial.draw(values()).array(*lead, d)
     arguments: dict[str, Any] = {"x": trial.tensor(x)}
     for name in parameters:
@@ -60,22 +61,19 @@ def changed_rows(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, 
     kind = trial.draw(values(("gaussian", "one-signed", "offset")))
     x = trial.tensor(kind.array(n, d))
     a: Arguments = {"x": x, **{name: trial.tensor(1.0 + np.arange(d) / d) for name in parameters}}
-    changed = {name: {**a, name: nudged(trial, a[name], kind.rng)} for name in a}
+    changed = {name: {**a, name: perturbed(trial, a[name], kind.rng)} for name in a}
     return a, changed | {"eps": {**a, "eps": float(x.double().square().mean())}}
 
 
-def many_rows(trial: Trial, parameters: tuple[str, ...], rows: int) -> Arguments:
+def many_rows(trial: Trial, parameters: tuple[str, ...], rows: tuple[int, int]) -> Arguments:
     """Many rows, so that the sums over them show how they were taken."""
+    trial.only_large()
+    shape = trial.rows((24, 2000), rows, least_rank=1)
+    assert shape is not None
     kind = trial.draw(values(("gaussian", "one-signed", "spread")))
     weights = trial.draw(values(("gaussian", "one-signed", "spread")))
-    return {"x": trial.tensor(kind.array(rows, 24)), **{name: trial.tensor(weights.array(24)) for name in parameters}}
-
-
-def long_rows(trial: Trial, parameters: tuple[str, ...]) -> Arguments:
-    """Rows longer than a tile, or very many."""
-    n, d = (70000, 3) if trial.draw(st.integers(0, 3)) == 3 else trial.draw(long_shapes())
-    kind, weights = (trial.draw(values(("gaussian", "one-signed", "peaked"))) for _ in range(2))
-    return {"x": trial.tensor(kind.array(n, d)), **{name: trial.tensor(weights.array(d)) for name in parameters}}
+    made = {name: trial.tensor(weights.array(shape[-1])) for name in parameters}
+    return {"x": trial.tensor(kind.array(*shape)), **made}
 
 
 def ordinary_rows(trial: Trial) -> Arguments:
@@ -84,17 +82,17 @@ def ordinary_rows(trial: Trial) -> Arguments:
     return {"x": trial.tensor(trial.draw(values(("gaussian",))).array(*lead, d))}
 
 
-def bad_rows(trial: Trial, parameters: tuple[str, ...]) -> Iterator[Refusal]:
+def bad_rows(trial: Trial, parameters: tuple[str, ...]) -> Iterator[InvalidCall]:
     """Rows and parameters that both norms refuse."""
     n, d = trial.draw(sizes(2)), trial.draw(sizes(2))
     x = trial.tensor(trial.draw(values(("gaussian",))).array(n, d))
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield Refusal("no rows", {"x": None}, ("x",))
-    yield Refusal("an empty axis", {"x": x[:, :0]}, ("x",))
-    yield Refusal("a negative eps", {"x": x, "eps": -1e-3}, ("eps",))
-    yield Refusal("a bool for a number", {"x": x, "eps": True}, ("eps",))
+    yield InvalidCall("no rows", {"x": None}, ("x",))
+    yield InvalidCall("an empty axis", {"x": x[:, :0]}, ("x",))
+    yield InvalidCall("a negative eps", {"x": x, "eps": -1e-3}, ("eps",))
+    yield InvalidCall("a bool for a number", {"x": x, "eps": True}, ("eps",))
     for name in parameters:
-        yield Refusal(f"a {name} too long", {"x": x, name: trial.tensor(np.ones(d + 1))}, (name, "x"))
-        yield Refusal(f"a {name} of one for all", {"x": x, name: trial.tensor(np.ones(1))}, (name, "x"))
-        yield Refusal(f"a {name} per row", {"x": x, name: trial.tensor(np.ones((n, d)))}, (name, "x"))
-        yield Refusal(f"a {name} of another dtype", {"x": x, name: torch.ones(d, dtype=other)}, (name, "x"))
+        yield InvalidCall(f"a {name} too long", {"x": x, name: trial.tensor(np.ones(d + 1))}, (name, "x"))
+        yield InvalidCall(f"a {name} of one for all", {"x": x, name: trial.tensor(np.ones(1))}, (name, "x"))
+        yield InvalidCall(f"a {name} per row", {"x": x, name: trial.tensor(np.ones((n, d)))}, (name, "x"))
+        yield InvalidCall(f"a {name} of another dtype", {"x": x, name: torch.ones(d, dtype=other)}, (name, "x"))

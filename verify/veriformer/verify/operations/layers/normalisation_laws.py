@@ -9,10 +9,10 @@ import torch
 
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
-from veriformer.verify.laws.equality import alive, constant, equal, scaled, stays_finite
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, scaled, stays_finite
 from veriformer.verify.laws.family import check, on
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
 from veriformer.verify.strategies import choice, sizes, values
@@ -20,14 +20,15 @@ from veriformer.verify.strategies import choice, sizes, values
 _KINDS = ("gaussian", "one-signed", "ties", "peaked", "duplicates", "sparse")
 
 
-def exact_result(trial: Trial, operation: Operation, arguments: Arguments) -> Reference:
+def exact_result(trial: Trial, operation: OpInfo, arguments: Arguments) -> Reference:
     """What the result must be."""
-    return operation.exact(trial, arguments, sharp=False)[0]
+    return operation.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
 def spread_rows(trial: Trial, *, exact_step: float | None = None) -> torch.Tensor:
     """Rows with some spread; with a step, of multiples of it, so that shifts and powers of two are exact."""
-    n, d = trial.draw(sizes(1, 4)), trial.draw(sizes(3, 8))
+    large = trial.sizes({"rows": (1, 2000), "width": (3, 5000)}, lambda s: s["rows"] * s["width"])
+    n, d = (large["rows"], large["width"]) if large else (trial.draw(sizes(1, 4)), trial.draw(sizes(3, 8)))
     kind = trial.draw(values(_KINDS))
     x = kind.array(n, d) if exact_step is None else np.float64(exact_step) * kind.rng.integers(-8, 9, (n, d))
     x[:, 0] += np.where(x[:, 0] == x[:, 1], 1.0, 0.0)
@@ -51,7 +52,7 @@ def mean_square_law(reference: Reference) -> Reference:
     return Reference(np.square(reference.exact).mean(-1), slack * (1 + 2.0**-40) + 2.0**-50, constant=True)
 
 
-def _scale(operation: Operation, trial: Trial) -> None:
+def _scale(operation: OpInfo, trial: Trial) -> None:
     x, eps = spread_rows(trial, exact_step=0.25), trial.draw(choice(2.0**-6, 0.0, 1.0))
     factor = trial.draw(choice(0.5, 4.0, 0.125))
     a, b = {"x": x, "eps": eps}, {"x": factor * x, "eps": factor**2 * eps}
@@ -65,7 +66,7 @@ def mirrored(y: torch.Tensor) -> torch.Tensor:
     return -y
 
 
-def _odd(operation: Operation, trial: Trial) -> None:
+def _odd(operation: OpInfo, trial: Trial) -> None:
     x, eps = spread_rows(trial), draw_eps(trial)
     reference = exact_result(trial, operation, {"x": x, "eps": eps})
     a, b = (trial.call({"x": one, "eps": eps}) for one in (x, -x))
@@ -79,7 +80,7 @@ def affine(y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.T
     return weight.double() * y.double() + bias.double()
 
 
-def _affine(operation: Operation, trial: Trial) -> None:
+def _affine(operation: OpInfo, trial: Trial) -> None:
     x, d = spread_rows(trial), 0
     d = x.shape[-1]
     weight = trial.tensor(trial.draw(values()).array(d))
@@ -94,14 +95,14 @@ def _affine(operation: Operation, trial: Trial) -> None:
     plain, full = {"x": x}, {"x": x, **options}
     of_plain, of_full = (exact_result(trial, operation, one) for one in (plain, full))
     a, b = (trial.call(one).result for one in (plain, full))
-    alive(trial, a, of_plain, "the result without parameters")
+    assert_not_constant(trial, a, of_plain, "the result without parameters")
     size = np.abs(of_full.exact) + np.abs(bias.double().numpy())
     bound = scaled(of_plain.bound, np.broadcast_to(np.abs(weight.double().numpy()), size.shape))
     law = Reference(of_full.exact, bound * (1 + 2.0**-40) + 2.0**-50 * size)
     equal(trial, trial.observe(affine, a, constant(weight), constant(bias)), b, law, of_full, "weight · y + bias")
 
 
-def _near_constant(operation: Operation, trial: Trial) -> None:
+def _near_constant(operation: OpInfo, trial: Trial) -> None:
     """Rows whose spread (or size) is that of √ε, where it matters where ε stands."""
     n, d = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 8))
     eps = trial.draw(choice(None, 1e-5, 1e-6, 1e-3, 0.25))
@@ -111,7 +112,7 @@ def _near_constant(operation: Operation, trial: Trial) -> None:
     judge_with_gradients(trial, operation, arguments if eps is None else {**arguments, "eps": eps})
 
 
-def _range(operation: Operation, trial: Trial) -> None:
+def _range(operation: OpInfo, trial: Trial) -> None:
     """Sizes whose squares, or sums, leave fp16, though not fp32."""
     n, d = trial.draw(sizes(1, 3)), trial.draw(choice(3, 100, 8, 100))
     kind = trial.draw(values(("one-signed", "gaussian", "one-signed", "peaked")))
@@ -121,16 +122,16 @@ def _range(operation: Operation, trial: Trial) -> None:
     arguments = arguments if bool((x.amax(-1) > x.amin(-1)).all()) else {"x": x, "eps": 1e-6}
     cotangent = draw_cotangent(trial, (n, d))
     outcome = trial.call(arguments, wrt=("x",), cotangent=cotangent)
-    references = operation.exact(trial, arguments, sharp=False)
+    references = operation.exact(trial, arguments, use_exact_oracle=False)
     agrees(trial, operation, arguments, outcome, references)
     stays_finite(trial, outcome.result, references[0], "the result")
-    gradient = operation.exact_gradients(trial, arguments, cotangent, sharp=False)["x"]
+    gradient = operation.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)["x"]
     stays_finite(trial, outcome.gradient("x"), gradient, "the gradient")
 
 
 _BOTH = {"scale": _scale, "odd": _odd, "affine": _affine, "near_eps": _near_constant, "range": _range}
 
 
-def laws_of_norms(operation: Operation) -> tuple[Check, ...]:
+def laws_of_norms(operation: OpInfo) -> tuple[Check, ...]:
     """The laws that both normalisations keep."""
     return tuple(check(f"{operation.name}.{name}", on(operation, body)) for name, body in _BOTH.items())

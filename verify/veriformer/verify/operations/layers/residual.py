@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.residual import residual, residual_vjp
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.scripts.script import literal
-from veriformer.verify.strategies import choice, long_shapes, shapes, sizes, values
+from veriformer.verify.strategies import choice, shapes, sizes, values
 
 
 def _options(a: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,7 +33,8 @@ def _residual_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 def draw_residual(trial: Trial) -> Arguments:
     """Tensors of any rank from 1, and a scale of any sign, or none."""
-    shape = trial.draw(shapes(1, 4, 4))
+    shape = trial.rows()
+    shape = trial.draw(shapes(1, 4, 4)) if shape is None else shape
     tensors = {name: trial.tensor(trial.draw(values()).array(*shape)) for name in ("x", "fx")}
     return {**tensors, **trial.option("scale", 0.5, None, 1.0, 2.0, -1.0, 1 / 3, 0.0, 1e-3, 3)}
 
@@ -47,40 +48,34 @@ def _ordinary(trial: Trial) -> Arguments:
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a = {**_ordinary(trial), "scale": 0.5}
     rng = trial.draw(values()).rng
-    changed = {name: {**a, name: nudged(trial, a[name], rng)} for name in ("x", "fx")}
+    changed = {name: {**a, name: perturbed(trial, a[name], rng)} for name in ("x", "fx")}
     return a, {**changed, "scale": {**a, "scale": trial.draw(choice(-0.5, 1.0, 0.0))}}
 
 
-def _long(trial: Trial) -> Arguments:
-    shape = trial.draw(long_shapes())
-    tensors = {name: trial.tensor(trial.draw(values()).array(*shape)) for name in ("x", "fx")}
-    return {**tensors, "scale": trial.draw(choice(0.5, 1.0))}
-
-
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     a = _ordinary(trial)
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield Refusal("no input", {**a, "x": None}, ("x",))
-    yield Refusal("no branch", {**a, "fx": None}, ("fx",))
-    yield Refusal("a branch without an axis", {**a, "fx": a["fx"][0]}, ("fx", "x"))
-    yield Refusal("one number for a row", {**a, "fx": a["fx"][:, :1]}, ("fx", "x"))
-    yield Refusal("a branch too wide", {**a, "x": a["x"][:, :-1]}, ("fx", "x"))
-    yield Refusal("a branch of another dtype", {**a, "fx": a["fx"].to(other)}, ("fx", "x"))
-    yield Refusal("a bool for a scale", {**a, "scale": True}, ("scale",))
-    yield Refusal("no number for a scale", {**a, "scale": None}, ("scale",))
+    yield InvalidCall("no input", {**a, "x": None}, ("x",))
+    yield InvalidCall("no branch", {**a, "fx": None}, ("fx",))
+    yield InvalidCall("a branch without an axis", {**a, "fx": a["fx"][0]}, ("fx", "x"))
+    yield InvalidCall("one number for a row", {**a, "fx": a["fx"][:, :1]}, ("fx", "x"))
+    yield InvalidCall("a branch too wide", {**a, "x": a["x"][:, :-1]}, ("fx", "x"))
+    yield InvalidCall("a branch of another dtype", {**a, "fx": a["fx"].to(other)}, ("fx", "x"))
+    yield InvalidCall("a bool for a scale", {**a, "scale": True}, ("scale",))
+    yield InvalidCall("no number for a scale", {**a, "scale": None}, ("scale",))
 
 
-RESIDUAL = Operation(
+RESIDUAL = OpInfo(
     name="residual",
-    draw=draw_residual,
-    ordinary=_ordinary,
+    sample=draw_residual,
+    sample_basic=_ordinary,
     formulas=(_residual,),
     vjps=(_residual_vjp,),
     inputs=("x", "fx"),
-    refusals=_refusals,
-    changes=_changes,
-    long=_long,
-    forms=("fp32", "bf16"),
+    invalid_calls=_refusals,
+    argument_perturbations=_changes,
+    sample_large=draw_residual,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -92,7 +87,9 @@ def _identity(trial: Trial) -> None:
     nothing: tuple[dict[str, Any], ...] = ({"fx": torch.zeros_like(fx)}, {"fx": fx, "scale": 0.0})
     y = trial.call({"x": x, **trial.draw(choice(0, 1).map(nothing.__getitem__))}).result
     same = torch.equal(y.value, x)
-    trial.require(same, "an input to which nothing is added has changed", f"torch.equal({y.expression}, {literal(x)})")
+    trial.assert_true(
+        same, "an input to which nothing is added has changed", f"torch.equal({y.expression}, {literal(x)})"
+    )
 
 
 def _scaled_branch(trial: Trial) -> None:

@@ -8,14 +8,13 @@ from typing import Any
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.layers.normalisation import (
     bad_rows,
     changed_rows,
     draw_rows,
-    long_rows,
     many_rows,
     one_slice,
     options_of,
@@ -30,7 +29,7 @@ from veriformer.verify.operations.layers.normalisation_laws import (
     spread_rows,
 )
 
-_MANY_ROWS = 500
+_MANY_ROWS = (100, 800)
 
 
 def _rms_norm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -61,18 +60,18 @@ def draw_rms_norm(trial: Trial) -> Arguments:
     return arguments
 
 
-RMS_NORM = Operation(
+RMS_NORM = OpInfo(
     name="rms_norm",
-    draw=draw_rms_norm,
-    ordinary=ordinary_rows,
+    sample=draw_rms_norm,
+    sample_basic=ordinary_rows,
     formulas=(_rms_norm,),
     vjps=(_rms_norm_vjp, _rms_norm_vjp_by_chain),
     inputs=("x", "weight"),
-    refusals=lambda trial: bad_rows(trial, ("weight",)),
-    part=lambda trial: one_slice(trial, draw_rms_norm),
-    changes=lambda trial: changed_rows(trial, ("weight",)),
-    long=lambda trial: long_rows(trial, ("weight",)),
-    bulk=lambda trial: many_rows(trial, ("weight",), _MANY_ROWS),
+    invalid_calls=lambda trial: bad_rows(trial, ("weight",)),
+    batch_slice=lambda trial: one_slice(trial, draw_rms_norm),
+    argument_perturbations=lambda trial: changed_rows(trial, ("weight",)),
+    sample_large=draw_rms_norm,
+    sample_accuracy=lambda trial: many_rows(trial, ("weight",), _MANY_ROWS),
 )
 
 
@@ -82,7 +81,7 @@ def _unit(trial: Trial) -> None:
     size = arguments["x"].double().square().mean(-1).numpy()
     of_law = Reference(size / (size + arguments["eps"]), law.bound, scale=1.0, constant=True)
     y = trial.call(arguments).result
-    trial.judge(trial.observe(row_squares, y), of_law, "the mean square of a row")
+    trial.assert_within_bound(trial.observe(row_squares, y), of_law, "the mean square of a row")
 
 
 CHECKS = (check("rms_norm.unit", _unit), *laws_of_norms(RMS_NORM))

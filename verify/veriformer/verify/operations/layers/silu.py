@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from veriformer.spec.layers.silu import silu, silu_vjp
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check, on
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.operations.layers.activations import (
     bad_numbers,
     draw_numbers,
     limits_law,
-    long_numbers,
     many_numbers,
     ordinary_numbers,
     symmetry_law,
@@ -55,21 +54,21 @@ def _silu_vjp_by_product(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a = ordinary_numbers(trial)
-    return a, {"x": {"x": nudged(trial, a["x"], trial.draw(values()).rng)}}
+    return a, {"x": {"x": perturbed(trial, a["x"], trial.draw(values()).rng)}}
 
 
-SILU = Operation(
+SILU = OpInfo(
     name="silu",
-    draw=draw_numbers,
-    ordinary=ordinary_numbers,
+    sample=draw_numbers,
+    sample_basic=ordinary_numbers,
     formulas=(_silu, silu_by_tanh),
     vjps=(_silu_vjp, silu_by_tanh_vjp, _silu_vjp_by_product),
     inputs=("x",),
-    refusals=bad_numbers,
-    changes=_changes,
-    bulk=many_numbers,
-    long=long_numbers,
-    forms=("fp32", "bf16"),
+    invalid_calls=bad_numbers,
+    argument_perturbations=_changes,
+    sample_accuracy=many_numbers,
+    sample_large=draw_numbers,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 

@@ -9,24 +9,23 @@ import numpy as np
 
 from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import sums
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.layers.two_layer_laws import ALGEBRA, laws_of_two_layers
 from veriformer.verify.operations.layers.two_layers import (
-    WIDTHS,
     bad_tensors,
     bulk_of,
     changes_of,
+    draw_widths,
     gated,
-    long_of,
     one_row,
     ordinary_of,
     tensors_of,
 )
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+from veriformer.verify.strategies import sizes, values
 
 GATED = ("w_gate", "w_up", "w_down")
 
@@ -41,29 +40,29 @@ def _swiglu_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 def draw_swiglu(trial: Trial) -> Arguments:
     """Rows of any leading shape."""
-    return gated(trial, trial.draw(leading_shapes(2, 3)), *trial.draw(choice(*WIDTHS)))
+    return gated(trial, *draw_widths(trial))
 
 
-def _bad_gated(trial: Trial) -> Iterator[Refusal]:
+def _bad_gated(trial: Trial) -> Iterator[InvalidCall]:
     a = gated(trial, (2,), 3, 5, 4)
     yield from bad_tensors(trial, a, {"w_gate": ("x", "w_up"), "w_up": ("x", "w_gate"), "w_down": ("w_gate", "w_up")})
-    yield Refusal("one hidden unit to let through", {**a, "w_up": a["w_up"][:, :1]}, ("w_up", "w_gate"))
+    yield InvalidCall("one hidden unit to let through", {**a, "w_up": a["w_up"][:, :1]}, ("w_up", "w_gate"))
 
 
-SWIGLU = Operation(
+SWIGLU = OpInfo(
     name="swiglu",
-    draw=draw_swiglu,
-    ordinary=ordinary_of(gated),
+    sample=draw_swiglu,
+    sample_basic=ordinary_of(gated),
     formulas=(_swiglu,),
     vjps=(_swiglu_vjp,),
     inputs=("x", *GATED),
-    refusals=_bad_gated,
-    part=lambda trial: one_row(trial, draw_swiglu),
-    changes=lambda trial: changes_of(trial, gated, ("x", *GATED)),
-    bulk=bulk_of(gated),
-    long=long_of(gated),
-    sharp=False,
-    forms=("fp32", "bf16"),
+    invalid_calls=_bad_gated,
+    batch_slice=lambda trial: one_row(trial, draw_swiglu),
+    argument_perturbations=lambda trial: changes_of(trial, gated, ("x", *GATED)),
+    sample_accuracy=bulk_of(gated),
+    sample_large=draw_swiglu,
+    use_exact_oracle=False,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -76,7 +75,9 @@ def _value_linear(trial: Trial) -> None:
     bound = sum(reference.bound for _, reference in found) * (1 + 2.0**-50)
     size = max(float(np.abs(reference.exact).max()) for _, reference in found)
     law = Reference(np.zeros(np.shape(bound)), np.asarray(bound + 2.0**-50 * size), scale=size, constant=True)
-    trial.judge(trial.observe(sums, *(y for y, _ in found)), law, "results for two values less that for their sum")
+    trial.assert_within_bound(
+        trial.observe(sums, *(y for y, _ in found)), law, "results for two values less that for their sum"
+    )
 
 
 CHECKS = (

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from veriformer.spec.language.token_embedding import token_embedding, token_embedding_vjp
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import finite
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
-from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, table
+from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, large_table, table
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 
@@ -36,11 +36,17 @@ def draw_ids(trial: Trial, shape: tuple[int, ...], size: int) -> torch.Tensor:
     rng = trial.draw(values()).rng
     few = rng.integers(0, size, max(1, size // 2))
     ids = rng.choice(few, shape) if trial.draw(st.booleans()) else rng.integers(0, size, shape)
-    return torch.as_tensor(np.asarray(ids)).to(trial.draw(choice(*_INTEGERS, torch.uint8)))
+    wide = [dtype for dtype in (*_INTEGERS, torch.uint8) if size - 1 <= torch.iinfo(dtype).max]
+    return torch.as_tensor(np.asarray(ids)).to(trial.draw(choice(*wide)))
 
 
 def draw_token_embedding(trial: Trial) -> Arguments:
     """Ids of any shape, also one alone or none at all, or as many as rows, which bytes must not make a mask of them."""
+    large = large_table(trial)
+    if large is not None:
+        rows, weight = large
+        lead = (rows,) if rows < 2 or trial.draw(choice(True, False)) else (2, rows // 2)
+        return {"ids": draw_ids(trial, lead, weight.shape[0]), "weight": weight}
     weight = table(trial) * trial.draw(choice(1.0, 1.0, 1024.0))  # rows are copied, however long they are
     shape = trial.draw(choice(None, None, None, weight.shape[:1], weight.shape[:1]))
     shape = trial.draw(leading_shapes()) if shape is None else tuple(shape)
@@ -68,37 +74,30 @@ def _changed_ids(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return b, {"ids": {**b, "ids": ids + 1}, "weight": {**b, "weight": other}}
 
 
-def _long_ids(trial: Trial) -> Arguments:
-    n, size, d = trial.draw(choice((1030, 5, 3), (300, 1030, 2), (3, 4999, 2), (70, 3, 1030), (3, 70001, 1)))
-    kind = trial.draw(values(("gaussian", "one-signed")))
-    ids = torch.as_tensor(kind.rng.integers(0, size, n))
-    return {"ids": ids, "weight": trial.tensor(kind.array(size, d))}
-
-
-def _bad_ids(trial: Trial) -> Iterator[Refusal]:
+def _bad_ids(trial: Trial) -> Iterator[InvalidCall]:
     a = _ordinary_ids(trial)
     yield from bad_tables(a, "ids")
-    yield Refusal("floating-point ids", {**a, "ids": a["ids"].double()}, ("ids",))
-    yield Refusal("bools for ids", {**a, "ids": a["ids"] > 1}, ("ids",))
+    yield InvalidCall("floating-point ids", {**a, "ids": a["ids"].double()}, ("ids",))
+    yield InvalidCall("bools for ids", {**a, "ids": a["ids"] > 1}, ("ids",))
     for bad in (-1, 5, -5, -100):
         ids = a["ids"].clone()
         ids[-1, -1] = bad
-        yield Refusal(f"id {bad} of 5", {**a, "ids": ids}, ("ids",))
+        yield InvalidCall(f"id {bad} of 5", {**a, "ids": ids}, ("ids",))
 
 
-TOKEN_EMBEDDING = Operation(
+TOKEN_EMBEDDING = OpInfo(
     name="token_embedding",
-    draw=draw_token_embedding,
-    ordinary=_ordinary_ids,
+    sample=draw_token_embedding,
+    sample_basic=_ordinary_ids,
     formulas=(_token_embedding,),
     vjps=(_token_embedding_vjp,),
     inputs=("weight",),
-    refusals=_bad_ids,
-    part=_part_of_ids,
-    changes=_changed_ids,
-    long=_long_ids,
-    sharp=False,
-    forms=("fp32", "bf16"),
+    invalid_calls=_bad_ids,
+    batch_slice=_part_of_ids,
+    argument_perturbations=_changed_ids,
+    sample_large=draw_token_embedding,
+    use_exact_oracle=False,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -117,13 +116,15 @@ def _repeated(trial: Trial) -> None:
     arguments = {"ids": few + trial.draw(choice(0, 3, 6)), "weight": weight}
     cotangent = draw_cotangent(trial, (*few.shape, 3))
     outcome = trial.call(arguments, wrt=("weight",), cotangent=cotangent)
-    gradients_agree(trial, outcome, TOKEN_EMBEDDING.exact_gradients(trial, arguments, cotangent, sharp=False))
-    agrees(trial, TOKEN_EMBEDDING, arguments, outcome, TOKEN_EMBEDDING.exact(trial, arguments, sharp=False))
+    gradients_agree(
+        trial, outcome, TOKEN_EMBEDDING.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
+    )
+    agrees(trial, TOKEN_EMBEDDING, arguments, outcome, TOKEN_EMBEDDING.exact(trial, arguments, use_exact_oracle=False))
     unread = torch.ones(9, dtype=torch.bool)
     unread[arguments["ids"].long()] = False
     g = outcome.gradient("weight")
     said = f"not bool({g.expression}[{literal(unread)}].any())"
-    trial.require(not bool(g.value[unread].any()), "a token that was not read has a gradient", said)
+    trial.assert_true(not bool(g.value[unread].any()), "a token that was not read has a gradient", said)
 
 
 def _repeated_range(trial: Trial) -> None:
@@ -134,8 +135,8 @@ def _repeated_range(trial: Trial) -> None:
     g = trial.tensor(np.concatenate((size, -size, rng.integers(-9, 10, (1, d)))))
     arguments = {"ids": torch.full((2 * n + 1,), 1), "weight": trial.tensor(rng.standard_normal((3, d)))}
     outcome = trial.call(arguments, wrt=("weight",), cotangent=g)
-    agrees(trial, TOKEN_EMBEDDING, arguments, outcome, TOKEN_EMBEDDING.exact(trial, arguments, sharp=False))
-    gradients_agree(trial, outcome, TOKEN_EMBEDDING.exact_gradients(trial, arguments, g, sharp=False))
+    agrees(trial, TOKEN_EMBEDDING, arguments, outcome, TOKEN_EMBEDDING.exact(trial, arguments, use_exact_oracle=False))
+    gradients_agree(trial, outcome, TOKEN_EMBEDDING.exact_gradients(trial, arguments, g, use_exact_oracle=False))
     finite(trial, outcome.gradient("weight"), "a sum over repeated tokens")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.check import Check
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree, judged
 from veriformer.verify.laws.equality import equal, stays_finite
@@ -18,7 +18,7 @@ from veriformer.verify.operations.layers.two_layers import gated, network
 from veriformer.verify.strategies import choice, sizes, values
 
 
-def _hidden_order(operation: Operation, trial: Trial) -> None:
+def _hidden_order(operation: OpInfo, trial: Trial) -> None:
     d, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 6)), trial.draw(sizes(1, 4))
     a: dict[str, Any] = (gated if operation.name == "swiglu" else network)(trial, (trial.draw(sizes(1, 3)),), d, f, o)
     order = torch.as_tensor(trial.draw(values()).rng.permutation(f))
@@ -29,7 +29,7 @@ def _hidden_order(operation: Operation, trial: Trial) -> None:
     equal(trial, first, second, of_first, of_second, "hidden units in another order")
 
 
-def _range(operation: Operation, trial: Trial) -> None:
+def _range(operation: OpInfo, trial: Trial) -> None:
     """Hidden values of 1e5 and more, all positive, and a result that fp16 holds, if only with its last bias."""
     rng = trial.draw(values()).rng
     d, f, o = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
@@ -55,7 +55,7 @@ def _brought_back(x: np.ndarray, w1: np.ndarray, signs: np.ndarray) -> dict[str,
     return {"w2": 9e4 / hidden * signs, "b2": -5e4 * signs[0]}
 
 
-def _limits(operation: Operation, trial: Trial) -> None:
+def _limits(operation: OpInfo, trial: Trial) -> None:
     """Hidden values far from zero on either side, before the activation."""
     size = trial.draw(choice(100.0, 40.0, *(() if trial.dtype_name == "fp16" else (1000.0,))))
     n, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(1, 4)), trial.draw(sizes(1, 3))
@@ -71,9 +71,9 @@ def _limits(operation: Operation, trial: Trial) -> None:
         a |= trial.option("activation", "sigmoid", None, "tanh", "sigmoid", "gelu")
     cotangent = draw_cotangent(trial, (n, o))
     outcome = trial.call(a, wrt=("x", *weights), cotangent=cotangent)
-    references = operation.exact(trial, a, sharp=False)
+    references = operation.exact(trial, a, use_exact_oracle=False)
     agrees(trial, operation, a, outcome, references)
-    gradients = operation.exact_gradients(trial, a, cotangent, sharp=False)
+    gradients = operation.exact_gradients(trial, a, cotangent, use_exact_oracle=False)
     gradients_agree(trial, outcome, gradients)
     stays_finite(trial, outcome.result, references[0], "the result far from zero")
     for name in outcome.gradients:
@@ -83,7 +83,7 @@ def _limits(operation: Operation, trial: Trial) -> None:
 ALGEBRA = ("fp64", "fp32")
 
 
-def laws_of_two_layers(operation: Operation) -> tuple[Check, ...]:
+def laws_of_two_layers(operation: OpInfo) -> tuple[Check, ...]:
     """The laws that every network of two layers keeps."""
     return (
         check(f"{operation.name}.hidden_order", on(operation, _hidden_order), dtypes=ALGEBRA),

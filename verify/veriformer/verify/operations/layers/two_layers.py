@@ -12,9 +12,9 @@ import torch
 from veriformer.spec.layers.activations import activate, activate_vjp
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
 from veriformer.spec.layers.linear import linear_vjp
-from veriformer.verify.judging.operation import Formula, Index, Refusal, Vjp
+from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged, several
+from veriformer.verify.operations.changes import perturbed, several
 from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
 
 WEIGHTS = ("w1", "b1", "w2", "b2")
@@ -87,10 +87,27 @@ def _activation(*default: str | None) -> st.SearchStrategy[dict[str, Any]]:
     return option("activation", *default, "relu", "sigmoid", "tanh", "gelu")
 
 
+RANGES: dict[str, tuple[int, int]] = {"rows": (1, 3000), "d": (1, 2000), "f": (1, 2000), "o": (1, 2000)}
+"""How many rows, and how wide input, hidden layer and output may be."""
+
+
+def _work(s: Mapping[str, int]) -> float:
+    """Hidden features; 64 products of a matrix cost as much as one, and so do 4 other features or weights."""
+    d, f, o = s["d"], s["f"], s["o"]
+    return s["rows"] * (f + (d + o) / 4 + (d + o) * f / 64) + (d + o) * f / 4
+
+
+def draw_widths(trial: Trial) -> tuple[tuple[int, ...], int, int, int]:
+    """The leading shape of the rows, and the widths of input, hidden layer and output: small most often."""
+    large = trial.sizes(RANGES, _work, (("d", "o"),))
+    if large is not None:
+        return (large["rows"],), large["d"], large["f"], large["o"]
+    return trial.draw(leading_shapes(2, 3)), *trial.draw(choice(*WIDTHS))
+
+
 def draw_mlp(trial: Trial) -> Arguments:
     """Rows of any leading shape through any activation."""
-    lead = trial.draw(leading_shapes(2, 3))
-    return {**network(trial, lead, *trial.draw(choice(*WIDTHS))), **trial.supported(trial.draw(_activation(None)))}
+    return {**network(trial, *draw_widths(trial)), **trial.supported(trial.draw(_activation(None)))}
 
 
 def ordinary_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
@@ -111,7 +128,7 @@ def changes_of(trial: Trial, tensors: Tensors, names: tuple[str, ...]) -> tuple[
     """A call, and the same with each of its tensors, or the activation, changed."""
     a: dict[str, Any] = dict(tensors(trial, (2,), 3, 5, 2))
     rng = trial.draw(values()).rng
-    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in names}
+    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in names}
     if "b1" in a:
         changed |= {f"activation {name}": {**a, "activation": name} for name in ("relu", "sigmoid", "tanh", "gelu")}
     return a, changed
@@ -119,36 +136,34 @@ def changes_of(trial: Trial, tensors: Tensors, names: tuple[str, ...]) -> tuple[
 
 def bulk_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
     """Many rows, whose sums show how they were taken."""
-    return lambda trial: tensors(trial, (20,), 12, 10, 9)
+
+    def bulk(trial: Trial) -> Arguments:
+        trial.only_large(0.5)
+        large = trial.sizes({"rows": (12, 100), "d": (8, 300), "f": (8, 300), "o": (8, 300)}, _work)
+        assert large is not None
+        return tensors(trial, (large["rows"],), large["d"], large["f"], large["o"])
+
+    return bulk
 
 
-_LONG = (((300,), 3, 5, 2), ((2,), 1030, 3, 2), ((2,), 3, 1030, 2), ((2,), 3, 2, 1030), ((130,), 70, 67, 65))
-"""Rows, and widths of input, hidden layer and output: each of them longer than a tile somewhere."""
-
-
-def long_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
-    """Networks wider, or rows more, than a tile."""
-    return lambda trial: tensors(trial, *trial.draw(choice(*_LONG)))
-
-
-def bad_tensors(trial: Trial, a: Mapping[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> Iterator[Refusal]:
+def bad_tensors(trial: Trial, a: Mapping[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> Iterator[InvalidCall]:
     """Each tensor missing, of another dtype, and longer along its first axis than the one that it meets."""
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield Refusal("no x", {**a, "x": None}, ("x",))
-    yield Refusal("x of another dtype", {**a, "x": a["x"].to(other)}, ("x", *pairs))
+    yield InvalidCall("no x", {**a, "x": None}, ("x",))
+    yield InvalidCall("x of another dtype", {**a, "x": a["x"].to(other)}, ("x", *pairs))
     for name, met in pairs.items():
         longer = torch.cat((a[name], a[name][:1]))
-        yield Refusal(f"no {name}", {**a, name: None}, (name,))
-        yield Refusal(f"{name} of another dtype", {**a, name: a[name].to(other)}, ("x", *pairs))
-        yield Refusal(f"{name} too long", {**a, name: longer}, (name, *met))
-        yield Refusal(f"{name} with an axis too many", {**a, name: a[name][None]}, (name, *met))
+        yield InvalidCall(f"no {name}", {**a, name: None}, (name,))
+        yield InvalidCall(f"{name} of another dtype", {**a, name: a[name].to(other)}, ("x", *pairs))
+        yield InvalidCall(f"{name} too long", {**a, name: longer}, (name, *met))
+        yield InvalidCall(f"{name} with an axis too many", {**a, name: a[name][None]}, (name, *met))
 
 
-def bad_network(trial: Trial) -> Iterator[Refusal]:
+def bad_network(trial: Trial) -> Iterator[InvalidCall]:
     """Tensors and activations that the MLP and the feed-forward network refuse."""
     a = network(trial, (2,), 3, 5, 4)
     yield from bad_tensors(trial, a, {"w1": ("x",), "b1": ("w1",), "w2": ("w1", "b1"), "b2": ("w2",)})
-    yield Refusal("one bias for all hidden units", {**a, "b1": a["b1"][:1]}, ("b1", "w1"))
-    yield Refusal("one bias for all outputs", {**a, "b2": a["b2"][:1]}, ("b2", "w2"))
-    yield Refusal("an unknown activation", {**a, "activation": "swish"}, ("activation",))
-    yield Refusal("a missing activation", {**a, "activation": None}, ("activation",))
+    yield InvalidCall("one bias for all hidden units", {**a, "b1": a["b1"][:1]}, ("b1", "w1"))
+    yield InvalidCall("one bias for all outputs", {**a, "b2": a["b2"][:1]}, ("b2", "w2"))
+    yield InvalidCall("an unknown activation", {**a, "activation": "swish"}, ("activation",))
+    yield InvalidCall("a missing activation", {**a, "activation": None}, ("activation",))

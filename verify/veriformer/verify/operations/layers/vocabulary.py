@@ -6,25 +6,39 @@ from collections.abc import Iterator
 
 import torch
 
-from veriformer.verify.judging.operation import Refusal
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import sizes, values, widths
 
 
 def table(trial: Trial) -> torch.Tensor:
-    """A table [V, d]; V and d are seldom equal."""
+    """A small table [V, d]; V and d are seldom equal."""
     return trial.tensor(trial.draw(values()).array(trial.draw(sizes(1, 7)), trial.draw(widths(5))))
 
 
-def bad_tables(a: Arguments, first: str) -> Iterator[Refusal]:
+def large_table(trial: Trial) -> tuple[int, torch.Tensor] | None:
+    """How many rows are read or met, and a table [V, d], all drawn together, or None: products, or one-hot rows.
+
+    64 products of a matrix cost as much as a score, and so do 8 entries.
+    """
+    found = trial.sizes(
+        {"rows": (1, 5000), "vocabulary": (1, 2**18), "d": (1, 1500)},
+        lambda s: s["rows"] * (s["d"] / 8 + s["vocabulary"] * (1 + s["d"] / 64)) + s["vocabulary"] * s["d"] / 8,
+    )
+    if found is None:
+        return None
+    return found["rows"], trial.tensor(trial.draw(values()).array(found["vocabulary"], found["d"]))
+
+
+def bad_tables(a: Arguments, first: str) -> Iterator[InvalidCall]:
     """Tables that both operations refuse."""
-    yield Refusal(f"no {first}", {**a, first: None}, (first,))
-    yield Refusal("no table", {**a, "weight": None}, ("weight",))
-    yield Refusal("a vector for a table", {**a, "weight": a["weight"][0]}, ("weight",))
-    yield Refusal("a table of rank 3", {**a, "weight": a["weight"][None]}, ("weight",))
+    yield InvalidCall(f"no {first}", {**a, first: None}, (first,))
+    yield InvalidCall("no table", {**a, "weight": None}, ("weight",))
+    yield InvalidCall("a vector for a table", {**a, "weight": a["weight"][0]}, ("weight",))
+    yield InvalidCall("a table of rank 3", {**a, "weight": a["weight"][None]}, ("weight",))
 
 
 def equals_exactly(trial: Trial, y: Observation, wanted: torch.Tensor, message: str) -> None:
     """Raise Violation unless a result is exactly this."""
-    trial.require(torch.equal(y.value, wanted), message, f"torch.equal({y.expression}, {literal(wanted)})")
+    trial.assert_true(torch.equal(y.value, wanted), message, f"torch.equal({y.expression}, {literal(wanted)})")

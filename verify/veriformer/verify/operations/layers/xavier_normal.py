@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws import chance
 from veriformer.verify.laws.agreement import has_form
@@ -23,22 +23,22 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"n_in": trial.draw(sizes()), "n_out": trial.draw(sizes())}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     n = trial.draw(sizes())
-    yield Refusal("a negative number of inputs", {"n_in": -n, "n_out": n}, ("n_in",))
-    yield Refusal("a negative number of outputs", {"n_in": n, "n_out": -n}, ("n_out",))
-    yield Refusal("a bool for a size", {"n_in": True, "n_out": n}, ("n_in",))
-    yield Refusal("a fraction for a size", {"n_in": n, "n_out": 2.5}, ("n_out",))
-    yield Refusal("no size", {"n_in": None, "n_out": n}, ("n_in",))
-    yield Refusal("a number for a generator", {"n_in": n, "n_out": n, "generator": 3}, ("generator",))
+    yield InvalidCall("a negative number of inputs", {"n_in": -n, "n_out": n}, ("n_in",))
+    yield InvalidCall("a negative number of outputs", {"n_in": n, "n_out": -n}, ("n_out",))
+    yield InvalidCall("a bool for a size", {"n_in": True, "n_out": n}, ("n_in",))
+    yield InvalidCall("a fraction for a size", {"n_in": n, "n_out": 2.5}, ("n_out",))
+    yield InvalidCall("no size", {"n_in": None, "n_out": n}, ("n_in",))
+    yield InvalidCall("a number for a generator", {"n_in": n, "n_out": n, "generator": 3}, ("generator",))
 
 
-XAVIER_NORMAL = Operation(
+XAVIER_NORMAL = OpInfo(
     name="xavier_normal",
-    draw=_ordinary,
-    ordinary=_ordinary,
-    refusals=_refusals,
-    forms=("fp32", "bf16"),
+    sample=_ordinary,
+    sample_basic=_ordinary,
+    invalid_calls=_refusals,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -50,7 +50,7 @@ _SQUARE = 150
 
 
 def _contract(trial: Trial) -> None:
-    arguments = XAVIER_NORMAL.ordinary(trial)
+    arguments = XAVIER_NORMAL.sample_basic(trial)
     has_form(trial, trial.call(arguments).result, (arguments["n_in"], arguments["n_out"]), trial.dtype)
 
 
@@ -80,8 +80,10 @@ def mean(w: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
 def _variance(trial: Trial) -> None:
     w, variance = _weights(trial)
     n = w.value.numel()
-    trial.judge(trial.observe(mean_square, w, variance), chance.mean_square(n), "the mean square of the weights")
-    trial.judge(trial.observe(mean, w, variance), chance.mean(n), "the mean of the weights")
+    trial.assert_within_bound(
+        trial.observe(mean_square, w, variance), chance.mean_square(n), "the mean square of the weights"
+    )
+    trial.assert_within_bound(trial.observe(mean, w, variance), chance.mean(n), "the mean of the weights")
 
 
 def share_below(w: torch.Tensor, variance: torch.Tensor, deviations: torch.Tensor) -> torch.Tensor:
@@ -94,7 +96,7 @@ def _normality(trial: Trial) -> None:
     for z in (-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0):
         below = trial.observe(share_below, w, variance, constant(torch.tensor(z, dtype=torch.float64)))
         q = math.erfc(-z / math.sqrt(2)) / 2
-        trial.judge(below, chance.share(w.value.numel(), q), f"the share of weights below {z} deviations")
+        trial.assert_within_bound(below, chance.share(w.value.numel(), q), f"the share of weights below {z} deviations")
 
 
 def like_signed(w: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
@@ -113,17 +115,23 @@ def like_signed_across(w: torch.Tensor) -> torch.Tensor:
 
 def _independence(trial: Trial) -> None:
     w, variance = _weights(trial)
-    trial.judge(trial.observe(mean_square, w, variance), chance.mean_square(w.value.numel()), "the mean square")
+    trial.assert_within_bound(
+        trial.observe(mean_square, w, variance), chance.mean_square(w.value.numel()), "the mean square"
+    )
     shape = tuple(w.value.shape)
     for axis in (0, 1):
         for lag in (lag for lag in (1, 2, 8, 16, 20, 64) if 2 * lag <= shape[axis]):
             pairs = shape[axis] // (2 * lag) * lag * shape[1 - axis]
             observed = trial.observe(like_signed, w, constant(torch.tensor([axis, lag])))
-            trial.judge(observed, chance.share(pairs, 0.5), f"pairs {lag} apart along axis {axis} of one sign")
+            trial.assert_within_bound(
+                observed, chance.share(pairs, 0.5), f"pairs {lag} apart along axis {axis} of one sign"
+            )
     square = trial.call({"n_in": _SQUARE, "n_out": _SQUARE, "generator": Seed(trial.draw(seeds()))}).result
     has_form(trial, square, (_SQUARE, _SQUARE), trial.dtype)
     mirrored = trial.observe(like_signed_across, square)
-    trial.judge(mirrored, chance.share(_SQUARE * (_SQUARE - 1) // 2, 0.5), "pairs across the diagonal of one sign")
+    trial.assert_within_bound(
+        mirrored, chance.share(_SQUARE * (_SQUARE - 1) // 2, 0.5), "pairs across the diagonal of one sign"
+    )
 
 
 def _generator(trial: Trial) -> None:
@@ -132,8 +140,8 @@ def _generator(trial: Trial) -> None:
     one, two = trial.call(arguments).result, trial.call(arguments).result
     other = trial.call({**arguments, "generator": Seed(seed + 1)}).result
     a, b, c = (w.expression for w in (one, two, other))
-    trial.require(torch.equal(one.value, two.value), "equal states give other weights", f"torch.equal({a}, {b})")
-    trial.require(
+    trial.assert_true(torch.equal(one.value, two.value), "equal states give other weights", f"torch.equal({a}, {b})")
+    trial.assert_true(
         not torch.equal(one.value, other.value), "another state changes nothing", f"not torch.equal({a}, {c})"
     )
     call = trial.target.operation("xavier_normal")
@@ -142,7 +150,7 @@ def _generator(trial: Trial) -> None:
     generator = torch.Generator().manual_seed(seed)
     first, second = (call(arguments["n_in"], arguments["n_out"], generator=generator) for _ in range(2))
     twice = f"[{made}, generator=g) for g in [torch.Generator().manual_seed({seed})] * 2]"
-    trial.require(not torch.equal(first, second), "a generator does not move on", f"not torch.equal(*{twice})")
+    trial.assert_true(not torch.equal(first, second), "a generator does not move on", f"not torch.equal(*{twice})")
     with torch.random.fork_rng():
         seeded = []
         for _ in range(2):
@@ -150,9 +158,9 @@ def _generator(trial: Trial) -> None:
             seeded.append(call(arguments["n_in"], arguments["n_out"]))
         later = call(arguments["n_in"], arguments["n_out"])
     said = f"torch.equal(*[(torch.manual_seed({seed}), {made}))[1] for _ in range(2)])"
-    trial.require(torch.equal(*seeded), "PyTorch's own generator does not decide", said)
+    trial.assert_true(torch.equal(*seeded), "PyTorch's own generator does not decide", said)
     moves = f"not torch.equal({made}), {made}))"
-    trial.require(not torch.equal(seeded[0], later), "two calls without a generator give the same", moves)
+    trial.assert_true(not torch.equal(seeded[0], later), "two calls without a generator give the same", moves)
 
 
 _ALGEBRA = ("fp64", "fp32")

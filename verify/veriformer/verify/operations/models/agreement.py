@@ -4,56 +4,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.judging.judge import Floats, Reference, Violation, judge
+from veriformer.verify.judging.judge import Floats, Reference, Violation, assert_within_bound, ratios
 from veriformer.verify.judging.trial import Outcome, Trial
-from veriformer.verify.operations.models import noise
-from veriformer.verify.operations.models.subject import Subject, subject
-from veriformer.verify.scripts import model_calls as calls
-from veriformer.verify.strategies import choice, seeds
-
-Given = dict[str, Any]
+from veriformer.verify.operations.models import decision, noise
+from veriformer.verify.operations.models.answer import Answer, differences, distance_of, telling_much
+from veriformer.verify.operations.models.drawn import LONGEST, DrawnInputs, Given
+from veriformer.verify.scripts import model_drivers as calls
+from veriformer.verify.strategies import choice
 
 EFFORT = 0.15
 """Examples of a whole model, as a multiple of the profile's: each stands for a dozen calls."""
 
-LONGEST = 64
-"""Tokens that every model admits."""
+LOUD = 2.0**6
+"""What embeddings are multiplied with where nobody may see them: what comes through is as much larger."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What one way gave, cell by cell, and how far roundoff moves it, which is measured when it is asked for."""
-
-    outcome: Outcome
-    cells: list[Floats]
-    measure: Callable[[], Floats]
-
-    @cached_property
-    def squares(self) -> Floats:
-        """The mean squared deviation of every cell."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return self.measure()
-
-
-class Examination:
+class ModelExample(DrawnInputs):
     """One example of a whole model: it draws tokens, asks in several ways, and judges whether they agree."""
 
     def __init__(self, trial: Trial) -> None:
-        self.trial = trial
-        self.subject: Subject = subject(trial.target, trial.operation)
-        self.seed: int = trial.draw(seeds())
-        self.rng = np.random.default_rng(self.seed)
-        self.B, self.n = trial.draw(choice((2, 7), (1, 5), (3, 9), (2, 12)))
+        super().__init__(trial)
         self._callable()
+        self.loudness = self.faint if self.subject.scalable else 1.0
 
     def _callable(self) -> None:
         """Raise Violation where the model cannot be built or called: by a call on the record, for that is its fault."""
@@ -65,54 +42,6 @@ class Examination:
             self.ask("whole", **given)
             raise
 
-    # Drawing
-
-    def tokens(self, B: int | None = None, n: int | None = None) -> torch.Tensor:
-        """Token ids [B, n]."""
-        shape = (B or self.B, n or self.n)
-        return torch.from_numpy(self.rng.integers(0, self.subject.vocabulary, shape))
-
-    def other(self, ids: torch.Tensor) -> torch.Tensor:
-        """Token ids that differ from these everywhere."""
-        V = self.subject.vocabulary
-        shift = torch.from_numpy(self.rng.integers(1, max(2, V), tuple(ids.shape)))
-        return (ids + shift) % V
-
-    def source(self, B: int | None = None) -> Given:
-        """The source of an encoder–decoder, of another length than the target."""
-        ids = self.tokens(B, self.trial.draw(choice(4, 6, 3)))
-        return {**self.subject.source(ids)}
-
-    def asked(self) -> Given:
-        """Options of every call: the source, and who gives the positions."""
-        positions = {} if self.subject.positions == "mask" else {"positions": self.subject.positions}
-        return {**self.source(), **positions}
-
-    def mask(self, side: str, n: int | None = None) -> torch.Tensor:
-        """A mask [B, n] of ragged rows, padded on one side; one row is whole, and where there are more one is not."""
-        n = n or self.n
-        lengths = self.rng.integers(1, n + 1, self.B)
-        lengths[int(self.rng.integers(self.B))] = n
-        if self.B == 1 or (lengths == n).all():
-            lengths[0] = 1 + self.rng.integers(max(1, n // 2))
-        place = torch.arange(n)[None]
-        kept = torch.from_numpy(lengths)[:, None]
-        return (place < kept if side == "right" else place >= n - kept).long()
-
-    def labels(self, ids: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Labels with some, but not all, ignored; padding is."""
-        labels = self.other(ids)
-        ignored = torch.from_numpy(self.rng.random(tuple(ids.shape)) < 0.3)
-        if mask is not None:
-            ignored |= mask == 0
-        labels[ignored] = -100
-        labels[int(self.rng.integers(self.B)), -1 if mask is None or mask[:, -1].all() else 0] = 1
-        return labels if mask is None else labels.masked_fill(mask == 0, -100)
-
-    def split(self) -> int:
-        """Where to cut the row in two."""
-        return self.trial.draw(st.integers(1, self.n - 1))
-
     # Asking
 
     def ask(self, way: str, *, dtype: torch.dtype | None = None, **given: Any) -> Outcome:
@@ -121,19 +50,19 @@ class Examination:
             warnings.simplefilter("ignore")
             return self.trial.call({"way": way, "dtype": dtype or self.subject.dtype, **given})
 
-    def answer(
-        self, way: str, *, runs: int = noise.RUNS, coarse: float = 0.0, afresh: bool = False, **given: Any
-    ) -> Answer:
+    def answer(self, way: str, *, coarse: float = 0.0, afresh: bool = False, **given: Any) -> Answer:
         """The same, with the noise of the answer. Raises Violation where it is not finite.
 
         afresh: of a copy of the model that has never been called.
         """
         outcome = self.ask(way, **(given | {"afresh": True} if afresh else given))
-        return Answer(outcome, self.finite(outcome), partial(self._spread, way, given, runs, coarse))
+        return Answer(outcome, self.finite(outcome), self._noise(way, given, coarse))
 
-    def _spread(self, way: str, given: Given, runs: int, coarse: float) -> Floats:
-        moved = self.subject.moved(runs, coarse)
-        return noise.spread(getattr(calls, way), given, self.subject.model(), moved, self.seed, coarse)
+    def _noise(self, way: str, given: Given, coarse: float = 0.0) -> noise.Spread:
+        def moved(number: int) -> torch.nn.Module:
+            return self.subject.moved(number, coarse)
+
+        return noise.Spread(getattr(calls, way), given, self.subject.model(), moved, self.seed, coarse)
 
     def finite(self, outcome: Outcome) -> list[Floats]:
         """The cells of an answer. Raises Violation where one is not finite."""
@@ -155,14 +84,65 @@ class Examination:
 
     def agree(self, one: Answer, two: Answer, what: str, *, more: float = 0.0) -> None:
         """Raise Violation unless two answers differ by no more than rounding explains. more: an error known besides."""
+        self._judge_shapes(one, two, what)
+        self.within(one, two, self._bound(one, two, more), what)
+
+    def unseen(self, ids: torch.Tensor, hidden: torch.Tensor, places: torch.Tensor, what: str, **given: Any) -> None:
+        """Raise Violation where tokens that are ``hidden`` [B, n] from some ``places`` [B, n] move the logits there.
+
+        Nothing may flow, so nothing need be estimated: with other tokens, or louder ones, the same kernels run on the
+        same numbers and give the same bits, and the gradient is zero. Only what is not is held against rounding, as
+        where a convolution by FFT brings everything together and takes it apart again.
+        """
+        others = torch.where(hidden, self.other(ids), ids)
+        plain, other = (self.answer("at", ids=x, places=places, **given) for x in (ids, others))
+        self.vanishes(other, plain, f"{what}, with other tokens there")
+        if self.subject.scalable:
+            self._unheard(ids, hidden, what, {"places": places, **given})
+        self.unreached(ids, hidden, f"gradient for tokens that {what} may not depend on", places=places, **given)
+
+    def _unheard(self, ids: torch.Tensor, hidden: torch.Tensor, what: str, given: Given) -> None:
+        usual = float(given.get("loudness", 1.0))
+        loud, quiet = ({"ids": ids, **given, "loudness": torch.where(hidden, x, usual)} for x in (LOUD, usual))
+        one, two = (self.ask("at", **asked) for asked in (loud, quiet))
+        if all(isinstance(x.value, torch.Tensor) and bool(x.value.isfinite().all()) for x in (one, two)):
+            heard, unheard = (
+                Answer(x, noise.cells(x.value), self._noise("at", asked)) for x, asked in ((one, loud), (two, quiet))
+            )
+            self.vanishes(heard, unheard, f"{what}, with louder tokens there")
+
+    def unreached(self, ids: torch.Tensor, hidden: torch.Tensor, what: str, **given: Any) -> None:
+        """Raise Violation where a gradient reaches tokens that are hidden."""
+        given = {"ids": ids, "seed": self.seed, **given}
+        outcome = self.ask("influence", **given)
+        if len(outcome.value) and bool(outcome.value.isfinite().all()):
+            reached = Answer(outcome, noise.cells(outcome.value), self._noise("influence", given))
+            self.vanishes(reached.part(hidden.flatten().numpy()), None, what)
+
+    def vanishes(self, one: Answer, two: Answer | None, what: str) -> None:
+        """Raise Violation where what two calls differ in makes a difference, or without a second, the first is none.
+
+        Where the bits are equal nothing is left to be shown; else the mean of perturbed runs of both may not be
+        further from zero than its own spread explains.
+        """
+        zeros = [np.zeros_like(x) for x in one.cells]
+        other = two or Answer(one.outcome, zeros, one.noise, one.some, "0 * ")
+        self._judge_shapes(one, other, what)
+        distance = distance_of(one, other)
+        bound = np.zeros(len(distance))
+        if distance.any():
+            mean, explained = decision.vanishing(lambda number: differences(one, two, number))
+            bound = np.where(mean > explained, explained, np.maximum(distance, explained))
+        self.within(one, other, bound, what, telling=True)
+
+    def _judge_shapes(self, one: Answer, two: Answer, what: str) -> None:
         if [x.shape for x in one.cells] != [x.shape for x in two.cells]:
             shapes = f"{_shape(one)} and {_shape(two)}"
             raise Violation(f"{what}: the results have shapes {shapes}", lines=[f"raise SystemExit({shapes!r})"])
-        self.within(one, two, self._bound(one, two, more), what)
 
     def agreed(self, one: Answer, two: Answer, *, more: float) -> bool:
         """Whether ``agree`` would hold, without a judgement."""
-        return bool((_distance(one, two) <= self._bound(one, two, more)).all())
+        return bool((distance_of(one, two) <= self._bound(one, two, more)).all())
 
     def _bound(self, one: Answer, two: Answer, more: float) -> Floats:
         """What the error known besides and rounding explain.
@@ -170,31 +150,40 @@ class Examination:
         Noise could only widen the bound: where the error known besides, or none at all, explains the distance, it is
         not measured.
         """
-        bound = np.full(len(one.cells), more)
-        if (_distance(one, two) > bound).any():
-            bound += noise.factor(noise.RUNS, len(one.cells)) * np.sqrt(one.squares + two.squares)
-        return bound
+        distance = distance_of(one, two)
+        if (distance <= more).all():
+            return np.full(len(one.cells), more)
+        bound = decision.decided(distance, lambda runs: one.squares(runs) + two.squares(runs), more=more)
+        few = np.sqrt(one.squares(noise.RUNS) + two.squares(noise.RUNS))
+        suspected, dull = distance > more + decision.SMALL * few, not telling_much(one, two, bound)
+        if (distance > bound).any() or not (suspected.any() or dull):
+            return bound
+        mean, explained = decision.vanishing(lambda number: differences(one, two, number), more=more, wholly=dull)
+        sharp = np.minimum(bound, explained)
+        return np.where((mean > explained) & suspected, sharp, np.maximum(distance, sharp) if dull else bound)
 
-    def within(self, one: Answer, two: Answer, bound: Floats, what: str) -> None:
-        """Raise Violation unless the distance of two answers lies within the bound in every cell."""
-        distance = _distance(one, two)
+    def within(self, one: Answer, two: Answer, bound: Floats, what: str, *, telling: bool | None = None) -> None:
+        """Raise Violation unless the distance of two answers lies within the bound in every cell.
+
+        telling: whether that shows anything, where the sizes of bound and cells do not say so.
+        """
+        distance = distance_of(one, two)
         size = max((float(np.linalg.norm(cell)) for cell in two.cells), default=0.0)
         law = Reference(np.zeros(len(distance)), bound, scale=size, constant=True)
-        names = one.outcome.name, two.outcome.name
         try:
-            self.trial.effective.append(law.effective)
-            judge(distance, law, self.trial.tally, what=what, lines=[])
+            self.trial.effective.append(telling_much(one, two, bound) if telling is None else telling)
+            assert_within_bound(distance, law, self.trial.statistics, what=what, lines=[])
         except Violation as violation:
-            worst = int(np.argmax(distance / np.maximum(bound, np.finfo(float).tiny)))
+            worst = int(np.argmax(ratios(distance, law)))
             raise Violation(
                 _message(what, distance[worst], bound[worst], float(np.linalg.norm(two.cells[worst]))),
-                lines=_verdict(names, worst, float(bound[worst])),
+                lines=_verdict(one.row(worst), two.row(worst), float(bound[worst])),
                 observed=float(distance[worst]),
                 exact=0.0,
                 bound=float(bound[worst]),
             ) from violation
 
-    def live(self, **asked: Any) -> None:
+    def assert_not_constant(self, **asked: Any) -> None:
         """Raise Violation where the logits do not depend on the tokens: such a model keeps every law of invariance."""
         ids = self.tokens(1)
         one = self.ask("whole", ids=ids, **_first(asked))
@@ -202,16 +191,12 @@ class Examination:
         self.finite(one), self.finite(two)
         moved = one.value.shape == two.value.shape and not torch.equal(one.value, two.value)
         message = "other tokens give the same logits"
-        self.trial.require(moved, message, f"not torch.equal({one.name}, {two.name})")
+        self.trial.assert_true(moved, message, f"not torch.equal({one.name}, {two.name})")
         self.trial.effective.clear()
 
 
 def _first(asked: Mapping[str, Any]) -> Given:
     return {key: x[:1] if isinstance(x, torch.Tensor) else x for key, x in asked.items()}
-
-
-def _distance(one: Answer, two: Answer) -> Floats:
-    return np.asarray([np.linalg.norm(a - b) for a, b in zip(one.cells, two.cells, strict=True)])
 
 
 def _shape(answer: Answer) -> str:
@@ -226,8 +211,7 @@ def _message(what: str, distance: float, bound: float, size: float) -> str:
     )
 
 
-def _verdict(names: tuple[str, str], cell: int, bound: float) -> list[str]:
-    one, two = (f"rows_of_result({name})[{cell}]" for name in names)
+def _verdict(one: str, two: str, bound: float) -> list[str]:
     return [
         "def rows_of_result(result):",
         "    parts = result if isinstance(result, list) else [result]",
@@ -240,10 +224,10 @@ def _verdict(names: tuple[str, str], cell: int, bound: float) -> list[str]:
     ]
 
 
-def lengthened(body: Callable[[Examination], None]) -> Callable[[Examination], None]:
-    """The body of a check, and once more on one long text: some faults begin behind a length."""
+def lengthened(body: Callable[[ModelExample], None]) -> Callable[[ModelExample], None]:
+    """The property test, and once more on one long text: some faults begin behind a length."""
 
-    def both(e: Examination) -> None:
+    def both(e: ModelExample) -> None:
         body(e)
         e.B, e.n = 1, e.trial.draw(choice(LONGEST, LONGEST - 3))
         body(e)
@@ -251,6 +235,6 @@ def lengthened(body: Callable[[Examination], None]) -> Callable[[Examination], N
     return both
 
 
-def examined(body: Callable[[Examination], None]) -> Callable[[Trial], None]:
-    """The body of a check from one that examines a model."""
-    return lambda trial: body(Examination(trial))
+def model_property(body: Callable[[ModelExample], None]) -> Callable[[Trial], None]:
+    """A property test of a trial from one of a model example."""
+    return lambda trial: body(ModelExample(trial))

@@ -10,7 +10,7 @@ from functools import wraps
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.operations.models.subject import Subject, subject
-from veriformer.verify.scripts import model_calls as calls
+from veriformer.verify.scripts import model_drivers as calls
 from veriformer.verify.targets.target import Target
 
 Applies = Callable[[Target, str, str], str | None]

@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
+from veriformer.verify.judging.trial import Outcome
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.models import noise
-from veriformer.verify.operations.models.agreement import EFFORT, Answer, Examination, examined, lengthened
+from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, lengthened, model_property
 from veriformer.verify.operations.models.applies import always, has_cache, has_cache_and_mask, has_reorder
+from veriformer.verify.operations.models.drawn import LONGEST
 from veriformer.verify.strategies import choice
 from veriformer.verify.targets.model_kinds import OPERATIONS
 
 
-def _causality(e: Examination) -> None:
-    asked = e.asked()
-    e.live(**asked)
+def _causality(e: ModelExample) -> None:
+    asked = e.call_options()
+    e.assert_not_constant(**asked)
     ids = e.tokens()
-    s = e.split()
-    future = torch.arange(e.n) >= s
-    others = torch.where(future, e.other(ids), ids)
-    one, two = (e.answer("whole", ids=x, length=s, **asked) for x in (ids, others))
-    e.agree(two, one, f"logits before position {s}, with other tokens from there on")
+    for s in e.splits(1 if e.n < LONGEST // 2 else 3):
+        future = (torch.arange(e.n) >= s).expand(e.B, e.n)
+        e.unseen(ids, future, ~future, f"logits before position {s}", **asked)
 
 
-def _prefix(e: Examination) -> None:
-    asked = e.asked()
-    e.live(**asked)
+def _prefix(e: ModelExample) -> None:
+    asked = e.call_options()
+    e.assert_not_constant(**asked)
     ids = e.tokens()
     s = e.split()
     cut = e.answer("whole", ids=ids[:, :s], **asked)
     e.agree(cut, e.answer("whole", ids=ids, length=s, **asked), f"logits of the first {s} tokens alone")
 
 
-def _reach(e: Examination) -> None:
+def _reach(e: ModelExample) -> None:
     """A token moves its own logits; gradients reach an unbroken stretch of tokens up to the position, none after."""
     e.B = 1
-    asked = e.asked()
-    e.live(**asked)
+    asked = e.call_options()
+    e.assert_not_constant(**asked)
     ids = e.tokens()
     t = e.split()
     others = ids.clone()
@@ -46,44 +47,56 @@ def _reach(e: Examination) -> None:
     e.finite(one), e.finite(two)
     message = f"the token at position {t} does not change the logits there"
     said = f"not torch.equal({one.name}[:, {t}], {two.name}[:, {t}])"
-    e.trial.require(not torch.equal(one.value[:, t], two.value[:, t]), message, said)
-    influence = e.answer("influence", ids=ids, at=t, seed=e.seed, **asked)
-    if influence.cells:
-        _stretch(e, influence, t)
+    e.trial.assert_true(not torch.equal(one.value[:, t], two.value[:, t]), message, said)
+    here = torch.arange(e.n)[None] == t
+    e.unreached(ids, torch.arange(e.n)[None] > t, "gradient for later tokens", places=here, **asked)
+    influence = e.ask("influence", ids=ids, places=here, seed=e.seed, **asked)
+    if len(influence.value):
+        _unbroken(e, influence, t)
 
 
-def _stretch(e: Examination, influence: Answer, t: int) -> None:
-    sizes = np.concatenate(influence.cells)
-    name = influence.outcome.name
-    ahead = _tail(influence, t + 1)
-    bound = noise.factor(noise.RUNS, len(ahead.cells)) * np.sqrt(ahead.squares)
-    e.within(ahead, _nothing(ahead), bound, "gradient for later tokens")
-    reached = np.flatnonzero(sizes[: t + 1])
-    unbroken = len(reached) > 0 and reached[-1] == t and len(reached) == t + 1 - reached[0]
-    said = f"bool(({name}[{int(reached[0]) if len(reached) else 0}:{t + 1}] != 0).all())"
-    e.trial.require(bool(unbroken), f"some token between those that reach position {t} does not", said)
+def _unbroken(e: ModelExample, influence: Outcome, t: int) -> None:
+    reached = influence.value[: t + 1].any(-1).nonzero().flatten().tolist()
+    unbroken = bool(reached) and reached[-1] == t and len(reached) == t + 1 - reached[0]
+    said = f"bool({influence.name}[{reached[0] if reached else 0}:{t + 1}].any(-1).all())"
+    e.trial.assert_true(unbroken, f"some token between those that reach position {t} does not", said)
 
 
-def _tail(answer: Answer, start: int) -> Answer:
-    return Answer(answer.outcome, answer.cells[start:], lambda: answer.squares[start:])
-
-
-def _nothing(answer: Answer) -> Answer:
-    return Answer(answer.outcome, [np.zeros_like(x) for x in answer.cells], lambda: answer.squares)
-
-
-def _cache_split(e: Examination) -> None:
-    asked = e.asked()
-    e.live(**asked)
+def _cache_split(e: ModelExample) -> None:
+    asked = e.call_options()
+    e.assert_not_constant(**asked)
     ids = e.tokens()
     s = e.split()
     cached = e.answer("in_parts", ids=ids, splits=[s], **asked)
     e.agree(cached, e.answer("whole", ids=ids, **asked), f"logits through the cache, cut at {s}")
+    _same_reach(e, ids, s, asked)
 
 
-def _cache_steps(e: Examination) -> None:
-    asked = e.asked()
-    e.live(**asked)
+def _same_reach(e: ModelExample, ids: torch.Tensor, s: int, asked: dict[str, Any]) -> None:
+    """A token reaches the same positions through the cache as in one call, whatever rounding leaves of the numbers.
+
+    Where another token changes no bit of a position's logits in the one way, it may change them in the other by no more
+    than rounding does; and no gradient flows through the cache that does not flow without.
+    """
+    t = int(e.rng.integers(e.n))
+    others = ids.clone()
+    others[:, t] = e.other(ids)[:, t]
+    whole = tuple(e.answer("whole", ids=x, **asked) for x in (ids, others))
+    cached = tuple(e.answer("in_parts", ids=x, splits=[s], **asked) for x in (ids, others))
+    for (one, two), judged, how in ((whole, cached, "through the cache"), (cached, whole, "without a cache")):
+        still = np.asarray([np.array_equal(a, b) for a, b in zip(one.cells, two.cells, strict=True)])
+        what = f"logits {how} that another token at position {t} does not change otherwise"
+        e.vanishes(judged[1].part(still), judged[0].part(still), what)
+    here = (torch.arange(e.n) == e.n - 1).expand(e.B, e.n)
+    silent = (e.ask("influence", ids=ids, places=here, seed=e.seed, **asked).value == 0).all(-1)
+    if len(silent):
+        what = "gradient through the cache for tokens that do not reach the last one otherwise"
+        e.unreached(ids, silent.reshape(e.B, e.n), what, places=here, splits=[s], **asked)
+
+
+def _cache_steps(e: ModelExample) -> None:
+    asked = e.call_options()
+    e.assert_not_constant(**asked)
     e.n = min(e.n, 9)
     ids = e.tokens()
     start = e.trial.draw(choice(1, 2))
@@ -91,10 +104,10 @@ def _cache_steps(e: Examination) -> None:
     e.agree(cached, e.answer("whole", ids=ids, **asked), "logits token by token through the cache")
 
 
-def _cache_padding(e: Examination) -> None:
-    e.live(**e.asked())
+def _cache_padding(e: ModelExample) -> None:
+    e.assert_not_constant(**e.call_options())
     e.n = max(5, min(e.n, 9))
-    ids, asked = e.tokens(), e.asked()
+    ids, asked = e.tokens(), e.call_options()
     s = e.trial.draw(choice(e.n - 2, e.n - 1, e.n - 3))
     mask = torch.cat((e.mask("left", s), torch.ones(e.B, e.n - s, dtype=torch.int64)), 1)
     splits = list(range(s, e.n)) if e.trial.draw(choice(True, False)) else [s]
@@ -103,18 +116,18 @@ def _cache_padding(e: Examination) -> None:
     e.agree(cached, plain, "logits through the cache with padding on the left")
 
 
-def _cache_branch(e: Examination) -> None:
-    asked = e.asked()
-    e.live(**asked)
+def _cache_branch(e: ModelExample) -> None:
+    asked = e.call_options()
+    e.assert_not_constant(**asked)
     ids = e.tokens()
     given = {"ids": ids, "others": e.other(ids), "split": e.split(), **asked}
     e.agree(e.answer("branched", **given), e.answer("unbranched", **given), "logits from a copied cache")
 
 
-def _cache_reorder(e: Examination) -> None:
-    e.live(**e.asked())
+def _cache_reorder(e: ModelExample) -> None:
+    e.assert_not_constant(**e.call_options())
     e.B = max(2, e.B)
-    ids, asked = e.tokens(), e.asked()
+    ids, asked = e.tokens(), e.call_options()
     order = torch.from_numpy(e.rng.integers(0, e.B, e.B))
     order[0] = e.B - 1
     given = {"ids": ids, "order": order, "others": e.other(ids), "split": e.split(), **asked}
@@ -123,7 +136,11 @@ def _cache_reorder(e: Examination) -> None:
 
 CHECKS = tuple(
     check(
-        f"{operation}.{name}", examined(body), dtypes=("fp64", "fp32"), effort=EFFORT, **{"applies": always, **options}
+        f"{operation}.{name}",
+        model_property(body),
+        dtypes=("fp64", "fp32"),
+        effort=EFFORT,
+        **{"applies": always, **options},
     )
     for operation in OPERATIONS
     if operation != "masked_lm"

@@ -18,8 +18,18 @@ Student's t with m degrees of freedom. Hence, with N cells in a judgement,
 
     P(d > c √(s_a² + s_b²) in any cell) ≤ ERROR_RATE   for   c = t_m⁻¹(1 − ERROR_RATE / 2N).
 
+With few runs c is large: 4 know so little of a spread that c is in the hundreds. So runs are doubled until every cell
+is either within FACTOR spreads or beyond c of them, which 32 to 64 always decide. Each look has its share of the rate.
+
+Where nothing may flow from what two calls differ in, more can be seen. In most implementations the difference is zero,
+bit for bit. In the others it is made of rounding alone and has no mean; so the mean of m runs, in each of which both
+calls commit the same errors, is held against its own spread, by Student's t again (``vanishing``). To first order the
+same is true of two ways that must agree: theirs is asked for where they are further apart than rounding usually brings
+them, for it takes many runs.
+
 The errors put in are uniform between minus and plus one unit in the last place, 1.15 u in the mean square, where
-rounding commits at most u. Whole numbers are left alone: masks, positions and counts are exact.
+rounding commits at most u. A cast to a narrower dtype is a rounding like others, and so is one to a whole number, as
+where a cache is quantised. Whole numbers are left alone: masks, positions and counts are exact.
 """
 
 # mypy: allow-untyped-calls
@@ -28,7 +38,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -43,7 +53,7 @@ ERROR_RATE = 1e-7
 """How often a judgement may accuse two ways that differ by rounding."""
 
 RUNS = 4
-"""Perturbed runs of each way."""
+"""Perturbed runs of each way to begin with; they are doubled while the judgement needs more."""
 
 _EXACT = frozenset(
     [
@@ -115,7 +125,7 @@ _EXACT = frozenset(
         "_local_scalar_dense",
     ]
 )
-"""Operations that move, choose or draw numbers and so commit no error."""
+"""Operations that move, choose or draw numbers and so commit no error, but for what Roundoff says of some of them."""
 
 
 class Roundoff(TorchDispatchMode):
@@ -126,34 +136,69 @@ class Roundoff(TorchDispatchMode):
 
     supports_higher_order_operators = True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Without the wrapper that keeps a compiler away, which costs more than most operations; none is at work."""
+        return False
+
     def __init__(self, seed: int, coarse: float = 0.0) -> None:
         super().__init__()
         self.generator = torch.Generator().manual_seed(seed)
         self.coarse = coarse
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = _name(func)
+        if name == "round" and len(args) == 1 and not kwargs and args[0].is_floating_point():
+            return self._round(func, args[0])
         result = func(*args, **(kwargs or {}))
-        if _inexact(func):
+        if _narrows(name, args, result) if name in _COPIES else inexact(func):
             first = result[0] if isinstance(result, tuple | list) else result
             if isinstance(first, torch.Tensor) and first.is_floating_point():
                 self._move(first)
         return result
 
+    def _round(self, func: Any, x: torch.Tensor) -> Any:
+        """Up or down, as often as the fraction says."""
+        noise = self._uniform(x, 0.5)
+        return func(x.add_(noise) if func._schema.is_mutable else x + noise)
+
     def _move(self, x: torch.Tensor) -> None:
-        amplitude = max(torch.finfo(x.dtype).eps, self.coarse)
-        factor = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-        factor.uniform_(-amplitude, amplitude, generator=self.generator).add_(1)
-        x.mul_(factor.masked_fill_(x == x.round(), 1))
+        eps = torch.finfo(x.dtype).eps
+        wide = x.float() if x.dtype.itemsize == 1 else x  # nothing is computed in a byte
+        exact = (wide == wide.round()) & (wide.abs() < 1 / eps)  # from there on every number is whole
+        factor = self._uniform(wide, max(eps, self.coarse)).add_(1)
+        x.copy_(wide * factor.masked_fill_(exact, 1))
+
+    def _uniform(self, x: torch.Tensor, amplitude: float) -> torch.Tensor:
+        drawn = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        return drawn.uniform_(-amplitude, amplitude, generator=self.generator)
+
+
+_COPIES = frozenset({"copy", "_to_copy"})
+"""Operations that copy, and round where the copy is narrower."""
+
+
+def _narrows(name: str, args: Sequence[Any], result: Any) -> bool:
+    """Whether a copy has fewer digits than what was copied."""
+    source = args[0] if name == "_to_copy" else args[1]
+    if not (isinstance(source, torch.Tensor) and source.is_floating_point() and result.is_floating_point()):
+        return False
+    return torch.finfo(result.dtype).eps > torch.finfo(source.dtype).eps
 
 
 @cache
-def _inexact(func: Any) -> bool:
+def _name(func: Any) -> str:
+    """The name of an operation without its overload; of one of higher order, which has no schema, nothing."""
+    return func._schema.name.split("::")[-1].rstrip("_") if hasattr(func, "_schema") else ""
+
+
+@cache
+def inexact(func: Any) -> bool:
     """Whether an operation commits an error of its own. FlexAttention, which has no schema, is a kernel like others."""
     if not hasattr(func, "_schema"):
         return True
-    name = func._schema.name.split("::")[-1].rstrip("_")
     views = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
-    return not views and name not in _EXACT and any("Tensor" in str(a.type) for a in func._schema.arguments)
+    return not views and _name(func) not in _EXACT and any("Tensor" in str(a.type) for a in func._schema.arguments)
 
 
 def moved(model: nn.Module, seed: int, coarse: float = 0.0) -> nn.Module:
@@ -180,21 +225,45 @@ def cells(result: Any) -> list[Floats]:
 Way = Callable[..., Any]
 
 
-def spread(
-    way: Way, given: Mapping[str, Any], model: nn.Module, moved: Sequence[nn.Module], seed: int, coarse: float = 0.0
-) -> Floats:
-    """The mean squared deviation of each cell from that of the model, over one perturbed run of each moved model.
+class Spread:
+    """How far roundoff moves what one way gives, over as many perturbed runs as are asked for.
 
     Every run draws the same random numbers, so that what a model draws at random is no noise of rounding.
+    moved: by its number, a copy of the model whose parameters carry a roundoff. coarse: as for Roundoff.
     """
-    base = _run(way, given, model)
-    squares = np.zeros(len(base))
-    for i, other in enumerate(moved):
-        with torch.compiler.set_stance("force_eager"), Roundoff(seed + i, coarse):  # a compiler would bypass the mode
-            found = _run(way, given, other)
-        squares += [float(np.square(a - b).sum()) for a, b in zip(found, base, strict=True)]
-    means: Floats = squares / len(moved)
-    return means
+
+    def __init__(
+        self,
+        way: Way,
+        given: Mapping[str, Any],
+        model: nn.Module,
+        moved: Callable[[int], nn.Module],
+        seed: int,
+        coarse: float = 0.0,
+    ) -> None:
+        self._ask = lambda one: _run(way, given, one)
+        self._model, self._moved, self._seed, self._coarse = model, moved, seed, coarse
+        self._deviations: list[Floats] = []
+
+    @cached_property
+    def _base(self) -> list[Floats]:
+        return self._ask(self._model)
+
+    def squares(self, runs: int) -> Floats:
+        """The mean squared deviation of each cell from that of the model, over so many runs."""
+        for i in range(len(self._deviations), runs):
+            pairs = zip(self.run(i), self._base, strict=True)
+            squares = np.asarray([float(np.square(a - b).sum()) for a, b in pairs])
+            self._deviations.append(np.where(np.isnan(squares), np.inf, squares))  # it left the range: nothing is known
+        means: Floats = np.mean(self._deviations[:runs], axis=0)
+        return means
+
+    def run(self, number: int) -> list[Floats]:
+        """What one perturbed run gave, by cells. Equal numbers commit equal errors in calls of equal shapes."""
+        other = self._moved(number)
+        # A compiler would bypass the mode.
+        with torch.compiler.set_stance("force_eager"), Roundoff(self._seed + number, self._coarse):
+            return self._ask(other)
 
 
 def _run(way: Way, given: Mapping[str, Any], model: nn.Module) -> list[Floats]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.models.agreement import EFFORT, Examination, examined
+from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, model_property
 from veriformer.verify.operations.models.applies import always, has_cache, has_source_mask
 from veriformer.verify.strategies import choice
 
 
-def _side(e: Examination) -> str:
+def _side(e: ModelExample) -> str:
     """Where positions are the caller's and no argument takes them, padding belongs on the right."""
     return "right" if e.subject.positions == "caller" else e.trial.draw(choice("right", "left"))
 
 
-def _source_padding(e: Examination) -> None:
-    e.live(**e.asked())
+def _source_padding(e: ModelExample) -> None:
+    e.assert_not_constant(**e.call_options())
     ids, side = e.tokens(), _side(e)
     m = e.trial.draw(choice(4, 12, 6))
     source, mask = e.tokens(n=m), e.mask(side, m)
@@ -26,9 +26,9 @@ def _source_padding(e: Examination) -> None:
         e.agree(cached, plain, f"logits through the cache with padding on the {side} of the source")
 
 
-def _source_reach(e: Examination) -> None:
+def _source_reach(e: ModelExample) -> None:
     e.B = 1
-    e.live(**e.asked())
+    e.assert_not_constant(**e.call_options())
     ids, source = e.tokens(), e.tokens(n=4)
     at = int(e.rng.integers(4))
     others = source.clone()
@@ -37,17 +37,19 @@ def _source_reach(e: Examination) -> None:
     e.finite(one), e.finite(two)
     moved = bool((one.value != two.value).any(-1).all())
     said = f"bool(({one.name} != {two.name}).any(-1).all())"
-    e.trial.require(moved, f"the source's token {at} does not change the logits everywhere", said)
+    e.trial.assert_true(moved, f"the source's token {at} does not change the logits everywhere", said)
 
 
 CHECKS = (
     check(
         "seq2seq_lm.source_padding",
-        examined(_source_padding),
+        model_property(_source_padding),
         dtypes=("fp64", "fp32"),
         effort=EFFORT,
         applies=has_source_mask,
         convention="causal_lm.positions",
     ),
-    check("seq2seq_lm.source_reach", examined(_source_reach), dtypes=("fp64", "fp32"), effort=EFFORT, applies=always),
+    check(
+        "seq2seq_lm.source_reach", model_property(_source_reach), dtypes=("fp64", "fp32"), effort=EFFORT, applies=always
+    ),
 )

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from veriformer.verify.operations.models import noise
-from veriformer.verify.scripts import model_calls as calls
+from veriformer.verify.scripts import model_drivers as calls
 from veriformer.verify.targets.target import Target
 
 
@@ -26,7 +26,7 @@ class Subject:
 
     target: Target
     operation: str
-    _moved: dict[float, list[nn.Module]] = field(default_factory=dict)
+    _moved: dict[tuple[int, float], nn.Module] = field(default_factory=dict)
 
     @cached_property
     def dtype(self) -> torch.dtype:
@@ -54,11 +54,13 @@ class Subject:
         built: nn.Module = calls.build(self.target.implementation, self.operation, dtype or self.dtype)
         return built
 
-    def moved(self, count: int, coarse: float = 0.0) -> list[nn.Module]:
-        """Copies of the model whose parameters carry a random roundoff, made once."""
-        known = self._moved.setdefault(coarse, [])
-        known += [noise.moved(self.model(), seed, coarse) for seed in range(len(known), count)]
-        return known[:count]
+    def moved(self, number: int, coarse: float = 0.0) -> nn.Module:
+        """One of many copies of the model whose parameters carry a random roundoff; the first are kept."""
+        if number >= noise.RUNS:
+            return noise.moved(self.model(), number, coarse)
+        if (number, coarse) not in self._moved:
+            self._moved[number, coarse] = noise.moved(self.model(), number, coarse)
+        return self._moved[number, coarse]
 
     @cached_property
     def vocabulary(self) -> int:
@@ -100,10 +102,30 @@ class Subject:
     @cached_property
     def attention(self) -> frozenset[str]:
         """The names of the fused attention kernels that a plain call runs."""
-        seen = _Names()
+        return frozenset(name for name in self._computed.names if "scaled_dot_product" in name)
+
+    @cached_property
+    def eps(self) -> float:
+        """The unit in the last place, relative, of the coarsest format that a plain call computes or stores in."""
+        return max(torch.finfo(self.dtype).eps, *self._computed.eps)
+
+    @cached_property
+    def _computed(self) -> _Seen:
+        seen = _Seen()
         with torch.compiler.set_stance("force_eager"), seen:
             self._probe(self.dtype)
-        return frozenset(name for name in seen.names if "scaled_dot_product" in name)
+        return seen
+
+    @cached_property
+    def scalable(self) -> bool:
+        """Whether embeddings can be scaled from outside, as they cannot where a compiler has fixed the call."""
+        ids = torch.tensor([[0, self.vocabulary - 1]])
+        given = self.source(ids)
+        try:
+            one, less, two = (calls.whole(self.model(), ids, loudness=x, **given) for x in (1.0, 2.0**-7, 1.0))
+        except Exception:
+            return False
+        return bool(less.isfinite().all()) and torch.equal(one, two) and not torch.equal(one, less)
 
     @cached_property
     def backends(self) -> tuple[str, ...]:
@@ -125,16 +147,23 @@ class Subject:
         return any(p.requires_grad for p in self.model().parameters())
 
 
-class _Names(TorchDispatchMode):
+class _Seen(TorchDispatchMode):
+    """Which operations were called, and how coarse the floating-point numbers are that they gave."""
+
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.eps: set[float] = {0.0}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.names.add(func.name())
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        for x in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(x, torch.Tensor) and x.is_floating_point():
+                self.eps.add(torch.finfo(x.dtype).eps)
+        return result
 
 
 _SUBJECTS: dict[tuple[int, str], Subject] = {}

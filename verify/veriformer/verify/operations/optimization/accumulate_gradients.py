@@ -12,11 +12,11 @@ import torch
 
 from veriformer.spec.optimization.accumulate_gradients import accumulate_gradients
 from veriformer.spec.optimization.updates import zeros
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
 from veriformer.verify.laws.equality import equal
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, sizes, values
 
@@ -33,18 +33,34 @@ def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return found
 
 
-def draw_params(trial: Trial, rng: np.random.Generator) -> list[torch.Tensor]:
+_RANGES: dict[str, tuple[int, int]] = {"batches": (1, 150), "tokens": (1, 500), "d": (1, 5000)}
+"""How many micro-batches there are, how many tokens one has at most, and how wide they are."""
+
+_BATCH = 100
+"""What a micro-batch costs beside its tokens."""
+
+
+def _work(s: Mapping[str, int]) -> float:
+    return s["batches"] * (_BATCH + (s["tokens"] + 2) * s["d"])
+
+
+def draw_params(trial: Trial, rng: np.random.Generator, width: int | None = None) -> list[torch.Tensor]:
     """w, b, and up to two parameters that the loss does not use."""
-    shapes = [(trial.draw(sizes(1, 4)),), (), *[(2, 3), ()][: trial.draw(sizes(0, 2))]]
+    shapes = [(width or trial.draw(sizes(1, 4)),), (), *[(2, 3), ()][: trial.draw(sizes(0, 2))]]
     return [trial.tensor(rng.standard_normal(shape)) for shape in shapes]
 
 
 def draw_accumulation(trial: Trial) -> Arguments:
     """Micro-batches from no token to many, seldom of one size, or none at all; sometimes large, or masked."""
     kind = trial.draw(values())
-    params = draw_params(trial, kind.rng)
+    large = trial.sizes(_RANGES, _work)
+    params = draw_params(trial, kind.rng, large["d"] if large else None)
     a: dict[str, Any] = {"params": params}
-    if trial.draw(choice(False, False, True)):
+    if large:
+        counts = [int(n) for n in kind.rng.integers(0, large["tokens"] + 1, large["batches"])]
+        rows = kind.array(sum(counts) + 1, large["d"] + 1)[:-1]
+        a["micro_batches"] = [batch.clone() for batch in torch.split(trial.tensor(rows), counts)]
+    elif trial.draw(choice(False, False, True)):
         a["micro_batches"] = _large(trial, params, kind.rng)
     else:
         counts = trial.draw(st.lists(sizes(0, 5), min_size=0, max_size=5))
@@ -78,12 +94,12 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"params": params, "micro_batches": [trial.tensor(batch) for batch in batches]}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     good = _ordinary(trial)
-    yield Refusal("no parameters", {**good, "params": None}, ("params",))
-    yield Refusal("no micro-batches", {**good, "micro_batches": None}, ("micro_batches",))
-    yield Refusal("no loss", {**good, "loss_fn": None}, ("loss_fn",))
-    yield Refusal("a number for a loss", {**good, "loss_fn": 1.0}, ("loss_fn",))
+    yield InvalidCall("no parameters", {**good, "params": None}, ("params",))
+    yield InvalidCall("no micro-batches", {**good, "micro_batches": None}, ("micro_batches",))
+    yield InvalidCall("no loss", {**good, "loss_fn": None}, ("loss_fn",))
+    yield InvalidCall("a number for a loss", {**good, "loss_fn": 1.0}, ("loss_fn",))
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
@@ -92,9 +108,9 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     first, second = trial.tensor(kind.array(2, 3)), trial.tensor(1.0 + kind.array(1, 3))
     a: Arguments = {"params": params, "micro_batches": [first, second]}
     return a, {
-        "w": {**a, "params": [nudged(trial, params[0], kind.rng), params[1]]},
-        "the first micro-batch": {**a, "micro_batches": [nudged(trial, first, kind.rng), second]},
-        "the last micro-batch": {**a, "micro_batches": [first, nudged(trial, second, kind.rng)]},
+        "w": {**a, "params": [perturbed(trial, params[0], kind.rng), params[1]]},
+        "the first micro-batch": {**a, "micro_batches": [perturbed(trial, first, kind.rng), second]},
+        "the last micro-batch": {**a, "micro_batches": [first, perturbed(trial, second, kind.rng)]},
         "the number of micro-batches": {**a, "micro_batches": [first]},
     }
 
@@ -103,20 +119,20 @@ def _parts(outcome: Outcome, arguments: Arguments) -> list[Observation]:
     return [outcome.item(0, i) for i in range(len(arguments["params"]))]
 
 
-ACCUMULATE_GRADIENTS = Operation(
+ACCUMULATE_GRADIENTS = OpInfo(
     name="accumulate_gradients",
-    draw=draw_accumulation,
-    ordinary=_ordinary,
+    sample=draw_accumulation,
+    sample_basic=_ordinary,
     formulas=(_formula,),
-    refusals=_refusals,
-    changes=_changes,
+    invalid_calls=_refusals,
+    argument_perturbations=_changes,
     parts=_parts,
 )
 
 
 def _same(trial: Trial, a: Arguments, b: Arguments, what: str) -> None:
     runs = [ACCUMULATE_GRADIENTS.parts(trial.call(x), x) for x in (a, b)]
-    references = [ACCUMULATE_GRADIENTS.exact(trial, x, sharp=False) for x in (a, b)]
+    references = [ACCUMULATE_GRADIENTS.exact(trial, x, use_exact_oracle=False) for x in (a, b)]
     for one, other, of_one, of_other in list(zip(*runs, *references, strict=True))[:2]:
         equal(trial, one, other, of_one, of_other, what)
 
@@ -154,7 +170,7 @@ def _duplicates(trial: Trial) -> None:
 
 def _zero(trial: Trial, observed: Observation, what: str) -> None:
     e = observed.expression
-    trial.require(bool((observed.value == 0).all()), f"{what} is not 0", f"bool(({e} == 0).all())")
+    trial.assert_true(bool((observed.value == 0).all()), f"{what} is not 0", f"bool(({e} == 0).all())")
 
 
 def _no_tokens(trial: Trial) -> None:
@@ -172,7 +188,7 @@ def _unused_parameters(trial: Trial) -> None:
     outcome = trial.call({**a, "micro_batches": _split(rows, rng)})
     _zero(trial, outcome.item(0, 2), "the gradient of a parameter that is not used")
     shape = tuple(outcome.item(0, 2).value.shape)
-    trial.require(shape == (2, 3), f"its shape is {shape}", f"tuple({outcome.name}[0][2].shape) == (2, 3)")
+    trial.assert_true(shape == (2, 3), f"its shape is {shape}", f"tuple({outcome.name}[0][2].shape) == (2, 3)")
 
 
 def _grad_untouched(trial: Trial) -> None:
@@ -182,7 +198,7 @@ def _grad_untouched(trial: Trial) -> None:
         seven = torch.full_like(p, 7.0)
         kept = outcome.item(1, i)
         same = torch.equal(kept.value, seven)
-        trial.require(
+        trial.assert_true(
             same, f"the grad of parameter {i} was written", f"torch.equal({kept.expression}, {literal(seven)})"
         )
 

@@ -32,9 +32,9 @@ ADAM = record_of(
     draw_adam,
     formulas.adam,
     formulas.adam_by_differences,
-    refusals=refusals_of("adam", BAD_ADAM_OPTIONS),
-    changes=changes_of("adam", **ADAM_CHANGES),
-    reading=eps_place,
+    invalid_calls=refusals_of("adam", BAD_ADAM_OPTIONS),
+    argument_perturbations=changes_of("adam", **ADAM_CHANGES),
+    convention_kwargs=eps_place,
 )
 
 

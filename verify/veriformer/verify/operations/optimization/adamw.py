@@ -36,9 +36,9 @@ ADAMW = record_of(
     draw_adamw,
     formulas.adamw,
     formulas.adamw_by_differences,
-    refusals=refusals_of("adamw", BAD_ADAM_OPTIONS),
-    changes=changes_of("adamw", **ADAM_CHANGES),
-    reading=eps_place,
+    invalid_calls=refusals_of("adamw", BAD_ADAM_OPTIONS),
+    argument_perturbations=changes_of("adamw", **ADAM_CHANGES),
+    convention_kwargs=eps_place,
 )
 
 

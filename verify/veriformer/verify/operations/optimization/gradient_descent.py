@@ -24,13 +24,13 @@ GRADIENT_DESCENT = record_of(
     "gradient_descent",
     draw_gradient_descent,
     formulas.gradient_descent,
-    refusals=refusals_of("gradient_descent", {}),
-    changes=changes_of("gradient_descent"),
+    invalid_calls=refusals_of("gradient_descent", {}),
+    argument_perturbations=changes_of("gradient_descent"),
 )
 
 
 def _sum(trial: Trial) -> None:
-    arguments = options_of(GRADIENT_DESCENT.draw(trial))
+    arguments = options_of(GRADIENT_DESCENT.sample(trial))
     ends_at(
         GRADIENT_DESCENT, trial, arguments, lambda xp, a, i: a["params"][i] - xp.sum(a["grads"][i], axis=0) * a["lr"]
     )
@@ -38,6 +38,6 @@ def _sum(trial: Trial) -> None:
 
 CHECKS = (
     *laws_of_optimizers(GRADIENT_DESCENT),
-    *over((GRADIENT_DESCENT,), "long_run", long_run, effort=0.15),
+    *over((GRADIENT_DESCENT,), "long_run", long_run, effort=0.5),
     check("gradient_descent.sum", _sum, **IN_TWO_FORMATS),
 )

@@ -44,9 +44,9 @@ NOAM = record_of(
     "noam",
     draw_noam,
     noam,
-    ordinary=lambda trial: _NOAM,
-    refusals=refusals_of(_NOAM, {"d_model": (0, *BAD_INT), "warmup_steps": (0, *BAD_INT)}),
-    changes=changes_of(_NOAM, step=(4, 2, 8), d_model=128, warmup_steps=5),
+    sample_basic=lambda trial: _NOAM,
+    invalid_calls=refusals_of(_NOAM, {"d_model": (0, *BAD_INT), "warmup_steps": (0, *BAD_INT)}),
+    argument_perturbations=changes_of(_NOAM, step=(4, 2, 8), d_model=128, warmup_steps=5),
 )
 
 
@@ -62,12 +62,12 @@ def _peak(trial: Trial) -> None:
     rising_then_falling(trial, rates, reference, W - 1, 1.0)
     peak, bound = trial.xp.judgeable(1 / trial.xp.sqrt(trial.xp.asarray(d * W)))
     top = Observation(rates.value[W - 1], f"{rates.expression}[{W - 1}]")
-    trial.judge(top, Reference(peak, bound + reference.bound[W - 1]), "the rate at the end of the warmup")
+    trial.assert_within_bound(top, Reference(peak, bound + reference.bound[W - 1]), "the rate at the end of the warmup")
 
 
 def _halved(**times: int) -> Callable[[Trial], None]:
     def body(trial: Trial) -> None:
-        a = NOAM.draw(trial)
+        a = NOAM.sample(trial)
         b = {**a, **{key: factor * a[key] for key, factor in times.items()}}
         if "warmup_steps" in times:
             b["step"] = tuple(4 * t for t in a["step"])

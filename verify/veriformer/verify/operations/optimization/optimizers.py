@@ -9,9 +9,9 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.judging.operation import Formula, Operation, Refusal
+from veriformer.verify.judging.op_info import Formula, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import Values, choice, layouts, shapes, sizes, values
 from veriformer.verify.targets.claims import Claims
 
@@ -37,15 +37,38 @@ def gradients(trial: Trial, kind: Values, i: int, steps: int, shape: tuple[int, 
     return np.asarray(g * rng.choice(_SCALES))
 
 
+_RANGES: dict[str, tuple[int, int]] = {"tensors": (1, 400), "entries": (1, 2**17), "steps": (1, 5)}
+"""How many parameters there are, how many entries one of them has, and how many steps they take."""
+
+_TENSOR = 300
+"""What a tensor costs beside its entries."""
+
+
+def _work(s: Mapping[str, int]) -> float:
+    return s["steps"] * (s["entries"] + _TENSOR * s["tensors"])
+
+
+def _shapes(rng: np.random.Generator, tensors: int, entries: int) -> list[tuple[int, ...]]:
+    """Shapes of so many tensors, one of which, at any place, has so many entries, and the others few."""
+    found: list[tuple[int, ...]] = [tuple(map(int, rng.integers(1, 4, rng.integers(0, 3)))) for _ in range(tensors)]
+    rows = int(rng.choice([1, 1, 2, 3]))
+    found[rng.integers(tensors)] = (rows, entries // rows) if 1 < rows <= entries else (entries,)
+    return found
+
+
 def draw_run(name: str, trial: Trial, *, steps: int | None = None, gaps: bool = True) -> dict[str, Any]:
     """Parameters, which may start at 0 so that nothing hides a small step, their gradients, and what is done between.
 
     gaps: gradients may be missing, be zeroed, and the run may go on from a saved state.
     """
     kind = trial.draw(values())
-    drawn = trial.draw(st.lists(shapes(0, 2, 3), min_size=1, max_size=3))
-    T = trial.draw(sizes(1, 8)) if steps is None else steps
     rng = kind.rng
+    large = None if steps is not None else trial.sizes(_RANGES, _work)
+    if large is not None:
+        drawn, T = _shapes(rng, large["tensors"], large["entries"]), large["steps"]
+    else:
+        drawn = trial.draw(st.lists(shapes(0, 2, 3), min_size=1, max_size=3))
+        T = trial.draw(sizes(1, 8)) if steps is None else steps
     params = [
         trial.draw(layouts(expanded=False)).of(trial.tensor(rng.choice([1.0, 0.0, 1e-3]) * rng.standard_normal(shape)))
         for shape in drawn
@@ -106,18 +129,18 @@ def _parts(outcome: Outcome, arguments: Arguments) -> list[Observation]:
     return [outcome.item(0, i) for i in range(len(arguments["params"]))]
 
 
-def refusals_of(name: str, options: Mapping[str, tuple[Any, ...]]) -> Callable[[Trial], Iterator[Refusal]]:
+def refusals_of(name: str, options: Mapping[str, tuple[Any, ...]]) -> Callable[[Trial], Iterator[InvalidCall]]:
     """Parameters, learning rates and options that the optimizer refuses."""
 
-    def refusals(trial: Trial) -> Iterator[Refusal]:
+    def refusals(trial: Trial) -> Iterator[InvalidCall]:
         p = trial.tensor([1.0, 2.0])
         good: Arguments = {"params": [p], "lr": 0.1, "optimizer": name}
-        yield Refusal("no parameters", {**good, "params": []}, ("params",))
-        yield Refusal("None for the parameters", {**good, "params": None}, ("params",))
-        yield Refusal("None among the parameters", {**good, "params": [p, None]}, ("params",))
+        yield InvalidCall("no parameters", {**good, "params": []}, ("params",))
+        yield InvalidCall("None for the parameters", {**good, "params": None}, ("params",))
+        yield InvalidCall("None among the parameters", {**good, "params": [p, None]}, ("params",))
         for key, bad in {"lr": (-0.1, None, True, float("nan")), **options}.items():
             for value in bad:
-                yield Refusal(f"{key} = {value!r}", {**good, key: value}, (key,))
+                yield InvalidCall(f"{key} = {value!r}", {**good, key: value}, (key,))
 
     return refusals
 
@@ -141,8 +164,8 @@ def changes_of(name: str, **options: tuple[Any, Any]) -> Callable[[Trial], tuple
         a: Arguments = {"params": params, "lr": 0.125, "optimizer": name, "grads": grads}
         a = {**a, **{key: first for key, (first, _) in options.items()}}
         return a, {
-            "the first parameter": {**a, "params": [nudged(trial, params[0], rng), params[1]]},
-            "the last parameter's gradients": {**a, "grads": [grads[0], nudged(trial, grads[1], rng)]},
+            "the first parameter": {**a, "params": [perturbed(trial, params[0], rng), params[1]]},
+            "the last parameter's gradients": {**a, "grads": [grads[0], perturbed(trial, grads[1], rng)]},
             "lr": {**a, "lr": 0.25},
             **{key: {**a, key: second} for key, (_, second) in options.items()},
         }
@@ -155,16 +178,16 @@ def eps_place(claims: Claims) -> dict[str, Any]:
     return {"eps_place": claims.convention("adam.eps")}
 
 
-def record_of(name: str, draw: Callable[[Trial], Arguments], *forms: Formula, **rest: Any) -> Operation:
+def record_of(name: str, draw: Callable[[Trial], Arguments], *forms: Formula, **rest: Any) -> OpInfo:
     """The record of an optimizer; forms: its formula, written in one way or more."""
-    return Operation(
+    return OpInfo(
         name=name,
-        draw=draw,
-        ordinary=_ordinary(name),
+        sample=draw,
+        sample_basic=_ordinary(name),
         formulas=forms,
         parts=_parts,
         dtypes=("fp64", "fp32"),
-        sharp=False,
+        use_exact_oracle=False,
         **rest,
     )
 

@@ -10,7 +10,7 @@ import torch
 
 from veriformer.spec.optimization.warmup import warmup
 from veriformer.verify.judging.judge import Floats, Reference
-from veriformer.verify.judging.operation import Formula, Operation, Refusal
+from veriformer.verify.judging.op_info import Formula, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import between, equal
@@ -61,14 +61,14 @@ def first_step(claims: Claims) -> dict[str, Any]:
 BAD_INT = (-1, 1.5, None, True)
 
 
-def refusals_of(good: Arguments, bad: Mapping[str, Sequence[Any]]) -> Callable[[Trial], Iterator[Refusal]]:
+def refusals_of(good: Arguments, bad: Mapping[str, Sequence[Any]]) -> Callable[[Trial], Iterator[InvalidCall]]:
     """Each argument with values that the schedule refuses."""
 
-    def refusals(trial: Trial) -> Iterator[Refusal]:
+    def refusals(trial: Trial) -> Iterator[InvalidCall]:
         for key, options in {"step": (BAD_INT if "max_lr" in good else (0, *BAD_INT)), **bad}.items():
             names = ("total_steps", "warmup_steps") if key == "total_steps" else (key,)
             for value in options:
-                yield Refusal(f"{key} = {value!r}", {**good, key: (value,) if key == "step" else value}, names)
+                yield InvalidCall(f"{key} = {value!r}", {**good, key: (value,) if key == "step" else value}, names)
 
     return refusals
 
@@ -82,9 +82,9 @@ def _double(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
     return torch.float64
 
 
-def record_of(name: str, draw: Callable[[Trial], Arguments], formula: Callable[..., Any], **rest: Any) -> Operation:
+def record_of(name: str, draw: Callable[[Trial], Arguments], formula: Callable[..., Any], **rest: Any) -> OpInfo:
     """The record of a schedule."""
-    return Operation(name=name, draw=draw, formulas=(_rates(formula),), result_dtype=_double, dtypes=("fp64",), **rest)
+    return OpInfo(name=name, sample=draw, formulas=(_rates(formula),), result_dtype=_double, dtypes=("fp64",), **rest)
 
 
 LAW_RATES = (0.1, 3e-4, 7.0, 6.25e-5)
@@ -100,7 +100,7 @@ def quadrupled(rates: torch.Tensor) -> torch.Tensor:
     return 4 * rates
 
 
-def rates_of(trial: Trial, operation: Operation, arguments: Arguments) -> tuple[Observation, Reference]:
+def rates_of(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[Observation, Reference]:
     """The rates that a call gives, and what they must be."""
     return trial.call(arguments).result, operation.exact(trial, arguments)[0]
 
@@ -110,11 +110,11 @@ def slope_bounds(reference: Reference) -> Floats:
     return np.asarray(reference.bound[1:] + reference.bound[:-1])
 
 
-def linear_in_rate_law(operation: Operation) -> Callable[[Trial], None]:
+def linear_in_rate_law(operation: OpInfo) -> Callable[[Trial], None]:
     """Four times the largest rate is four times every rate."""
 
     def body(trial: Trial) -> None:
-        a = {**operation.draw(trial), "max_lr": trial.draw(choice(*LAW_RATES))}
+        a = {**operation.sample(trial), "max_lr": trial.draw(choice(*LAW_RATES))}
         b = {**a, "max_lr": 4 * a["max_lr"]}
         (one, of_one), (four, of_four) = rates_of(trial, operation, a), rates_of(trial, operation, b)
         times = Reference(4 * of_one.exact, 4 * of_one.bound)
@@ -132,7 +132,7 @@ def rising_then_falling(trial: Trial, rates: Observation, reference: Reference, 
     between(trial, trial.observe(slopes, rates), low, high, slope_bounds(reference), "what a step adds to the rate")
 
 
-def first_step_law(operation: Operation) -> Callable[[Trial], None]:
+def first_step_law(operation: OpInfo) -> Callable[[Trial], None]:
     """The first steps of a warmup, which the target may claim to count from one."""
 
     def body(trial: Trial) -> None:

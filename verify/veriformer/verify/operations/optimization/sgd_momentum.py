@@ -39,14 +39,14 @@ SGD_MOMENTUM = record_of(
     draw_sgd_momentum,
     formulas.sgd_momentum,
     formulas.sgd_by_differences,
-    refusals=refusals_of("sgd_momentum", {"beta": (1.0, -0.1, 2.0, None, True, float("nan"))}),
-    changes=changes_of("sgd_momentum", beta=(0.5, 0.75)),
-    reading=_first_velocity,
+    invalid_calls=refusals_of("sgd_momentum", {"beta": (1.0, -0.1, 2.0, None, True, float("nan"))}),
+    argument_perturbations=changes_of("sgd_momentum", beta=(0.5, 0.75)),
+    convention_kwargs=_first_velocity,
 )
 
 
 def _closed_form(trial: Trial) -> None:
-    arguments = options_of(SGD_MOMENTUM.draw(trial))
+    arguments = options_of(SGD_MOMENTUM.sample(trial))
     beta, T = arguments.get("beta", 0.9), len(arguments["grads"][0])
     spent = np.array([1 - float(beta) ** (T - i) for i in range(T)])
     if trial.claims.convention("sgd.first_velocity") == "gradient":
@@ -60,7 +60,7 @@ def _closed_form(trial: Trial) -> None:
 
 
 def _of_first_velocity(trial: Trial) -> None:
-    a = options_of(SGD_MOMENTUM.draw(trial))
+    a = options_of(SGD_MOMENTUM.sample(trial))
     a |= {"beta": trial.draw(choice(0.9, 0.5, 0.99)), "params": [torch.zeros_like(p) for p in a["params"]]}
     a["grads"] = [moderate(trial, (2, *p.shape), trial.draw(values()).rng) for p in a["params"]]
     agrees(trial, SGD_MOMENTUM, a, trial.call(a), SGD_MOMENTUM.exact(trial, a))
@@ -68,7 +68,7 @@ def _of_first_velocity(trial: Trial) -> None:
 
 CHECKS = (
     *laws_of_optimizers(SGD_MOMENTUM),
-    *over((SGD_MOMENTUM,), "long_run", long_run, effort=0.15),
+    *over((SGD_MOMENTUM,), "long_run", long_run, effort=0.5),
     check("sgd_momentum.closed_form", _closed_form, **IN_TWO_FORMATS),
     check("sgd_momentum.first_velocity", _of_first_velocity, **IN_TWO_FORMATS, convention="sgd.first_velocity"),
 )

@@ -44,10 +44,10 @@ WARMUP = record_of(
     "warmup",
     draw_warmup,
     warmup,
-    ordinary=lambda trial: _WARMUP,
-    refusals=refusals_of(_WARMUP, {"warmup_steps": BAD_INT, "max_lr": (None, True)}),
-    changes=changes_of(_WARMUP, step=(4, 1, 9), max_lr=0.2, warmup_steps=5),
-    reading=first_step,
+    sample_basic=lambda trial: _WARMUP,
+    invalid_calls=refusals_of(_WARMUP, {"warmup_steps": BAD_INT, "max_lr": (None, True)}),
+    argument_perturbations=changes_of(_WARMUP, step=(4, 1, 9), max_lr=0.2, warmup_steps=5),
+    convention_kwargs=first_step,
 )
 
 
@@ -56,10 +56,12 @@ def _line(trial: Trial) -> None:
     a: Arguments = {"schedule": "warmup", "step": tuple(range(W)), "max_lr": max_lr, "warmup_steps": W}
     rates, reference = rates_of(trial, WARMUP, a)
     line = Reference(np.full(W - 1, max_lr / W), slope_bounds(reference) + max_lr / W * 2.0**-50, constant=True)
-    trial.judge(trial.observe(slopes, rates), line, "what a step of the warmup adds")
+    trial.assert_within_bound(trial.observe(slopes, rates), line, "what a step of the warmup adds")
     after = {**a, "step": (W, W + 1, 5 * W)}
     rates, reference = rates_of(trial, WARMUP, after)
-    trial.judge(rates, Reference(np.full(3, max_lr), reference.bound, constant=True), "the rate after the warmup")
+    trial.assert_within_bound(
+        rates, Reference(np.full(3, max_lr), reference.bound, constant=True), "the rate after the warmup"
+    )
 
 
 CHECKS = (

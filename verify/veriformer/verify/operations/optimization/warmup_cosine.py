@@ -47,10 +47,10 @@ WARMUP_COSINE = record_of(
     "warmup_cosine",
     draw_warmup_cosine,
     warmup_cosine,
-    ordinary=lambda trial: _COSINE,
-    refusals=refusals_of(_COSINE, {"warmup_steps": BAD_INT, "max_lr": (None, True), "total_steps": (6, *BAD_INT)}),
-    changes=changes_of(_COSINE, step=(4, 1, 8, 13, 3), max_lr=0.2, warmup_steps=5, total_steps=22),
-    reading=first_step,
+    sample_basic=lambda trial: _COSINE,
+    invalid_calls=refusals_of(_COSINE, {"warmup_steps": BAD_INT, "max_lr": (None, True), "total_steps": (6, *BAD_INT)}),
+    argument_perturbations=changes_of(_COSINE, step=(4, 1, 8, 13, 3), max_lr=0.2, warmup_steps=5, total_steps=22),
+    convention_kwargs=first_step,
 )
 
 
@@ -72,7 +72,9 @@ def _pieces(trial: Trial) -> None:
     rates, reference = rates_of(trial, WARMUP_COSINE, {"step": tuple(range(T + 3)), **a})
     rising_then_falling(trial, rates, reference, W, max_lr)
     top = Observation(rates.value[W], f"{rates.expression}[{W}]")
-    trial.judge(top, Reference(np.asarray(max_lr), reference.bound[W]), "the rate at the end of the warmup")
+    trial.assert_within_bound(
+        top, Reference(np.asarray(max_lr), reference.bound[W]), "the rate at the end of the warmup"
+    )
 
 
 def _symmetry(trial: Trial) -> None:
@@ -81,7 +83,7 @@ def _symmetry(trial: Trial) -> None:
     rates, reference = rates_of(trial, WARMUP_COSINE, {"step": steps, **a})
     bound = reference.bound + reference.bound[::-1] + a["max_lr"] * 2.0**-50
     law = Reference(np.full(len(steps), a["max_lr"]), bound, constant=True)
-    trial.judge(trial.observe(mirrored, rates), law, "the sum of two rates that mirror one another")
+    trial.assert_within_bound(trial.observe(mirrored, rates), law, "the sum of two rates that mirror one another")
 
 
 def _end(trial: Trial) -> None:
@@ -89,8 +91,8 @@ def _end(trial: Trial) -> None:
     T = a["total_steps"]
     rates, _ = rates_of(trial, WARMUP_COSINE, {"step": (T - 1, T, T + 1, 2 * T - a["warmup_steps"], 3 * T + 1), **a})
     e = rates.expression
-    trial.require(bool((rates.value[1:] == 0).all()), "the rate is not 0 at the end", f"bool(({e}[1:] == 0).all())")
-    trial.require(bool(rates.value[0] > 0), "the rate is 0 before the end", f"bool({e}[0] > 0)")
+    trial.assert_true(bool((rates.value[1:] == 0).all()), "the rate is not 0 at the end", f"bool(({e}[1:] == 0).all())")
+    trial.assert_true(bool(rates.value[0] > 0), "the rate is 0 before the end", f"bool({e}[0] > 0)")
 
 
 CHECKS = (

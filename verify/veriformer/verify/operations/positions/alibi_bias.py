@@ -10,10 +10,10 @@ import torch
 
 from veriformer.spec.positions.alibi import alibi_bias, distances
 from veriformer.verify.judging.judge import Floats, Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
-from veriformer.verify.laws.equality import equal, taken
+from veriformer.verify.laws.equality import equal, slice_result
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, bad_integers, slopes_by_ratio
 from veriformer.verify.strategies import choice, sizes
@@ -28,8 +28,15 @@ def _bias(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [alibi_bias(xp, int(a["num_heads"]), int(a["n_q"]), int(a["n_k"]))]
 
 
+def _entries(s: Mapping[str, int]) -> float:
+    return s["num_heads"] * s["n_q"] * s["n_k"]
+
+
 def draw_bias(trial: Trial) -> Arguments:
     """Lengths from 0, either the longer."""
+    large = trial.sizes({"num_heads": (1, 130), "n_q": (1, 2000), "n_k": (1, 8000)}, _entries)
+    if large is not None:
+        return large
     return {
         "num_heads": trial.draw(choice(3, 12, 1, 2, 20, 4, 5, 6, 8)),
         "n_q": trial.draw(choice(2, 3, 1, 4, 5, 0)),
@@ -37,17 +44,14 @@ def draw_bias(trial: Trial) -> Arguments:
     }
 
 
-_LONG_BIASES = choice((3, 70, 300), (6, 513, 1), (1, 1, 4999), (112, 3, 2))
-
-
-ALIBI_BIAS = Operation(
+ALIBI_BIAS = OpInfo(
     name="alibi_bias",
-    draw=draw_bias,
-    ordinary=lambda trial: {"num_heads": 4, "n_q": trial.draw(sizes(2)), "n_k": trial.draw(sizes(2))},
+    sample=draw_bias,
+    sample_basic=lambda trial: {"num_heads": 4, "n_q": trial.draw(sizes(2)), "n_k": trial.draw(sizes(2))},
     formulas=(_bias, _bias_by_ratio),
-    refusals=lambda trial: bad_integers(trial, {"num_heads": 4, "n_q": 2, "n_k": 3}),
-    long=lambda trial: dict(zip(("num_heads", "n_q", "n_k"), trial.draw(_LONG_BIASES), strict=True)),
-    forms=("fp32", "bf16"),
+    invalid_calls=lambda trial: bad_integers(trial, {"num_heads": 4, "n_q": 2, "n_k": 3}),
+    sample_large=draw_bias,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -58,7 +62,7 @@ def _last_query(trial: Trial) -> None:
     alone, of_alone = judged(trial, ALIBI_BIAS, {"num_heads": heads, "n_q": fewer, "n_k": n_k})
     index = (slice(None), slice(n_q - fewer, None))
     part = Reference(of_several.exact[index], of_several.bound[index])
-    equal(trial, taken(several, index), alone, part, of_alone, "the bias of the last queries")
+    equal(trial, slice_result(several, index), alone, part, of_alone, "the bias of the last queries")
 
 
 def second_steps(bias: torch.Tensor) -> torch.Tensor:
@@ -76,12 +80,12 @@ def _distance(trial: Trial) -> None:
     bound = bound * (1 + SLACK) + 2.0**-48 * np.abs(reference.exact).max()
     middle = own[:, None] == np.arange(1, n_k - 1)
     law = Reference(np.where(middle, exact, 0.0), bound, scale=1.0, constant=True)
-    trial.judge(trial.observe(second_steps, bias), law, "the bend of the bias")
+    trial.assert_within_bound(trial.observe(second_steps, bias), law, "the bend of the bias")
     e = bias.expression
     for i, j in enumerate(own):
         if j >= 0:
             zero = not bool(bias.value[:, i, j].any())
-            trial.require(zero, "a key at no distance has a bias", f"not bool({e}[:, {i}, {j}].any())")
+            trial.assert_true(zero, "a key at no distance has a bias", f"not bool({e}[:, {i}, {j}].any())")
 
 
 CHECKS = (

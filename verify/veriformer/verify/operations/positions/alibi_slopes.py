@@ -10,7 +10,7 @@ import torch
 
 from veriformer.spec.positions.alibi import alibi_slopes
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.family import check
@@ -24,13 +24,13 @@ def _slopes(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [alibi_slopes(xp, int(a["num_heads"]))]
 
 
-ALIBI_SLOPES = Operation(
+ALIBI_SLOPES = OpInfo(
     name="alibi_slopes",
-    draw=lambda trial: {"num_heads": trial.draw(choice(*HEADS))},
-    ordinary=lambda trial: {"num_heads": trial.draw(choice(4, 8, 2))},
+    sample=lambda trial: {"num_heads": trial.draw(choice(*HEADS))},
+    sample_basic=lambda trial: {"num_heads": trial.draw(choice(4, 8, 2))},
     formulas=(_slopes, slopes_by_ratio),
-    refusals=lambda trial: bad_integers(trial, {"num_heads": 4}),
-    forms=("fp32", "bf16"),
+    invalid_calls=lambda trial: bad_integers(trial, {"num_heads": 4}),
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -46,7 +46,7 @@ def _geometric(trial: Trial) -> None:
     size, b = np.abs(reference.exact) + reference.bound, reference.bound
     bound = np.append(b[1:] + b[:-1] * size[0] + size[:-1] * b[0] + SLACK * size[1:], b[-1])
     law = Reference(np.zeros_like(bound), bound, scale=2.0**-8, constant=True)
-    trial.judge(trial.observe(step_ratios, m), law, "slopes against the first times the slope before")
+    trial.assert_within_bound(trial.observe(step_ratios, m), law, "slopes against the first times the slope before")
 
 
 def joined(m: torch.Tensor, below: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
@@ -62,7 +62,7 @@ def _any_heads(trial: Trial) -> None:
     (_, own), (_, lower), (_, upper) = found
     bound = own.bound + np.concatenate((lower.bound, upper.bound[::2]))[:heads]
     law = Reference(np.zeros_like(bound), bound * (1 + SLACK), scale=2.0**-8, constant=True)
-    trial.judge(trial.observe(joined, *(m for m, _ in found)), law, "slopes of other numbers of heads")
+    trial.assert_within_bound(trial.observe(joined, *(m for m, _ in found)), law, "slopes of other numbers of heads")
 
 
 CHECKS = (

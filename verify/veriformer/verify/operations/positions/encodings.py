@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.verify.judging.operation import Refusal
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.strategies import sizes
 
@@ -26,12 +26,12 @@ def slopes_by_ratio(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [xp.concat([own, between], axis=0)[:heads]]
 
 
-def bad_integers(trial: Trial, arguments: Mapping[str, int]) -> Iterator[Refusal]:
+def bad_integers(trial: Trial, arguments: Mapping[str, int]) -> Iterator[InvalidCall]:
     """Each size negative, no integer, or missing."""
     for name in arguments:
         bad: dict[str, Any] = {"negative": -trial.draw(sizes()), "a bool": True, "a fraction": 2.5, "missing": None}
         for what, value in bad.items():
-            yield Refusal(f"{name}: {what}", {**arguments, name: value}, (name,))
+            yield InvalidCall(f"{name}: {what}", {**arguments, name: value}, (name,))
 
 
 SLACK = 2.0**-40

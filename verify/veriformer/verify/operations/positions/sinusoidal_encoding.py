@@ -10,10 +10,10 @@ import torch
 
 from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import judged
-from veriformer.verify.laws.equality import taken
+from veriformer.verify.laws.equality import slice_result
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, bad_integers
 from veriformer.verify.strategies import choice, sizes
@@ -26,13 +26,15 @@ def _sinusoidal(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def draw_sinusoidal(trial: Trial) -> Arguments:
     """Any number of positions, also none, of an even width."""
+    large = trial.sizes({"positions": (1, 10000), "pairs": (1, 500)}, lambda s: 4 * s["positions"] * s["pairs"])
     n, d = trial.draw(sizes(0, 9)), trial.draw(choice(4, 2, 6, 8, 10))
+    n, d = (n, d) if large is None else (large["positions"], 2 * large["pairs"])
     return {"num_positions": n, "d_model": d, **trial.option("base", None, 100.0, 500.0, 1e6, 10000)}
 
 
-def _bad_sinusoidal(trial: Trial) -> Iterator[Refusal]:
+def _bad_sinusoidal(trial: Trial) -> Iterator[InvalidCall]:
     yield from bad_integers(trial, {"num_positions": 3, "d_model": 4})
-    yield Refusal("a bool for a base", {"num_positions": 3, "d_model": 4, "base": True}, ("base",))
+    yield InvalidCall("a bool for a base", {"num_positions": 3, "d_model": 4, "base": True}, ("base",))
 
 
 def _changed_sinusoidal(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
@@ -40,15 +42,15 @@ def _changed_sinusoidal(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return a, {"base": {**a, "base": 30.0}}
 
 
-SINUSOIDAL_ENCODING = Operation(
+SINUSOIDAL_ENCODING = OpInfo(
     name="sinusoidal_encoding",
-    draw=draw_sinusoidal,
-    ordinary=lambda trial: {"num_positions": trial.draw(sizes(2)), "d_model": trial.draw(choice(4, 6))},
+    sample=draw_sinusoidal,
+    sample_basic=lambda trial: {"num_positions": trial.draw(sizes(2)), "d_model": trial.draw(choice(4, 6))},
     formulas=(_sinusoidal,),
-    refusals=_bad_sinusoidal,
-    changes=_changed_sinusoidal,
-    long=lambda trial: dict(zip(("num_positions", "d_model"), trial.draw(choice((513, 6), (4999, 2))), strict=True)),
-    forms=("fp32", "bf16"),
+    invalid_calls=_bad_sinusoidal,
+    argument_perturbations=_changed_sinusoidal,
+    sample_large=draw_sinusoidal,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
@@ -79,9 +81,9 @@ def _shift(trial: Trial) -> None:
     bound = np.concatenate((b[k:, 0::2] + sines, b[k:, 1::2] + cosines), -1) * (1 + SLACK) + 2.0**-48
     law = Reference(np.zeros_like(bound), bound, scale=1.0, constant=True)
     observed = trial.observe(
-        unturned, pe, taken(pe, (slice(k, None),)), Observation(torch.tensor(k), f"torch.tensor({k})")
+        unturned, pe, slice_result(pe, (slice(k, None),)), Observation(torch.tensor(k), f"torch.tensor({k})")
     )
-    trial.judge(observed, law, f"rows {k} later, less the rows turned by row {k}")
+    trial.assert_within_bound(observed, law, f"rows {k} later, less the rows turned by row {k}")
 
 
 def gram_steps(pe: torch.Tensor) -> torch.Tensor:
@@ -102,9 +104,9 @@ def _offset(trial: Trial) -> None:
     slack = slack + slack.T + SLACK * (size @ size.T)
     bound = slack[1:, 1:] + slack[:-1, :-1]
     law = Reference(np.zeros_like(bound), bound, scale=float(d), constant=True)
-    trial.judge(trial.observe(gram_steps, pe), law, "inner products of rows at equal distances")
+    trial.assert_within_bound(trial.observe(gram_steps, pe), law, "inner products of rows at equal distances")
     lengths = Reference(np.full(len(slack), d / 2), np.diag(slack).copy(), constant=True)
-    trial.judge(trial.observe(squared_lengths, pe), lengths, "squared lengths of rows")
+    trial.assert_within_bound(trial.observe(squared_lengths, pe), lengths, "squared lengths of rows")
 
 
 CHECKS = (

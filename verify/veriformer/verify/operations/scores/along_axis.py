@@ -9,12 +9,13 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
+from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Index, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import axis_of, choice, long_shapes, shapes, sizes, values, widths
+from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.strategies import axis_of, choice, shapes, sizes, values, widths
 
 
 def axis_in(a: Mapping[str, Any]) -> int:
@@ -33,6 +34,20 @@ def softmax_by_log(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [xp.exp(a["z"] - _log_total(xp, a["z"], axis_in(a)))]
 
 
+def softmax_scaled(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """e^{(cz − cm) / c}, whose products are rounded before one is taken from the other, as with c = log₂e in kernels.
+
+    A number of one bit more than a power of two stands for the constant, whose own rounding shifts both alike. Nothing
+    for halves, in which products of this size are not formed.
+    """
+    z, axis = a["z"], axis_in(a)
+    if isinstance(xp, Float | RunningError) and xp.format.precision < FORMATS["fp32"].precision:
+        return []
+    m = xp.max(z, axis=axis, keepdims=True)
+    e = xp.exp((z * 1.5 - m * 1.5) / 1.5)
+    return [e / xp.sum(e, axis=axis, keepdims=True)]
+
+
 def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
     """dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
     highest = exactly_equal(z - xp.max(z, axis=axis, keepdims=True), 0)
@@ -41,11 +56,12 @@ def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
 
 def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
     """Scores of rank up to 4, structured along an axis with at least one finite entry; the last may be left unsaid."""
-    others = trial.draw(shapes(least_rank - 1, 3, 5))
+    large = trial.rows(least_rank=least_rank - 1)
+    others = trial.draw(shapes(least_rank - 1, 3, 5)) if large is None else large[:-1]
     axis = trial.draw(st.one_of(st.none(), axis_of(len(others) + 1), axis_of(len(others) + 1)))
     named: Arguments = {} if axis is None else {"dim": axis}
     kind = trial.draw(values())
-    x = kind.array(*others, trial.fitted("n", trial.draw(widths())))
+    x = kind.array(*others, trial.fitted("n", trial.draw(widths()) if large is None else large[-1]))
     if trial.draw(st.integers(0, 3)) == 3:
         x = _hide_some(kind.rng, x)
     return {"z": trial.tensor(np.moveaxis(x, -1, axis_in(named))), **named}
@@ -74,25 +90,44 @@ def changed_scores(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     kind = trial.draw(values(("gaussian", "offset", "one-signed")))
     n = trial.draw(sizes(2))
     a: Arguments = {"z": trial.tensor(kind.array(n, n)), "dim": 0}
-    return a, {"z": {**a, "z": nudged(trial, a["z"], kind.rng)}, "dim": {**a, "dim": 1}}
+    return a, {"z": {**a, "z": perturbed(trial, a["z"], kind.rng)}, "dim": {**a, "dim": 1}}
 
 
 def bulk_scores(trial: Trial) -> Arguments:
     """Many rows, whose sums show how they were taken."""
-    return {"z": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(40, 60))}
+    return {"z": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(*bulk_shape(trial)))}
 
 
-def long_scores(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
-    """Rows longer than a tile, some with a peak that e^z cannot hold, and a generator for more."""
-    loud = trial.draw(st.booleans())
-    kind = trial.draw(values(("peaked",) if loud else ("gaussian", "one-signed", "peaked", "offset")))
-    x = kind.array(*trial.draw(long_shapes()))
-    return kind.rng, np.where(np.abs(x) == np.abs(x).max(-1, keepdims=True), 1e3, x) if loud else x
+def bulk_shape(trial: Trial, width: tuple[int, int] = (32, 3000)) -> tuple[int, ...]:
+    """Rows enough to tell how large rounding errors are on average."""
+    trial.only_large(0.5)
+    shape = trial.rows(width, (16, 400), least_rank=1)
+    assert shape is not None
+    return shape
 
 
-def long_rows_of_scores(trial: Trial) -> Arguments:
-    """Rows longer than a tile."""
-    return {"z": trial.tensor(long_scores(trial)[1])}
+def loud(trial: Trial, z: torch.Tensor, axis: int = -1) -> torch.Tensor:
+    """The scores as they are, or with the largest of each row at 1000, which e^z cannot hold."""
+    if not trial.draw(choice(False, False, True)):
+        return z
+    size = z.abs().where(z.isfinite(), -torch.inf)
+    return z.where(size != size.amax(axis, keepdim=True), 1e3)
+
+
+def long_scores(trial: Trial) -> Arguments:
+    """Rows of any length, some with a peak that e^z cannot hold, some with nothing but -inf in one half."""
+    a = draw_scores(trial)
+    return {**a, "z": half_hidden(trial, loud(trial, a["z"], axis_in(a)), axis_in(a))}
+
+
+def half_hidden(trial: Trial, z: torch.Tensor, axis: int) -> torch.Tensor:
+    """The scores as they are, or with -inf in the first or the last half of each row that keeps a finite entry."""
+    n, part = z.shape[axis], trial.draw(choice(None, "first", "last", "first"))
+    if part is None:
+        return z
+    hidden = range(n // 2) if part == "first" else range(n - n // 2, n)
+    rest = z.index_fill(axis, torch.tensor(hidden, dtype=torch.int64), -torch.inf)
+    return rest.where(rest.isfinite().any(axis, keepdim=True), z)
 
 
 def ordinary_scores(trial: Trial) -> Arguments:
@@ -102,18 +137,27 @@ def ordinary_scores(trial: Trial) -> Arguments:
     return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
 
 
-def bad_axis(trial: Trial) -> Iterator[Refusal]:
+def bad_axis(trial: Trial) -> Iterator[InvalidCall]:
     """Scores and axes that both operations refuse."""
     z = ordinary_scores(trial)["z"]
-    yield Refusal("no tensor", {"z": None}, ("z",))
-    yield Refusal("an axis too high", {"z": z, "dim": z.ndim}, ("dim",))
-    yield Refusal("an axis too low", {"z": z, "dim": -z.ndim - 1}, ("dim",))
-    yield Refusal("a bool for an axis", {"z": z, "dim": False}, ("dim",))
+    yield InvalidCall("no tensor", {"z": None}, ("z",))
+    yield InvalidCall("an axis too high", {"z": z, "dim": z.ndim}, ("dim",))
+    yield InvalidCall("an axis too low", {"z": z, "dim": -z.ndim - 1}, ("dim",))
+    yield InvalidCall("a bool for an axis", {"z": z, "dim": False}, ("dim",))
+
+
+def few_rows(trial: Trial, least: int = 1, *, small: bool = False) -> tuple[int, int]:
+    """How many rows, and how long they are: small most often, or always."""
+    ranges = {"rows": (least, 2000), "width": (2, 10000)}
+    large = None if small else trial.sizes(ranges, lambda s: s["rows"] * s["width"])
+    if large is not None:
+        return large["rows"], large["width"]
+    return trial.draw(sizes(least, 6)), trial.draw(widths())
 
 
 def draw_shifted(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
     """Scores, the same with a number added to each, and that number; all of them exact in the dtype of the row."""
-    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    n, m = few_rows(trial)
     step = trial.draw(choice(0.25, 0.125, 0.5))
     sign = trial.draw(choice(1.0, -1.0))
     c = sign * step * 2.0 ** (trial.format.precision - 1)
@@ -127,7 +171,7 @@ def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, np.ndarray[Any,
     What they amount to: 0 at the maximum, and elsewhere a number so low that e to it is 0 in every format. Times log₂ e
     the scores and their differences stay in range.
     """
-    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    n, m = few_rows(trial)
     rng = trial.draw(values()).rng
     top = 2.0 ** trial.draw(choice(13, trial.format.emax - 2))
     lower = rng.choice([-1.0, -0.5, 0.0, 0.5, -np.inf], (n, m)) * top

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.equality import exactly
 from veriformer.verify.laws.family import check
@@ -15,10 +16,19 @@ from veriformer.verify.operations.scores.cross_entropy.record import CROSS_ENTRO
 from veriformer.verify.operations.scores.masked_lm_loss import MASKED_LM_LOSS
 from veriformer.verify.operations.scores.perplexity import PERPLEXITY
 from veriformer.verify.operations.scores.targets import ids
-from veriformer.verify.strategies import choice, values
+from veriformer.verify.strategies import choice, extent, values
 
-_NUMBERS = {"bf16": (300, 517), "fp16": (2100, 4999), "fp32": (33001, 70001)}
-"""Classes beyond those that bf16 and fp16 tell apart, and that 16 bits, with a sign or without, can count."""
+_SIGNED, _UNSIGNED = 2**15, 2**16
+_LAST = 40
+"""The classes are among the last so many."""
+
+
+def _numbers(trial: Trial) -> st.SearchStrategy[int]:
+    """How many classes: more than a half tells apart, or than 16 bits, with a sign or without, can count."""
+    if trial.dtype_name == "fp32":
+        return trial.draw(choice(extent(_SIGNED + _LAST, _UNSIGNED), extent(_UNSIGNED + _LAST, 2 * _UNSIGNED)))
+    apart = 2**trial.format.precision
+    return extent(apart + _LAST, 4 * apart)
 
 
 _PEAK = 16.0
@@ -39,14 +49,14 @@ def pulled(gradient: torch.Tensor) -> torch.Tensor:
     return (gradient.double() / gradient.double().abs().max()).round()
 
 
-def _far_classes(operation: Operation, trial: Trial) -> None:
+def _far_classes(operation: OpInfo, trial: Trial) -> None:
     """Two rows, each with one class far above the others: the target of the first, and not that of the second.
 
     In halves the formula has no bound over so many classes. But a class is missed or it is not: of a loss of 16 for
     each that is, the mean is read in whole eights, and the gradient by the classes that it pulls up and down.
     """
-    number = trial.draw(choice(*_NUMBERS[trial.dtype_name]))
-    high, low, target = number - 1 - trial.draw(values()).rng.permutation(40)[:3]
+    number = trial.draw(_numbers(trial))
+    high, low, target = number - 1 - trial.draw(values()).rng.permutation(_LAST)[:3]
     logits = np.zeros((2, number))
     logits[[0, 1], [high, low]] = _PEAK
     labels = "labels" if operation is MASKED_LM_LOSS else "target"
@@ -55,15 +65,19 @@ def _far_classes(operation: Operation, trial: Trial) -> None:
     gradient = np.zeros(logits.shape)
     gradient[1, [low, target]] = 1.0, -1.0
     read = of_its_logarithm if operation is PERPLEXITY else of_itself
-    trial.judge(trial.observe(read, outcome.result), exactly(np.ones(())), "how many of two classes were missed")
-    trial.judge(trial.observe(pulled, outcome.gradient("logits")), exactly(gradient), "which classes are pulled")
+    trial.assert_within_bound(
+        trial.observe(read, outcome.result), exactly(np.ones(())), "how many of two classes were missed"
+    )
+    trial.assert_within_bound(
+        trial.observe(pulled, outcome.gradient("logits")), exactly(gradient), "which classes are pulled"
+    )
 
 
-def _on(operation: Operation) -> Callable[[Trial], None]:
+def _on(operation: OpInfo) -> Callable[[Trial], None]:
     return lambda trial: _far_classes(operation, trial)
 
 
 CHECKS = tuple(
-    check(f"{o.name}.far_classes", _on(o), dtypes=tuple(_NUMBERS), effort=0.2)
+    check(f"{o.name}.far_classes", _on(o), dtypes=("bf16", "fp16", "fp32"), effort=0.2)
     for o in (CROSS_ENTROPY, PERPLEXITY, MASKED_LM_LOSS)
 )

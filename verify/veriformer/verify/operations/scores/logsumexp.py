@@ -10,9 +10,9 @@ import torch
 
 from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial, over_float64
-from veriformer.verify.laws.equality import alive, between
+from veriformer.verify.laws.equality import assert_not_constant, between
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.operations.scores.along_axis import (
@@ -24,7 +24,7 @@ from veriformer.verify.operations.scores.along_axis import (
     draw_scores,
     draw_shifted,
     granting_one_bit,
-    long_rows_of_scores,
+    long_scores,
     one_slice,
     ordinary_scores,
     softmax_by_log,
@@ -55,18 +55,18 @@ def _logsumexp_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, 
     return {"z": through_maximum(xp, z, dz, g, axis)}
 
 
-LOGSUMEXP = Operation(
+LOGSUMEXP = OpInfo(
     name="logsumexp",
-    draw=draw_scores,
-    ordinary=ordinary_scores,
-    long=long_rows_of_scores,
+    sample=draw_scores,
+    sample_basic=ordinary_scores,
+    sample_large=long_scores,
     formulas=(_logsumexp,),
     vjps=(_logsumexp_vjp, _logsumexp_vjp_by_log, _logsumexp_vjp_by_chain),
     inputs=("z",),
-    refusals=bad_axis,
-    part=lambda trial: one_slice(trial, reduced=True),
-    changes=changed_scores,
-    bulk=bulk_scores,
+    invalid_calls=bad_axis,
+    batch_slice=lambda trial: one_slice(trial, reduced=True),
+    argument_perturbations=changed_scores,
+    sample_accuracy=bulk_scores,
 )
 
 
@@ -78,11 +78,11 @@ def less(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def _logsumexp_shift(trial: Trial) -> None:
     z, shifted, c = draw_shifted(trial)
     a, b = trial.call({"z": z}).result, trial.call({"z": shifted}).result
-    of_a, of_b = (LOGSUMEXP.exact(trial, {"z": x}, sharp=False)[0] for x in (z, shifted))
-    alive(trial, a, of_a, "log-sum-exp")
+    of_a, of_b = (LOGSUMEXP.exact(trial, {"z": x}, use_exact_oracle=False)[0] for x in (z, shifted))
+    assert_not_constant(trial, a, of_a, "log-sum-exp")
     bound = (of_a.bound + of_b.bound) * (1 + 2.0**-50) + 2.0**-50 * abs(c)
     law = Reference(np.full(bound.shape, c), bound, scale=float(np.abs(of_a.exact).max()) + 1.0, constant=True)
-    trial.judge(trial.observe(less, b, a), law, "log-sum-exp of shifted scores less that of the scores")
+    trial.assert_within_bound(trial.observe(less, b, a), law, "log-sum-exp of shifted scores less that of the scores")
 
 
 def _logsumexp_range(trial: Trial) -> None:
@@ -91,16 +91,18 @@ def _logsumexp_range(trial: Trial) -> None:
     exact = xp.asarray(highest) + LOGSUMEXP.formulas[0](xp, {"z": xp.asarray(plain.numpy())})[0]
     cotangent = draw_cotangent(trial, tuple(z.shape[:1]))
     outcome = trial.call({"z": z}, wrt=("z",), cotangent=cotangent)
-    trial.judge(outcome.result, Reference(*xp.judgeable(exact), constant=True), "log-sum-exp of huge scores")
-    gradient = LOGSUMEXP.exact_gradients(trial, {"z": plain}, cotangent, sharp=False)["z"]
-    trial.judge(outcome.gradient("z"), granting_one_bit(trial, gradient), "gradient at huge scores")
+    trial.assert_within_bound(
+        outcome.result, Reference(*xp.judgeable(exact), constant=True), "log-sum-exp of huge scores"
+    )
+    gradient = LOGSUMEXP.exact_gradients(trial, {"z": plain}, cotangent, use_exact_oracle=False)["z"]
+    trial.assert_within_bound(outcome.gradient("z"), granting_one_bit(trial, gradient), "gradient at huge scores")
 
 
 def _between(trial: Trial) -> None:
     arguments = draw_scores(trial)
-    reference = LOGSUMEXP.exact(trial, arguments, sharp=False)[0]
+    reference = LOGSUMEXP.exact(trial, arguments, use_exact_oracle=False)[0]
     result = trial.call(arguments).result
-    alive(trial, result, reference, "log-sum-exp")
+    assert_not_constant(trial, result, reference, "log-sum-exp")
     z, axis = arguments["z"], axis_in(arguments)
     low = z.double().amax(axis).numpy()
     high = low + np.log(z.shape[axis])

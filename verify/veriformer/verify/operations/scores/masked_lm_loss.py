@@ -11,10 +11,10 @@ import torch
 
 from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
-from veriformer.verify.laws.equality import alive, constant, equal, total
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
 from veriformer.verify.operations.scores import loss_forms
@@ -66,28 +66,28 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return labelled(a), {("labels" if what == "target" else what): labelled(b) for what, b in changed.items()}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     for bad in bad_targets(trial):
         names = tuple("labels" if name == "target" else name for name in bad.names)
         yield replace(bad, arguments=labelled(bad.arguments), names=names)
 
 
-MASKED_LM_LOSS = Operation(
+MASKED_LM_LOSS = OpInfo(
     name="masked_lm_loss",
-    draw=lambda trial: labelled(draw_perplexity(trial)),
-    ordinary=lambda trial: labelled(ordinary_rows(trial)),
+    sample=lambda trial: labelled(draw_perplexity(trial)),
+    sample_basic=lambda trial: labelled(ordinary_rows(trial)),
     formulas=(_loss, _by_total),
     vjps=(_vjp, _vjp_by_chain, _vjp_by_total),
     inputs=("logits",),
-    refusals=_refusals,
-    changes=_changes,
-    long=lambda trial: labelled(long_rows(trial)),
-    forms=("fp32", "bf16"),
+    invalid_calls=_refusals,
+    argument_perturbations=_changes,
+    sample_large=lambda trial: labelled(long_rows(trial)),
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
 def _exact(trial: Trial, arguments: Arguments) -> Reference:
-    return MASKED_LM_LOSS.exact(trial, arguments, sharp=False)[0]
+    return MASKED_LM_LOSS.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
 def _masked_rows(trial: Trial) -> tuple[np.random.Generator, Arguments, np.ndarray]:
@@ -110,7 +110,7 @@ def _visible(trial: Trial) -> None:
     agrees(trial, MASKED_LM_LOSS, whole, a, [reference])
     equal(trial, a.result, b.result, reference, _exact(trial, rest), "the loss without the visible positions")
     equal(trial, a.result, c.result, reference, reference, "the loss with other logits at visible positions")
-    gradients_agree(trial, c, MASKED_LM_LOSS.exact_gradients(trial, other, cotangent, sharp=False))
+    gradients_agree(trial, c, MASKED_LM_LOSS.exact_gradients(trial, other, cotangent, use_exact_oracle=False))
 
 
 def averaged(counts: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
@@ -148,19 +148,21 @@ def _uniform(trial: Trial) -> None:
     logits = np.broadcast_to(kind.array(*lead, 1), (*lead, V))
     a = {"logits": trial.tensor(logits), "labels": ids(classes(kind.rng, lead, V))}
     law = Reference(np.asarray(np.log(V)), _exact(trial, a).bound + 2.0**-50, constant=True)
-    trial.judge(trial.call(a).result, law, "the loss of uniform logits")
+    trial.assert_within_bound(trial.call(a).result, law, "the loss of uniform logits")
 
 
 def _conservation(trial: Trial) -> None:
     a = labelled(draw_perplexity(trial))
     cotangent = draw_cotangent(trial, ())
     gradient = trial.call(a, wrt=("logits",), cotangent=cotangent).gradient("logits")
-    reference = MASKED_LM_LOSS.exact_gradients(trial, a, cotangent, sharp=False)["logits"]
-    alive(trial, gradient, reference, "gradient")
+    reference = MASKED_LM_LOSS.exact_gradients(trial, a, cotangent, use_exact_oracle=False)["logits"]
+    assert_not_constant(trial, gradient, reference, "gradient")
     law = total(0.0, reference.bound, -1)
     size = float(np.abs(reference.exact).sum(-1).max(initial=0.0))
     summed = Observation(gradient.value.double().sum(-1), f"{gradient.expression}.double().sum(-1)")
-    trial.judge(summed, Reference(law.exact, law.bound, scale=size, constant=True), "sum of a row's gradient")
+    trial.assert_within_bound(
+        summed, Reference(law.exact, law.bound, scale=size, constant=True), "sum of a row's gradient"
+    )
 
 
 def _range(trial: Trial) -> None:
@@ -184,12 +186,12 @@ def _no_target(trial: Trial) -> None:
     if trial.claims.convention("cross_entropy.no_target") == "nan":
         loss = trial.call(a).result
         said = f"bool({loss.expression}.isnan().all())"
-        trial.require(bool(loss.value.isnan().all()), "the loss is not NaN, as claimed", said)
+        trial.assert_true(bool(loss.value.isnan().all()), "the loss is not NaN, as claimed", said)
         return
     outcome = trial.call(a, wrt=("logits",), cotangent=trial.tensor(2.0))
     zero, nothing = np.zeros(()), np.zeros((*lead, V))
-    trial.judge(outcome.result, Reference(zero, zero, constant=True), "loss over no masked position")
-    trial.judge(outcome.gradient("logits"), Reference(nothing, nothing, constant=True), "its gradient")
+    trial.assert_within_bound(outcome.result, Reference(zero, zero, constant=True), "loss over no masked position")
+    trial.assert_within_bound(outcome.gradient("logits"), Reference(nothing, nothing, constant=True), "its gradient")
 
 
 _LAWS: dict[str, Any] = {

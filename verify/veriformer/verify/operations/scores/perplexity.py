@@ -10,7 +10,7 @@ import torch
 
 from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, Vjp
+from veriformer.verify.judging.op_info import OpInfo, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.laws.equality import between, constant, equal, finite
@@ -50,21 +50,21 @@ def _of_perplexity(vjp: Vjp) -> Vjp:
     return lambda xp, a, g: vjp(xp, a, g * _perplexity_by_total(xp, a)[0])
 
 
-PERPLEXITY = Operation(
+PERPLEXITY = OpInfo(
     name="perplexity",
-    draw=draw_perplexity,
-    ordinary=ordinary_rows,
+    sample=draw_perplexity,
+    sample_basic=ordinary_rows,
     formulas=(_perplexity, _perplexity_by_total),
     vjps=(_perplexity_vjp, _of_perplexity(loss_vjp_by_chain), _of_perplexity(loss_vjp_by_total)),
     inputs=("logits",),
-    refusals=bad_targets,
-    changes=changed_targets,
-    long=long_rows,
+    invalid_calls=bad_targets,
+    argument_perturbations=changed_targets,
+    sample_large=long_rows,
 )
 
 
 def _exact(trial: Trial, arguments: Arguments) -> Reference:
-    return PERPLEXITY.exact(trial, arguments, sharp=False)[0]
+    return PERPLEXITY.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
 def _between(trial: Trial) -> None:
@@ -85,7 +85,7 @@ def _uniform(trial: Trial) -> None:
     arguments = {"logits": trial.tensor(logits), "target": ids(classes(kind.rng, lead, vocabulary))}
     bound = _exact(trial, arguments).bound
     law = Reference(np.asarray(float(vocabulary)), bound, constant=True)
-    trial.judge(trial.call(arguments).result, law, "perplexity of uniform logits")
+    trial.assert_within_bound(trial.call(arguments).result, law, "perplexity of uniform logits")
 
 
 def _counted(trial: Trial) -> None:
@@ -104,7 +104,7 @@ def _counted(trial: Trial) -> None:
     agrees(trial, PERPLEXITY, whole, a, [reference])
     equal(trial, a.result, b.result, reference, _exact(trial, rest), "perplexity without the ignored rows")
     equal(trial, a.result, c.result, reference, reference, "perplexity with other logits at ignored rows")
-    gradients_agree(trial, c, PERPLEXITY.exact_gradients(trial, other, cotangent, sharp=False))
+    gradients_agree(trial, c, PERPLEXITY.exact_gradients(trial, other, cotangent, use_exact_oracle=False))
 
 
 def weighted(counts: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
@@ -133,7 +133,7 @@ def _partition(trial: Trial) -> None:
     several = trial.observe(weighted, constant(counts), *[trial.call(call).result for call in calls])
     bounds = [float(count) * _log_bound(_exact(trial, call)) for count, call in zip(counts, calls, strict=True)]
     of_several = Reference(of_one.exact, np.asarray(sum(bounds)))
-    trial.judge(one, of_one, "logarithm of the perplexity times the count")
+    trial.assert_within_bound(one, of_one, "logarithm of the perplexity times the count")
     equal(trial, one, several, of_one, of_several, "the log-perplexity of all against its parts, by their counts")
 
 
@@ -147,16 +147,20 @@ def _no_target(trial: Trial) -> None:
     }
     if trial.claims.convention("cross_entropy.no_target") == "nan":
         result = trial.call(arguments).result
-        trial.require(
+        trial.assert_true(
             bool(result.value.isnan().all()),
             "the perplexity is not NaN, as claimed",
             f"bool({result.expression}.isnan().all())",
         )
         return
     outcome = trial.call(arguments, wrt=("logits",), cotangent=trial.tensor(2.0))
-    trial.judge(outcome.result, Reference(np.asarray(1.0), np.asarray(0.0), constant=True), "perplexity over no target")
+    trial.assert_within_bound(
+        outcome.result, Reference(np.asarray(1.0), np.asarray(0.0), constant=True), "perplexity over no target"
+    )
     nothing = np.zeros((*lead, vocabulary))
-    trial.judge(outcome.gradient("logits"), Reference(nothing, nothing, constant=True), "gradient over no target")
+    trial.assert_within_bound(
+        outcome.gradient("logits"), Reference(nothing, nothing, constant=True), "gradient over no target"
+    )
 
 
 _LEVELS = {"fp16": 64.0, "bf16": 128.0, "fp32": 1024.0, "fp64": 4096.0}

@@ -12,14 +12,14 @@ import torch
 
 from veriformer.spec.layers.smooth_labels import smooth_labels
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
 from veriformer.verify.laws.agreement import has_form
-from veriformer.verify.laws.equality import alive, constant, equal, total
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.scores.target_laws import interpolated
 from veriformer.verify.operations.scores.targets import classes, ids
-from veriformer.verify.strategies import choice, leading_shapes, long_shapes, seeds, sizes
+from veriformer.verify.strategies import choice, leading_shapes, seeds, sizes
 
 
 def _smooth(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -35,7 +35,8 @@ def _blended(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def draw_smoothing(trial: Trial, least_rank: int = 0) -> Arguments:
     """Targets of rank up to 3, from one class up, with no, some and nothing but smoothing."""
-    lead, V = trial.draw(leading_shapes(3)), trial.draw(choice(3, 2, 5, 7, 1, 131))
+    large = trial.rows(number=(1, 2000))
+    lead, V = (large[:-1], large[-1]) if large else (trial.draw(leading_shapes(3)), trial.draw(choice(3, 2, 5, 7, 1)))
     lead = lead if len(lead) >= least_rank else (2,) * least_rank
     rng = np.random.default_rng(trial.draw(seeds()))
     alpha = trial.draw(choice(0.1, 0.0, 1.0, 0.375, 0.5, 0.9, 1 / 3))
@@ -44,11 +45,6 @@ def draw_smoothing(trial: Trial, least_rank: int = 0) -> Arguments:
 
 def _ordinary(trial: Trial) -> Arguments:
     return {"target": ids(np.array([[2, 0, 1], [1, 1, 2]])), "num_classes": 3, "alpha": 0.25}
-
-
-def _long(trial: Trial) -> Arguments:
-    n, V = trial.draw(long_shapes())
-    return {"target": ids(classes(np.random.default_rng(trial.draw(seeds())), (n,), V)), "num_classes": V, "alpha": 0.1}
 
 
 def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
@@ -64,45 +60,45 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return a, {"target": {**a, "target": ids((target + 1) % V)}, "alpha": {**a, "alpha": 0.5}}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     V = trial.draw(sizes(2))
     good: Arguments = {"target": ids(np.arange(V)), "num_classes": V, "alpha": 0.1}
-    yield Refusal("no target", {**good, "target": None}, ("target",))
-    yield Refusal("a class too high", {**good, "target": ids(np.array([0, V]))}, ("target",))
-    yield Refusal("a negative class", {**good, "target": ids(np.array([0, -1]))}, ("target",))
-    yield Refusal("no classes", {**good, "num_classes": 0}, ("num_classes", "target"))
-    yield Refusal("a negative number of classes", {**good, "num_classes": -V}, ("num_classes", "target"))
-    yield Refusal("a bool for a number of classes", {**good, "num_classes": True}, ("num_classes",))
+    yield InvalidCall("no target", {**good, "target": None}, ("target",))
+    yield InvalidCall("a class too high", {**good, "target": ids(np.array([0, V]))}, ("target",))
+    yield InvalidCall("a negative class", {**good, "target": ids(np.array([0, -1]))}, ("target",))
+    yield InvalidCall("no classes", {**good, "num_classes": 0}, ("num_classes", "target"))
+    yield InvalidCall("a negative number of classes", {**good, "num_classes": -V}, ("num_classes", "target"))
+    yield InvalidCall("a bool for a number of classes", {**good, "num_classes": True}, ("num_classes",))
     for alpha, what in ((-0.1, "below 0"), (1.1, "above 1"), (math.nan, "NaN"), (True, "a bool"), (None, "missing")):
-        yield Refusal(f"smoothing that is {what}", {**good, "alpha": alpha}, ("alpha",))
+        yield InvalidCall(f"smoothing that is {what}", {**good, "alpha": alpha}, ("alpha",))
 
 
-SMOOTH_LABELS = Operation(
+SMOOTH_LABELS = OpInfo(
     name="smooth_labels",
-    draw=draw_smoothing,
-    ordinary=_ordinary,
+    sample=draw_smoothing,
+    sample_basic=_ordinary,
     formulas=(_smooth, _blended),
-    refusals=_refusals,
-    part=_slice,
-    changes=_changes,
-    long=_long,
-    forms=("fp32", "bf16"),
-    sharp=False,
+    invalid_calls=_refusals,
+    batch_slice=_slice,
+    argument_perturbations=_changes,
+    sample_large=draw_smoothing,
+    structural_dtypes=("fp32", "bf16"),
+    use_exact_oracle=False,
 )
 
 
 def _exact(trial: Trial, arguments: Arguments) -> Reference:
-    return SMOOTH_LABELS.exact(trial, arguments, sharp=False)[0]
+    return SMOOTH_LABELS.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
 def _simplex(trial: Trial) -> None:
     arguments = draw_smoothing(trial)
     reference, y = _exact(trial, arguments), trial.call(arguments).result
-    alive(trial, y, reference, "smoothed labels")
+    assert_not_constant(trial, y, reference, "smoothed labels")
     e = y.expression
-    trial.require(bool((y.value >= 0).all()), "a share is negative or NaN", f"bool(({e} >= 0).all())")
+    trial.assert_true(bool((y.value >= 0).all()), "a share is negative or NaN", f"bool(({e} >= 0).all())")
     rows = Observation(y.value.double().sum(-1), f"{e}.double().sum(-1)")
-    trial.judge(rows, total(1.0, reference.bound, -1), "the sum of a row")
+    trial.assert_within_bound(rows, total(1.0, reference.bound, -1), "the sum of a row")
 
 
 def _mixture(trial: Trial) -> None:
@@ -114,7 +110,7 @@ def _mixture(trial: Trial) -> None:
     share = constant(torch.tensor(alpha, dtype=torch.float64))
     mixed = trial.observe(interpolated, results[0.0], results[1.0], share)
     both = (1 - alpha) * exact[0.0].bound + alpha * exact[1.0].bound + 2.0**-50
-    alive(trial, results[0.0], exact[0.0], "one-hot labels")
+    assert_not_constant(trial, results[0.0], exact[0.0], "one-hot labels")
     of_mixed = Reference(exact[alpha].exact, both)
     equal(trial, results[alpha], mixed, exact[alpha], of_mixed, "smoothed labels against their two parts")
 

@@ -10,10 +10,10 @@ import torch
 
 from veriformer.spec.scores.softmax import softmax, softmax_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Observation, Trial
 from veriformer.verify.laws.agreement import agrees
-from veriformer.verify.laws.equality import alive, constant, equal, total
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.operations.scores.along_axis import (
@@ -24,14 +24,16 @@ from veriformer.verify.operations.scores.along_axis import (
     draw_huge,
     draw_scores,
     draw_shifted,
+    few_rows,
     granting_one_bit,
-    long_rows_of_scores,
+    long_scores,
     one_slice,
     ordinary_scores,
     softmax_by_log,
+    softmax_scaled,
     through_maximum,
 )
-from veriformer.verify.strategies import sizes, values, widths
+from veriformer.verify.strategies import sizes, values
 
 
 def _softmax(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -47,6 +49,11 @@ def _softmax_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]
     return {"z": p * (g - xp.sum(p * g, axis=axis_in(a), keepdims=True))}
 
 
+def _softmax_vjp_scaled(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    found = softmax_scaled(xp, a)
+    return {"z": found[0] * (g - xp.sum(found[0] * g, axis=axis_in(a), keepdims=True))} if found else {}
+
+
 def _softmax_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     """e (g / s − Σ g e / s²) with s = Σ e, as the chain rule gives it for e / s."""
     z, axis = a["z"], axis_in(a)
@@ -56,23 +63,23 @@ def _softmax_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, An
     return {"z": through_maximum(xp, z, dz, 0, axis)}
 
 
-def _bad_softmax(trial: Trial) -> Iterator[Refusal]:
+def _bad_softmax(trial: Trial) -> Iterator[InvalidCall]:
     yield from bad_axis(trial)
-    yield Refusal("an empty axis", {"z": trial.tensor(np.zeros((trial.draw(sizes()), 0)))}, ("z", "dim"))
+    yield InvalidCall("an empty axis", {"z": trial.tensor(np.zeros((trial.draw(sizes()), 0)))}, ("z", "dim"))
 
 
-SOFTMAX = Operation(
+SOFTMAX = OpInfo(
     name="softmax",
-    draw=draw_scores,
-    ordinary=ordinary_scores,
-    long=long_rows_of_scores,
-    formulas=(_softmax, softmax_by_log),
-    vjps=(_softmax_vjp, _softmax_vjp_by_log, _softmax_vjp_by_chain),
+    sample=draw_scores,
+    sample_basic=ordinary_scores,
+    sample_large=long_scores,
+    formulas=(_softmax, softmax_by_log, softmax_scaled),
+    vjps=(_softmax_vjp, _softmax_vjp_by_log, _softmax_vjp_by_chain, _softmax_vjp_scaled),
     inputs=("z",),
-    refusals=_bad_softmax,
-    part=lambda trial: one_slice(trial, reduced=False),
-    changes=changed_scores,
-    bulk=bulk_scores,
+    invalid_calls=_bad_softmax,
+    batch_slice=lambda trial: one_slice(trial, reduced=False),
+    argument_perturbations=changed_scores,
+    sample_accuracy=bulk_scores,
 )
 
 
@@ -82,19 +89,19 @@ def _summed(x: Observation, axis: int) -> Observation:
 
 def _simplex(trial: Trial) -> None:
     arguments = draw_scores(trial)
-    reference = SOFTMAX.exact(trial, arguments, sharp=False)[0]
+    reference = SOFTMAX.exact(trial, arguments, use_exact_oracle=False)[0]
     p = trial.call(arguments).result
-    alive(trial, p, reference, "probabilities")
+    assert_not_constant(trial, p, reference, "probabilities")
     e = p.expression
-    trial.require(bool((p.value >= 0).all()), "a probability is negative or NaN", f"bool(({e} >= 0).all())")
+    trial.assert_true(bool((p.value >= 0).all()), "a probability is negative or NaN", f"bool(({e} >= 0).all())")
     axis = axis_in(arguments)
-    trial.judge(_summed(p, axis), total(1.0, reference.bound, axis), "the sum of probabilities")
+    trial.assert_within_bound(_summed(p, axis), total(1.0, reference.bound, axis), "the sum of probabilities")
 
 
 def _softmax_shift(trial: Trial) -> None:
     z, shifted, _ = draw_shifted(trial)
     a, b = trial.call({"z": z}).result, trial.call({"z": shifted}).result
-    of_a, of_b = (SOFTMAX.exact(trial, {"z": x}, sharp=False)[0] for x in (z, shifted))
+    of_a, of_b = (SOFTMAX.exact(trial, {"z": x}, use_exact_oracle=False)[0] for x in (z, shifted))
     equal(trial, a, b, of_a, of_b, "softmax of shifted scores")
 
 
@@ -102,12 +109,12 @@ def _jacobian(trial: Trial) -> None:
     arguments = draw_scores(trial)
     cotangent = draw_cotangent(trial, tuple(arguments["z"].shape), expanded=False)
     gradient = trial.call(arguments, wrt=("z",), cotangent=cotangent).gradient("z")
-    reference = SOFTMAX.exact_gradients(trial, arguments, cotangent, sharp=False)["z"]
-    alive(trial, gradient, reference, "gradient")
+    reference = SOFTMAX.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)["z"]
+    assert_not_constant(trial, gradient, reference, "gradient")
     axis = axis_in(arguments)
     law = total(0.0, reference.bound, axis)
     size = float(np.abs(reference.exact).sum(axis).max(initial=0.0))
-    trial.judge(
+    trial.assert_within_bound(
         _summed(gradient, axis), Reference(law.exact, law.bound, scale=size, constant=True), "sum of the gradient"
     )
 
@@ -118,11 +125,11 @@ def gathered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
 
 
 def _permutation(trial: Trial) -> None:
-    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    n, m = few_rows(trial)
     kind = trial.draw(values())
     z = trial.tensor(kind.array(n, m))
     order = kind.rng.permutation(m)
-    reference = SOFTMAX.exact(trial, {"z": z}, sharp=False)[0]
+    reference = SOFTMAX.exact(trial, {"z": z}, use_exact_oracle=False)[0]
     a, b = trial.call({"z": z}), trial.call({"z": z[:, order]})
     agrees(trial, SOFTMAX, {"z": z}, a, [reference])
     moved = Reference(reference.exact[:, order], reference.bound[:, order])
@@ -140,10 +147,10 @@ def _softmax_range(trial: Trial) -> None:
     z, plain, _ = draw_huge(trial)
     cotangent = draw_cotangent(trial, tuple(z.shape))
     outcome = trial.call({"z": z}, wrt=("z",), cotangent=cotangent)
-    reference = SOFTMAX.exact(trial, {"z": plain}, sharp=False)[0]
-    trial.judge(outcome.result, granting_one_bit(trial, reference), "softmax of huge scores")
-    gradient = SOFTMAX.exact_gradients(trial, {"z": plain}, cotangent, sharp=False)["z"]
-    trial.judge(outcome.gradient("z"), granting_one_bit(trial, gradient), "gradient at huge scores")
+    reference = SOFTMAX.exact(trial, {"z": plain}, use_exact_oracle=False)[0]
+    trial.assert_within_bound(outcome.result, granting_one_bit(trial, reference), "softmax of huge scores")
+    gradient = SOFTMAX.exact_gradients(trial, {"z": plain}, cotangent, use_exact_oracle=False)["z"]
+    trial.assert_within_bound(outcome.gradient("z"), granting_one_bit(trial, gradient), "gradient at huge scores")
 
 
 CHECKS = (

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.scores.along_axis import few_rows
 from veriformer.verify.operations.scores.targets import classes, ids
-from veriformer.verify.strategies import sizes, values, widths
+from veriformer.verify.strategies import values
 
 
 def draw_rows(trial: Trial, least: int = 1) -> tuple[np.random.Generator, Arguments]:
     """Rows of logits with class targets, and a generator for more."""
-    n, vocabulary = trial.draw(sizes(least, 6)), trial.draw(widths())
+    n, vocabulary = few_rows(trial, least, small=trial.dtype_name == "fp16")  # as in targets.py
     kind = trial.draw(values())
     target = classes(kind.rng, (n,), vocabulary)
     return kind.rng, {"logits": trial.tensor(kind.array(n, vocabulary)), "target": ids(target)}

@@ -12,13 +12,13 @@ import torch
 
 from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.operation import Formula, Index, Operation, Refusal, Vjp
+from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, OpInfo, Vjp
 from veriformer.verify.judging.trial import Arguments, Observation, Trial
-from veriformer.verify.laws.equality import alive, constant, equal, total
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
-from veriformer.verify.operations.changes import nudged
-from veriformer.verify.operations.scores.along_axis import draw_shifted, long_scores
+from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.scores.along_axis import bulk_shape, draw_shifted, few_rows, loud
 from veriformer.verify.operations.scores.softmax import SOFTMAX
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
 
@@ -42,15 +42,20 @@ def _formula(softmax: Formula) -> Formula:
 
 
 def _vjp(softmax_vjp: Vjp) -> Vjp:
-    return lambda xp, a, g: {"logits": softmax_vjp(xp, {"z": _quotient(xp, a)}, g)["z"] / a["temperature"]}
+    def vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+        found = softmax_vjp(xp, {"z": _quotient(xp, a)}, g)
+        return {"logits": found["z"] / a["temperature"]} if found else {}
+
+    return vjp
 
 
 def draw_temperature(trial: Trial, least_rank: int = 0) -> Arguments:
     """Scores of rank up to 4, some at −∞, and temperatures on both sides of 1."""
-    lead = trial.draw(leading_shapes(3, 3))
+    large = trial.rows(least_rank=least_rank)
+    lead = trial.draw(leading_shapes(3, 3)) if large is None else large[:-1]
     lead = lead if len(lead) >= least_rank else (2,) * least_rank
     kind = trial.draw(values())
-    z = kind.array(*lead, trial.draw(widths()))
+    z = kind.array(*lead, trial.draw(widths()) if large is None else large[-1])
     if trial.draw(st.integers(0, 3)) == 3:
         hidden = kind.rng.random(z.shape) < 0.4
         np.put_along_axis(hidden, kind.rng.integers(0, z.shape[-1], (*lead, 1)), False, -1)
@@ -77,48 +82,48 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     kind = trial.draw(values(("gaussian", "offset", "one-signed")))
     a: Arguments = {"logits": trial.tensor(kind.array(2, trial.draw(sizes(2)))), "temperature": 1.0}
     return a, {
-        "logits": {**a, "logits": nudged(trial, a["logits"], kind.rng)},
+        "logits": {**a, "logits": perturbed(trial, a["logits"], kind.rng)},
         "temperature": {**a, "temperature": 4.0},
     }
 
 
 def _bulk(trial: Trial) -> Arguments:
-    z = 2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(40, 60)
+    z = 2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(*bulk_shape(trial))
     return {"logits": trial.tensor(z), "temperature": trial.draw(choice(1.0, 0.7, 2.0))}
 
 
 def _long(trial: Trial) -> Arguments:
-    _, z = long_scores(trial)
-    return {"logits": trial.tensor(z), "temperature": trial.draw(choice(0.5, 2.0))}
+    a = draw_temperature(trial)
+    return {**a, "logits": loud(trial, a["logits"])}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     good = _ordinary(trial)
-    yield Refusal("no scores", {**good, "logits": None}, ("logits",))
-    yield Refusal("no class", {**good, "logits": good["logits"][..., :0]}, ("logits",))
+    yield InvalidCall("no scores", {**good, "logits": None}, ("logits",))
+    yield InvalidCall("no class", {**good, "logits": good["logits"][..., :0]}, ("logits",))
     bad = ((0.0, "0"), (-1.0, "negative"), (math.nan, "NaN"), (True, "a bool"), (None, "missing"), (-0.0, "minus 0"))
     for temperature, what in bad:
-        yield Refusal(f"a temperature that is {what}", {**good, "temperature": temperature}, ("temperature",))
+        yield InvalidCall(f"a temperature that is {what}", {**good, "temperature": temperature}, ("temperature",))
 
 
-TEMPERATURE_SCALE = Operation(
+TEMPERATURE_SCALE = OpInfo(
     name="temperature_scale",
-    draw=draw_temperature,
-    ordinary=_ordinary,
+    sample=draw_temperature,
+    sample_basic=_ordinary,
     formulas=(_scaled, *map(_formula, SOFTMAX.formulas)),
     vjps=(_scaled_vjp, *map(_vjp, SOFTMAX.vjps[1:])),
     inputs=("logits",),
-    refusals=_refusals,
-    part=_slice,
-    changes=_changes,
-    bulk=_bulk,
-    long=_long,
-    forms=("fp32", "bf16"),
+    invalid_calls=_refusals,
+    batch_slice=_slice,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
+    sample_large=_long,
+    structural_dtypes=("fp32", "bf16"),
 )
 
 
 def _exact(trial: Trial, arguments: Arguments) -> Reference:
-    return TEMPERATURE_SCALE.exact(trial, arguments, sharp=False)[0]
+    return TEMPERATURE_SCALE.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
 def _row_sums(x: Observation) -> Observation:
@@ -128,10 +133,10 @@ def _row_sums(x: Observation) -> Observation:
 def _simplex(trial: Trial) -> None:
     arguments = draw_temperature(trial)
     reference, p = _exact(trial, arguments), trial.call(arguments).result
-    alive(trial, p, reference, "probabilities")
+    assert_not_constant(trial, p, reference, "probabilities")
     e = p.expression
-    trial.require(bool((p.value >= 0).all()), "a probability is negative or NaN", f"bool(({e} >= 0).all())")
-    trial.judge(_row_sums(p), total(1.0, reference.bound, -1), "the sum of probabilities")
+    trial.assert_true(bool((p.value >= 0).all()), "a probability is negative or NaN", f"bool(({e} >= 0).all())")
+    trial.assert_within_bound(_row_sums(p), total(1.0, reference.bound, -1), "the sum of probabilities")
 
 
 def _shift(trial: Trial) -> None:
@@ -157,32 +162,36 @@ def overtakes(p: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.T
 
 
 def _order(trial: Trial) -> None:
-    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    n, m = few_rows(trial)
     a = {
         "logits": trial.tensor(trial.draw(values()).array(n, m)),
         "temperature": trial.draw(choice(0.5, 3.0, 1.0, 0.0625, 50.0)),
     }
     reference, p = _exact(trial, a), trial.call(a).result
-    alive(trial, p, reference, "probabilities")
+    assert_not_constant(trial, p, reference, "probabilities")
     inside = bool(((p.value >= 0) & (p.value <= 1)).all())
     said = f"bool((({p.expression} >= 0) & ({p.expression} <= 1)).all())"
-    trial.require(inside, "a probability is outside [0, 1]", said)
+    trial.assert_true(inside, "a probability is outside [0, 1]", said)
     order = np.argsort(a["logits"].double().numpy(), axis=-1)
     low, high = order[:, :-1], order[:, 1:]
     bound = np.take_along_axis(reference.bound, low, -1) + np.take_along_axis(reference.bound, high, -1)
     observed = trial.observe(overtakes, p, *(constant(torch.as_tensor(x.copy())) for x in (low, high)))
-    trial.judge(observed, Reference(np.zeros(bound.shape), bound, scale=1.0, constant=True), "order of probabilities")
+    trial.assert_within_bound(
+        observed, Reference(np.zeros(bound.shape), bound, scale=1.0, constant=True), "order of probabilities"
+    )
 
 
 def _conservation(trial: Trial) -> None:
     arguments = draw_temperature(trial)
     cotangent = draw_cotangent(trial, tuple(arguments["logits"].shape), expanded=False)
     gradient = trial.call(arguments, wrt=("logits",), cotangent=cotangent).gradient("logits")
-    reference = TEMPERATURE_SCALE.exact_gradients(trial, arguments, cotangent, sharp=False)["logits"]
-    alive(trial, gradient, reference, "gradient")
+    reference = TEMPERATURE_SCALE.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)["logits"]
+    assert_not_constant(trial, gradient, reference, "gradient")
     law = total(0.0, reference.bound, -1)
     size = float(np.abs(reference.exact).sum(-1).max(initial=0.0))
-    trial.judge(_row_sums(gradient), Reference(law.exact, law.bound, scale=size, constant=True), "sum of the gradient")
+    trial.assert_within_bound(
+        _row_sums(gradient), Reference(law.exact, law.bound, scale=size, constant=True), "sum of the gradient"
+    )
 
 
 def _limit(trial: Trial, shares: np.ndarray) -> Reference:
@@ -198,12 +207,12 @@ def _shares(z: np.ndarray) -> np.ndarray:
 
 
 def _cold(trial: Trial) -> None:
-    n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
+    n, m = few_rows(trial)
     kind = trial.draw(values())
     z = kind.rng.integers(-3, 4, (n, m)).astype(np.float64)
     T = trial.draw(choice(1e-6, 1e-40, 1e-300, 5e-324, 1e-10))
     p = trial.call({"logits": trial.tensor(z), "temperature": T}).result
-    trial.judge(p, _limit(trial, _shares(z)), "probabilities near temperature 0")
+    trial.assert_within_bound(p, _limit(trial, _shares(z)), "probabilities near temperature 0")
 
 
 def _hot(trial: Trial) -> None:
@@ -215,7 +224,7 @@ def _hot(trial: Trial) -> None:
     # e^{−d/T} differs from 1 by at most d/T, and so does each share from 1/m.
     spread = float((z.max(-1) - z.min(-1)).max()) / T * 1.01
     law = Reference(near.exact, near.bound + 2 * spread, scale=1.0, constant=True)
-    trial.judge(p, law, "probabilities at great heat")
+    trial.assert_within_bound(p, law, "probabilities at great heat")
 
 
 def _range(trial: Trial) -> None:
@@ -227,7 +236,7 @@ def _range(trial: Trial) -> None:
     T = trial.draw(choice(1.0, 0.5))
     if trial.draw(choice(True, False)):  # scores far apart for this temperature: the highest share everything
         p = trial.call({"logits": trial.tensor(z), "temperature": T}).result
-        trial.judge(p, _limit(trial, _shares(z)), "probabilities of huge scores")
+        trial.assert_within_bound(p, _limit(trial, _shares(z)), "probabilities of huge scores")
         return
     judge_with_gradients(trial, TEMPERATURE_SCALE, {"logits": trial.tensor(z), "temperature": T * top / 4})
     trial.effective.append(True)

@@ -19,12 +19,52 @@ Shape = tuple[int, int, int, int, int, int, int]
 """B, H, G, n_q, n_k, d_k, d_v."""
 
 
-def draw_shape(trial: Trial) -> Shape:
-    """Small sizes; heads are a multiple of groups."""
+RANGES: dict[str, tuple[int, int]] = {
+    "batch": (1, 64),
+    "groups": (1, 64),
+    "repeats": (1, 64),
+    "n_q": (1, 600),
+    "n_k": (2, 1200),
+    "d_k": (2, 256),
+    "d_v": (1, 256),
+}
+"""How small and how large the axes of a call may be; heads are groups times repeats."""
+
+
+def work(s: Mapping[str, int]) -> float:
+    """Scores; 64 products of a matrix cost as much as one, and so do 8 entries of q, k, v or the result."""
+    groups, wide = s["batch"] * s["groups"], s["d_k"] + s["d_v"]
+    per_head = s["n_q"] * (s["n_k"] * (1 + wide / 64) + wide / 8)
+    return groups * (s["repeats"] * per_head + s["n_k"] * wide / 8)
+
+
+Ranges = Mapping[str, tuple[int, int]]
+
+
+def large_shape(
+    trial: Trial, within: Ranges = RANGES, *, diagonal: bool = False, **ranges: tuple[int, int]
+) -> Shape | None:
+    """Sizes drawn together, within other ranges where these are given, or None; diagonal: values as wide as keys."""
+    chosen = {**RANGES, **within, **ranges}
+    if diagonal:
+        del chosen["d_v"]
+    ties = (("n_q", "n_k"), *(() if diagonal else (("d_k", "d_v"),)))
+    found = trial.sizes(chosen, lambda s: work({**s, "d_v": s["n_k"]} if diagonal else s), ties)
+    if found is None:
+        return None
+    b, groups, repeats, n_q, n_k, d_k, *rest = (found[name] for name in chosen)
+    return b, groups * repeats, groups, n_q, n_k, d_k, rest[0] if rest else n_k
+
+
+def draw_shape(trial: Trial, within: Ranges = RANGES, *, diagonal: bool = False, **ranges: tuple[int, int]) -> Shape:
+    """Small sizes most often; heads are a multiple of groups. Large ones are as in ``large_shape``."""
+    large = large_shape(trial, within, diagonal=diagonal, **ranges)
+    if large is not None:
+        return supported_shape(trial, large)
     b, groups, repeats = (trial.draw(sizes(1, 3)) for _ in range(3))
     n_q, n_k = trial.draw(sizes(1, 6)), trial.draw(widths(7))
     d_k, d_v = trial.draw(widths(5)), trial.draw(sizes(1, 4))
-    return supported_shape(trial, (b, groups * repeats, groups, n_q, n_k, d_k, d_v))
+    return supported_shape(trial, (b, groups * repeats, groups, n_q, n_k, d_k, n_k if diagonal else d_v))
 
 
 def supported_shape(trial: Trial, shape: Shape) -> Shape:
@@ -99,19 +139,18 @@ def draw_hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[st
 
 
 def draw_mask(trial: Trial, shape: Shape, chosen: Mapping[str, Any], axes: tuple[bool, ...] | None) -> dict[str, Any]:
-    """A mask of these axes beside what was chosen before."""
+    """A mask of these axes beside what was chosen before; rows that would see nothing see all."""
     if axes is None:
         return {}
     rng = trial.draw(values()).rng
     b, h, _, n_q, n_k, _, _ = shape
-    for _ in range(8):
-        drawn = stretched(axes, (b, h, n_q, n_k))
-        mask = _hole_free(rng, drawn, n_k) if "window" in chosen else rng.random(drawn) < 0.6
-        mask[0] |= len(drawn) == 4 and drawn[0] > 1 and rng.random() < 0.25  # the first element may see all
-        candidate = {**chosen, "mask": torch.as_tensor(mask)}
-        if every_row_sees(trial, shape, candidate):
-            return {"mask": candidate["mask"]}
-    return {"mask": torch.ones(stretched(axes, (b, h, n_q, n_k)), dtype=torch.bool)}
+    drawn = stretched(axes, (b, h, n_q, n_k))
+    mask = _hole_free(rng, drawn, n_k) if "window" in chosen else rng.random(drawn) < 0.6
+    mask[0] |= len(drawn) == 4 and drawn[0] > 1 and rng.random() < 0.25  # the first element may see all
+    blind = np.asarray(~sees(trial, shape, {**chosen, "mask": torch.as_tensor(mask)}).any(-1, keepdims=True))
+    for axis, n in enumerate((1,) * (4 - len(drawn)) + drawn):
+        blind = blind if n > 1 else np.any(blind, axis, keepdims=True)
+    return {"mask": torch.as_tensor(mask | blind.reshape(blind.shape[4 - len(drawn) :]))}
 
 
 def _hole_free(rng: np.random.Generator, drawn: tuple[int, ...], n_k: int) -> NDArray[np.bool_]:

@@ -61,12 +61,12 @@ def _scale(trial: Trial) -> None:
         return
     outcome = trial.call(arguments)
     keep, e = array(outcome.result.value) != 0, outcome.result.expression
-    trial.require(bool(keep.any()), "every weight is dropped", f"bool(({e} != 0).any())")
-    trial.require(not keep.all(), "no weight is dropped", f"not bool(({e} != 0).all())")
+    trial.assert_true(bool(keep.any()), "every weight is dropped", f"bool(({e} != 0).any())")
+    trial.assert_true(not keep.all(), "no weight is dropped", f"not bool(({e} != 0).all())")
 
     def judge(rate: float) -> None:
         known = {**arguments, "keep": keep, "dropout_p": rate}
-        agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+        agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, use_exact_oracle=False))
 
     under_its_rate(trial, p, judge)
 
@@ -76,9 +76,13 @@ def _none_left(trial: Trial, arguments: Arguments) -> None:
     zeros = {name: np.zeros(tuple(arguments[name].shape)) for name in names}
     result = np.zeros((*arguments["q"].shape[:3], arguments["v"].shape[-1]))
     outcome = trial.call(arguments, wrt=names, cotangent=trial.tensor(1.0 + result))
-    trial.judge(outcome.result, Reference(result, result, constant=True), "result with every weight dropped")
+    trial.assert_within_bound(
+        outcome.result, Reference(result, result, constant=True), "result with every weight dropped"
+    )
     for name, zero in zeros.items():
-        trial.judge(outcome.gradient(name), Reference(zero, zero, constant=True), f"gradient of {name}, all dropped")
+        trial.assert_within_bound(
+            outcome.gradient(name), Reference(zero, zero, constant=True), f"gradient of {name}, all dropped"
+        )
 
 
 def _generator(trial: Trial) -> None:
@@ -89,18 +93,20 @@ def _generator(trial: Trial) -> None:
     other = trial.call({**arguments, "generator": Seed(arguments["generator"].value + 1)}).result
     a, b, c = (x.expression for x in (one, two, other))
     same = bool(((one.value != 0) == (two.value != 0)).all())
-    trial.require(same, "equal generator states drop other weights", f"bool((({a} != 0) == ({b} != 0)).all())")
+    trial.assert_true(same, "equal generator states drop other weights", f"bool((({a} != 0) == ({b} != 0)).all())")
     apart = bool(((one.value != 0) != (other.value != 0)).any())
-    trial.require(apart, "another generator state drops the same weights", f"bool((({a} != 0) != ({c} != 0)).any())")
+    trial.assert_true(
+        apart, "another generator state drops the same weights", f"bool((({a} != 0) != ({c} != 0)).any())"
+    )
     grown = trial.call(arguments, wrt=("q", "v"), cotangent=torch.ones_like(one.value)).result
     kept = bool(((one.value != 0) == (grown.value != 0)).all())
     said = f"bool((({a} != 0) == ({grown.expression} != 0)).all())"
-    trial.require(kept, "a call that asks for gradients drops other weights", said)
+    trial.assert_true(kept, "a call that asks for gradients drops other weights", said)
     free = {key: value for key, value in arguments.items() if key != "generator"}
     first, second = trial.call(free).result, trial.call(free).result
     d, e = first.expression, second.expression
     moved = bool(((first.value != 0) != (second.value != 0)).any())
-    trial.require(moved, "two calls without a generator drop the same", f"bool((({d} != 0) != ({e} != 0)).any())")
+    trial.assert_true(moved, "two calls without a generator drop the same", f"bool((({d} != 0) != ({e} != 0)).any())")
 
 
 def _uniform(trial: Trial, p: float, shape: tuple[int, ...] | None = None) -> Arguments:
@@ -124,10 +130,12 @@ def _judge_rate(trial: Trial, arguments: Arguments, p: float) -> None:
     kept = trial.observe(kept_share, outcome.result)
 
     def judge(rate: float) -> None:
-        trial.judge(kept, share(outcome.result.value.numel(), 1.0 - rate), f"share of weights kept with p = {rate}")
+        trial.assert_within_bound(
+            kept, share(outcome.result.value.numel(), 1.0 - rate), f"share of weights kept with p = {rate}"
+        )
         if rate != p:  # then the scale must be that of the other rate, too
             known = {**arguments, "keep": array(outcome.result.value) != 0, "dropout_p": rate}
-            agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
+            agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, use_exact_oracle=False))
 
     under_its_rate(trial, p, judge)
 
@@ -142,20 +150,19 @@ def _independence(trial: Trial) -> None:
         pairs = shape[axis] // (2 * lag) * lag * (result.value.numel() // shape[axis])
         observed = trial.observe(agreement, result, constant(torch.tensor([axis, lag])))
         what = f"share of weights {lag} apart along axis {axis} that fare alike"
-        trial.judge(observed, share(pairs, p * p + (1 - p) * (1 - p)), what)
+        trial.assert_within_bound(observed, share(pairs, p * p + (1 - p) * (1 - p)), what)
 
 
 def _gradient(trial: Trial) -> None:
     """The backward pass drops the weights that the forward pass dropped, and scales what it kept."""
-    b, h, groups, n_q, n_k, d_k, _ = draw_shape(trial)
-    _judge_dropped(trial, (b, h, groups, n_q, n_k, d_k, n_k))
+    _judge_dropped(trial, draw_shape(trial, diagonal=True))
 
 
 def _long(trial: Trial) -> None:
     """The same for sequences longer than a tile."""
-    groups = trial.draw(choice(1, 2))
-    n_q, n_k = trial.draw(choice((70, 130), (130, 70), (65, 65)))
-    _judge_dropped(trial, (1, 2, groups, n_q, n_k, 3, n_k))
+    trial.only_large(2.0)
+    few = {"batch": (1, 2), "groups": (1, 2), "repeats": (1, 2)}
+    _judge_dropped(trial, draw_shape(trial, {**few, "n_q": (33, 200), "n_k": (33, 200)}, diagonal=True))
 
 
 def _underflowed(trial: Trial, arguments: Arguments, keep: np.ndarray) -> np.ndarray:
@@ -163,7 +170,7 @@ def _underflowed(trial: Trial, arguments: Arguments, keep: np.ndarray) -> np.nda
 
     Value and scale make at most five times as much of a weight, so one that becomes 0 by itself is among these, too.
     """
-    size = np.abs(ATTENTION.exact(trial, {**arguments, "keep": np.ones_like(keep)}, sharp=False)[0].exact)
+    size = np.abs(ATTENTION.exact(trial, {**arguments, "keep": np.ones_like(keep)}, use_exact_oracle=False)[0].exact)
     tiny: np.ndarray = ~keep & (size > 0) & (size < 8 * trial.format.smallest_subnormal)
     return tiny
 
@@ -180,13 +187,13 @@ def _judge_dropped(trial: Trial, shape: Shape) -> None:
     trial.assume(not _underflowed(trial, arguments, keep).any())
     if p ** int(sees(trial, shape, arguments).sum()) < ERROR_RATE:
         said = f"bool(({outcome.name} != 0).any())"
-        trial.require(bool(keep.any()), "every weight is dropped", said)
+        trial.assert_true(bool(keep.any()), "every weight is dropped", said)
         trial.effective.clear()
 
     def judge(rate: float) -> None:
         known = {**arguments, "keep": keep, "dropout_p": rate}
-        agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, sharp=False))
-        gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, known, cotangent, sharp=False))
+        agrees(trial, ATTENTION, arguments, outcome, ATTENTION.exact(trial, known, use_exact_oracle=False))
+        gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, known, cotangent, use_exact_oracle=False))
 
     under_its_rate(trial, p, judge)
 

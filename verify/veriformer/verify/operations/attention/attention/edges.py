@@ -40,20 +40,24 @@ def _empty_row(trial: Trial) -> None:
         return
     empty = np.asarray(~sees(trial, shape, arguments).any(-1))
     trial.assume(shape[4] > 0)
-    reference = ATTENTION.exact(trial, arguments, sharp=False)[0]
+    reference = ATTENTION.exact(trial, arguments, use_exact_oracle=False)[0]
     result = trial.call(arguments).result
     if convention == "nan":
         unjudged = Reference(reference.exact, np.where(empty[..., None], np.inf, reference.bound), constant=True)
-        trial.judge(result, unjudged, "result at rows that see a key")
+        trial.assert_within_bound(result, unjudged, "result at rows that see a key")
         rows = torch.as_tensor(empty)
         all_nan = bool(result.value[rows].isnan().all())
         expression = f"bool({result.expression}[{literal(rows)}].isnan().all())"
-        trial.require(all_nan, "a row that sees nothing is not NaN, as claimed", expression)
+        trial.assert_true(all_nan, "a row that sees nothing is not NaN, as claimed", expression)
         return
-    mean = ATTENTION.exact(trial, {"q": 0.0 * arguments["q"], "k": arguments["k"], "v": arguments["v"]}, sharp=False)[0]
+    mean = ATTENTION.exact(
+        trial, {"q": 0.0 * arguments["q"], "k": arguments["k"], "v": arguments["v"]}, use_exact_oracle=False
+    )[0]
     exact = np.where(empty[..., None], mean.exact, reference.exact)
     bound = np.where(empty[..., None], mean.bound, reference.bound)
-    trial.judge(result, Reference(exact, bound, constant=True), "result, the mean of all values where nothing is seen")
+    trial.assert_within_bound(
+        result, Reference(exact, bound, constant=True), "result, the mean of all values where nothing is seen"
+    )
 
 
 def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
@@ -91,16 +95,21 @@ def _no_query(trial: Trial) -> None:
     has_form(trial, outcome.result, (b, h, 0, d_v), trial.dtype)
     for name in ("k", "v"):
         zero = np.zeros(tuple(tensors[name].shape))
-        trial.judge(outcome.gradient(name), Reference(zero, zero, constant=True), f"gradient of {name} without a query")
+        trial.assert_within_bound(
+            outcome.gradient(name), Reference(zero, zero, constant=True), f"gradient of {name} without a query"
+        )
+
+
+_TILES = {"batch": (1, 1), "groups": (1, 1), "repeats": (1, 1), "n_q": (65, 180), "n_k": (2, 2)}
 
 
 def _hidden_poison(trial: Trial) -> None:
     """NaN and infinities in keys and values that a query cannot see reach neither its result nor its gradient."""
-    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
-    n_k = max(n_k, 2)
     tiles = trial.draw(choice(False, False, False, True))  # some of which hide nothing
     if tiles:
-        b, h, groups, n_q, n_k = 1, 1, 1, 130, 130
+        trial.only_large()
+    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial, _TILES if tiles else {})
+    n_k = n_q if tiles else max(n_k, 2)
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
     clean: dict[str, Any] = draw_tensors(trial, shape, _KINDS)
     rng = trial.draw(values()).rng
@@ -116,13 +125,15 @@ def _hidden_poison(trial: Trial) -> None:
         dirty[name] = torch.where(torch.as_tensor(poisoned)[..., None], what, clean[name])
     blind = np.asarray(~(seen & np.repeat(poisoned, repeats, axis=1)[:, :, None]).any(-1))[..., None]
     trial.assume(bool(blind.any()))
-    reference = ATTENTION.exact(trial, clean, sharp=False)[0]
+    reference = ATTENTION.exact(trial, clean, use_exact_oracle=False)[0]
     cotangent = draw_cotangent(trial, reference.exact.shape)
     wrt = trial.draw(choice(("q", "k", "v"), ("q",)))
     outcome = trial.call(dirty, wrt=wrt, cotangent=cotangent)
-    trial.judge(outcome.result, _only(reference, blind), "result of a query that cannot see the poison")
-    gradient = ATTENTION.exact_gradients(trial, clean, cotangent, sharp=False)["q"]
-    trial.judge(outcome.gradient("q"), _only(gradient, blind), "gradient of a query that cannot see the poison")
+    trial.assert_within_bound(outcome.result, _only(reference, blind), "result of a query that cannot see the poison")
+    gradient = ATTENTION.exact_gradients(trial, clean, cotangent, use_exact_oracle=False)["q"]
+    trial.assert_within_bound(
+        outcome.gradient("q"), _only(gradient, blind), "gradient of a query that cannot see the poison"
+    )
 
 
 def _hidden_scores(trial: Trial) -> None:
@@ -168,11 +179,11 @@ def _range(trial: Trial) -> None:
     scale = trial.option("scale", 1.0, None, -1.0)
     causal = {"is_causal": True} if trial.draw(st.booleans()) and n_q <= n_k else {}
     arguments = {**arguments, **scale, **causal}
-    references = ATTENTION.exact(trial, arguments, sharp=False)
+    references = ATTENTION.exact(trial, arguments, use_exact_oracle=False)
     cotangent = draw_cotangent(trial, references[0].exact.shape)
     outcome = trial.call(arguments, wrt=("q", "k", "v"), cotangent=cotangent)
     agrees(trial, ATTENTION, arguments, outcome, references)
-    gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, arguments, cotangent, sharp=False))
+    gradients_agree(trial, outcome, ATTENTION.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False))
     # In halves such scores are in doubt by more than any bound can follow; that all is finite holds without one.
     finite(trial, outcome.result, "the result")
     for name in outcome.gradients:

@@ -24,9 +24,10 @@ from veriformer.verify.operations.attention.attention.draws import (
     draw_shape,
     draw_tensors,
     every_row_sees,
+    large_shape,
 )
 from veriformer.verify.operations.attention.attention.record import ATTENTION
-from veriformer.verify.strategies import axes_of_scores, choice, sizes
+from veriformer.verify.strategies import axes_of_scores, choice, extent, sizes
 
 _KINDS = ("integers", "gaussian", "one-signed", "peaked", "duplicates", "offset")
 
@@ -54,6 +55,9 @@ def _softcap(trial: Trial) -> None:
 
 def draw_grouped(trial: Trial) -> Shape:
     """More than one group, and more heads than groups."""
+    large = large_shape(trial, groups=(2, 16), repeats=(2, 8))
+    if large is not None:
+        return large
     b, groups, repeats = trial.draw(sizes(1, 2)), trial.draw(sizes(2, 3)), trial.draw(sizes(2, 3))
     n_q, n_k, d_k, d_v = (trial.draw(sizes(2, 4)) for _ in range(4))
     return b, groups * repeats, groups, n_q, n_k, d_k, d_v
@@ -65,14 +69,19 @@ def _grouped_heads(trial: Trial) -> None:
 
 
 def _widths(trial: Trial) -> None:
-    b, h, groups, n_q, n_k, d_k, _ = draw_shape(trial)
-    d_v = trial.draw(choice(*(d for d in range(1, 7) if d != d_k)))
+    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
+    d_v = trial.draw(choice(*(d for d in range(1, 7) if d != d_k))) if d_v == d_k else d_v
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
     _judge(trial, {**draw_tensors(trial, shape, _KINDS), **draw_causal(trial, shape)})
 
 
 def draw_several(trial: Trial) -> Shape:
     """Batch, heads and lengths above 1, and no two of them equal, so that no axis can stand for another."""
+    large = large_shape(trial, batch=(2, 24), groups=(1, 12), repeats=(1, 6))
+    if large is not None:
+        b, h, groups, n_q, n_k, d_k, d_v = large
+        n_q, n_k = n_q + (n_q == n_k), n_k + (n_k in (b, h, 1))
+        return b, h + groups * (h == b), groups, n_q, n_k, d_k, d_v
     b, groups, repeats = trial.draw(choice((2, 3, 1), (3, 2, 1), (2, 1, 3), (3, 2, 2), (2, 3, 2)))
     n_q, n_k = trial.draw(choice((4, 5), (5, 4), (1, 5), (5, 7), (7, 5)))
     return b, groups * repeats, groups, n_q, n_k, trial.draw(sizes(2, 4)), trial.draw(sizes(1, 3))
@@ -144,21 +153,22 @@ def _bias_dtype(trial: Trial) -> None:
     other = trial.draw(choice(*dtypes.NAMES))
     arguments = {**tensors, "bias": bias.to(dtypes.TORCH[other])}
     coarse = over_float64(max(other, trial.dtype_name, key=lambda name: FORMATS[name].unit_roundoff))
-    references = ATTENTION.exact(trial, arguments, sharp=False)
+    references = ATTENTION.exact(trial, arguments, use_exact_oracle=False)
     cotangent = draw_cotangent(trial, references[0].exact.shape)
     outcome = trial.call(arguments, wrt=("bias",), cotangent=cotangent)
     agrees(trial, ATTENTION, arguments, outcome, references)
     lifted = ATTENTION.lift(trial, arguments, coarse)
     gradient = ATTENTION.vjps[0](coarse, lifted, coarse.asarray(array(cotangent)))["bias"]
-    trial.judge(outcome.gradient("bias"), Reference(*coarse.judgeable(gradient)), "gradient of bias")
+    trial.assert_within_bound(outcome.gradient("bias"), Reference(*coarse.judgeable(gradient)), "gradient of bias")
 
 
 def _window(trial: Trial) -> None:
     """Windows at, just below and just above the lengths, with a prefix of keys before the queries or none."""
-    b, h, groups, _, _, d_k, d_v = draw_shape(trial)
-    window = trial.draw(sizes(1, 5))
-    n_k = max(1, window + trial.draw(choice(1, 0, -1, 2, 4)))
-    n_q = max(1, n_k - trial.draw(choice(0, 1, 2, 3)))
+    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
+    window = max(1, n_k - trial.draw(choice(1, 0, -1, 2, 4)))
+    if trial.draw(choice(False, False, True)):
+        window = trial.draw(extent(1, n_k))
+    n_q = min(n_q, n_k) if n_k > 8 else max(1, n_k - trial.draw(choice(0, 1, 2, 3)))
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
     options = {"is_causal": True, "window": window}
     trial.assume(every_row_sees(trial, shape, options))
@@ -167,8 +177,9 @@ def _window(trial: Trial) -> None:
 
 def _alignment(trial: Trial) -> None:
     """Causality where there are more keys than queries, or, where that leaves no query empty, fewer."""
-    b, h, groups, _, _, d_k, d_v = draw_shape(trial)
-    n_q, n_k = trial.draw(choice((1, 4), (2, 3), (2, 5), (3, 7), (4, 5), (5, 3)))
+    b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
+    if n_q == n_k or max(n_q, n_k) < 3:
+        n_q, n_k = trial.draw(choice((1, 4), (2, 3), (2, 5), (3, 7), (4, 5), (5, 3)))
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
     options: dict[str, Any] = {"is_causal": True}
     if not every_row_sees(trial, shape, options):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import hypothesis.strategies as st
 import torch
 
 from veriformer.spec.attention.attention import attention, attention_vjp
-from veriformer.verify.judging.operation import Index, Operation
+from veriformer.verify.judging.op_info import Index, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.attention.attention.draws import (
     draw_attention,
     draw_options,
     draw_shape,
     draw_tensors,
-    supported_shape,
 )
-from veriformer.verify.operations.attention.attention.refusals import bad_attention
+from veriformer.verify.operations.attention.attention.invalid_calls import bad_attention
 from veriformer.verify.operations.attention.causal_mask import alignment
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import sizes, values
 
 _OPTIONS = ("mask", "bias", "is_causal", "window", "scale", "softcap", "keep", "alignment")
@@ -75,7 +75,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     q, k, v = (trial.tensor(x) for x in kind.array(3, 2, 2, n, d))
     a: Arguments = {"q": q, "k": k, "v": v, "is_causal": True}
     bias = trial.tensor(kind.array(n, n))
-    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], kind.rng)} for name in ("q", "k", "v")}
+    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], kind.rng)} for name in ("q", "k", "v")}
     changed["mask"] = {**a, "mask": torch.eye(n, dtype=torch.bool)}
     changed["bias"] = {**a, "bias": bias}
     for name, other in {"is_causal": False, "window": 2, "scale": 1.75, "softcap": 0.25}.items():
@@ -84,23 +84,23 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _bulk(trial: Trial) -> Arguments:
-    """Sequences longer than a tile, scores of ordinary size."""
-    n_q, n_k = trial.draw(sizes(66, 100)), trial.draw(sizes(100, 140))
-    shape = supported_shape(trial, (2, 2, trial.draw(sizes(1, 2)), n_q, n_k, 6, 5))
+    """Calls of any size, scores of ordinary size."""
+    trial.only_large(2.0)
+    shape = draw_shape(trial, n_q=(8, 200), n_k=(16, 600), d_k=(4, 256))
     tensors = draw_tensors(trial, shape, ("gaussian", "duplicates", "sparse"))
-    return {**tensors, **draw_options(trial, shape, ("gaussian", "sparse"))}
+    return {**tensors, **(draw_options(trial, shape, ("gaussian", "sparse")) if trial.draw(st.booleans()) else {})}
 
 
-ATTENTION = Operation(
+ATTENTION = OpInfo(
     name="attention",
-    draw=draw_attention,
-    ordinary=_ordinary,
+    sample=draw_attention,
+    sample_basic=_ordinary,
     formulas=(_attention,),
     vjps=(_attention_vjp,),
     inputs=("q", "k", "v", "bias"),
-    refusals=bad_attention,
-    reading=alignment,
-    part=_slice,
-    changes=_changes,
-    bulk=_bulk,
+    invalid_calls=bad_attention,
+    convention_kwargs=alignment,
+    batch_slice=_slice,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
 )

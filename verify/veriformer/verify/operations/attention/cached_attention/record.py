@@ -10,11 +10,11 @@ import torch
 from veriformer.spec.attention.attention import attention_vjp
 from veriformer.spec.efficient import kv_cache as spec
 from veriformer.spec.efficient.cached_attention import cached_attention
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.attention.kv_cache.draws import LENGTHS, draw_call, draw_pages, in_doubt
-from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, maybe, sizes, values
+from veriformer.verify.operations.attention.kv_cache.draws import draw_call, draw_part, in_doubt
+from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.strategies import choice, extent, sizes, values
 
 
 def filled(xp: Any, a: Mapping[str, Any], stored: Any = lambda xp, x: x) -> spec.Cache:
@@ -50,8 +50,7 @@ def _attention_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 def draw_cached(trial: Trial) -> Arguments:
     """A past or none, a window or none, scale and soft-cap."""
     a = draw_call(trial)
-    window = trial.draw(maybe(sizes(1, 8)))
-    given = {} if window is None else {"window": window}
+    given = {"window": draw_part(trial, a["max_length"], 8)} if trial.draw(choice(False, True)) else {}
     scale = trial.option("scale", None, 1.0, 0.3, -0.7, 0.0)
     return {**a, **given, **scale, **trial.option("softcap", None, None, 2.0, 0.5)}
 
@@ -78,10 +77,10 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a = draw_call(trial, chunks=(2, 1), new=2, kinds=("gaussian", "one-signed"))
     rng = trial.draw(values()).rng
     changed: dict[str, Arguments] = {
-        name: {**a, name: nudged(trial, a[name], rng)} for name in ("q_new", "k_new", "v_new")
+        name: {**a, name: perturbed(trial, a[name], rng)} for name in ("q_new", "k_new", "v_new")
     }
     for i in range(4):
-        past = [nudged(trial, x, rng) if i == j else x for j, x in enumerate(a["past"])]
+        past = [perturbed(trial, x, rng) if i == j else x for j, x in enumerate(a["past"])]
         changed[f"{'keys' if i % 2 == 0 else 'values'} of past update {i // 2}"] = {**a, "past": past}
     for name, other in {"scale": 1.75, "softcap": 0.25, "window": 2}.items():
         changed[name] = {**a, name: other}
@@ -90,17 +89,18 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 def _long(trial: Trial) -> Arguments:
     """A few tokens over a long past, or a long text at once."""
-    axes = (trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(sizes(2, 4)))
+    trial.only_large(2.0)
     kinds = ("gaussian", "one-signed", "peaked")
     if trial.draw(choice(False, False, False, True)):
-        a = draw_call(trial, chunks=(), new=trial.draw(choice(70, 130)), kinds=kinds, axes=(1, *axes[1:]))
+        few = (trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(extent(2, 64)))
+        a = draw_call(trial, chunks=(), new=trial.draw(extent(33, 150)), kinds=kinds, axes=few)
     else:
-        pages = draw_pages(trial, trial.draw(choice(*LENGTHS)))
-        a = draw_call(trial, chunks=pages, new=trial.draw(sizes(1, 2)), kinds=kinds, axes=axes)
-    return {**a, **trial.option("window", None, None, None, 65)}
+        a = draw_call(trial, kinds=kinds)
+    window = {"window": trial.draw(extent(1, a["max_length"]))} if trial.draw(choice(False, False, True)) else {}
+    return {**a, **window, **trial.option("softcap", None, None, 2.0)}
 
 
-def _bad_calls(trial: Trial) -> Iterator[Refusal]:
+def _bad_calls(trial: Trial) -> Iterator[InvalidCall]:
     rng = trial.draw(values()).rng
 
     def made(*shape: int) -> torch.Tensor:
@@ -111,29 +111,29 @@ def _bad_calls(trial: Trial) -> Iterator[Refusal]:
     good |= {"past": [made(b, groups, 2, d), made(b, groups, 2, d)], "max_length": 6}
     three = ("q_new", "k_new", "v_new", "q", "k", "v")
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield Refusal("no queries", {**good, "q_new": None}, ("q_new",))
-    yield Refusal("queries of another dtype", {**good, "q_new": good["q_new"].to(other)}, three)
-    yield Refusal("values of another dtype", {**good, "v_new": good["v_new"].to(other)}, three)
-    yield Refusal("heads that do not divide", {**good, "q_new": made(b, 3, n, d)}, three)
-    yield Refusal("queries of another batch", {**good, "q_new": made(1, h, n, d)}, three)
-    yield Refusal("queries of another width", {**good, "q_new": made(b, h, n, d + 1)}, three)
-    yield Refusal("values of another width", {**good, "v_new": made(b, groups, n, d + 1)}, three)
-    yield Refusal("too many tokens", {**good, "max_length": 4}, (*three, "max_length", "cache"))
+    yield InvalidCall("no queries", {**good, "q_new": None}, ("q_new",))
+    yield InvalidCall("queries of another dtype", {**good, "q_new": good["q_new"].to(other)}, three)
+    yield InvalidCall("values of another dtype", {**good, "v_new": good["v_new"].to(other)}, three)
+    yield InvalidCall("heads that do not divide", {**good, "q_new": made(b, 3, n, d)}, three)
+    yield InvalidCall("queries of another batch", {**good, "q_new": made(1, h, n, d)}, three)
+    yield InvalidCall("queries of another width", {**good, "q_new": made(b, h, n, d + 1)}, three)
+    yield InvalidCall("values of another width", {**good, "v_new": made(b, groups, n, d + 1)}, three)
+    yield InvalidCall("too many tokens", {**good, "max_length": 4}, (*three, "max_length", "cache"))
     for name, value in (("softcap", 0.0), ("softcap", -1.0), ("softcap", True), ("scale", True), ("scale", "much")):
-        yield Refusal(f"{name} {value!r}", {**good, name: value}, (name,))
+        yield InvalidCall(f"{name} {value!r}", {**good, name: value}, (name,))
 
 
-CACHED_ATTENTION = Operation(
+CACHED_ATTENTION = OpInfo(
     name="cached_attention",
-    draw=draw_cached,
-    ordinary=_ordinary_call,
+    sample=draw_cached,
+    sample_basic=_ordinary_call,
     formulas=(_attention,),
     vjps=(_attention_vjp,),
     inputs=("q_new", "k_new", "v_new"),
-    refusals=_bad_calls,
-    part=_part,
-    changes=_changes,
-    long=_long,
+    invalid_calls=_bad_calls,
+    batch_slice=_part,
+    argument_perturbations=_changes,
+    sample_large=_long,
     dtypes=("fp64", "fp32", "bf16"),
-    sharp=False,
+    use_exact_oracle=False,
 )

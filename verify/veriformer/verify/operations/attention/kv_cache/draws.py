@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+import hypothesis.strategies as st
 import torch
 
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.running_error import RunningError, RunningErrorArray
 from veriformer.spec.efficient.int8 import LEVELS, int8_half_step
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.strategies import KINDS, choice, sizes, values, widths
+from veriformer.verify.strategies import KINDS, choice, extent, sizes, values, widths
 
 
 def draw_rows(
@@ -40,9 +41,34 @@ def draw_order(trial: Trial, batch: int) -> torch.Tensor:
     return torch.as_tensor(trial.draw(values()).rng.integers(0, batch, batch))
 
 
-def draw_axes(trial: Trial) -> tuple[int, int, int]:
-    """B, G, d of a cache."""
+Axes = tuple[int, int, int]
+"""B, G, d of a cache."""
+
+RANGES: dict[str, tuple[int, int]] = {"batch": (1, 96), "groups": (1, 64), "d": (1, 256), "length": (1, 1200)}
+"""How small and how large a cache may be; the length is that of all tokens."""
+
+_SHOWN = 0.5
+"""What an entry costs: every update shows all rows, keys and values, but nothing is computed of them."""
+
+
+def draw_axes(trial: Trial) -> Axes:
+    """Small B, G, d of a cache."""
     return trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(widths(5))
+
+
+def draw_extent(trial: Trial, small: st.SearchStrategy[int], **ranges: tuple[int, int]) -> tuple[Axes, int]:
+    """B, G, d, and how many tokens: as many as this strategy draws, or drawn together with the axes."""
+    chosen = {**RANGES, **ranges}
+    found = trial.sizes(chosen, lambda s: _SHOWN * s["batch"] * s["groups"] * s["d"] * s["length"])
+    if found is None:
+        return draw_axes(trial), trial.draw(small)
+    b, g, d, length = (found[name] for name in chosen)
+    return (b, g, d), length
+
+
+def draw_part(trial: Trial, whole: int, few: int) -> int:
+    """A number of tokens of a whole: a few, or any, where the whole is more."""
+    return trial.draw(extent(1, whole) if whole > 2 * few else sizes(1, few))
 
 
 def in_doubt(xp: Any, x: Any) -> Any:
@@ -66,23 +92,42 @@ def draw_call(
     new: int | None = None,
     kinds: Sequence[str] = KINDS,
     axes: tuple[int, int, int] | None = None,
+    least: int = 0,
 ) -> dict[str, Any]:
-    """New tokens over a past that came in these chunks, or in drawn ones; axes B, G, d; no options."""
-    b, groups, d = axes or draw_axes(trial)
-    heads = groups * trial.draw(sizes(1, 3))
-    before = [trial.draw(sizes(1, 3)) for _ in range(trial.draw(sizes(0, 2)))] if chunks is None else list(chunks)
-    n = trial.draw(sizes(1, 4)) if new is None else new
+    """New tokens over a past that came in these chunks, or in drawn ones, least of them; axes B, G, d; no options."""
+    large = None if axes else trial.sizes(_CALLS, _work)
+    b, groups, d = axes or ((large["batch"], large["groups"], large["d"]) if large else draw_axes(trial))
+    heads = groups * (large["repeats"] if large else trial.draw(sizes(1, 3)))
+    if chunks is not None:
+        before = list(chunks)
+    elif large:
+        before = draw_pages(trial, large["past"])
+    else:
+        before = [trial.draw(sizes(1, 3)) for _ in range(trial.draw(sizes(least, 2)))]
+    n = (large["new"] if large else trial.draw(sizes(1, 4))) if new is None else new
     rows = draw_rows(trial, (b, groups, d), [*before, n], kinds)
     q = trial.tensor(trial.draw(values(tuple(kinds))).array(b, heads, n, d))
     room = sum(before) + n + trial.draw(choice(0, 1, 4))
     return {"q_new": q, "k_new": rows[-2], "v_new": rows[-1], "past": rows[:-2], "max_length": room}
 
 
-LENGTHS = (130, 257, 65, 17, 128, 64, 129, 127, 63, 16, 15)
-"""Rows of a cache around the pages of 16, 64, 128 and 256 in which it may keep them."""
+_CALLS: dict[str, tuple[int, int]] = {
+    "batch": (1, 24),
+    "groups": (1, 16),
+    "repeats": (1, 8),
+    "d": (2, 256),
+    "past": (1, 900),
+    "new": (1, 60),
+}
+
+
+def _work(s: Mapping[str, int]) -> float:
+    n = s["past"] + s["new"]
+    per_group = s["repeats"] * s["new"] * n * (1 + s["d"] / 32) + n * s["d"] / 2
+    return s["batch"] * s["groups"] * per_group
 
 
 def draw_pages(trial: Trial, length: int) -> list[int]:
     """The chunks in which so many rows come: all at once or in two, then token by token."""
-    cut, single = trial.draw(choice(0, 1, length // 2)), trial.draw(sizes(0, 2))
+    cut, single = min(length, trial.draw(choice(0, 1, length // 2))), trial.draw(sizes(0, 2))
     return [n for n in (length - cut, cut) if n] + [1] * single

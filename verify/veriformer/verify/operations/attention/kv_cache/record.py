@@ -8,9 +8,15 @@ from typing import Any
 import torch
 
 from veriformer.spec.efficient import kv_cache as spec
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
-from veriformer.verify.operations.attention.kv_cache.draws import draw_axes, draw_rows, sized
+from veriformer.verify.operations.attention.kv_cache.draws import (
+    draw_axes,
+    draw_extent,
+    draw_pages,
+    draw_rows,
+    sized,
+)
 from veriformer.verify.strategies import choice, sizes, values
 
 
@@ -21,7 +27,8 @@ def chunk_sizes(trial: Trial, *, least: int = 1, most: int = 4, largest: int = 3
 
 def draw_cache(trial: Trial) -> Arguments:
     """Updates of several sizes, up to the last token that there is room for or not as far."""
-    axes, chunks = draw_axes(trial), chunk_sizes(trial)
+    axes, length = draw_extent(trial, sizes(1, 1))
+    chunks = draw_pages(trial, length) if length > 1 else chunk_sizes(trial)
     room = sum(chunks) + trial.draw(choice(0, 1, 5))
     return {**sized(trial, axes, room), "actions": ("update",) * len(chunks), "rows": draw_rows(trial, axes, chunks)}
 
@@ -46,17 +53,17 @@ def _ordinary_cache(trial: Trial) -> Arguments:
     return {**sized(trial, axes, 4), "actions": ("update",), "rows": rows}
 
 
-def _bad_caches(trial: Trial) -> Iterator[Refusal]:
+def _bad_caches(trial: Trial) -> Iterator[InvalidCall]:
     rng = trial.draw(values()).rng
     good: dict[str, Any] = {"batch": 2, "num_kv_heads": 3, "max_length": 4, "head_dim": 5, "dtype": trial.dtype}
     for name in ("batch", "num_kv_heads", "max_length", "head_dim"):
-        yield Refusal(f"negative {name}", {**good, name: -1}, (name,))
-        yield Refusal(f"a fraction for {name}", {**good, name: 2.5}, (name,))
-        yield Refusal(f"a bool for {name}", {**good, name: True}, (name,))
-    yield Refusal("an unknown quantization", {**good, "quantization": "int3"}, ("quantization",))
-    yield Refusal("a window of 0", {**good, "window": 0}, ("window",))
-    yield Refusal("a bool for a window", {**good, "window": True}, ("window",))
-    yield Refusal("a dtype of integers", {**good, "dtype": torch.int64}, ("dtype",))
+        yield InvalidCall(f"negative {name}", {**good, name: -1}, (name,))
+        yield InvalidCall(f"a fraction for {name}", {**good, name: 2.5}, (name,))
+        yield InvalidCall(f"a bool for {name}", {**good, name: True}, (name,))
+    yield InvalidCall("an unknown quantization", {**good, "quantization": "int3"}, ("quantization",))
+    yield InvalidCall("a window of 0", {**good, "window": 0}, ("window",))
+    yield InvalidCall("a bool for a window", {**good, "window": True}, ("window",))
+    yield InvalidCall("a dtype of integers", {**good, "dtype": torch.int64}, ("dtype",))
 
     def made(*shape: int) -> torch.Tensor:
         return trial.tensor(rng.standard_normal(shape))
@@ -79,7 +86,7 @@ def _bad_caches(trial: Trial) -> Iterator[Refusal]:
         ("too many tokens", (made(2, 3, 5, 5), made(2, 3, 5, 5)), "k_new"),
     ):
         either = (name,) if name == "v_new" and pair[1] is None else ("k_new", "v_new", "dtype", "max_length")
-        yield Refusal(what, {**good, "actions": ("update",), "rows": list(pair)}, either)
+        yield InvalidCall(what, {**good, "actions": ("update",), "rows": list(pair)}, either)
     for what, index in (
         ("an order of another batch", torch.tensor([0, 1, 0])),
         ("an order of rank 2", torch.tensor([[0, 1]])),
@@ -88,15 +95,15 @@ def _bad_caches(trial: Trial) -> Iterator[Refusal]:
         ("a negative order", torch.tensor([-1, 0])),
     ):
         after: dict[str, Any] = {"actions": ("update", "reorder"), "rows": [k, v, index]}
-        yield Refusal(what, {**good, **after}, ("index",))
+        yield InvalidCall(what, {**good, **after}, ("index",))
 
 
-KV_CACHE = Operation(
+KV_CACHE = OpInfo(
     name="kv_cache",
-    draw=draw_cache,
-    ordinary=_ordinary_cache,
+    sample=draw_cache,
+    sample_basic=_ordinary_cache,
     formulas=(_cache_formula,),
-    refusals=_bad_caches,
+    invalid_calls=_bad_caches,
     parts=shown,
-    sharp=False,
+    use_exact_oracle=False,
 )

@@ -9,9 +9,9 @@ import hypothesis.strategies as st
 import torch
 
 from veriformer.spec.efficient import linear_attention as spec
-from veriformer.verify.judging.operation import Formula, Index, Operation, Refusal, Vjp
+from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, OpInfo, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import sizes, values, widths
 
 Shape = tuple[int, int, int, int, int, int]
@@ -21,8 +21,30 @@ Shape = tuple[int, int, int, int, int, int]
 KINDS = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "small", "offset")
 
 
-def draw_shape(trial: Trial, *, least: int = 1) -> Shape:
-    """Small odd sizes."""
+RANGES: dict[str, tuple[int, int]] = {
+    "batch": (1, 32),
+    "heads": (1, 32),
+    "n_q": (1, 600),
+    "n_k": (1, 1200),
+    "d": (2, 256),
+    "d_v": (1, 256),
+}
+"""How small and how large the axes of a call may be."""
+
+
+def _work(s: Mapping[str, int]) -> float:
+    """Scores; 64 products of a matrix cost as much as one, and so do 4 entries of q, k, v or the result."""
+    wide = s["d"] + s["d_v"]
+    return s["batch"] * s["heads"] * (s["n_q"] * s["n_k"] * (1 + wide / 64) + (s["n_q"] + s["n_k"]) * wide / 4)
+
+
+def draw_shape(trial: Trial, ranges: Mapping[str, tuple[int, int]] = RANGES, *, least: int = 1) -> Shape:
+    """Small odd sizes most often; large ones within these ranges."""
+    chosen = {**RANGES, **ranges}
+    large = trial.sizes(chosen, _work, ties=(("n_q", "n_k"), ("d", "d_v")))
+    if large is not None:
+        b, h, n_q, n_k, d, d_v = (large[name] for name in chosen)
+        return b, h, max(n_q, least), max(n_k, least), d, d_v
     b, h = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
     n_q, n_k = trial.draw(sizes(least, 5)), trial.draw(sizes(least, 6))
     return b, h, n_q, n_k, trial.draw(widths(4)), trial.draw(sizes(1, 4))
@@ -35,15 +57,20 @@ def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
     return {name: trial.tensor(trial.draw(values(tuple(kinds))).array(*axes[name])) for name in axes}
 
 
-def draw_linear(trial: Trial) -> Arguments:
+_SMALL = 8
+
+
+def draw_linear(trial: Trial, kinds: Sequence[str] = KINDS, **ranges: tuple[int, int]) -> Arguments:
     """Causal or not, so that every query sees a key."""
-    b, h, n_q, n_k, d, d_v = draw_shape(trial)
+    b, h, n_q, n_k, d, d_v = draw_shape(trial, ranges)
     causal = trial.draw(st.booleans())
     bottom_right = trial.claims.convention("causal.alignment") == "bottom-right"
+    if causal and max(n_q, n_k) > _SMALL:  # no more scores than were drawn
+        n_q, n_k = min(n_q, n_k), max(n_q, n_k)
     n_k = max(n_q, n_k) if causal and bottom_right else n_q if causal else n_k
     options: dict[str, Any] = {"is_causal": True} if causal else {}
     options |= {"feature_map": "elu+1"} if trial.draw(st.booleans()) else {}
-    return {**draw_tensors(trial, (b, h, n_q, n_k, d, d_v)), **options}
+    return {**draw_tensors(trial, (b, h, n_q, n_k, d, d_v), kinds), **options}
 
 
 def _formula_by(form: str) -> Formula:
@@ -83,17 +110,16 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     kind = trial.draw(values(("gaussian", "one-signed")))
     q, k, v = (trial.tensor(x) for x in kind.array(3, 1, 2, n, d))
     a: Arguments = {"q": q, "k": k, "v": v}
-    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], kind.rng)} for name in "qkv"}
+    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], kind.rng)} for name in "qkv"}
     return a, {**changed, "is_causal": {**a, "is_causal": True}}
 
 
 def _bulk(trial: Trial) -> Arguments:
-    n = trial.draw(sizes(60, 90))
-    tensors = draw_tensors(trial, (2, 2, n, n, 6, 5), ("gaussian", "duplicates", "sparse"))
-    return {**tensors, "is_causal": trial.draw(st.booleans())}
+    trial.only_large(2.0)
+    return draw_linear(trial, ("gaussian", "duplicates", "sparse"), n_q=(8, 200), n_k=(16, 400))
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     rng = trial.draw(values()).rng
 
     def made(*shape: int) -> torch.Tensor:
@@ -103,30 +129,30 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     good = {"q": made(b, h, n_q, d), "k": made(b, h, n_k, d), "v": made(b, h, n_k, d_v)}
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
     for name in good:
-        yield Refusal(f"no {name}", {**good, name: None}, (name,))
-        yield Refusal(f"{name} of rank 3", {**good, name: good[name][0]}, (name,))
-        yield Refusal(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("q", "k", "v"))
-    yield Refusal("grouped heads", {**good, "k": made(b, 2, n_k, d), "v": made(b, 2, n_k, d_v)}, ("q", "k", "v"))
-    yield Refusal("one head of keys", {**good, "k": good["k"][:, :1], "v": good["v"][:, :1]}, ("q", "k", "v"))
-    yield Refusal("batches that differ", {**good, "q": made(b + 1, h, n_q, d)}, ("q", "k", "v"))
-    yield Refusal("widths that differ", {**good, "k": made(b, h, n_k, d + 1)}, ("q", "k"))
-    yield Refusal("one feature for all", {**good, "k": good["k"][..., :1]}, ("q", "k"))
-    yield Refusal("lengths that differ", {**good, "v": made(b, h, n_k + 1, d_v)}, ("k", "v"))
-    yield Refusal("one value for all keys", {**good, "v": good["v"][:, :, :1]}, ("k", "v"))
-    yield Refusal("an unknown feature map", {**good, "feature_map": "cosine"}, ("feature_map",))
+        yield InvalidCall(f"no {name}", {**good, name: None}, (name,))
+        yield InvalidCall(f"{name} of rank 3", {**good, name: good[name][0]}, (name,))
+        yield InvalidCall(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("q", "k", "v"))
+    yield InvalidCall("grouped heads", {**good, "k": made(b, 2, n_k, d), "v": made(b, 2, n_k, d_v)}, ("q", "k", "v"))
+    yield InvalidCall("one head of keys", {**good, "k": good["k"][:, :1], "v": good["v"][:, :1]}, ("q", "k", "v"))
+    yield InvalidCall("batches that differ", {**good, "q": made(b + 1, h, n_q, d)}, ("q", "k", "v"))
+    yield InvalidCall("widths that differ", {**good, "k": made(b, h, n_k, d + 1)}, ("q", "k"))
+    yield InvalidCall("one feature for all", {**good, "k": good["k"][..., :1]}, ("q", "k"))
+    yield InvalidCall("lengths that differ", {**good, "v": made(b, h, n_k + 1, d_v)}, ("k", "v"))
+    yield InvalidCall("one value for all keys", {**good, "v": good["v"][:, :, :1]}, ("k", "v"))
+    yield InvalidCall("an unknown feature map", {**good, "feature_map": "cosine"}, ("feature_map",))
 
 
-LINEAR_ATTENTION = Operation(
+LINEAR_ATTENTION = OpInfo(
     name="linear_attention",
-    draw=draw_linear,
-    ordinary=_ordinary,
+    sample=draw_linear,
+    sample_basic=_ordinary,
     formulas=tuple(_formula_by(form) for form in spec.FEATURE_MAPS),
     vjps=tuple(_vjp_by(form) for form in spec.FEATURE_MAPS),
     inputs=("q", "k", "v"),
-    refusals=_refusals,
-    part=_part,
-    changes=_changes,
-    bulk=_bulk,
+    invalid_calls=_refusals,
+    batch_slice=_part,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
     dtypes=("fp64", "fp32", "fp16"),
-    sharp=False,
+    use_exact_oracle=False,
 )

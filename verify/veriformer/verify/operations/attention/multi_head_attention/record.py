@@ -11,9 +11,9 @@ import torch
 
 from veriformer.spec.arithmetic.vocabulary import Array
 from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import Values, choice, sizes, values, widths
 
 WEIGHTS = ("w_q", "w_k", "w_v", "w_o")
@@ -43,13 +43,43 @@ class Shape(NamedTuple):
         return self.n if self.m is None else self.m
 
 
-def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1) -> Shape:
-    """Small odd sizes; heads are a multiple of groups. context: whether there is one, or None to draw it."""
+RANGES: dict[str, tuple[int, int]] = {
+    "batch": (1, 16),
+    "n": (1, 400),
+    "d": (1, 256),
+    "groups": (1, 20),
+    "repeats": (1, 8),
+    "d_k": (1, 192),
+    "d_v": (1, 192),
+    "d_out": (1, 256),
+    "m": (1, 400),
+    "c": (1, 256),
+}
+"""How small and how large the axes of a call may be; heads are groups times repeats."""
+
+
+def _work(s: Mapping[str, int]) -> float:
+    """Scores; 64 products of a matrix cost as much as one, and so do 4 features or weights."""
+    b, n, d, g, r, d_k, d_v, d_out = (s[name] for name in list(RANGES)[:8])
+    m, c = s.get("m", n), s.get("c", d)
+    into, out = g * (r * d_k + d_k + d_v), g * r * d_v
+    products = n * d * g * r * d_k + m * c * g * (d_k + d_v) + n * out * d_out + g * r * n * m * (d_k + d_v)
+    entries = b * (n + m) * (into + d_out + c) + (d + c) * into + out * d_out
+    return b * (g * r * n * m + products / 64) + entries / 4
+
+
+def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1, **ranges: tuple[int, int]) -> Shape:
+    """Small odd sizes most often; heads are a multiple of groups. context: whether there is one, or None to draw it."""
+    wanted = trial.draw(st.booleans()) and trial.offers("context") if context is None else context
+    chosen = {name: r for name, r in ({**RANGES, "n": (least, 400)} | ranges).items() if wanted or name not in "mc"}
+    large = trial.sizes(chosen, _work, (("d_k", "d_v"), ("d", "d_out")))
+    if large is not None:
+        b, n, d, groups, repeats, *rest = (large[name] for name in chosen)
+        return _supported(trial, Shape(b, n, d, groups * repeats, groups, *rest))
     b, groups, repeats = trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(sizes(1, 3))
     n, d, d_k = trial.draw(sizes(least, 4)), trial.draw(widths(4)), trial.draw(widths(3))
     d_v, d_out = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 4))
-    there = trial.draw(st.booleans()) if context is None else context
-    other = (trial.draw(sizes(1, 5)), trial.draw(sizes(1, 3))) if there else (None, None)
+    other = (trial.draw(sizes(1, 5)), trial.draw(sizes(1, 3))) if wanted else (None, None)
     return _supported(trial, Shape(b, n, d, groups * repeats, groups, d_k, d_v, d_out, *other))
 
 
@@ -88,7 +118,7 @@ def _sized(trial: Trial, kind: Values, name: str, axes: tuple[int, ...]) -> torc
 
 def counts(trial: Trial, shape: Shape) -> dict[str, Any]:
     """The numbers of heads; that of key heads may be left out where it is the same."""
-    alike = shape.groups == shape.heads and trial.draw(st.booleans())
+    alike = shape.groups == shape.heads and (trial.draw(st.booleans()) or not trial.offers("num_kv_heads"))
     return {"num_heads": shape.heads} | ({} if alike else {"num_kv_heads": shape.groups})
 
 
@@ -156,7 +186,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     rng = kind.rng
     tensors = {name: _sized(trial, kind, name, shape) for name, shape in shapes.items()}
     a: Arguments = {**tensors, "num_heads": 2}
-    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in tensors}
+    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in tensors}
     changed["num_heads"] = {**a, "num_heads": 1}
     changed["context"] = {**a, "context": trial.tensor(rng.standard_normal((1, 2, d)))}
     changed["attention_mask"] = {**a, "attention_mask": torch.tensor([[True, True, False]])}
@@ -165,27 +195,24 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _bulk(trial: Trial) -> Arguments:
-    shape = Shape(2, trial.draw(sizes(14, 18)), 9, 4, 2, 5, 6, 11)
-    return {**draw_tensors(trial, shape, ("gaussian", "sparse")), "num_heads": 4, "num_kv_heads": 2}
-
-
-_LONG = (
-    Shape(1, 130, 3, 4, 2, 2, 3, 2),
-    Shape(2, 3, 4, 34, 17, 2, 1, 3),
-    Shape(1, 4, 130, 2, 1, 65, 70, 67),
-    Shape(1, 70, 3, 2, 2, 2, 2, 3, 200, 5),
-)
-"""More tokens, more heads, wider heads, and a longer context than a tile."""
+    trial.only_large()
+    shape = draw_shape(trial, context=False, n=(4, 60))
+    counted = {"num_heads": shape.heads, "num_kv_heads": shape.groups}
+    return {**draw_tensors(trial, shape, ("gaussian", "sparse")), **counted}
 
 
 def _long(trial: Trial) -> Arguments:
-    shape = trial.draw(choice(*_LONG))
+    """Half of the calls are plain."""
+    trial.only_large(8.0)
+    if trial.draw(choice(False, True)):
+        return draw_multi_head(trial)
+    shape = draw_shape(trial)
     causal = {"is_causal": True} if shape.m is None and trial.draw(st.booleans()) else {}
     counted = {"num_heads": shape.heads, "num_kv_heads": shape.groups}
     return {**draw_tensors(trial, shape, ("gaussian", "sparse")), **counted, **causal}
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     rng = trial.draw(values()).rng
 
     def made(*shape: int) -> torch.Tensor:
@@ -196,25 +223,27 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     good: dict[str, Any] = {"x": made(b, n, d), **weights, "num_heads": 4, "num_kv_heads": 2}
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
     for name in ("x", *WEIGHTS):
-        yield Refusal(f"no {name}", {**good, name: None}, (name,))
-        yield Refusal(f"{name} without an axis", {**good, name: good[name][0]}, (name,))
-        yield Refusal(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("x", *WEIGHTS))
-    yield Refusal("tokens of another width", {**good, "x": made(b, n, d + 1)}, ("x", *WEIGHTS))
-    yield Refusal("rows of w_o for other heads", {**good, "w_o": made(6, 7)}, ("w_o", "w_v"))
-    yield Refusal("columns that no heads share", {**good, "w_q": made(d, 13)}, ("w_q", "w_k", "num_heads"))
-    yield Refusal("keys of another width", {**good, "w_k": made(d, 2 * 4)}, ("w_q", "w_k", "num_kv_heads", "num_heads"))
+        yield InvalidCall(f"no {name}", {**good, name: None}, (name,))
+        yield InvalidCall(f"{name} without an axis", {**good, name: good[name][0]}, (name,))
+        yield InvalidCall(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("x", *WEIGHTS))
+    yield InvalidCall("tokens of another width", {**good, "x": made(b, n, d + 1)}, ("x", *WEIGHTS))
+    yield InvalidCall("rows of w_o for other heads", {**good, "w_o": made(6, 7)}, ("w_o", "w_v"))
+    yield InvalidCall("columns that no heads share", {**good, "w_q": made(d, 13)}, ("w_q", "w_k", "num_heads"))
+    yield InvalidCall(
+        "keys of another width", {**good, "w_k": made(d, 2 * 4)}, ("w_q", "w_k", "num_kv_heads", "num_heads")
+    )
     both = ("num_heads", "num_kv_heads")
-    yield Refusal("key heads that do not divide", {**good, "num_kv_heads": 3}, both)
-    yield Refusal("more key heads than heads", {**good, "num_kv_heads": 8, "w_k": made(d, 24)}, both)
+    yield InvalidCall("key heads that do not divide", {**good, "num_kv_heads": 3}, both)
+    yield InvalidCall("more key heads than heads", {**good, "num_kv_heads": 8, "w_k": made(d, 24)}, both)
     for name in both:
-        yield Refusal(f"{name} of 0", {**good, name: 0}, (name,))
-        yield Refusal(f"negative {name}", {**good, name: -2}, (name,))
-        yield Refusal(f"a bool for {name}", {**good, name: True}, (name,))
-    yield Refusal("a context of another batch", {**good, "context": made(b + 1, n, d)}, ("context", "x"))
-    yield Refusal("a context of one batch element", {**good, "context": made(1, n, d)}, ("context", "x"))
-    yield Refusal("a context of another width", {**good, "context": made(b, n, d + 1)}, ("context", "w_k", "w_v"))
+        yield InvalidCall(f"{name} of 0", {**good, name: 0}, (name,))
+        yield InvalidCall(f"negative {name}", {**good, name: -2}, (name,))
+        yield InvalidCall(f"a bool for {name}", {**good, name: True}, (name,))
+    yield InvalidCall("a context of another batch", {**good, "context": made(b + 1, n, d)}, ("context", "x"))
+    yield InvalidCall("a context of one batch element", {**good, "context": made(1, n, d)}, ("context", "x"))
+    yield InvalidCall("a context of another width", {**good, "context": made(b, n, d + 1)}, ("context", "w_k", "w_v"))
     for what, mask in _bad_masks(b, n):
-        yield Refusal(what, {**good, "attention_mask": mask}, ("attention_mask", "x", "context"))
+        yield InvalidCall(what, {**good, "attention_mask": mask}, ("attention_mask", "x", "context"))
 
 
 def _bad_masks(b: int, n: int) -> Iterator[tuple[str, Any]]:
@@ -225,18 +254,18 @@ def _bad_masks(b: int, n: int) -> Iterator[tuple[str, Any]]:
     yield "a mask to be added", torch.full((b, n), -1e9)
 
 
-MULTI_HEAD_ATTENTION = Operation(
+MULTI_HEAD_ATTENTION = OpInfo(
     name="multi_head_attention",
-    draw=draw_multi_head,
-    ordinary=_ordinary,
+    sample=draw_multi_head,
+    sample_basic=_ordinary,
     formulas=(_formula,),
     vjps=(_vjp,),
     inputs=("x", *WEIGHTS, "context"),
-    refusals=_refusals,
-    part=_part,
-    changes=_changes,
-    bulk=_bulk,
-    long=_long,
+    invalid_calls=_refusals,
+    batch_slice=_part,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
+    sample_large=_long,
     dtypes=("fp64", "fp32", "bf16"),
-    sharp=False,
+    use_exact_oracle=False,
 )

@@ -23,7 +23,7 @@ from veriformer.verify.operations.generation.beam_search.record import (
 )
 from veriformer.verify.operations.scores.targets import ids
 from veriformer.verify.scripts.script import literal
-from veriformer.verify.scripts.tables import Table
+from veriformer.verify.scripts.tabular_lm import TabularLM
 from veriformer.verify.strategies import choice, seeds
 
 _DTYPES = ("fp64", "fp32")
@@ -46,19 +46,19 @@ def _read(trial: Trial, arguments: Arguments, outcome: Outcome) -> Found:
     """Raise Violation unless the result has the form that the contract promises."""
     value, e = outcome.value, outcome.name
     pair = isinstance(value, tuple | list) and len(value) == 2
-    trial.require(pair, "the result is not a pair", f"isinstance({e}, (tuple, list)) and len({e}) == 2")
+    trial.assert_true(pair, "the result is not a pair", f"isinstance({e}, (tuple, list)) and len({e}) == 2")
     text, score = value
     listed = isinstance(text, torch.Tensor) and text.ndim == 1 and not text.is_floating_point()
     said = f"isinstance({e}[0], torch.Tensor) and {e}[0].ndim == 1 and not {e}[0].is_floating_point()"
-    trial.require(listed, "the ids are no 1-D tensor of integers", said)
+    trial.assert_true(listed, "the ids are no 1-D tensor of integers", said)
     real = isinstance(score, numbers.Real) or (isinstance(score, torch.Tensor) and score.ndim == 0)
-    trial.require(real, "the score is neither a number nor a 0-d tensor", f"torch.as_tensor({e}[1]).ndim == 0")
+    trial.assert_true(real, "the score is neither a number nor a 0-d tensor", f"torch.as_tensor({e}[1]).ndim == 0")
     found, start = tuple(text.tolist()), tuple(arguments["start"].tolist())
     begins = found[: len(start)] == start and len(start) < len(found) <= arguments["max_length"]
     said = (
         f"{e}[0].tolist()[:{len(start)}] == {list(start)!r} and {len(start)} < len({e}[0]) <= {arguments['max_length']}"
     )
-    trial.require(begins, f"{list(found)} does not begin with {list(start)}, or is too short or too long", said)
+    trial.assert_true(begins, f"{list(found)} does not begin with {list(start)}, or is too short or too long", said)
     number_ = torch.as_tensor(score, dtype=torch.float64).detach()
     return Found(found, e, Observation(number_, f"torch.as_tensor({e}[1], dtype=torch.float64)"))
 
@@ -78,10 +78,10 @@ def _judge_best(trial: Trial, arguments: Arguments, found: Found) -> Reference:
     texts, exact, bound = _references(trial, arguments)
     near = exact + bound >= (exact - bound).max()
     reference = Reference(np.asarray(exact.max()), np.asarray(bound[near].max()))
-    trial.judge(found.score, reference, "the best score")
+    trial.assert_within_bound(found.score, reference, "the best score")
     best = [list(text) for (text, _), among in zip(texts, near, strict=True) if among]
     said = f"{found.expression}[0].tolist() in {best!r}"
-    trial.require(list(found.ids) in best, f"{list(found.ids)} has not that score; {best} have", said)
+    trial.assert_true(list(found.ids) in best, f"{list(found.ids)} has not that score; {best} have", said)
     return reference
 
 
@@ -91,9 +91,9 @@ def _judge_own(trial: Trial, arguments: Arguments, found: Found) -> Reference:
     places = [i for i, (text, _) in enumerate(texts) if text == found.ids]
     listed = [list(text) for text, _ in texts]
     said = f"{found.expression}[0].tolist() in {listed!r}"
-    trial.require(bool(places), f"{list(found.ids)} is no text that a search can end with", said)
+    trial.assert_true(bool(places), f"{list(found.ids)} is no text that a search can end with", said)
     reference = Reference(np.asarray(exact[places[0]]), np.asarray(bound[places[0]]))
-    trial.judge(found.score, reference, "the score of the text returned")
+    trial.assert_within_bound(found.score, reference, "the score of the text returned")
     return reference
 
 
@@ -115,7 +115,7 @@ def _width_one(trial: Trial) -> None:
         text = (*text, int(np.argmax(arguments["step"].row(text))))
     found = _search(trial, arguments)
     said = f"{found.expression}[0].tolist() == {list(text)!r}"
-    trial.require(found.ids == text, f"{list(found.ids)} is not greedy; {list(text)} is", said)
+    trial.assert_true(found.ids == text, f"{list(found.ids)} is not greedy; {list(text)} is", said)
     _judge_own(trial, arguments, found)
 
 
@@ -131,7 +131,7 @@ def _ending(trial: Trial) -> None:
     ended = eos not in made[:-1] and (made[-1] == eos or len(found.ids) == arguments["max_length"])
     t = f"{found.expression}[0].tolist()[{len(arguments['start'])}:]"
     said = f"{eos} not in {t}[:-1] and ({t}[-1] == {eos} or len({found.expression}[0]) == {arguments['max_length']})"
-    trial.require(ended, f"{list(found.ids)} does not end in {eos}, or goes on behind it", said)
+    trial.assert_true(ended, f"{list(found.ids)} does not end in {eos}, or goes on behind it", said)
 
 
 def exceeds(narrow: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
@@ -144,7 +144,9 @@ def _wider(trial: Trial) -> None:
     narrow, wide = (_search(trial, a) for a in (arguments, _exhaustive(trial, arguments)))
     bounds = [_judge_own(trial, arguments, found).bound for found in (narrow, wide)]
     law = Reference(np.zeros(()), np.asarray(sum(bounds) * (1 + 2.0**-50)), scale=1.0, constant=True)
-    trial.judge(trial.observe(exceeds, narrow.score, wide.score), law, "by how much the narrower beam is better")
+    trial.assert_within_bound(
+        trial.observe(exceeds, narrow.score, wide.score), law, "by how much the narrower beam is better"
+    )
 
 
 def _impossible(trial: Trial) -> None:
@@ -154,14 +156,14 @@ def _impossible(trial: Trial) -> None:
     finite(trial, found.score, "the score")
 
 
-def _renamed(table: Table, name: list[int]) -> Table:
+def _renamed(table: TabularLM, name: list[int]) -> TabularLM:
     """The same model with ids under other names: i becomes name[i]."""
 
     def row(log_p: tuple[float, ...]) -> tuple[float, ...]:
         return tuple(log_p[name.index(i)] for i in range(len(log_p)))
 
     rows = {tuple(name[i] for i in text): row(log_p) for text, log_p in table.rows.items()}
-    return Table(rows, row(table.otherwise), table.dtype)
+    return TabularLM(rows, row(table.otherwise), table.dtype)
 
 
 def _relabelling(trial: Trial) -> None:
@@ -180,10 +182,10 @@ def _purity(trial: Trial) -> None:
     copies = {key: fresh(value, False) for key, value in arguments.items()}
     first = trial.raw(arguments, copies)
     same = torch.equal(arguments["start"], copies["start"])
-    trial.require(same, "start was modified", f"torch.equal(start0, {literal(arguments['start'])})")
+    trial.assert_true(same, "start was modified", f"torch.equal(start0, {literal(arguments['start'])})")
     a, b = _read(trial, arguments, first), _read(trial, arguments, trial.raw(arguments, copies))
     said = f"torch.equal({a.expression}[0], {b.expression}[0])"
-    trial.require(a.ids == b.ids, "a second search gives another text", said)
+    trial.assert_true(a.ids == b.ids, "a second search gives another text", said)
 
 
 def _numpy_numbers(trial: Trial) -> None:

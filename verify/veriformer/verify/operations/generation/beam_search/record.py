@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.scores.targets import ids
-from veriformer.verify.scripts.tables import Table
+from veriformer.verify.scripts.tabular_lm import TabularLM
 from veriformer.verify.strategies import choice, seeds
 
 Text = tuple[tuple[int, ...], tuple[float, ...]]
@@ -55,44 +55,44 @@ def _model(
     size: int,
     depth: int,
     dtype: torch.dtype,
-) -> Table:
+) -> TabularLM:
     rows: dict[tuple[int, ...], tuple[float, ...]] = {}
     texts = [start]
     for _ in range(depth):
         rows |= {text: _row(rng, weights, size, dtype) for text in texts}
         texts = [(*text, k) for text in texts for k in range(size)]
-    return Table(rows, _row(rng, (1,), size, dtype), dtype)
+    return TabularLM(rows, _row(rng, (1,), size, dtype), dtype)
 
 
 def _patient(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
-) -> Table:
+) -> TabularLM:
     """The end twice as likely as a text that then goes on for certain, which is worth more only by its length."""
     sure = np.zeros(size)
     sure[rng.choice([i for i in range(size) if i != eos])] = 1.0
     first = sure + 2.0 * (np.arange(size) == eos)
     texts = [(*start, *[int(sure.argmax())] * n) for n in range(depth)]
     rows = {text: _logs(sure if n else first, dtype) for n, text in enumerate(texts)}
-    return Table(rows, _logs(np.ones(size), dtype), dtype)
+    return TabularLM(rows, _logs(np.ones(size), dtype), dtype)
 
 
 def _hasty(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
-) -> Table:
+) -> TabularLM:
     """A text that is better by ending soon: under a negative penalty it loses by its length, though not yet by one."""
     other = int(rng.choice([i for i in range(size) if i != eos]))
     rows = {start: _ending(eos, 3.0, other, 4.0, size, dtype), (*start, other): _logs(np.eye(size)[eos], dtype)}
-    return Table(rows, _logs(np.ones(size), dtype), dtype)
+    return TabularLM(rows, _logs(np.ones(size), dtype), dtype)
 
 
 def _deep(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
-) -> Table:
+) -> TabularLM:
     """Texts may end at every length, and the longest to end is the best by its mean, but by its sum the worst."""
     other = int(rng.choice([i for i in range(size) if i != eos]))
     texts = [(*start, *[other] * n) for n in range(depth - 1)]
     rows = {text: _ending(eos, 4.0, other, 5.0, size, dtype) for text in texts}
-    return Table(rows | {texts[-1]: _logs(np.eye(size)[eos], dtype)}, _logs(np.ones(size), dtype), dtype)
+    return TabularLM(rows | {texts[-1]: _logs(np.eye(size)[eos], dtype)}, _logs(np.ones(size), dtype), dtype)
 
 
 def _ending(eos: int, end: float, other: int, on: float, size: int, dtype: torch.dtype) -> tuple[float, ...]:
@@ -102,16 +102,16 @@ def _ending(eos: int, end: float, other: int, on: float, size: int, dtype: torch
 
 def _late(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
-) -> Table:
+) -> TabularLM:
     """The best text begins with the least likely of many continuations: it goes on for certain, the others do not."""
     rare = int(rng.choice([i for i in range(size) if i != eos]))
     first = np.where(np.arange(size) == eos, 0.0, 2.0)
     first[rare] = 1.0
     sure, vague = np.eye(size)[rng.integers(size)], np.where(np.arange(size) < 3, 1.0, 0.0)
-    return Table({start: _logs(first, dtype), (*start, rare): _logs(sure, dtype)}, _logs(vague, dtype), dtype)
+    return TabularLM({start: _logs(first, dtype), (*start, rare): _logs(sure, dtype)}, _logs(vague, dtype), dtype)
 
 
-_TRAPS: Mapping[str, Callable[..., Table]] = {"patient": _patient, "late": _late, "hasty": _hasty, "deep": _deep}
+_TRAPS: Mapping[str, Callable[..., TabularLM]] = {"patient": _patient, "late": _late, "hasty": _hasty, "deep": _deep}
 """Models in which a search that stops, prunes or compares too early misses the best text."""
 
 
@@ -177,19 +177,19 @@ def _ordinary(trial: Trial) -> Arguments:
     return draw_search(trial, penalties=(0.0,))
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     good = _ordinary(trial)
-    yield Refusal("no step", {**good, "step": None}, ("step",))
-    yield Refusal("no start", {**good, "start": None}, ("start",))
-    yield Refusal("a start of rank 2", {**good, "start": good["start"][None]}, ("start",))
-    yield Refusal("a negative length", {**good, "max_length": -1}, ("max_length",))
+    yield InvalidCall("no step", {**good, "step": None}, ("step",))
+    yield InvalidCall("no start", {**good, "start": None}, ("start",))
+    yield InvalidCall("a start of rank 2", {**good, "start": good["start"][None]}, ("start",))
+    yield InvalidCall("a negative length", {**good, "max_length": -1}, ("max_length",))
     for width, what in ((0, "of no width"), (-2, "of negative width"), (True, "that is a bool"), (None, "missing")):
-        yield Refusal(f"a beam {what}", {**good, "beam_width": width}, ("beam_width",))
-    yield Refusal("a bool for a length", {**good, "max_length": True}, ("max_length",))
-    yield Refusal("a penalty that is NaN", {**good, "length_penalty": math.nan}, ("length_penalty",))
-    yield Refusal("a bool for a penalty", {**good, "length_penalty": True}, ("length_penalty",))
+        yield InvalidCall(f"a beam {what}", {**good, "beam_width": width}, ("beam_width",))
+    yield InvalidCall("a bool for a length", {**good, "max_length": True}, ("max_length",))
+    yield InvalidCall("a penalty that is NaN", {**good, "length_penalty": math.nan}, ("length_penalty",))
+    yield InvalidCall("a bool for a penalty", {**good, "length_penalty": True}, ("length_penalty",))
 
 
-BEAM_SEARCH = Operation(
-    name="beam_search", draw=draw_search, ordinary=_ordinary, refusals=_refusals, dtypes=("fp64", "fp32")
+BEAM_SEARCH = OpInfo(
+    name="beam_search", sample=draw_search, sample_basic=_ordinary, invalid_calls=_refusals, dtypes=("fp64", "fp32")
 )

@@ -40,13 +40,13 @@ def _count(trial: Trial) -> None:
     k = _k(trial, z)["k"]
     y = filtered(trial, {"logits": z, "k": k})
     e, kept = y.expression, y.value > -torch.inf
-    trial.require(
+    trial.assert_true(
         bool((kept.sum(-1) == k).all()), f"not {k} scores survive", f"bool((({e} > -inf).sum(-1) == {k}).all())"
     )
     given = literal(z)
     fine = bool((z.masked_fill(~kept, torch.inf).amin(-1) >= z.masked_fill(kept, -torch.inf).amax(-1)).all())
     said = f"{given}.masked_fill({e} == -inf, inf).amin(-1) >= {given}.masked_fill({e} > -inf, -inf).amax(-1)"
-    trial.require(fine, "a score that is dropped exceeds one that is kept", f"bool(({said}).all())")
+    trial.assert_true(fine, "a score that is dropped exceeds one that is kept", f"bool(({said}).all())")
 
 
 def _nested_k(trial: Trial) -> None:

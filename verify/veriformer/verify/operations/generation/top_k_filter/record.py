@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 
 from veriformer.spec.generation.top_k_filter import top_k_filter
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.generation.filters import (
     bad_scores,
@@ -18,7 +18,7 @@ from veriformer.verify.operations.generation.filters import (
     one_row,
     ordinary_scores,
 )
-from veriformer.verify.strategies import choice
+from veriformer.verify.strategies import extent
 
 
 def _top_k(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -30,22 +30,27 @@ def _draw_k(trial: Trial) -> Arguments:
     return {"logits": z, "k": trial.draw(st.integers(1, z.shape[-1]))}
 
 
-def _bad_k(trial: Trial) -> Iterator[Refusal]:
+def _long_k(trial: Trial) -> Arguments:
+    z = long_rows(trial)
+    return {"logits": z, "k": trial.draw(extent(1, z.shape[-1]))}
+
+
+def _bad_k(trial: Trial) -> Iterator[InvalidCall]:
     good: Arguments = {"logits": ordinary_scores(trial), "k": 2}
     yield from bad_scores(good)
     for k, what in ((0, "0"), (-1, "negative"), (True, "a bool"), (None, "missing"), (1.5, "no integer")):
-        yield Refusal(f"a k that is {what}", {**good, "k": k}, ("k",))
+        yield InvalidCall(f"a k that is {what}", {**good, "k": k}, ("k",))
 
 
-TOP_K_FILTER = Operation(
+TOP_K_FILTER = OpInfo(
     name="top_k_filter",
-    draw=_draw_k,
-    ordinary=lambda trial: {"logits": ordinary_scores(trial), "k": 2},
+    sample=_draw_k,
+    sample_basic=lambda trial: {"logits": ordinary_scores(trial), "k": 2},
     formulas=(_top_k,),
-    refusals=_bad_k,
-    part=lambda trial: one_row(_draw_k(trial), trial),
-    changes=changes_of_filter("k", 2, 3),
-    long=lambda trial: {"logits": long_rows(trial), "k": trial.draw(choice(50, 1, 512, 513))},
-    forms=("fp32", "bf16"),
-    sharp=False,
+    invalid_calls=_bad_k,
+    batch_slice=lambda trial: one_row(_draw_k(trial), trial),
+    argument_perturbations=changes_of_filter("k", 2, 3),
+    sample_large=_long_k,
+    structural_dtypes=("fp32", "bf16"),
+    use_exact_oracle=False,
 )

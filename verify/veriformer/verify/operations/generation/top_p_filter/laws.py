@@ -41,7 +41,7 @@ def _nucleus(trial: Trial) -> None:
     kept = np.flatnonzero((y.value > -torch.inf).numpy()).tolist()
     right = _nuclei(trial, z, p)
     said = f"({y.expression} > -inf).nonzero()[:, 0].tolist() in {right!r}"
-    trial.require(kept in right, f"{kept} is kept, and not one of {right}", said)
+    trial.assert_true(kept in right, f"{kept} is kept, and not one of {right}", said)
 
 
 def _nuclei(trial: Trial, z: torch.Tensor, p: float) -> list[list[int]]:
@@ -58,13 +58,13 @@ def _nuclei(trial: Trial, z: torch.Tensor, p: float) -> list[list[int]]:
 
 
 def _never_empty(trial: Trial) -> None:
-    z = draw_logits(trial)
+    z = draw_logits(trial, power=2)
     p = trial.draw(choice(0.0, 1e-30, 5e-324, 1e-9, 1e-12))
     y = filtered(trial, {"logits": z, "p": p})
     kept = torch.as_tensor(np.asarray(ranks(z.double().numpy()) == 0))
     right = torch.equal(y.value > -torch.inf, kept)
     said = f"torch.equal({y.expression} > -inf, {literal(kept)})"
-    trial.require(right, f"p = {p:g} does not keep the most probable token alone", said)
+    trial.assert_true(right, f"p = {p:g} does not keep the most probable token alone", said)
 
 
 def _all(trial: Trial) -> None:
@@ -72,7 +72,7 @@ def _all(trial: Trial) -> None:
     z = trial.tensor(draw_rng(trial).choice([0.0, -1.0, -30.0, -2000.0, 5.0], (2, m)))
     y = filtered(trial, {"logits": z, "p": 1.0})
     said = f"torch.equal({y.expression}, {literal(z)})"
-    trial.require(torch.equal(y.value, z), "p = 1 does not keep everything", said)
+    trial.assert_true(torch.equal(y.value, z), "p = 1 does not keep everything", said)
 
 
 def _tied_p(trial: Trial) -> None:
@@ -83,11 +83,11 @@ def _tied_p(trial: Trial) -> None:
     y = filtered(trial, {"logits": z, "p": (n - 0.5) / m})
     kept = torch.arange(m).expand(2, m) < n
     said = f"torch.equal({y.expression} > -inf, {literal(kept.clone())})"
-    trial.require(torch.equal(y.value > -torch.inf, kept), f"not the first {n} of {m} equal scores are kept", said)
+    trial.assert_true(torch.equal(y.value > -torch.inf, kept), f"not the first {n} of {m} equal scores are kept", said)
 
 
 def _nested_p(trial: Trial) -> None:
-    z, rng = draw_logits(trial), draw_rng(trial)
+    z, rng = draw_logits(trial, power=2), draw_rng(trial)
     low, high = sorted(float(p) for p in rng.choice([0.0, 0.1, 0.5, 0.9, 0.99, 1.0], 2, replace=False))
     a, b = (filtered(trial, {"logits": z, "p": p}) for p in (low, high))
     keeps_within(trial, a, b, f"p = {high} keeps less than p = {low} does")

@@ -10,7 +10,7 @@ import numpy as np
 
 from veriformer.spec.arithmetic import RunningError
 from veriformer.spec.generation.top_p_filter import top_p_filter
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.generation.filters import (
     bad_scores,
@@ -32,24 +32,24 @@ def _top_p(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _draw_p(trial: Trial) -> Arguments:
-    return {"logits": draw_logits(trial), "p": draw_p(trial)}
+    return {"logits": draw_logits(trial, power=2), "p": draw_p(trial)}
 
 
-def _bad_p(trial: Trial) -> Iterator[Refusal]:
+def _bad_p(trial: Trial) -> Iterator[InvalidCall]:
     good: Arguments = {"logits": ordinary_scores(trial), "p": 0.9}
     yield from bad_scores(good)
     for p, what in ((-0.1, "below 0"), (1.1, "above 1"), (math.nan, "NaN"), (True, "a bool"), (None, "missing")):
-        yield Refusal(f"a p that is {what}", {**good, "p": p}, ("p",))
+        yield InvalidCall(f"a p that is {what}", {**good, "p": p}, ("p",))
 
 
-TOP_P_FILTER = Operation(
+TOP_P_FILTER = OpInfo(
     name="top_p_filter",
-    draw=_draw_p,
-    ordinary=lambda trial: {"logits": ordinary_scores(trial), "p": 0.75},
+    sample=_draw_p,
+    sample_basic=lambda trial: {"logits": ordinary_scores(trial), "p": 0.75},
     formulas=(_top_p,),
-    refusals=_bad_p,
-    part=lambda trial: one_row(_draw_p(trial), trial),
-    changes=changes_of_filter("p", 0.25, 0.999),
-    forms=("fp32", "bf16"),
-    sharp=False,
+    invalid_calls=_bad_p,
+    batch_slice=lambda trial: one_row(_draw_p(trial), trial),
+    argument_perturbations=changes_of_filter("p", 0.25, 0.999),
+    structural_dtypes=("fp32", "bf16"),
+    use_exact_oracle=False,
 )

@@ -29,7 +29,7 @@ _WEIGHTS = ("w1", "b1", "w2", "b2")
 
 
 def _judged(trial: Trial, arguments: Arguments) -> tuple[Any, Any]:
-    reference = MIXTURE_OF_EXPERTS.exact(trial, arguments, sharp=False)[0]
+    reference = MIXTURE_OF_EXPERTS.exact(trial, arguments, use_exact_oracle=False)[0]
     outcome = trial.call(arguments)
     agrees(trial, MIXTURE_OF_EXPERTS, arguments, outcome, [reference])
     return outcome.result, reference
@@ -44,9 +44,9 @@ def _identical(trial: Trial) -> None:
     arguments = {"x": x, "router": router, **copied, "top_k": trial.draw(choice(1, 2, number))}
     result, reference = _judged(trial, arguments)
     alone: dict[str, Any] = {"x": x, **{name: w[0] for name, w in one.items()}}
-    answer = FEED_FORWARD.exact(trial, alone, sharp=False)[0]
+    answer = FEED_FORWARD.exact(trial, alone, use_exact_oracle=False)[0]
     answer.bound[...] += reference.bound
-    trial.judge(result, answer, "the answer of experts that are all the same")
+    trial.assert_within_bound(result, answer, "the answer of experts that are all the same")
 
 
 def _permutation(trial: Trial) -> None:
@@ -80,7 +80,7 @@ def _unchosen(trial: Trial) -> None:
     idle = torch.as_tensor(~chosen.any(0))
     trial.assume(bool(idle.any()))
     loud = {name: torch.where(idle[(..., *[None] * (a[name].ndim - 1))], a[name] + 3.0, a[name]) for name in _WEIGHTS}
-    reference = MIXTURE_OF_EXPERTS.exact(trial, a, sharp=False)
+    reference = MIXTURE_OF_EXPERTS.exact(trial, a, use_exact_oracle=False)
     cotangent = trial.tensor(trial.draw(values(("gaussian",))).array(*reference[0].exact.shape))
     first = trial.call(a, wrt=TENSORS, cotangent=cotangent)
     agrees(trial, MIXTURE_OF_EXPERTS, a, first, reference)
@@ -89,7 +89,7 @@ def _unchosen(trial: Trial) -> None:
         g = first.gradient(name)
         quiet = not bool(g.value[idle].any())
         said = f"not bool({g.expression}[{literal(idle)}].any())"
-        trial.require(quiet, f"an expert that no token chose has a gradient of {name}", said)
+        trial.assert_true(quiet, f"an expert that no token chose has a gradient of {name}", said)
 
 
 def _choice(trial: Trial) -> None:

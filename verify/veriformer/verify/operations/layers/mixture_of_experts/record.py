@@ -16,10 +16,10 @@ from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp, of_all_experts, route
 from veriformer.spec.scores.softmax import softmax
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged, several
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+from veriformer.verify.operations.changes import perturbed, several
+from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
 
 WEIGHTS = ("router", "w1", "b1", "w2", "b2")
 
@@ -105,9 +105,12 @@ def experts(trial: Trial, number: int, d: int, h: int, o: int) -> dict[str, torc
     return several(trial, {"w1": (number, d, h), "b1": (number, h), "w2": (number, h, o), "b2": (number, o)})
 
 
-def mixture(trial: Trial, lead: tuple[int, ...], number: int) -> dict[str, Any]:
+WIDTHS = ((3, 2, 1), (2, 3, 2), (4, 1, 3), (1, 2, 3), (3, 3, 2))
+
+
+def mixture(trial: Trial, lead: tuple[int, ...], number: int, widths: Any = None) -> dict[str, Any]:
     """Tokens, router and experts of small, unequal widths; scores tie where the target says what it does then."""
-    d, h, o = trial.draw(choice((3, 2, 1), (2, 3, 2), (4, 1, 3), (1, 2, 3), (3, 3, 2)))
+    d, h, o = widths or trial.draw(choice(*WIDTHS))
     x, router = halves(trial, *lead, d), halves(trial, d, number)
     if trial.claims.deviates("choice.ties"):
         x, router = _apart(x, router)
@@ -122,8 +125,31 @@ def _apart(x: torch.Tensor, router: torch.Tensor) -> tuple[torch.Tensor, torch.T
     return x, router
 
 
+_RANGES: dict[str, tuple[int, int]] = {
+    "rows": (1, 1000),
+    "experts": (2, 320),
+    "d": (1, 60),
+    "h": (1, 300),
+    "o": (1, 300),
+}
+"""How many tokens and experts, and their widths; sums of more than 64 scores of halves are not exact in bf16."""
+
+
+def _work(s: Mapping[str, int]) -> float:
+    """Every expert's answer to every token, and the weights; 64 products of a matrix cost as much as an entry."""
+    d, h, o = s["d"], s["h"], s["o"]
+    return s["experts"] * (s["rows"] * (h + o + (d + o) * h / 64) + (d + o) * h / 4)
+
+
 def draw_mixture(trial: Trial) -> Arguments:
     """Tokens of any leading shape; one expert, some, or all are asked, and scores often tie."""
+    large = None if trial.claims.deviates("choice.ties") else trial.sizes(_RANGES, _work)
+    if large is not None:
+        number = large["experts"]
+        a = mixture(trial, (large["rows"],), number, (large["d"], large["h"], large["o"]))
+        if number > 8 and trial.draw(choice(False, True)):  # the last are asked, where of equal scores the first are
+            a["router"][:, : trial.draw(extent(1, number - 4))] = 0
+        return {**a, "top_k": trial.draw(extent(1, min(number, 8)))}
     number = trial.draw(sizes(2, 5))
     top_k = trial.option("top_k", *(k for k in (1, 3, None, 2, number, number - 1) if k is None or k <= number))
     return {**mixture(trial, trial.draw(leading_shapes(2, 3)), number), **top_k}
@@ -131,16 +157,6 @@ def draw_mixture(trial: Trial) -> Arguments:
 
 def _ordinary(trial: Trial) -> Arguments:
     return mixture(trial, (trial.draw(sizes(1, 3)), 2), 3)
-
-
-def _long(trial: Trial) -> Arguments:
-    """More tokens, or more experts, than a tile has room for, or than a byte can count; of those the last are asked."""
-    lead, number, top_k = trial.draw(
-        choice(((300,), 3, 2), ((2, 65), 5, 1), ((3,), 70, 3), ((70,), 20, 2), ((4,), 300, 2))
-    )
-    a = mixture(trial, lead, number)
-    a["router"][:, : 256 if number > 256 else 0] = 0
-    return {**a, "top_k": top_k}
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
@@ -154,32 +170,29 @@ def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a: dict[str, Any] = {**mixture(trial, (3,), 4), "top_k": 2}
     rng = trial.draw(values()).rng
-    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in TENSORS}
+    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in TENSORS}
     return a, {**changed, "top_k": {**a, "top_k": trial.draw(choice(1, 3, 4))}}
 
 
 def _bulk(trial: Trial) -> Arguments:
-    x, router = halves(trial, 20, 6), halves(trial, 6, 4)
-    if trial.claims.deviates("choice.ties"):
-        x, router = _apart(x, router)
-    return {"x": x, "router": router, **experts(trial, 4, 6, 5, 4)}
+    return mixture(trial, (trial.draw(sizes(16, 40)),), 4, (6, 5, 4))
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     a: dict[str, Any] = {"x": halves(trial, 2, 3), "router": halves(trial, 3, 4), **experts(trial, 4, 3, 2, 5)}
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
     for name in TENSORS:
-        yield Refusal(f"no {name}", {**a, name: None}, (name,))
-        yield Refusal(f"{name} of another dtype", {**a, name: a[name].to(other)}, TENSORS)
+        yield InvalidCall(f"no {name}", {**a, name: None}, (name,))
+        yield InvalidCall(f"{name} of another dtype", {**a, name: a[name].to(other)}, TENSORS)
     for name, met in {"w1": "router", "b1": "w1", "w2": "w1", "b2": "w2"}.items():
-        yield Refusal(f"{name} for fewer experts", {**a, name: a[name][:-1]}, (name, met, "router"))
-        yield Refusal(f"{name} of one expert for all", {**a, name: a[name][:1]}, (name, met, "router"))
-        yield Refusal(f"{name} too narrow", {**a, name: a[name][:, :-1]}, (name, met, "x", "w1", "w2"))
-    yield Refusal("a router for another width", {**a, "router": a["router"][:-1]}, ("router", "x", "w1"))
+        yield InvalidCall(f"{name} for fewer experts", {**a, name: a[name][:-1]}, (name, met, "router"))
+        yield InvalidCall(f"{name} of one expert for all", {**a, name: a[name][:1]}, (name, met, "router"))
+        yield InvalidCall(f"{name} too narrow", {**a, name: a[name][:, :-1]}, (name, met, "x", "w1", "w2"))
+    yield InvalidCall("a router for another width", {**a, "router": a["router"][:-1]}, ("router", "x", "w1"))
     for k in (0, -1, 5):
-        yield Refusal(f"{k} of 4 experts", {**a, "top_k": k}, ("top_k",))
-    yield Refusal("a bool for a number of experts", {**a, "top_k": True}, ("top_k",))
-    yield Refusal("a fraction of experts", {**a, "top_k": 1.5}, ("top_k",))
+        yield InvalidCall(f"{k} of 4 experts", {**a, "top_k": k}, ("top_k",))
+    yield InvalidCall("a bool for a number of experts", {**a, "top_k": True}, ("top_k",))
+    yield InvalidCall("a fraction of experts", {**a, "top_k": 1.5}, ("top_k",))
 
 
 def separated(arguments: Arguments) -> bool:
@@ -189,19 +202,19 @@ def separated(arguments: Arguments) -> bool:
     return k == scores.shape[-1] or bool((scores[..., k - 1] > scores[..., k]).all())
 
 
-MIXTURE_OF_EXPERTS = Operation(
+MIXTURE_OF_EXPERTS = OpInfo(
     name="mixture_of_experts",
-    draw=draw_mixture,
-    ordinary=_ordinary,
+    sample=draw_mixture,
+    sample_basic=_ordinary,
     formulas=(_mixture, _over_all),
     vjps=(_mixture_vjp, _over_all_vjp),
     inputs=TENSORS,
     ranking=("x", "router"),
-    refusals=_refusals,
-    part=_part,
-    changes=_changes,
-    bulk=_bulk,
-    long=_long,
-    sharp=False,
-    forms=("fp32", "bf16"),
+    invalid_calls=_refusals,
+    batch_slice=_part,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
+    sample_large=draw_mixture,
+    use_exact_oracle=False,
+    structural_dtypes=("fp32", "bf16"),
 )

@@ -9,9 +9,9 @@ import hypothesis.strategies as st
 import torch
 
 from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged
+from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import choice, sizes, values
 
 PARAMS = (
@@ -29,12 +29,49 @@ SMOOTH = ("gelu", "sigmoid", "tanh")
 """Activations whose slope rounding cannot decide."""
 
 
+_RANGES: dict[str, tuple[int, int]] = {
+    "batch": (1, 8),
+    "n": (1, 200),
+    "d": (4, 200),
+    "groups": (1, 10),
+    "repeats": (1, 4),
+    "d_k": (1, 96),
+    "d_v": (1, 96),
+    "f": (1, 300),
+}
+
+
+def _work(s: Mapping[str, int]) -> float:
+    """Scores; 64 products of a matrix cost as much as one, and so do 4 features or weights."""
+    b, n, d, g, r, d_k, d_v, f = (s[name] for name in _RANGES)
+    weights = d * (g * r * (d_k + d_v) + g * (d_k + d_v) + 2 * f)
+    scores = g * r * n * n * (1 + (d_k + d_v) / 64)
+    entries = b * n * (4 * d + f + g * r * (d_k + d_v)) + weights
+    return 2 * b * (scores + n * weights / 64) + entries / 2
+
+
 def draw_block(
     trial: Trial, *, kinds: Sequence[str] = KINDS, least: int = 1, activations: Sequence[str] = (*SMOOTH, "relu")
 ) -> dict[str, Any]:
     """A block of small odd sizes, pre or post, not causal and without a mask."""
+    large = trial.sizes({**_RANGES, "n": (least, 200)}, _work, (("d_k", "d_v"),))
+    if large is not None:
+        return _block(trial, [large[name] for name in _RANGES], kinds, activations)
     sizes_of = ((1, 2), (least, 3), (4, 6), (1, 2), (1, 2), (1, 3), (1, 2), (1, 4))
-    return _block(trial, [trial.draw(sizes(*ends)) for ends in sizes_of], kinds, activations)
+    return _block(trial, _supported(trial, [trial.draw(sizes(*ends)) for ends in sizes_of]), kinds, activations)
+
+
+def _supported(trial: Trial, shape: Sequence[int]) -> list[int]:
+    """The same sizes, or those nearby that the target takes."""
+    b, n, d, groups, repeats, d_k, d_v, f = shape
+    if not all(map(trial.supports, ("grouped heads", "one key head for several"))):
+        groups, repeats = groups * repeats, 1
+    if not trial.supports("d_v ≠ d_k"):
+        d_v = d_k
+    if not trial.supports("heads narrower or wider than d / H"):
+        d = groups * repeats * d_k
+        d, d_k, d_v = (2 * d, 2 * d_k, 2 * d_k) if d < 3 else (d, d_k, d_v)  # rows of two are ±1 whatever they hold
+    return [b, n, d, groups, repeats, d_k, d_v, f]
 
 
 def _block(trial: Trial, shape: Sequence[int], kinds: Sequence[str], activations: Sequence[str]) -> dict[str, Any]:
@@ -94,16 +131,15 @@ def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
 
 def _long(trial: Trial) -> Arguments:
     """More tokens, or more features, than a tile has room for."""
-    tokens, features = (1, 130, 4, 2, 2, 2, 1, 3), (2, 3, 67, 2, 1, 3, 2, 70)
-    shape, causal = trial.draw(choice((tokens, True), (features, False), (tokens, True), (tokens, False)))
-    a = _block(trial, shape, ("gaussian",), SMOOTH)
-    return {**a, "is_causal": True} if causal else a
+    trial.only_large(8.0)
+    a = draw_block(trial, kinds=("gaussian",), activations=SMOOTH)
+    return {**a, "is_causal": True} if trial.draw(choice(True, False)) else a
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a = draw_block(trial, kinds=("gaussian",), least=3, activations=SMOOTH)
     rng = trial.draw(values()).rng
-    changed: dict[str, Arguments] = {name: {**a, name: nudged(trial, a[name], rng)} for name in ("x", *PARAMS)}
+    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in ("x", *PARAMS)}
     changed["norm"] = {**a, "norm": "pre" if a.get("norm") == "post" else "post"}
     changed["activation"] = {**a, "activation": "relu"}
     changed["is_causal"] = {**a, "is_causal": True}
@@ -114,7 +150,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return a, changed
 
 
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     rng = trial.draw(values()).rng
 
     def made(*shape: int) -> torch.Tensor:
@@ -135,36 +171,36 @@ def _refusals(trial: Trial) -> Iterator[Refusal]:
     good: dict[str, Any] = {"x": made(2, 3, d), **{name: made(*shape) for name, shape in shapes.items()}}
     good |= {"num_heads": 4, "num_kv_heads": 2}
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield Refusal("tokens of rank 2", {**good, "x": made(3, d)}, ("x",))
-    yield Refusal("no tokens", {**good, "x": None}, ("x",))
-    yield Refusal("tokens of another width", {**good, "x": made(2, 3, d + 1)}, ("x", "params", *PARAMS))
+    yield InvalidCall("tokens of rank 2", {**good, "x": made(3, d)}, ("x",))
+    yield InvalidCall("no tokens", {**good, "x": None}, ("x",))
+    yield InvalidCall("tokens of another width", {**good, "x": made(2, 3, d + 1)}, ("x", "params", *PARAMS))
     for name in PARAMS:
-        yield Refusal(f"{name} is missing", {key: good[key] for key in good if key != name}, (name, "params"))
+        yield InvalidCall(f"{name} is missing", {key: good[key] for key in good if key != name}, (name, "params"))
     for name in ("w_q", "b1", "norm2_bias"):
-        yield Refusal(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("x", "params", *PARAMS))
+        yield InvalidCall(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("x", "params", *PARAMS))
     for name in ("w_k", "w_o", "w1", "w2", "b2", "norm1_weight"):
         wrong = made(*(size + 1 for size in shapes[name]))
-        yield Refusal(f"{name} of another shape", {**good, name: wrong}, ("params", "x", *PARAMS))
-    yield Refusal("an unknown norm", {**good, "norm": "sandwich"}, ("norm",))
-    yield Refusal("an unknown activation", {**good, "activation": "gauss"}, ("activation",))
-    yield Refusal("a negative eps", {**good, "eps": -1e-5}, ("eps",))
-    yield Refusal("key heads that do not divide", {**good, "num_kv_heads": 3}, ("num_kv_heads", "num_heads"))
-    yield Refusal("heads of 0", {**good, "num_heads": 0}, ("num_heads",))
+        yield InvalidCall(f"{name} of another shape", {**good, name: wrong}, ("params", "x", *PARAMS))
+    yield InvalidCall("an unknown norm", {**good, "norm": "sandwich"}, ("norm",))
+    yield InvalidCall("an unknown activation", {**good, "activation": "gauss"}, ("activation",))
+    yield InvalidCall("a negative eps", {**good, "eps": -1e-5}, ("eps",))
+    yield InvalidCall("key heads that do not divide", {**good, "num_kv_heads": 3}, ("num_kv_heads", "num_heads"))
+    yield InvalidCall("heads of 0", {**good, "num_heads": 0}, ("num_heads",))
     mask = torch.ones(2, 4, dtype=torch.bool)
-    yield Refusal("a mask of another length", {**good, "attention_mask": mask}, ("attention_mask", "x"))
+    yield InvalidCall("a mask of another length", {**good, "attention_mask": mask}, ("attention_mask", "x"))
 
 
-TRANSFORMER_BLOCK = Operation(
+TRANSFORMER_BLOCK = OpInfo(
     name="transformer_block",
-    draw=draw_any,
-    ordinary=_ordinary,
+    sample=draw_any,
+    sample_basic=_ordinary,
     formulas=(_formula,),
     vjps=(_vjp,),
     inputs=("x", *PARAMS),
-    refusals=_refusals,
-    part=_part,
-    changes=_changes,
-    long=_long,
+    invalid_calls=_refusals,
+    batch_slice=_part,
+    argument_perturbations=_changes,
+    sample_large=_long,
     dtypes=("fp64", "fp32", "fp16"),  # in bf16 two norms leave the bounds nothing to say
-    sharp=False,
+    use_exact_oracle=False,
 )

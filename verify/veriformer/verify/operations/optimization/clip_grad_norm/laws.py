@@ -48,7 +48,7 @@ def _direction(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
     share = trial.draw(choice(0.5, 0.01, 0.9))
     arguments = {"grads": grads, "max_norm": share * norm}
-    references = CLIP_GRAD_NORM.exact(trial, arguments, sharp=False)[:-1]
+    references = CLIP_GRAD_NORM.exact(trial, arguments, use_exact_oracle=False)[:-1]
     outcome = trial.call(arguments)
     clipped = trial.observe(flattened, *_items(outcome, arguments))
     given = trial.observe(flattened, *[constant(g) for g in grads])
@@ -57,9 +57,11 @@ def _direction(trial: Trial) -> None:
     sideways = float(scaled(error, g).sum()) / float(g @ g)
     bound = (error + scaled(np.full_like(g, sideways), g)) * (1 + 2.0**-40) + len(g) * 2.0**-50 * share * g
     kept = trial.observe(cross_ratio, clipped, given)
-    trial.judge(kept, Reference(np.zeros_like(bound), bound, scale=share * float(g.max()), constant=True), "direction")
+    trial.assert_within_bound(
+        kept, Reference(np.zeros_like(bound), bound, scale=share * float(g.max()), constant=True), "direction"
+    )
     ahead = bool(clipped.value @ given.value > 0)
-    trial.require(
+    trial.assert_true(
         ahead, "the clipped gradients do not point ahead", f"bool({clipped.expression} @ {given.expression} > 0)"
     )
 
@@ -73,7 +75,7 @@ def _norm_bound(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
     share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0))
     arguments = {"grads": grads, "max_norm": share * norm}
-    references = CLIP_GRAD_NORM.exact(trial, arguments, sharp=False)
+    references = CLIP_GRAD_NORM.exact(trial, arguments, use_exact_oracle=False)
     outcome = trial.call(arguments)
     clipped = trial.observe(flattened, *_items(outcome, arguments))
     error = np.concatenate([r.bound.reshape(-1) for r in references[:-1]])
@@ -83,7 +85,7 @@ def _norm_bound(trial: Trial) -> None:
     wanted = float(np.linalg.norm(exact)) if added else wanted
     bound = float(np.linalg.norm(error)) * (1 + 2.0**-40) + len(exact) * 2.0**-50 * wanted
     law = Reference(np.asarray(wanted), np.asarray(bound))
-    trial.judge(trial.observe(length, clipped), law, "the norm after clipping")
+    trial.assert_within_bound(trial.observe(length, clipped), law, "the norm after clipping")
 
 
 def _identity(trial: Trial) -> None:
@@ -94,7 +96,7 @@ def _identity(trial: Trial) -> None:
     for observed, g in zip(_items(outcome, arguments), grads, strict=True):
         has_form(trial, observed, tuple(g.shape), g.dtype, "a gradient inside the ball")
         same = torch.equal(observed.value, g)
-        trial.require(
+        trial.assert_true(
             same, "a gradient inside the ball was changed", f"torch.equal({observed.expression}, {literal(g)})"
         )
 
@@ -105,9 +107,9 @@ def _zero_maximum(trial: Trial) -> None:
     outcome = trial.call(arguments)
     for observed, g in zip(_items(outcome, arguments), grads, strict=True):
         zero = np.zeros(tuple(g.shape))
-        trial.judge(observed, Reference(zero, zero, constant=True), "gradients clipped to 0")
-    reference = CLIP_GRAD_NORM.exact(trial, arguments, sharp=False)[-1]
-    trial.judge(outcome.item(1), Reference(reference.exact, reference.bound, constant=True), "total_norm")
+        trial.assert_within_bound(observed, Reference(zero, zero, constant=True), "gradients clipped to 0")
+    reference = CLIP_GRAD_NORM.exact(trial, arguments, use_exact_oracle=False)[-1]
+    trial.assert_within_bound(outcome.item(1), Reference(reference.exact, reference.bound, constant=True), "total_norm")
 
 
 def _no_gradients(trial: Trial) -> None:
@@ -115,9 +117,9 @@ def _no_gradients(trial: Trial) -> None:
     arguments = {"grads": empty, "max_norm": trial.draw(choice(1.0, 0.0, math.inf))}
     outcome = trial.call(arguments)
     zero = Reference(np.asarray(0.0), np.asarray(0.0), constant=True)
-    trial.judge(outcome.item(1), zero, "total_norm of nothing")
+    trial.assert_within_bound(outcome.item(1), zero, "total_norm of nothing")
     count = len(outcome.value[0])
-    trial.require(count == len(empty), "the list has changed its length", f"len({outcome.name}[0]) == {len(empty)}")
+    trial.assert_true(count == len(empty), "the list has changed its length", f"len({outcome.name}[0]) == {len(empty)}")
 
 
 def _zero_gradients(trial: Trial) -> None:
@@ -126,7 +128,7 @@ def _zero_gradients(trial: Trial) -> None:
     outcome = trial.call(arguments)
     for observed in [*_items(outcome, arguments), outcome.item(1)]:
         zero = np.zeros(tuple(observed.value.shape))
-        trial.judge(observed, Reference(zero, zero, constant=True), "clipped zeros")
+        trial.assert_within_bound(observed, Reference(zero, zero, constant=True), "clipped zeros")
 
 
 def _not_finite(trial: Trial) -> None:
@@ -139,7 +141,7 @@ def _not_finite(trial: Trial) -> None:
     total = trial.call({"grads": grads, "max_norm": trial.draw(choice(1.0, 100.0))}).item(1)
     hidden = bool(torch.isfinite(total.value).any())
     said = f"not bool(torch.isfinite({total.expression}).any())"
-    trial.require(not hidden, "total_norm is finite, though a gradient is not", said)
+    trial.assert_true(not hidden, "total_norm is finite, though a gradient is not", said)
 
 
 def wide(*names: str) -> RunningError:
@@ -162,7 +164,7 @@ def _range(trial: Trial) -> None:
     share = trial.draw(choice(0.5, 2.0, 0.25))
     arguments = {"grads": grads, "max_norm": share * norm}
     outcome = trial.call(arguments)
-    references = CLIP_GRAD_NORM.exact(trial, arguments, sharp=False)
+    references = CLIP_GRAD_NORM.exact(trial, arguments, use_exact_oracle=False)
     xp = wide(trial.dtype_name)
     total = CLIP_GRAD_NORM.formulas[0](xp, CLIP_GRAD_NORM.lift(trial, arguments, xp))[-1]
     agrees(trial, CLIP_GRAD_NORM, arguments, outcome, [*references[:-1], Reference(*xp.judgeable(total))])
@@ -180,7 +182,7 @@ def _scale(trial: Trial) -> None:
     one: Arguments = {"grads": grads, "max_norm": share * norm}
     two: Arguments = {"grads": [factor * g for g in grads], "max_norm": factor * share * norm}
     trial.assume(all(bool((a.double() * factor == b.double()).all()) for a, b in zip(grads, two["grads"], strict=True)))
-    of_one, of_two = (CLIP_GRAD_NORM.exact(trial, x, sharp=False) for x in (one, two))
+    of_one, of_two = (CLIP_GRAD_NORM.exact(trial, x, use_exact_oracle=False) for x in (one, two))
     a, b = trial.call(one), trial.call(two)
     c = constant(torch.tensor(factor, dtype=torch.float64))
     for i, (x, y) in enumerate(zip(CLIP_GRAD_NORM.parts(a, one), CLIP_GRAD_NORM.parts(b, two), strict=True)):
@@ -195,7 +197,13 @@ def _duplicates(trial: Trial) -> None:
     listed = [*grads, grads[0]]
     arguments = {"grads": listed, "max_norm": 0.5 * norm_of(listed)}
     trial.assume(norm_of(listed) > 0)
-    agrees(trial, CLIP_GRAD_NORM, arguments, trial.call(arguments), CLIP_GRAD_NORM.exact(trial, arguments, sharp=False))
+    agrees(
+        trial,
+        CLIP_GRAD_NORM,
+        arguments,
+        trial.call(arguments),
+        CLIP_GRAD_NORM.exact(trial, arguments, use_exact_oracle=False),
+    )
 
 
 def _grouping(trial: Trial) -> None:
@@ -207,7 +215,7 @@ def _grouping(trial: Trial) -> None:
     maximum = 0.5 * norm_of([flat])
     one: Arguments = {"grads": [flat], "max_norm": maximum}
     two: Arguments = {"grads": [flat[:cut].clone(), flat[cut:, None].clone()], "max_norm": maximum}
-    of_one, of_two = (CLIP_GRAD_NORM.exact(trial, a, sharp=False) for a in (one, two))
+    of_one, of_two = (CLIP_GRAD_NORM.exact(trial, a, use_exact_oracle=False) for a in (one, two))
     a, b = trial.call(one), trial.call(two)
     equal(trial, a.item(1), b.item(1), of_one[-1], of_two[-1], "total_norm of a tensor and of its parts")
     joined = np.concatenate([r.bound.reshape(-1) for r in of_two[:-1]])
@@ -229,8 +237,8 @@ def _mixed_dtypes(trial: Trial) -> None:
     outcome = trial.call(arguments)
     for observed, g, exact in zip(_items(outcome, arguments), grads, values_of, strict=False):
         has_form(trial, observed, tuple(g.shape), g.dtype, "a clipped gradient")
-        trial.judge(observed, Reference(*xp.judgeable(exact)), "a clipped gradient")
-    trial.judge(outcome.item(1), Reference(*xp.judgeable(values_of[-1])), "total_norm")
+        trial.assert_within_bound(observed, Reference(*xp.judgeable(exact)), "a clipped gradient")
+    trial.assert_within_bound(outcome.item(1), Reference(*xp.judgeable(values_of[-1])), "total_norm")
 
 
 def _denominator(trial: Trial) -> None:
@@ -239,7 +247,13 @@ def _denominator(trial: Trial) -> None:
     kind = trial.draw(values(("gaussian", "one-signed")))
     grads = [trial.tensor(size * (1.0 + np.abs(kind.array(3)))), trial.tensor(size * kind.array(2, 2))]
     arguments = {"grads": grads, "max_norm": 0.5 * norm_of(grads)}
-    agrees(trial, CLIP_GRAD_NORM, arguments, trial.call(arguments), CLIP_GRAD_NORM.exact(trial, arguments, sharp=False))
+    agrees(
+        trial,
+        CLIP_GRAD_NORM,
+        arguments,
+        trial.call(arguments),
+        CLIP_GRAD_NORM.exact(trial, arguments, use_exact_oracle=False),
+    )
 
 
 _LAWS: dict[str, Any] = {

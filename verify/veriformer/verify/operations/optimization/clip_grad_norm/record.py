@@ -8,13 +8,14 @@ from functools import cache
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import torch
 
 from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_norm
-from veriformer.verify.judging.operation import Operation, Refusal
+from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
-from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, values
+from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.strategies import Values, choice, leading_shapes, values
 from veriformer.verify.targets.claims import Claims
 
 EPSILON = 1e-6
@@ -52,9 +53,26 @@ def _lists_of_shapes(least: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 
 def draw_grads(trial: Trial, *, least: int = 1) -> list[torch.Tensor]:
     """A list of tensors of any ranks, also 0, with structured values."""
-    drawn = trial.draw(_lists_of_shapes(least))
+    large = trial.sizes(_RANGES, lambda s: s["entries"] + _TENSOR * s["tensors"])
     kind = trial.draw(values())
-    return [trial.tensor(kind.array(*(shape or (1,)))[() if shape else 0] * 1.5**i) for i, shape in enumerate(drawn)]
+    drawn = trial.draw(_lists_of_shapes(least)) if large is None else _shapes(kind.rng, **large)
+    kinds = [Values(kind.kind, (kind.seed + i // 4) % 2**32) for i in range(len(drawn))]
+    made = (one.array(*(shape or (1,)))[() if shape else 0] for one, shape in zip(kinds, drawn, strict=True))
+    return [trial.tensor(x * 1.5 ** (i % 4)) for i, x in enumerate(made)]
+
+
+_RANGES: dict[str, tuple[int, int]] = {"tensors": (1, 600), "entries": (1, 2**17)}
+"""How many tensors there are, and how many entries one of them has."""
+
+_TENSOR = 100
+"""What a tensor costs beside its entries."""
+
+
+def _shapes(rng: np.random.Generator, tensors: int, entries: int) -> list[tuple[int, ...]]:
+    """Shapes of so many tensors, one of which, at any place, has so many entries, and the others few."""
+    found: list[tuple[int, ...]] = [tuple(map(int, rng.integers(1, 4, rng.integers(0, 3)))) for _ in range(tensors)]
+    found[rng.integers(tensors)] = (entries,)
+    return found
 
 
 def norm_of(grads: list[torch.Tensor]) -> float:
@@ -74,13 +92,13 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"grads": [trial.tensor([[3.0, -1.0]]), trial.tensor([0.5, 2.0, 1.0])], "max_norm": 1.0}
 
 
-def _bad_lists(trial: Trial) -> Iterator[Refusal]:
+def _bad_lists(trial: Trial) -> Iterator[InvalidCall]:
     g = trial.tensor(trial.draw(values(("gaussian",))).array(3))
-    yield Refusal("no list", {"grads": None, "max_norm": 1.0}, ("grads",))
-    yield Refusal("a missing gradient", {"grads": [g, None], "max_norm": 1.0}, ("grads",))
-    yield Refusal("a negative maximum", {"grads": [g], "max_norm": -1.0}, ("max_norm",))
-    yield Refusal("a bool for a maximum", {"grads": [g], "max_norm": True}, ("max_norm",))
-    yield Refusal("a maximum that is no number", {"grads": [g], "max_norm": None}, ("max_norm",))
+    yield InvalidCall("no list", {"grads": None, "max_norm": 1.0}, ("grads",))
+    yield InvalidCall("a missing gradient", {"grads": [g, None], "max_norm": 1.0}, ("grads",))
+    yield InvalidCall("a negative maximum", {"grads": [g], "max_norm": -1.0}, ("max_norm",))
+    yield InvalidCall("a bool for a maximum", {"grads": [g], "max_norm": True}, ("max_norm",))
+    yield InvalidCall("a maximum that is no number", {"grads": [g], "max_norm": None}, ("max_norm",))
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
@@ -88,20 +106,20 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     grads = [trial.tensor(kind.array(2, 3)), trial.tensor(3.0 + kind.array(4))]
     a: Arguments = {"grads": grads, "max_norm": 0.5 * norm_of(grads)}
     return a, {
-        "the first gradient": {**a, "grads": [nudged(trial, grads[0], kind.rng), grads[1]]},
-        "the last gradient": {**a, "grads": [grads[0], nudged(trial, grads[1], kind.rng)]},
+        "the first gradient": {**a, "grads": [perturbed(trial, grads[0], kind.rng), grads[1]]},
+        "the last gradient": {**a, "grads": [grads[0], perturbed(trial, grads[1], kind.rng)]},
         "max_norm": {**a, "max_norm": 0.25 * norm_of(grads)},
     }
 
 
-CLIP_GRAD_NORM = Operation(
+CLIP_GRAD_NORM = OpInfo(
     name="clip_grad_norm",
-    draw=draw_clip,
-    ordinary=_ordinary,
+    sample=draw_clip,
+    sample_basic=_ordinary,
     formulas=(_clip_grad_norm,),
-    refusals=_bad_lists,
-    reading=denominator,
-    changes=_changes,
+    invalid_calls=_bad_lists,
+    convention_kwargs=denominator,
+    argument_perturbations=_changes,
     parts=_parts,
     result_dtype=_dtype,
 )

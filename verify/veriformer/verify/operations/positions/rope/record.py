@@ -9,11 +9,12 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
+from veriformer.spec.positions.angles import cosines_and_sines
 from veriformer.spec.positions.rope import rope, rope_vjp
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import nudged
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
 from veriformer.verify.targets.claims import Claims
 
 
@@ -35,6 +36,30 @@ def _rope_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return {"x": rope_vjp(xp, a["x"], a["positions"], g, **_options(a))}
 
 
+def _turned_by_three(xp: Any, a: Mapping[str, Any], x: Any, back: int) -> Any:
+    """(a + ib)(c + is) as k₁ − k₃ + i (k₁ + k₂) with k₁ = c (a + b), k₂ = a (s − c), k₃ = b (c + s), after Gauss.
+
+    Three products in the place of four; stable by the norm of the pair, not entry by entry.
+    """
+    options = _options(a)
+    pairing = options.pop("pairing")
+    cos, sin = cosines_and_sines(xp, a["positions"], x.shape[-1], **options)
+    sin = -sin if back else sin
+    half = x.shape[-1] // 2
+    p, q = (x[..., :half], x[..., half:]) if pairing == "half" else (x[..., 0::2], x[..., 1::2])
+    k1, k2, k3 = cos * (p + q), p * (sin - cos), q * (cos + sin)
+    turned = [k1 - k3, k1 + k2]
+    return xp.concat(turned, axis=-1) if pairing == "half" else xp.reshape(xp.stack(turned, axis=-1), x.shape)
+
+
+def _rope_by_three(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    return [_turned_by_three(xp, a, a["x"], 0)]
+
+
+def _rope_vjp_by_three(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    return {"x": _turned_by_three(xp, a, g, 1)}
+
+
 def pairings(trial: Trial) -> dict[str, Any]:
     """Either pairing, or none; a target that claims to pair by halves need not know another way."""
     if trial.claims.deviates("rope.pairing"):
@@ -48,7 +73,8 @@ def _places(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:
     rng = trial.draw(values(("gaussian",))).rng
     kind = trial.draw(choice("order", "any", "fractions", "far", "numbers"))
     if kind == "order":
-        p = np.broadcast_to(np.arange(shape[-1]) + int(rng.integers(0, 40)), shape)
+        first = int(rng.integers(0, rng.choice([1, 40, 4000])))
+        p = np.broadcast_to(np.arange(shape[-1]) + first, shape)
     elif kind == "far":
         p = rng.integers(90000, 100001, shape) * rng.choice([1, -1])
     elif kind == "fractions":
@@ -67,9 +93,19 @@ def positions_for(trial: Trial, lead: tuple[int, ...], n: int) -> torch.Tensor:
     return _places(trial, tuple(size if trial.draw(st.booleans()) else 1 for size in (*lead, n)))
 
 
+_RANGES: dict[str, tuple[int, int]] = {"batch": (1, 24), "heads": (1, 24), "n": (1, 5000), "pairs": (1, 256)}
+
+
+def _leads(batch: int, heads: int) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.sampled_from(((batch, heads), (batch,), (batch, heads)))
+
+
 def draw_rope(trial: Trial) -> Arguments:
     """Features of any leading shape, with any options."""
+    large = trial.sizes(_RANGES, lambda s: s["batch"] * s["heads"] * s["n"] * 2 * s["pairs"])
     lead, n, d = trial.draw(leading_shapes(2, 3)), trial.draw(sizes(1, 4)), trial.draw(choice(4, 2, 6, 8))
+    if large is not None:
+        lead, n, d = trial.draw(_leads(large["batch"], large["heads"])), large["n"], 2 * large["pairs"]
     return {
         "x": trial.tensor(trial.draw(values()).array(*lead, n, d)),
         "positions": positions_for(trial, lead, n),
@@ -101,7 +137,7 @@ def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a: dict[str, Any] = {"x": features(trial), "positions": torch.tensor([2, 5, 1]), "base": 100.0}
     changed: dict[str, Arguments] = {
-        "x": {**a, "x": nudged(trial, a["x"], trial.draw(values()).rng)},
+        "x": {**a, "x": perturbed(trial, a["x"], trial.draw(values()).rng)},
         "positions": {**a, "positions": torch.tensor([2, 5, 3])},
         "base": {**a, "base": 20.0},
         "linear scaling": {**a, "scaling": ("linear", 2.0)},
@@ -114,47 +150,42 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 def _bulk(trial: Trial) -> Arguments:
     kind = trial.draw(values(("gaussian", "one-signed", "spread")))
-    return {"x": trial.tensor(kind.array(30, 16)), "positions": torch.arange(30), **pairings(trial)}
+    n, d = trial.draw(extent(16, 200)), 2 * trial.draw(extent(4, 64))
+    return {"x": trial.tensor(kind.array(n, d)), "positions": torch.arange(n), **pairings(trial)}
 
 
-def _long(trial: Trial) -> Arguments:
-    n, d = trial.draw(choice((300, 6), (1030, 2), (70, 130), (3, 1030)))
-    kind = trial.draw(values(("gaussian", "one-signed", "spread")))
-    return {"x": trial.tensor(kind.array(2, n, d)), "positions": torch.arange(n), **pairings(trial)}
-
-
-def _refusals(trial: Trial) -> Iterator[Refusal]:
+def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     x, at = features(trial), torch.arange(3)
     batched = torch.stack((x, x))[:, None]
-    yield Refusal("no features", {"x": None, "positions": at}, ("x",))
-    yield Refusal("no positions", {"x": x, "positions": None}, ("positions",))
-    yield Refusal("an odd width", {"x": x[:, :5], "positions": at}, ("x",))
-    yield Refusal("too many positions", {"x": x, "positions": torch.arange(4)}, ("positions", "x"))
-    yield Refusal(
+    yield InvalidCall("no features", {"x": None, "positions": at}, ("x",))
+    yield InvalidCall("no positions", {"x": x, "positions": None}, ("positions",))
+    yield InvalidCall("an odd width", {"x": x[:, :5], "positions": at}, ("x",))
+    yield InvalidCall("too many positions", {"x": x, "positions": torch.arange(4)}, ("positions", "x"))
+    yield InvalidCall(
         "positions of the batch alone", {"x": batched, "positions": torch.zeros(2, 3).long()}, ("positions", "x")
     )
-    yield Refusal("positions per feature", {"x": x, "positions": torch.zeros(3, 6).long()}, ("positions", "x"))
-    yield Refusal("an unknown scaling", {"x": x, "positions": at, "scaling": ("cubic", 2.0)}, ("scaling",))
+    yield InvalidCall("positions per feature", {"x": x, "positions": torch.zeros(3, 6).long()}, ("positions", "x"))
+    yield InvalidCall("an unknown scaling", {"x": x, "positions": at, "scaling": ("cubic", 2.0)}, ("scaling",))
     for s in (0.0, -2.0, True):
-        yield Refusal(f"scaling by {s}", {"x": x, "positions": at, "scaling": ("linear", s)}, ("scaling",))
-    yield Refusal("scaling without a factor", {"x": x, "positions": at, "scaling": "linear"}, ("scaling",))
-    yield Refusal("a bool for a base", {"x": x, "positions": at, "base": True}, ("base",))
+        yield InvalidCall(f"scaling by {s}", {"x": x, "positions": at, "scaling": ("linear", s)}, ("scaling",))
+    yield InvalidCall("scaling without a factor", {"x": x, "positions": at, "scaling": "linear"}, ("scaling",))
+    yield InvalidCall("a bool for a base", {"x": x, "positions": at, "base": True}, ("base",))
     if not trial.claims.deviates("rope.pairing"):
-        yield Refusal("an unknown pairing", {"x": x, "positions": at, "pairing": "thirds"}, ("pairing",))
+        yield InvalidCall("an unknown pairing", {"x": x, "positions": at, "pairing": "thirds"}, ("pairing",))
 
 
-ROPE = Operation(
+ROPE = OpInfo(
     name="rope",
-    draw=draw_rope,
-    ordinary=_ordinary,
-    formulas=(_rope,),
-    vjps=(_rope_vjp,),
+    sample=draw_rope,
+    sample_basic=_ordinary,
+    formulas=(_rope, _rope_by_three),
+    vjps=(_rope_vjp, _rope_vjp_by_three),
     inputs=("x",),
-    refusals=_refusals,
-    part=_part,
-    changes=_changes,
-    bulk=_bulk,
-    long=_long,
-    reading=by_default,
-    forms=("fp32", "bf16"),
+    invalid_calls=_refusals,
+    batch_slice=_part,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
+    sample_large=draw_rope,
+    convention_kwargs=by_default,
+    structural_dtypes=("fp32", "bf16"),
 )

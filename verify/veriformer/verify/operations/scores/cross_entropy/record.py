@@ -8,8 +8,9 @@ from typing import Any
 import hypothesis.strategies as st
 
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.verify.judging.operation import Index, Operation, Refusal
+from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.scores.along_axis import bulk_shape
 from veriformer.verify.operations.scores.targets import (
     IGNORE_INDEX,
     bad_targets,
@@ -55,35 +56,35 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 def _bulk(trial: Trial) -> Arguments:
     kind = trial.draw(values(("gaussian", "one-signed", "ties")))
-    logits = 2.0 * kind.array(60, 40)
-    target = with_ignored(kind.rng, classes(kind.rng, (60,), 40), IGNORE_INDEX)
+    logits = 2.0 * kind.array(*bulk_shape(trial))
+    target = with_ignored(kind.rng, classes(kind.rng, logits.shape[:-1], logits.shape[-1]), IGNORE_INDEX)
     smoothing = trial.draw(choice(0.0, 0.1))
     return {"logits": trial.tensor(logits), "target": ids(target), "label_smoothing": smoothing, "reduction": "none"}
 
 
-def _bad_cross_entropy(trial: Trial) -> Iterator[Refusal]:
+def _bad_cross_entropy(trial: Trial) -> Iterator[InvalidCall]:
     yield from bad_targets(trial)
     good = ordinary_rows(trial)
     given = {"logits": trial.tensor([[0.5, -1.0, 2.0]])}
-    yield Refusal("smoothing below 0", {**good, "label_smoothing": -0.1}, ("label_smoothing",))
-    yield Refusal("smoothing above 1", {**good, "label_smoothing": 1.1}, ("label_smoothing",))
-    yield Refusal("a bool for a number", {**good, "label_smoothing": True}, ("label_smoothing",))
-    yield Refusal("an unknown reduction", {**good, "reduction": "average"}, ("reduction",))
-    yield Refusal("a probability below 0", {**given, "target": trial.tensor([[-0.5, 0.5, 1.0]])}, ("target",))
-    yield Refusal("a probability above 1", {**given, "target": trial.tensor([[1.5, 0.0, 0.0]])}, ("target",))
-    yield Refusal("too few probabilities", {**given, "target": trial.tensor([[0.5, 0.5]])}, ("target", "logits"))
+    yield InvalidCall("smoothing below 0", {**good, "label_smoothing": -0.1}, ("label_smoothing",))
+    yield InvalidCall("smoothing above 1", {**good, "label_smoothing": 1.1}, ("label_smoothing",))
+    yield InvalidCall("a bool for a number", {**good, "label_smoothing": True}, ("label_smoothing",))
+    yield InvalidCall("an unknown reduction", {**good, "reduction": "average"}, ("reduction",))
+    yield InvalidCall("a probability below 0", {**given, "target": trial.tensor([[-0.5, 0.5, 1.0]])}, ("target",))
+    yield InvalidCall("a probability above 1", {**given, "target": trial.tensor([[1.5, 0.0, 0.0]])}, ("target",))
+    yield InvalidCall("too few probabilities", {**given, "target": trial.tensor([[0.5, 0.5]])}, ("target", "logits"))
 
 
-CROSS_ENTROPY = Operation(
+CROSS_ENTROPY = OpInfo(
     name="cross_entropy",
-    draw=draw_cross_entropy,
-    ordinary=ordinary_rows,
+    sample=draw_cross_entropy,
+    sample_basic=ordinary_rows,
     formulas=(_cross_entropy, loss_by_total),
     vjps=(_cross_entropy_vjp, loss_vjp_by_chain, loss_vjp_by_total),
     inputs=("logits",),
-    refusals=_bad_cross_entropy,
-    part=_slice,
-    changes=_changes,
-    bulk=_bulk,
-    long=long_rows,
+    invalid_calls=_bad_cross_entropy,
+    batch_slice=_slice,
+    argument_perturbations=_changes,
+    sample_accuracy=_bulk,
+    sample_large=lambda trial: draw_cross_entropy(trial) if trial.draw(choice(False, True)) else long_rows(trial),
 )

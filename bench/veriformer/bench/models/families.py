@@ -1,0 +1,175 @@
+"""Which calls of a model are counted, and what the specification predicts of each.
+
+Nobody says which sizes a model has. So what the others must cost is taken from the forward pass: over n tokens it costs
+W n + A n², where W is two FLOPs for each weight, and A four for each number of a token's queries. A training step is
+then three times that, a step with a cache of t tokens W + A t, and so on: the specification proves each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from veriformer.bench.measuring import EXTRA, FLOPS, KEPT, MOVED
+from veriformer.bench.models import calls
+from veriformer.bench.operations.family import Call, Costs, Family
+from veriformer.bench.polynomials import Axis, Polynomial
+from veriformer.bench.words import MODEL
+from veriformer.spec.blocks import costs_model
+from veriformer.spec.costs import symbol
+
+_W = 4
+"""Bytes of an element."""
+
+_BATCHES = Axis("B", (2, 3, 4), 5)  # of one text some operators leave out a copy
+# Long texts, where the largest of several terms stays the largest, in multiples of the blocks that kernels take; short
+# ones for models that read no longer ones.
+LONG = {x: Axis(x, (256, 384, 512, 640), 768) for x in "nt"}
+SHORT = {x: Axis(x, (24, 32, 40, 48), 64) for x in "nt"}
+_STEPS = {"B": _BATCHES, "s": Axis("s", (3, 4, 6, 8), 11)}
+
+FORWARD, TRAINING, PREFILL, HELD = "forward pass", "training step", "prefill", "cache after prefill"
+STEP, PLAIN_STEP = "decoding step with a cache", "decoding step without a cache"
+TEXT, PLAIN_TEXT = "generation with a cache", "generation without a cache"
+
+
+@dataclass(frozen=True)
+class Base:
+    """What the other calls follow from: FLOPs for each token, and for each pair of tokens; None where nothing is known.
+
+    source: the kind of call that tells it. block: the side of the blocks that are left out where a causal mask hides
+    them as a whole; None where none are. row: bytes that the cache holds for a token.
+    """
+
+    token: Fraction | None = None
+    pair: Fraction | None = None
+    source: str | None = None
+    block: Fraction | None = None
+    row: Fraction | None = None
+
+
+def family(case: str, lengths: dict[str, Axis]) -> Family:
+    """Calls of one kind, of which nothing is predicted yet."""
+    letters, call, beside = _CALLS[case]
+    return Family(MODEL, letters, call, case=case, nodes={**lengths, **_STEPS}, beside=beside)
+
+
+_CALLS: dict[str, tuple[str, Callable[..., Call], tuple[str, ...]]] = {
+    FORWARD: ("B n", calls.forward, ()),
+    STEP: ("B t", calls.step, ()),
+    HELD: ("B n", calls.held, ()),
+    TRAINING: ("B n", calls.training, ("adamw",)),
+    PREFILL: ("B n", calls.prefill, ()),
+    PLAIN_STEP: ("B t", calls.step_without_cache, ()),
+    TEXT: ("s", calls.generation, ()),
+    PLAIN_TEXT: ("s", calls.generation_without_cache, ()),
+}
+CASES = tuple(_CALLS)
+
+
+def base(forward: Polynomial | None, step: Polynomial | None, held: Polynomial | None) -> Base:
+    """From what was counted of the forward pass, a step, and the cache, each None where it is no polynomial."""
+    row = held.terms.get((1, 1)) if held is not None else None
+    linear = None if step is None or not set(step.terms) <= {(1, 0), (1, 1)} else _pair(step, (1, 0), (1, 1))
+    square = None if forward is None or not set(forward.terms) <= {(1, 1), (1, 2)} else _pair(forward, (1, 1), (1, 2))
+    if square is None:
+        return Base(row=row) if linear is None else Base(*linear, STEP, row=row)
+    if linear is not None and square[1] and linear[1] == 2 * square[1]:
+        # With blocks of T left out n² are n (n + T) / 2 pairs, and a step, which leaves out none, tells them apart.
+        block = (square[0] - linear[0]) / square[1]
+        if block.denominator == 1 and block > 0:
+            return Base(*linear, FORWARD, block, row)
+    return Base(*square, FORWARD, row=row)
+
+
+def _pair(through: Polynomial, *exponents: tuple[int, int]) -> tuple[Fraction, Fraction]:
+    first, second = (through.terms.get(e, Fraction(0)) for e in exponents)
+    return first, second
+
+
+def predicted(case: str, known: Base, step: Polynomial | None) -> Costs:
+    """The costs of one kind of call, from the specification and what the model's forward pass costs."""
+    b, n, t, s = (symbol(x) for x in "Bnts")
+    weights, row = _W * _rational(known.token) / 2, _rational(known.row)
+    if case == HELD:
+        return Costs(kept=lambda: b * costs_model.cache_bytes(), grows=(KEPT,))
+    if case == STEP:
+        found = Costs(moved=lambda: weights + row * b * t, others=lambda: b * t, extra=lambda: b * t, grows=(EXTRA,))
+    elif case == TEXT:
+        read = weights * s + row * s * (s + 1) / 2
+        found = Costs(moved=lambda: read, others=lambda: s**2, extra=lambda: s, grows=(EXTRA,))
+    elif case == PLAIN_TEXT:  # its texts are too short to tell which of several moments is the worst
+        found = Costs()
+    else:
+        m = t if case == PLAIN_STEP else n
+        found = Costs(
+            moved=lambda: weights + 8 * b * m,
+            others=lambda: b * m**2,
+            extra=lambda: b * m**2 + b * m,
+            total_in_blocks=lambda: sympy.Integer(0),
+            grows=(MOVED, EXTRA),
+        )
+    flops = {} if case == known.source else _flops(case, known)
+    if not flops:
+        return replace(found, flops=lambda: _growth(case), grows=(FLOPS, *found.grows))
+    ways = {name: lambda cost=cost: cost for name, cost in (flops | _window(case, known, step)).items()}
+    return replace(found, flops=ways.pop(""), rivals=ways)
+
+
+def _flops(case: str, known: Base) -> dict[str, Any]:
+    """What a call may cost, by the name of the way it is computed; nothing where that is not known."""
+    if known.token is None or known.pair is None:
+        return {}
+    b, n, t, s = (symbol(x) for x in "Bnts")
+    token, pair = _rational(known.token), _rational(known.pair)
+
+    def forward(length: Any) -> Any:
+        pairs = length**2 if known.block is None else length * (length + _rational(known.block)) / 2
+        return token * length + pair * pairs
+
+    return {
+        FORWARD: {"": b * forward(n)},
+        PREFILL: {"": b * forward(n)},
+        TRAINING: {
+            "": 3 * b * forward(n),
+            "computed in blocks": b * (3 * forward(n) + (forward(n) - token * n) / 2),  # the scores once more
+        },
+        PLAIN_STEP: {"": b * forward(t)},
+        STEP: {"": b * (token + pair * t)},
+        TEXT: {"": sympy.expand(token * s + pair * s * (s + 1) / 2)},
+        # Texts that are shorter than a block.
+        PLAIN_TEXT: {"": sympy.expand(sympy.summation(token * n + pair * n**2, (n, 1, s)))},
+    }[case]
+
+
+def _window(case: str, known: Base, step: Polynomial | None) -> dict[str, Any]:
+    """A step that sees a window of w tokens costs the same at every length."""
+    if case != STEP or step is None or not known.pair or known.token is None or set(step.terms) - {(1, 0)}:
+        return {}
+    width = (step.terms.get((1, 0), Fraction(0)) - known.token) / known.pair
+    if width.denominator != 1 or not 1 <= width <= SHORT["t"].nodes[0]:
+        return {}
+    return {f"with a window of {width} tokens": symbol("B") * _rational(known.token + known.pair * width)}
+
+
+def _growth(case: str) -> Any:
+    """The specification's formula, whose degrees a model of other sizes has too."""
+    b, n, t, s = (symbol(x) for x in "Bnts")
+    text = costs_model.forward_flops()
+    return {
+        FORWARD: b * text,
+        PREFILL: b * text,
+        TRAINING: b * costs_model.training_flops(),
+        STEP: b * costs_model.step_flops().subs(n, t),
+        PLAIN_STEP: b * text.subs(n, t),
+        TEXT: sympy.summation(costs_model.step_flops(), (n, 1, s)),
+        PLAIN_TEXT: sympy.summation(text, (n, 1, s)),
+    }[case]
+
+
+def _rational(value: Fraction | None) -> Any:
+    return sympy.Rational(value.numerator, value.denominator) if value is not None else sympy.Integer(0)

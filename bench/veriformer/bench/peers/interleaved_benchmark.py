@@ -1,0 +1,120 @@
+"""Times of several sides that take turns, and what their ratios tell in spite of noise.
+
+On a shared machine a time means little, and a ratio of two times that lie a moment apart means much. In every round
+each side runs once, in random order, and ours runs a second time under another name: how far the ratio of the two
+strays from 1 is the noise of every ratio here.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, comb, inf
+from statistics import median
+
+from veriformer.bench.document import Goal
+from veriformer.bench.verdicts import Verdict
+
+Run = Callable[[], object]
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+OURS, AGAIN = "ours", "ours again"
+FEWEST_ROUNDS = 6  # with fewer, no interval holds the median at 95 %
+_SHORTEST = 0.05  # seconds of a turn: what is quicker runs several times
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A ratio: its median over the rounds, the interval that holds the median at 95 %, and the noise as a factor."""
+
+    ratio: float
+    interval: tuple[float, float]
+    noise: float
+
+    def judge(self, goal: Goal) -> Verdict:
+        """Whether the goal is reached, where neither the interval nor the noise leaves a doubt."""
+        low = min(self.interval[0], self.ratio / self.noise)
+        high = max(self.interval[1], self.ratio * self.noise)
+        reached, missed = (low >= goal.ratio, high < goal.ratio)
+        if goal.kind == "at most":
+            reached, missed = (high <= goal.ratio, low > goal.ratio)
+        return Verdict.CONFIRMED if reached else Verdict.REFUTED if missed else Verdict.INCONCLUSIVE
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one run of each side, round by round; ours is there twice."""
+
+    seconds: Mapping[str, Sequence[float]]
+
+    def of(self, side: str) -> float:
+        """The median."""
+        return median(self.seconds[side])
+
+    def speed(self, side: str, factor: float = 1.0) -> Estimate:
+        """How many times as fast as a side ours is, where a run of ours does `factor` times the work of theirs."""
+        return self._estimate([factor * theirs / ours for ours, theirs in self._pairs(side)])
+
+    def time(self, side: str, factor: float = 1.0) -> Estimate:
+        """How many times as long as a side ours takes, for `factor` times the work."""
+        return self._estimate([ours / theirs / factor for ours, theirs in self._pairs(side)])
+
+    def _pairs(self, side: str) -> list[tuple[float, float]]:
+        both = zip(self.seconds[OURS], self.seconds[AGAIN], strict=True)
+        return list(zip([(a + b) / 2 for a, b in both], self.seconds[side], strict=True))
+
+    def _estimate(self, ratios: Sequence[float]) -> Estimate:
+        low, high = interval([a / b for a, b in zip(self.seconds[OURS], self.seconds[AGAIN], strict=True)])
+        return Estimate(median(ratios), interval(ratios), max(high, 1 / low, 1.0))
+
+
+def interleaved_benchmark(
+    sides: Mapping[str, Run],
+    *,
+    rounds: int,
+    clock: str = "wall",
+    tell: Callable[[int], None] = lambda _: None,
+    seconds: float = inf,
+) -> Times:
+    """Let all sides take turns, among them `OURS`; `tell` is called with the number of each round.
+
+    After `seconds` no further round is begun, once there are as many as an interval needs.
+    """
+    repeats = {name: _repeats(run) for name, run in sides.items()}
+    sides, repeats[AGAIN] = {**sides, AGAIN: sides[OURS]}, repeats[OURS]
+    order, shuffle = list(sides), random.Random(0).shuffle
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    end = time.monotonic() + seconds
+    for number in range(rounds):
+        if number >= FEWEST_ROUNDS and time.monotonic() > end:
+            break
+        tell(number)
+        shuffle(order)
+        for name in order:
+            found[name].append(_time(sides[name], repeats[name], CLOCKS[clock]))
+    return Times(found)
+
+
+def _repeats(run: Run) -> int:
+    """How many runs make a turn; the runs that tell are the warm-up."""
+    seconds = min(_time(run, 1, time.perf_counter) for _ in range(3))
+    return min(max(1, ceil(_SHORTEST / seconds)), 10_000)
+
+
+def _time(run: Run, repeats: int, clock: Callable[[], float]) -> float:
+    begin = clock()
+    for _ in range(repeats):
+        run()
+    return (clock() - begin) / repeats
+
+
+def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """The narrowest pair of order statistics between which the median lies at this confidence, for any distribution.
+
+    The k smallest of n values are all above the median with the probability that n fair coins show fewer than k heads.
+    """
+    ordered, n, k = sorted(values), len(values), 0
+    while 2 * sum(comb(n, i) for i in range(k + 2)) <= (1 - confidence) * 2**n:
+        k += 1
+    return ordered[k], ordered[n - 1 - k]

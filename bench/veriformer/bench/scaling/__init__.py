@@ -1,0 +1,1 @@
+"""How times grow with sizes, against what the specification's costs predict."""

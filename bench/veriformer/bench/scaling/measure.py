@@ -1,0 +1,163 @@
+"""Times of a sweep in several fresh processes, sizes in random order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from statistics import median
+from typing import Any
+
+from veriformer.bench.scaling.prediction import COPY, FLOPS, MOVED, STEPS
+from veriformer.bench.scaling.sweeps import Sweep
+from veriformer.bench.timing.arms import Arm, DiedError, Process
+
+_ABOVE_LAUNCH = 8
+"""How many times the smallest call must outlast a call of almost no work."""
+_SPAN, _LEAST_SPAN = 32, 8
+_POINTS = 7
+_LONGEST = 0.3
+"""Seconds of the longest call."""
+_MOST_BYTES = 2**30
+_TURN, _TURNS = 0.01, 3
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many processes measure, with which clock, on which device."""
+
+    processes: int = 4
+    clock: str = "wall"
+    device: str = "cpu"
+
+
+@dataclass
+class Series:
+    """What was measured of one sweep: by process, seconds of the turns at each size.
+
+    ceiling: FLOP/s of a product. copying: seconds of a copy of as many bytes as each size moves at least.
+    """
+
+    sweep: Sweep
+    values: list[int] = field(default_factory=list)
+    processes: list[dict[int, list[float]]] = field(default_factory=list)
+    ceiling: float = float("inf")
+    copying: list[float] = field(default_factory=list)
+    skipped: str | None = None
+    fault: str | None = None
+
+    @property
+    def predictors(self) -> dict[str, list[float]]:
+        """What may govern the time at each size: the costs, and a copy, whose bytes cost more beyond each cache."""
+        return self.sweep.costs(self.values) | ({COPY: self.copying} if self.copying else {})
+
+    @property
+    def middles(self) -> list[list[float]]:
+        """The median at each size, process by process."""
+        return [[median(times[value]) for value in self.values] for times in self.processes]
+
+
+def measure(target: str, sweeps: Sequence[Sweep], plan: Plan, tell: Callable[[str], None]) -> list[Series]:
+    """All series. A pilot process chooses the sizes; the others measure. Raises ArmError."""
+    series = [Series(sweep) for sweep in sweeps]
+    _each(target, series, plan, lambda process, one: _choose(process, one, tell))
+    shuffle = random.Random(0).shuffle
+    for number in range(plan.processes):
+        waiting = [one for one in series if not one.skipped and not one.fault]
+        shuffle(waiting)
+        _each(target, waiting, plan, lambda process, one, n=number: _add(process, one, n, plan, tell))  # type: ignore[misc]
+    return [one for one in series if not one.skipped]
+
+
+def _each(target: str, series: Sequence[Series], plan: Plan, do: Callable[[Process, Series], None]) -> None:
+    """Do something with each series in one process, and in a fresh one after it ended."""
+    waiting = list(series)
+    while waiting:
+        with Process(Arm(target, (), target), plan.device, plan.clock) as process:
+            try:
+                while waiting:
+                    do(process, waiting[0])
+                    waiting.pop(0)
+            except DiedError as error:
+                waiting.pop(0).fault = f"its process {error}"
+
+
+def _choose(process: Process, one: Series, tell: Callable[[str], None]) -> None:
+    """Sizes from where the work outweighs the launch, as far as time and memory go."""
+    sweep = one.sweep
+    tell(f"{sweep.name}: choosing sizes")
+    one.ceiling = process.ask({"do": "ceiling"}, _PATIENCE)["flops"]
+    value = sweep.start
+    launch = _seconds(process, one, value)
+    while launch is not None and _fits(sweep, value):  # what does no work never outweighs its launch
+        seconds = _seconds(process, one, value)
+        if seconds is None or seconds >= _ABOVE_LAUNCH * launch or seconds > _LONGEST / _LEAST_SPAN:
+            break
+        value *= 2
+    if one.skipped or one.fault:
+        return
+    largest, last = value, value
+    while largest < _SPAN * value and _fits(sweep, 2 * largest):
+        seconds = _seconds(process, one, 2 * largest)
+        if seconds is None:
+            return
+        largest *= 2
+        last = largest
+        if seconds > _LONGEST:
+            break
+    ratio = (last / value) ** (1 / (_POINTS - 1))
+    one.values = sorted({round(value * ratio**i) for i in range(_POINTS)})
+    for moved in sweep.costs(one.values).get(MOVED, []):
+        one.copying.append(process.ask({"do": "copy", "bytes": int(moved)}, _PATIENCE)["seconds"])
+
+
+def _fits(sweep: Sweep, value: int) -> bool:
+    return sweep.costs([value])[STEPS][0] < _MOST_BYTES
+
+
+def _seconds(process: Process, one: Series, value: int) -> float | None:
+    """About how long one call takes; None where there is none."""
+    answer = process.ask({"do": "prepare", **one.sweep.request(value)}, _PATIENCE)
+    one.skipped, one.fault = answer.get("skipped"), answer.get("error")
+    return answer.get("seconds")
+
+
+def _add(process: Process, one: Series, number: int, plan: Plan, tell: Callable[[str], None]) -> None:
+    """One process' times: every size once in random order, several turns each."""
+    tell(f"{one.sweep.name}: process {number + 1} of {plan.processes}")
+    order = list(one.values)
+    random.Random(number).shuffle(order)
+    found: dict[int, list[float]] = {}
+    for i, value in enumerate(order):
+        seconds = _seconds(process, one, value)
+        if seconds is None or (i == 0 and _is_wrong(process, one, value)):
+            return
+        turn: dict[str, Any] = {"do": "turn", "workload": one.sweep.request(value)["workload"]}
+        turn["repeats"] = min(1000, max(1, ceil(_TURN / seconds)))
+        found[value] = [process.ask(turn, _PATIENCE)["seconds"] for _ in range(_TURNS)]
+    if not _is_wrong(process, one, order[-1]):
+        one.processes.append(found)
+
+
+def _is_wrong(process: Process, one: Series, value: int) -> bool:
+    """Whether the target does something else than what is timed; it says so, before and after."""
+    answer = process.ask({"do": "check", **one.sweep.request(value)}, _PATIENCE)
+    one.fault = answer.get("wrong") or answer.get("error")
+    return one.fault is not None
+
+
+def too_fast(one: Series) -> tuple[int, float] | None:
+    """The first size whose quickest time is below what its FLOPs need at the ceiling, with how far below."""
+    flops = one.sweep.costs(one.values).get(FLOPS, [])
+    for i, (value, work) in enumerate(zip(one.values, flops, strict=False)):
+        seconds = min(times[i] for times in one.middles)
+        if seconds < work / one.ceiling / _SLACK:
+            return value, work / one.ceiling / seconds
+    return None
+
+
+_SLACK = 1.25
+"""By how much the best product that was measured may fall short of the processor's best."""
+assert _LEAST_SPAN < _SPAN

@@ -1,0 +1,1 @@
+"""What times and ratios tell in spite of noise."""

@@ -1,0 +1,130 @@
+"""What a person sees of the counts: a table on a terminal, one line per count elsewhere; progress on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from veriformer.bench.document import Benchmarks, Count
+from veriformer.bench.verdicts import Verdict
+
+_STYLES = {
+    Verdict.CONFIRMED: ("✓", "green"),
+    Verdict.REFUTED: ("✗", "bold red"),
+    Verdict.INCONCLUSIVE: ("?", "yellow"),
+    Verdict.NOT_COUNTABLE: ("–", "dim"),
+    Verdict.COUNTED: ("·", "dim"),
+}
+_HEADINGS = {"equal": "equal as polynomials", "growth": "of the degree in n that is predicted"}
+
+
+class Show:
+    """Shows counts as they come. Use as a context."""
+
+    def __init__(self, out: TextIO, progress: TextIO) -> None:
+        self._out = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
+        self._status = Status("", console=Console(file=progress)) if progress.isatty() else None
+
+    def __enter__(self) -> Show:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._status:
+            self._status.stop()
+
+    def watch(self, target: str, counts: Iterable[Count]) -> Iterator[Count]:
+        """The same counts, with the target named while the next one is being counted."""
+        if self._status:
+            self._status.update(f"counting {target}")
+        yield from counts
+
+    def tell(self, count: Count) -> Count:
+        """Show one count, where there is no terminal to hold a table of all."""
+        if not self._out.is_terminal:
+            self._out.print(line(count), markup=False, soft_wrap=True)
+        return count
+
+    def tell_operation(self, counts: Sequence[Count], *, every: bool = False) -> Sequence[Count]:
+        """Show all counts of one operation in one line, or in one line each."""
+        if every:
+            return [self.tell(count) for count in counts]
+        sign, style = _STYLES[verdict(counts)]
+        self._out.print(Text(f"{sign} {verdict(counts).value:<13}", style=style), end=" ", soft_wrap=True)
+        self._out.print(f"{counts[0].operation}: {in_words(counts)}", markup=False, soft_wrap=True)
+        return counts
+
+    def summarise(self, counts: Sequence[Count]) -> None:
+        """The table on a terminal, and the sums."""
+        if self._out.is_terminal:
+            self._out.print(table(counts))
+        summary = Benchmarks(suite={}, environment={}, started="", duration_s=0, counts=list(counts)).summary
+        self._out.print(
+            ", ".join(f"{number} {verdict}" for verdict, number in summary.items()) or "nothing counted", markup=False
+        )
+
+
+def line(count: Count) -> str:
+    """One count in one line."""
+    head = f"{count.verdict.value:<13}  {count.target}  {count.quantity}, {count.case}, {count.passes}: "
+    return head + "; ".join(found(count))
+
+
+def found(count: Count) -> list[str]:
+    """What was counted, what is predicted, and why they may differ."""
+    parts = [f"counted {count.measured.text}"] if count.measured else []
+    if count.claim and count.verdict is not Verdict.CONFIRMED:
+        parts.append(f"predicted {count.claim.text}")
+    if count.verdict is Verdict.CONFIRMED and count.claim:
+        parts.append(f"{_HEADINGS[count.claim.kind]} ({count.points} calls)")
+    if count.witness:
+        point = ", ".join(f"{name} = {value}" for name, value in count.witness.point.items())
+        parts.append(f"at {point}: counted {count.witness.counted}, predicted {count.witness.claimed}")
+    return parts + ([count.reason] if count.reason else [])
+
+
+def verdict(counts: Sequence[Count]) -> Verdict:
+    """The verdict on an operation: the worst of its counts."""
+    found = {count.verdict for count in counts}
+    order = (Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NOT_COUNTABLE)
+    return next((one for one in order if one in found), Verdict.COUNTED)
+
+
+def in_words(counts: Sequence[Count]) -> str:
+    """What is wrong or unknown, each in its words; where nothing is, what the forward pass costs."""
+    doubtful = [count for count in counts if count.verdict not in (Verdict.CONFIRMED, Verdict.COUNTED)]
+    if doubtful:
+        return "; ".join(_said(count) for count in doubtful)
+    inside = sorted({name for count in counts for name in count.modelled})
+    parts = [_said(count) for count in counts if count.passes == "forward" and count.quantity in _SHOWN]
+    return "; ".join(parts + ([f"inside of {', '.join(inside)} modelled"] if inside else []))
+
+
+_SHOWN = ("FLOPs", "bytes moved", "peak extra bytes", "kept bytes")
+
+
+def _said(count: Count) -> str:
+    """One count of an operation, without what the line says anyway."""
+    value = f" {count.measured.text}" if count.measured else ""
+    equal = count.verdict is Verdict.CONFIRMED and count.claim is not None and count.claim.kind == "equal"
+    why = count.reason or ("as the formula" if equal else "")
+    place = ", ".join([count.quantity, count.case, *([count.passes] if count.passes != "forward" else [])])
+    return f"{place}:{value}{f' ({why})' if why else ''}"
+
+
+def table(counts: Sequence[Count]) -> Table:
+    """All counts for a terminal."""
+    shown = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("", "target", "what", "calls", "passes", "found"):
+        shown.add_column(heading, overflow="fold")
+    for count in counts:
+        sign, style = _STYLES[count.verdict]
+        mark = Text(f"{sign} {count.verdict.value}", style=style)
+        shown.add_row(mark, count.target, count.quantity, count.case, count.passes, Text("\n".join(found(count))))
+    return shown

@@ -1,0 +1,1 @@
+"""Calls that are timed, in processes of their own."""

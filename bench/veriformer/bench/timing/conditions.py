@@ -1,0 +1,75 @@
+"""Under what was measured: a fingerprint of the machine, and what its devices say of clocks, heat and throttling."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from veriformer.bench.timing.clocks import Clock
+
+_SIDE = 512
+
+
+def versions() -> dict[str, str]:
+    """What a worker runs with."""
+    return {"python": platform.python_version(), "torch": torch.__version__}
+
+
+def fingerprint(device: str = "cpu") -> str:
+    """The same for runs whose times may be compared: processor, cores, device, interpreter and PyTorch."""
+    parts = [_processor(), str(os.cpu_count()), platform.machine(), *versions().values(), _device(device)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def load() -> float:
+    """Programs that wait for a processor, for each of those there are."""
+    return os.getloadavg()[0] / (os.cpu_count() or 1)
+
+
+def device_state(device: str) -> dict[str, Any]:
+    """What NVML tells of a GPU; nothing of a processor, nor where the library is missing.
+
+    temperature in °C, clock in MHz, throttled: whether heat, power or hardware slow the clocks down.
+    """
+    if not device.startswith("cuda"):
+        return {}
+    try:
+        import pynvml
+    except ImportError:
+        return {}
+    pynvml.nvmlInit()
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(torch.device(device).index or 0)
+        reasons = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        harmless = pynvml.nvmlClocksThrottleReasonGpuIdle | pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting
+        return {
+            "temperature": pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
+            "clock": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
+            "throttled": bool(reasons & ~harmless),
+        }
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def product_rate(device: str, measure: Clock) -> float:
+    """FLOP/s of a large product of matrices in float32: the best of several runs."""
+    a, b = (torch.randn(_SIDE, _SIDE, device=device) for _ in range(2))
+    out = torch.empty_like(a)
+    return 2 * _SIDE**3 / min(measure(lambda: torch.mm(a, b, out=out), 1) for _ in range(10))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _device(device: str) -> str:
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device

@@ -1,0 +1,18 @@
+"""What became of a prediction."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What became of a prediction."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+    NOT_COUNTABLE = "not countable"
+    INVALID = "invalid"
+    """What was measured cannot be: too quick for the work, or the process that ran it ended."""
+    COUNTED = "counted"
+    """Nothing is predicted of it."""

@@ -1,0 +1,130 @@
+"""One mutation of one source file, and how a file is cut up into all of them."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from veriformer.spec.sabotage.operators import in_code, in_default, in_domain, in_latex
+
+ROOT = Path(__file__).parents[1]
+"""The package that is mutated."""
+
+KINDS = ("formula", "default", "cost", "statement", "correction", "domain")
+
+_UNTOUCHED = ("sabotage", "proofs", "arithmetic", "sources", "requirements", "derivation.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutation:
+    """Bytes start to end of a file (relative to `ROOT`) replaced; owner is the function or the equation's slug.
+
+    The name is kind, file, owner, operator and position among its like: it survives edits elsewhere.
+    """
+
+    name: str
+    kind: str
+    file: str
+    owner: str
+    start: int
+    end: int
+    old: str
+    new: str
+
+    @property
+    def module(self) -> str:
+        """The name of the module that is mutated."""
+        return "veriformer.spec." + self.file.removesuffix(".py").replace("/", ".")
+
+    def applied(self) -> bytes:
+        """The text of the file with the mutation in it."""
+        text = (ROOT / self.file).read_bytes()
+        return text[: self.start] + self.new.encode() + text[self.end :]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.old} → {self.new}"
+
+
+def all_mutations() -> list[Mutation]:
+    """Every mutation of every file of the specification that compiles, in a fixed order."""
+    files = (p for p in sorted(ROOT.rglob("*.py")) if p.relative_to(ROOT).parts[0] not in _UNTOUCHED)
+    return [m for file in files for m in mutations(file)]
+
+
+def mutations(file: Path) -> list[Mutation]:
+    """Every mutation of one file."""
+    text, name = file.read_bytes(), str(file.relative_to(ROOT))
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    found, like = [], Counter[str]()
+    for kind, owner, node, operator, new in _changes(ast.parse(text), name):
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        old = text[start:end].decode()
+        replaced = new if new is not None else old
+        stem = f"{kind}:{name}:{owner}:{operator}"
+        like[stem] += 1
+        mutation = Mutation(
+            name=f"{stem}:{like[stem]}", kind=kind, file=name, owner=owner, start=start, end=end, old=old, new=replaced
+        )
+        if replaced != old and _compiles(mutation):
+            found.append(mutation)
+    return found
+
+
+def _compiles(mutation: Mutation) -> bool:
+    try:
+        ast.parse(mutation.applied())
+    except SyntaxError:
+        return False
+    return True
+
+
+Change = tuple[str, str, ast.expr, str, str | None]
+"""Kind, owner, the expression that is replaced, the operator's name, and the new source text."""
+
+
+def _changes(tree: ast.Module, file: str) -> Iterator[Change]:
+    costs = Path(file).name.startswith("costs")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list and not node.name.startswith("_sample"):
+            if node.args.args and node.args.args[0].arg == "xp":
+                yield from (("default", node.name, *c) for d in _defaults(node) for c in in_default(d))
+                yield from (("formula", node.name, *c) for c in in_code(node.body))
+            elif costs:
+                yield from (("cost", node.name, *c) for c in in_code(node.body))
+        elif isinstance(node, ast.Lambda) and costs:
+            yield from (("cost", "", *c) for c in in_code([ast.Expr(node.body)]))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield from _records(node)
+        if isinstance(node, ast.FunctionDef):
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name):
+                    yield from _corrections(decorator, node.name)
+
+
+def _defaults(function: ast.FunctionDef) -> list[ast.expr]:
+    return [d for d in (*function.args.defaults, *function.args.kw_defaults) if d is not None]
+
+
+def _records(call: ast.Call) -> Iterator[Change]:
+    if not isinstance(call.func, ast.Name) or call.func.id != "Equation":
+        return
+    given = {k.arg: k.value for k in call.keywords}
+    slug = ast.literal_eval(given["slug"]) if isinstance(given.get("slug"), ast.Constant) else ""
+    if isinstance(given.get("statement"), ast.Constant):
+        yield from (("statement", str(slug), *c) for c in in_latex(given["statement"]))
+    for node in ast.walk(given.get("symbols", call)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Symbol":
+            yield from (("domain", str(slug), *c) for c in in_domain(node.args[1]))
+
+
+def _corrections(call: ast.Call, owner: str) -> Iterator[Change]:
+    if isinstance(call.func, ast.Name) and call.func.id == "erratum":
+        for keyword in call.keywords:
+            if keyword.arg == "corrected" and isinstance(keyword.value, ast.Constant):
+                yield from (("correction", owner, *c) for c in in_latex(keyword.value))

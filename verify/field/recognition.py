@@ -1,0 +1,149 @@
+"""What is recognised in public repositories: python verify/field/recognition.py FOLDER [NAME...]
+
+FOLDER holds clones by the names below, at the commits below. Nothing of them is copied; absent ones are left out.
+Every Python file listed is loaded in a process of its own. Prints what was recognised and what was not, and the counts:
+the share of what looks like an operation of the contract that was recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "nanoGPT": ("karpathy/nanoGPT@3adf61e154c3", ("model.py", "train.py")),
+    "minGPT": ("karpathy/minGPT@37baab71b9ab", ("mingpt/model.py",)),
+    "transformer": ("hyunwoongko/transformer@63286547b9cd", ("models/**/*.py",)),
+    "attention-is-all-you-need-pytorch": (
+        "jadore801120/attention-is-all-you-need-pytorch@132907dd272e",
+        ("transformer/*.py",),
+    ),
+    "llama": ("meta-llama/llama@689c7f261b9c", ("llama/model.py",)),
+    "llama2.c": ("karpathy/llama2.c@350e04fe3543", ("model.py",)),
+    "BERT-pytorch": ("codertimo/BERT-pytorch@d10dc4f9d5a6", ("bert_pytorch/model/**/*.py",)),
+    "LLMs-from-scratch": ("rasbt/LLMs-from-scratch@28c65cdfbc33", ("pkg/llms_from_scratch/*.py", "ch04/*/gpt*.py")),
+    "litgpt": ("Lightning-AI/litgpt@26857050fe3f", ("litgpt/model.py", "litgpt/generate/base.py")),
+    "rotary-embedding-torch": ("lucidrains/rotary-embedding-torch@8bb4643d1c29", ("rotary_embedding_torch/*.py",)),
+    "x-transformers": (
+        "lucidrains/x-transformers@9252ed783802",
+        ("x_transformers/x_transformers.py", "x_transformers/attend.py"),
+    ),
+    "labml": (
+        "labmlai/annotated_deep_learning_paper_implementations@e6b3c8a6a2cd",
+        (
+            "labml_nn/transformers/*.py",
+            "labml_nn/transformers/rope/__init__.py",
+            "labml_nn/transformers/alibi/__init__.py",
+            "labml_nn/normalization/layer_norm/__init__.py",
+            "labml_nn/transformers/gpt/__init__.py",
+            "labml_nn/sampling/*.py",
+        ),
+    ),
+    "gpt-fast": ("pytorch-labs/gpt-fast@32971d312954", ("model.py", "generate.py", "mixtral-moe/model.py")),
+    "nanochat": ("karpathy/nanochat@92d63d4e8bb4", ("nanochat/gpt.py", "nanochat/engine.py", "nanochat/optim.py")),
+    "gemma_pytorch": ("google/gemma_pytorch@014acb7ac456", ("gemma/model.py",)),
+    "build-nanogpt": ("karpathy/build-nanogpt@6104ab1b5392", ("train_gpt2.py",)),
+    "annotated-transformer": ("harvardnlp/annotated-transformer@debc9fd747bb", ("the_annotated_transformer.py",)),
+    "pytorch-llama": ("hkproj/pytorch-llama@067f8a37fe36", ("model.py", "inference.py")),
+    "minimind": ("jingyaogong/minimind@d65ef2c00ebc", ("model/model_minimind.py", "trainer/trainer_utils.py")),
+    "transformer-pytorch": ("tunz/transformer-pytorch@e7266679f0b3", ("model/transformer.py",)),
+    "dreamgonfly": (
+        "dreamgonfly/transformer-pytorch@c31e163ed573",
+        ("embeddings.py", "losses.py", "models.py", "optimizers.py"),
+    ),
+    "nlp-tutorial": ("graykode/nlp-tutorial@d05e31ec81d5", ("5-1.Transformer/*.py", "5-2.BERT/*.py")),
+    "torchtune": (
+        "pytorch/torchtune@bd2a0fc7c314",
+        (
+            "torchtune/modules/attention.py",
+            "torchtune/modules/feed_forward.py",
+            "torchtune/modules/kv_cache.py",
+            "torchtune/modules/layer_norm.py",
+            "torchtune/modules/position_embeddings.py",
+            "torchtune/modules/rms_norm.py",
+            "torchtune/modules/transformer.py",
+            "torchtune/modules/loss/*.py",
+            "torchtune/generation/_generation.py",
+            "torchtune/training/lr_schedulers.py",
+            "torchtune/models/gemma/rms_norm.py",
+        ),
+    ),
+    "pytorch-image-models": (
+        "huggingface/pytorch-image-models@aa4b5850c154",
+        (
+            "timm/layers/norm.py",
+            "timm/layers/attention.py",
+            "timm/layers/mlp.py",
+            "timm/layers/activations.py",
+            "timm/loss/cross_entropy.py",
+        ),
+    ),
+    "pytorch-optimizer": ("jettify/pytorch-optimizer@19c3e41952b9", ("torch_optimizer/*.py",)),
+}
+SECONDS = 240
+
+_ONE = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import torch
+torch.set_num_threads(1)
+from veriformer.verify.targets.loading import resolve
+from veriformer.verify.recognition.recognise import recognise
+found = recognise(resolve(sys.argv[1])[0]).to_dict()
+print("RECOGNISED " + json.dumps(found))
+"""
+
+
+def looked_at(file: Path) -> dict[str, list[dict[str, str]]] | str:
+    """What was recognised in a file, or why it could not be loaded."""
+    command = [sys.executable, "-c", _ONE, str(file)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"not done within {SECONDS} s"
+    for line in done.stdout.splitlines():
+        if line.startswith("RECOGNISED "):
+            found: dict[str, list[dict[str, str]]] = json.loads(line.removeprefix("RECOGNISED "))
+            return found
+    return (done.stderr.strip().splitlines() or ["ended"])[-1][:160]
+
+
+def _named(file: Path, root: Path, patterns: tuple[str, ...]) -> bool:
+    """Whether a file is listed by its own path: that of a package repeats what its modules hold."""
+    return str(file.relative_to(root)) in patterns
+
+
+def main(folder: str, *names: str) -> None:
+    """Print what was found, file by file, and the counts."""
+    total: Counter[str] = Counter()
+    for name, (repository, patterns) in REPOSITORIES.items():
+        root = Path(folder) / name
+        if not root.is_dir() or (names and name not in names):
+            continue
+        counts: Counter[str] = Counter()
+        files = {file for pattern in patterns for file in root.glob(pattern)}
+        for file in sorted(file for file in files if file.name != "__init__.py" or _named(file, root, patterns)):
+            found = looked_at(file)
+            if isinstance(found, str):
+                print(f"{name} {file.relative_to(root)}: {found}")
+                counts["files not loaded"] += 1
+                continue
+            for pin in found["recognised"]:
+                told = {key: pin[key] for key in ("readings", "conventions", "everywhere")}
+                print(f"{name} {file.relative_to(root)}: {pin['name']} is {pin['operation']} {told}")
+            for one in found["not_recognised"]:
+                print(f"{name} {file.relative_to(root)}: {one['name']} is not {one['operation']}: {one['reason']}")
+            print(f"{name} {file.relative_to(root)}: unknown: {', '.join(found['unknown'])}", flush=True)
+            counts["recognised"] += len(found["recognised"])
+            counts["nearest"] += sum(not pin["everywhere"] for pin in found["recognised"])
+            counts["not recognised"] += len(found["not_recognised"])
+        print(f"{repository}: {dict(counts)}", flush=True)
+        total += counts
+    print(f"in all: {dict(total)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

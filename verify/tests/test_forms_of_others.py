@@ -1,0 +1,133 @@
+"""Losses, samplers, schedules, models of two sequences, arrays of other frameworks, and problems of benchmarks."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from veriformer.verify import bind, check
+from veriformer.verify.cli import verify
+from veriformer.verify.commands import problem
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.forms.drawing import distribution
+from veriformer.verify.forms.form import Fit, NotOffered
+from veriformer.verify.presentation.terminal import as_text
+from veriformer.verify.recognition.recognise import _tenable, recognise
+from veriformer.verify.targets.source_files import module_of
+
+HERE = Path(__file__).parent / "forms"
+
+KINDS = {
+    "losses": {
+        ("LabelSmoothing", "cross_entropy"),
+        ("SmoothedCrossEntropy", "cross_entropy"),
+        ("fused_linear_cross_entropy", "cross_entropy"),
+        ("sample", "temperature_scale"),
+        ("sample", "top_k_filter"),
+        ("sample_top_p", "top_p_filter"),
+    },
+    "schedules": {
+        ("get_cosine_schedule_with_warmup", "warmup_cosine"),
+        ("LinearWarmupLR", "warmup"),
+        ("NoamOpt", "noam"),
+    },
+    "models_of_two": {("Transformer", "causal_lm"), ("NextTokenLM", "causal_lm")},
+    "arrays_of_numpy": {("softmax", "softmax"), ("layer_norm", "layer_norm")},
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_is_recognised_and_a_fault_is_no_convention(name: str) -> None:
+    for file, right in ((name, True), (f"{name}_faulty", False)):
+        pins = recognise(module_of(HERE / f"{file}.py")).pins
+        assert {(pin.name, pin.operation) for pin in pins} == KINDS[name]
+        assert {pin.everywhere for pin in pins} == {right}, pins
+
+
+def test_a_smoothing_that_is_shared_otherwise_is_told() -> None:
+    pins = recognise(module_of(HERE / "losses.py").LabelSmoothing).pins
+    assert pins[0].deviations == ("over", "spread", "gives", "reduction")
+
+
+def test_the_distribution_of_a_sampler_is_exact() -> None:
+    logits = torch.tensor([[0.5, -1.0, 2.0, 0.0], [1.0, 1.5, -3.0, 0.25]])
+    sampler = module_of(HERE / "losses.py").sample
+    support, mass = distribution(lambda x: sampler(x[:, None], 0.7, 2), logits, alone=False)
+    assert support.tolist() == [[True, False, True, False], [True, True, False, False]]
+    assert mass is not None
+    kept = logits.masked_fill(~support, -torch.inf)
+    assert mass.float().sum(-1).tolist() == [1.0, 1.0]
+    assert round(float(mass[0, 2] / mass[0, 0]), 3) == round(math.exp(1.5 / 0.7), 3)
+    noisy, unknown = distribution(
+        lambda x: (x.softmax(-1) / torch.empty_like(x).exponential_()).argmax(-1), kept, alone=True
+    )
+    assert noisy.equal(support)
+    assert unknown is None
+    with pytest.raises(NotOffered, match="draws 0 times"):
+        distribution(lambda x: x.argmax(-1), logits, alone=False)
+
+
+def test_functions_over_jax_arrays_have_results_and_gradients() -> None:
+    pytest.importorskip("jax")
+    x = torch.linspace(-2, 2, 8, dtype=torch.float64).requires_grad_()
+    right = torch.nn.functional.silu(x)
+    for file, near in (("arrays_of_jax", True), ("arrays_of_jax_faulty", False)):
+        silu = bind("functions/silu", module_of(HERE / f"{file}.py").swish)
+        y = silu(x)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        (wanted,) = torch.autograd.grad(right.sum(), x, retain_graph=True)
+        assert y.dtype == torch.float64
+        assert (y.float().equal(right.float()), gradient.float().equal(wanted.float())) == (near, near)
+
+
+def test_what_no_call_tells_is_left_out() -> None:
+    """Its weight without part is not given, and its mask, of which every call is refused, is read in no way."""
+    (pin,) = recognise(module_of(HERE / "attention_one_head.py").Attention).pins
+    assert pin.everywhere
+    assert pin.readings["mask"] == "not known"
+    assert not pin.deviations
+    assert "its mask is left out" in pin.told[0]
+
+
+def test_a_reading_that_refuses_most_calls_is_none() -> None:
+    few = Fit(24, 5, 2, True, 0.8, 1.0, raised=8)
+    many = Fit(24, 12, 2, False, 0.4, 1.0, raised=1)
+    assert few.better_than(many)
+    assert _tenable([("few", few), ("many", many)]) == [("many", many)]
+
+
+def test_a_default_that_nothing_confirms_is_by_the_signature() -> None:
+    def rms_norm(x: torch.Tensor, weight: torch.Tensor | None = None, *, eps: float = 1e-3) -> torch.Tensor:
+        y = x / (x.square().sum(-1, keepdim=True) + eps).sqrt()
+        return y if weight is None else y * weight
+
+    found = check(SimpleNamespace(rms_norm=rms_norm), only=["rms_norm.equation"], dtype=["fp64"], profile="quick")
+    domain = Domain.from_dict(found.to_dict()["domain"]["rms_norm"])
+    assert (domain.constants, domain.how("eps")) == ({"eps": 1e-3}, "by the signature")
+    assert "eps = 0.001, by the signature" in as_text(found)
+
+
+def test_a_problem_is_compared_and_its_solution_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def compare(*given: str, **options: str) -> SimpleNamespace:
+        asked.append(given)
+        return SimpleNamespace(exit_status=1)
+
+    monkeypatch.setattr(problem, "compare", compare)
+    monkeypatch.setattr(problem, "show", lambda found, out: out.print("shown"))
+    file = str(HERE / "kernel_problem.py")
+    found = CliRunner().invoke(
+        verify, [file, "--jobs", "1", "--only", "silu.equation", "--dtype", "fp32", "--profile", "quick"]
+    )
+    assert asked == [(f"{file}:Model", f"{file}:ModelNew")]
+    assert found.exit_code == 1, found.output
+    assert "shown" in found.output
+    assert "not provided silu" in found.output
+    assert not problem.is_problem(str(HERE / "losses.py"))
+    assert [problem.joined(*pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0))] == [0, 1, 1, 0, 3]

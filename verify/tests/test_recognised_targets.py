@@ -1,0 +1,151 @@
+"""Files without names of the contract: recognised by themselves, said first, judged, and pinned by an adapter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from veriformer.verify import TargetError, bind, check, load
+from veriformer.verify.cli import verify
+from veriformer.verify.commands.inspect import inspect
+from veriformer.verify.forms import registry
+from veriformer.verify.forms.form import Form, Match
+from veriformer.verify.presentation.recognised import lines
+from veriformer.verify.presentation.terminal import as_text
+from veriformer.verify.results import read
+from veriformer.verify.targets.claims import ClaimsWarning
+from veriformer.verify.targets.source_files import module_of
+
+HERE = Path(__file__).parent / "forms"
+
+
+def run(arguments: list[str]) -> str:
+    found = CliRunner().invoke(verify, [*arguments, "--jobs", "1", "--profile", "quick", "--dtype", "fp32"])
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.output
+    return f"{found.exit_code}\n{found.output}{found.stderr}"
+
+
+def test_a_class_of_a_file_is_recognised_and_judged_by_one_command() -> None:
+    said = run([f"{HERE / 'modules.py'}:PositionwiseFeedForward", "--only", "feed_forward.equation"])
+    assert said.startswith("0\n"), said
+    assert "by itself it was recognised as follows" in said
+    assert "PositionwiseFeedForward as modules/feed_forward" in said
+    assert said.index("recognised") < said.index("HOLDS")
+
+
+def test_a_faulty_one_is_violated_and_its_script_shows_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    said = run([f"{HERE / 'modules_faulty.py'}:LayerNorm", "--only", "layer_norm.equation", "--json", str(file)])
+    assert said.startswith("1\n"), said
+    assert "Read as recognised: layer_norm by the nearest reading" in said
+    results = read(file)
+    assert results.implementation["recognised"][0]["name"] == "LayerNorm"
+    example = results.findings[0].counterexample
+    assert example is not None
+    script = tmp_path / "again.py"
+    script.write_text(example["script"])
+    ended = subprocess.run([sys.executable, str(script)], env=os.environ, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stderr
+    assert "observed" in ended.stdout + ended.stderr
+
+
+def test_a_module_in_memory_is_recognised() -> None:
+    found = check(module_of(HERE / "few_faulty.py"), only=["silu.equation"], dtype=["fp32"])
+    assert [finding.operation for finding in found.findings] == ["silu"]
+    assert "silu: swish as functions/silu" in str(list(lines(found.implementation)))
+    assert as_text(found).startswith("VIOLATED")
+
+
+def test_inspect_writes_an_adapter_that_pins_what_was_recognised(tmp_path: Path) -> None:
+    file = tmp_path / "adapter.py"
+    found = CliRunner().invoke(inspect, [str(HERE / "few_faulty.py"), "--adapter", str(file)])
+    assert found.exit_code == 0, found.output
+    assert "swish as functions/silu" in found.output
+    assert "mask inverted" in found.output.replace("\n", " ")
+    pinned = module_of(file)
+    assert pinned.causal_mask.__name__ == "causal_mask"
+    assert not load(str(file)).recognised
+    held = check(pinned, only=["causal_mask.equation"], dtype=["fp32"])
+    assert held.exit_status == 0, as_text(held)
+
+
+def test_claims_pin_readings_and_constants(tmp_path: Path) -> None:
+    text = (HERE / "modules.py").read_text()
+    file = tmp_path / "pinned.py"
+    file.write_text(text + "\n\nCLAIMS = {'conventions': {'swiglu.gate': 'second', 'layer_norm.eps': 1e-3}}\n")
+    target = load(str(file))
+    swiglu = next(pin for pin in target.recognised["recognised"] if pin["operation"] == "swiglu")
+    assert swiglu["readings"] == {"gate": "second"}
+    assert not swiglu["everywhere"]
+    assert target.domain("layer_norm").constants == {"eps": 1e-3}
+    file.write_text(text + "\n\nCLAIMS = {'conventions': {'swiglu.gatte': 'second'}}\n")
+    with pytest.warns(ClaimsWarning, match="gatte"):
+        load(str(file))
+
+
+def test_a_form_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = Form(
+        name="mine/squash",
+        operation="silu",
+        says="squash(x)",
+        match=lambda candidate: Match(True) if candidate.name == "squash" else None,
+        bind=lambda candidate, readings: candidate.thing,
+    )
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry("mine", "mine", group, form)])
+    registry.every_form.cache_clear()
+    try:
+        assert registry.form_named("mine/squash") is form
+        with pytest.raises(registry.UnknownFormError, match="mine/squash"):
+            registry.form_named("mine/squish")
+    finally:
+        registry.every_form.cache_clear()
+
+
+class Entry:
+    def __init__(self, name: str, value: str, group: str, form: Form) -> None:
+        self.entry, self.value, self.form = EntryPoint(name, value, group), value, form
+
+    def load(self) -> Form:
+        return self.form
+
+
+def test_a_program_is_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch\nlimit = 2.0\ndata = open('nowhere.bin').read()\n\n"
+        "def silu(z):\n    return z * torch.sigmoid(z)\n\nwhile True:\n    pass\n"
+    )
+    target = load(str(file))
+    assert target.operation("silu") is not None
+    assert vars(module_of(HERE / "functions.py"))["get_slopes"]
+
+
+def test_a_file_of_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None:
+    package = tmp_path / "some_layers_of_ours"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "shared.py").write_text("import torch\n\n\ndef gate(x):\n    return torch.sigmoid(x)\n")
+    (package / "act.py").write_text("from .shared import gate\n\n\ndef swish(x):\n    return x * gate(x)\n")
+    assert load(str(package / "act.py")).operation("silu") is not None
+
+
+def test_nothing_recognised_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "nothing.py"
+    file.write_text("def plus(a, b):\n    return a + b\n")
+    assert CliRunner().invoke(inspect, [str(file)]).exit_code == 3
+    with pytest.raises(TargetError):
+        load(str(tmp_path / "missing.py"))
+
+
+def test_bind_refuses_what_is_not_of_the_form() -> None:
+    modules = module_of(HERE / "modules.py")
+    with pytest.raises(ValueError, match="form"):
+        bind("modules/swiglu", modules.LayerNorm)
+    with pytest.raises(ValueError, match="readings"):
+        bind("modules/layer_norm", modules.LayerNorm, layout="[B,n,H,d]")

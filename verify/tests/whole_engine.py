@@ -1,0 +1,327 @@
+"""Not collected of itself (``nox -s engine``): whole runs on four workers through every mishap, and what they cost.
+
+Each prints a line: what happened, what was compared, what came of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dask_processes import ROOTS, Processes, running, wait_for
+from tests.test_shards import timeless
+from veriformer.cluster.place import connect
+from veriformer.cluster.session import Session
+from veriformer.cluster.versions import versions
+from veriformer.verify import results
+from veriformer.verify.engine import probe, remote
+from veriformer.verify.engine import run as here
+from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.targets.loading import load
+
+LAWS = {
+    "softmax": ("equation", "gradient", "purity", "layout", "refusal", "batch", "simplex", "shift", "permutation"),
+    "rms_norm": ("equation", "gradient", "purity", "layout", "refusal", "batch", "unit", "scale", "odd", "near_eps"),
+    "silu": ("equation", "gradient", "purity", "layout", "refusal", "symmetry", "limits"),
+}
+ROWS = tuple(f"{operation}.{law}" for operation, laws in LAWS.items() for law in laws)
+# No row ends because the machine has other things to do: that would be a difference.
+ASKED = ["--profile", "quick", "--timeout", 900, "--only", *ROWS, "--dtype", "fp32", "fp64"]
+WRONG = """
+import time
+import torch
+
+def softmax(z, dim=-1):
+    time.sleep(0.002)
+    return torch.softmax(z, dim)
+
+def rms_norm(x, weight=None, *, eps=1e-6):
+    y = x / (x.pow(2).mean(-1, keepdim=True).sqrt() + eps)
+    return y if weight is None else y * weight
+
+def silu(x):
+    time.sleep(0.002)
+    return x * x.sigmoid()
+"""
+Line = Callable[[str, str, str], None]
+COSTS_NOTHING = """
+class Rows:
+    def __init__(self, payload):
+        self.row = payload["row"]
+
+    def run(self, item, extra):
+        return {"result": {**self.row, "device": item.rpartition("-")[2].rstrip("]")}, "changes": {}}
+"""
+
+
+def veriformer(command: str, *words: object, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+    place = {"verify": "cli:verify", "mutants": "commands.mutants:mutants", "merge": "commands.merge:merge"}[command]
+    module, _, name = place.partition(":")
+    code = f"from veriformer.verify.{module} import {name}; {name}()"
+    path = os.pathsep.join([*ROOTS, os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def judged(file: Path) -> dict[str, Any]:
+    return timeless(results.read(file))
+
+
+def rows(document: dict[str, Any]) -> str:
+    return f"{len(document['results'])} rows and {len(document['findings'])} findings"
+
+
+@pytest.fixture
+def line(capsys: pytest.CaptureFixture[str]) -> Callable[[str, str, str], None]:
+    """Prints a line of the table."""
+
+    def tell(happened: str, compared: str, came: str) -> None:
+        with capsys.disabled():
+            print(f"\n{happened:<44} | {compared:<62} | {came}", flush=True)
+
+    return tell
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("single")
+    (folder / "wrong.py").write_text(WRONG)
+    done = veriformer("verify", folder / "wrong.py", *ASKED, "--jobs", 2, "--json", folder / "single.json")
+    assert done.returncode == 1, done.stderr
+    return folder / "wrong.py", judged(folder / "single.json")
+
+
+def test_sixteen_shards_equal_the_single_run(single: tuple[Path, dict[str, Any]], tmp_path: Path, line: Line) -> None:
+    target, whole = single
+    files = [tmp_path / f"{number}.json" for number in range(1, 17)]
+    for number, file in enumerate(files, 1):
+        done = veriformer("verify", target, *ASKED, "--jobs", 1, "--shard", f"{number}/16", "--json", file)
+        assert done.returncode == 0, done.stderr
+    merged = veriformer("merge", *files, "--json", tmp_path / "whole.json")
+    assert merged.returncode == 1, merged.stderr
+    assert judged(tmp_path / "whole.json") == whole
+    line("16 runs with --shard K/16, merged", f"results.json of one run: {rows(whole)}", "equal")
+
+
+def nothing(there: Processes) -> None:
+    """no mishap"""
+
+
+def kill_one_worker(there: Processes) -> None:
+    """one worker killed by SIGKILL in the middle"""
+    with connect(there.address) as client:
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+def restart_everything(there: Processes) -> None:
+    """scheduler and workers killed and started again"""
+    for process in there.started:
+        there.kill(process)
+    there.scheduler()
+    there.workers(4)
+
+
+@pytest.mark.parametrize("mishap", [nothing, kill_one_worker, restart_everything])
+def test_four_workers_equal_the_single_run(
+    single: tuple[Path, dict[str, Any]], mishap: Callable[[Processes], None], tmp_path: Path, line: Line
+) -> None:
+    target, whole = single
+    file, journal = tmp_path / "there.json", tmp_path / "there.json.partial"
+    finished: list[int] = []
+    with running(tmp_path) as there:
+
+        def strike() -> None:
+            wait_for(lambda: journal.is_file() and written(journal) >= 5, 600)
+            finished.append(written(journal))
+            mishap(there)
+
+        thread = threading.Thread(target=strike)
+        thread.start()
+        done = veriformer("verify", target, *ASKED, "--scheduler", there.address, "--json", file)
+        thread.join()
+    assert done.returncode == 1, done.stderr
+    assert judged(file) == whole
+    assert finished[0] < len(whole["results"]), "it came when all was over"
+    after = f" after {finished[0]} rows" if mishap is not nothing else ""
+    line(f"verify on 4 workers: {mishap.__doc__}{after}", f"results.json of one run: {rows(whole)}", "equal")
+
+
+def written(journal: Path) -> int:
+    return journal.read_text().count('"requirement"')
+
+
+def test_workers_of_other_versions_are_refused_and_the_others_do_it(
+    single: tuple[Path, dict[str, Any]], tmp_path: Path, line: Line
+) -> None:
+    target, whole = single
+    (tmp_path / "other" / "torch-0.0.1.dist-info").mkdir(parents=True)
+    (tmp_path / "other" / "torch-0.0.1.dist-info" / "METADATA").write_text("Name: torch\nVersion: 0.0.1\n")
+    path = os.pathsep.join([str(tmp_path / "other"), *ROOTS])
+    words = ["verify", target, *ASKED, "--json", tmp_path / "there.json", "--scheduler"]
+    with running(tmp_path, workers=0) as there:
+        there.workers(1, PYTHONPATH=path)
+        alone = veriformer(*words, there.address)
+        there.workers(3)
+        with connect(there.address) as client:
+            client.wait_for_workers(4, timeout=180)
+        beside = veriformer(*words, there.address)
+    assert alone.returncode == 2, alone.stderr
+    named = f"has torch 0.0.1, not {versions()['torch']}"
+    said = " ".join((alone.stdout + alone.stderr).split())
+    assert named in said, said
+    line("verify on a worker of another version", "exit status and message", f"2, {named!r}")
+    assert beside.returncode == 1, beside.stderr
+    assert named in " ".join((beside.stdout + beside.stderr).split())
+    assert judged(tmp_path / "there.json") == whole
+    line("the same beside 3 workers of this version", f"results.json of one run: {rows(whole)}", "equal, one refused")
+
+
+def test_members_on_four_workers_and_in_shards_equal_the_single_run(tmp_path: Path, line: Line) -> None:
+    words = ["mutant:ACT-0*", "--json"]
+    parts = [tmp_path / f"{number}.json" for number in range(1, 5)]
+    with running(tmp_path) as there:
+        for name, more in (("here", ["--jobs", 2]), ("there", ["--scheduler", there.scheduler_file])):
+            done = veriformer("mutants", *words, tmp_path / f"{name}.json", *more)
+            assert done.returncode == 0, done.stdout + done.stderr
+    for number, file in enumerate(parts, 1):
+        done = veriformer("mutants", *words, file, "--jobs", 1, "--shard", f"{number}/4")
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = veriformer("merge", *parts, "--json", tmp_path / "merged.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    documents = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("here", "there", "merged")]
+    for document in documents:
+        for cell in document["cells"]:
+            del cell["seconds"]
+    compared = f"the matrix of one run: {len(documents[0]['cells'])} cells"
+    assert documents[0] == documents[1]
+    line("mutants on 4 workers", compared, "equal")
+    assert documents[0] == documents[2]
+    line("mutants in 4 shards, merged", compared, "equal")
+
+
+def test_a_target_that_kills_its_worker_in_every_tenth_row(tmp_path: Path, line: Line) -> None:
+    plan = Plan(target=str(tmp_path / "kills.py"), only=ROWS, dtypes=("fp32", "fp64"), timeout_s=900)
+    fatal = [row.key for row in plan.rows()][4::10]
+    (tmp_path / "kills.py").write_text(
+        f"{WRONG}\nimport os, signal, sys\nright = softmax, rms_norm, silu\nFATAL = {fatal}\n"
+        "def fatal():\n"
+        "    frame = sys._getframe()\n"
+        "    while frame := frame.f_back:\n"
+        "        row = getattr(frame.f_locals.get('self'), 'row', None)\n"
+        "        if row is not None and row.key in FATAL:\n"
+        "            os.kill(os.getppid(), signal.SIGKILL)\n"
+        "            os._exit(1)\n"
+        "def softmax(z, dim=-1):\n    fatal()\n    return right[0](z, dim)\n"
+        "def rms_norm(x, weight=None, *, eps=1e-6):\n    fatal()\n    return right[1](x, weight, eps=eps)\n"
+        "def silu(x):\n    fatal()\n    return right[2](x)\n"
+    )
+    (tmp_path / "right.py").write_text(WRONG)
+    described = probe.describe(load(str(tmp_path / "right.py")), "cpu")
+    found = {}
+    with running(tmp_path) as there:
+        for name in ("kills", "right"):
+            mine = replace(plan, target=str(tmp_path / f"{name}.py"))
+            journal = Journal(tmp_path / name)
+            journal.begin(mine)
+            place = remote.Place(there.address)
+            found[name], stopped = remote.run(mine, described, journal, place, tell=lambda result: None)
+            assert stopped is None
+    ended = {row.key for row in found["kills"].results if row.status is results.Status.CRASH}
+    assert ended == set(fatal)
+    assert len(fatal) >= 5
+    blocked = {
+        row.key
+        for row in found["kills"].results
+        if row.blocked_by and f"{row.blocked_by}[{row.dtype}-{row.device}]" in fatal
+    }
+    right = {row.key: row.status for row in found["right"].results}
+    others = [row for row in found["kills"].results if row.key not in {*fatal, *blocked}]
+    assert all(row.status is right[row.key] for row in others)
+    line(
+        f"a target that kills its worker in {len(fatal)} of {len(right)} rows",
+        f"status of the {len(others)} others, and of those that rest on them",
+        f"{len(fatal)} crash, {len(blocked)} blocked, others equal",
+    )
+
+
+# What it costs
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyRows(Plan):
+    """A plan of as many rows as are wanted, told apart by their devices."""
+
+    count: int = 0
+
+    def every_row(self) -> list[CheckRun]:
+        check = Plan(target="torch", only=("silu.equation",)).every_row()[0].check
+        return [CheckRun(check, "fp32", f"cpu{number}") for number in range(self.count)]
+
+
+class OfNoCost(remote.Place):
+    """Rows that are finished when they begin."""
+
+    def session(self, plan: Plan, work: str, **fields: Any) -> Session:
+        row = plan.rows()[0].result(results.Status.PASS, examples=12, worst_ratio=0.25, vacuous_share=0.0)
+        payload = {"row": results.json_safe(row.to_dict())}
+        return Session(work="quick:Rows", payload=payload, files={"quick.py": COSTS_NOTHING.encode()})
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(10_000, 60), (100_000, 900)])
+def test_rows_of_no_cost(count: int, seconds: float, tmp_path: Path, line: Line) -> None:
+    plan = ManyRows(target="torch", count=count)
+    described = probe.describe(load("torch"), "cpu")
+    journal = Journal(tmp_path / "journal")
+    journal.begin(plan)
+    with running(tmp_path, workers=2) as there:
+        began = time.monotonic()
+        found, _ = remote.run(plan, described, journal, OfNoCost(there.address), tell=lambda result: None)
+        took = time.monotonic() - began
+    assert len(found.results) == count
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    limits = f"under {seconds:g} s and 500 MB"
+    line(f"{count} rows of no cost, 2 workers", limits, f"{took:.1f} s, {memory:.0f} MiB at most in the controller")
+    assert took < seconds
+    assert memory < 500e6 / 2**20
+
+
+def test_two_dask_workers_keep_up_with_two_of_xdist(tmp_path: Path, line: Line) -> None:
+    plan = Plan(target="impl", only=ROWS, dtypes=("fp32", "fp64"), timeout_s=900)
+    plan = replace(plan, domains=probe.domains(load("impl"), plan.operations(), "cpu", plan.dtypes))
+    described = probe.describe(load("impl"), "cpu")
+    took: dict[str, list[float]] = {"xdist": [], "dask": []}
+    with running(tmp_path, workers=2) as there:
+        for turn in range(3):
+            for side in ("xdist", "dask"):
+                journal = Journal(tmp_path / f"{side}{turn}")
+                journal.begin(plan)
+                began = time.monotonic()
+                if side == "dask":
+                    remote.run(plan, described, journal, remote.Place(there.address), tell=lambda result: None)
+                else:
+                    here.run(plan, described, journal, jobs=2)
+                took[side].append(time.monotonic() - began)
+    rates = {side: len(plan.rows()) / sorted(times)[1] for side, times in took.items()}
+    told = ", ".join(f"{side} {rate:.1f} rows/s" for side, rate in rates.items())
+    line(f"{len(plan.rows())} rows, three times in turn, 2 processes", "at least 0.85 × xdist", told)
+    assert rates["dask"] >= 0.85 * rates["xdist"]

@@ -1,0 +1,68 @@
+"""What every process of one piece of work has in common, as plain data that travels once to each worker."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class Work(Protocol):
+    """What does the items, in a process of its own. It is made from the payload when the first item comes."""
+
+    def __init__(self, payload: Any) -> None: ...
+
+    def run(self, item: str, extra: Any) -> Any:
+        """Do one item; extra is what is said of it alone. What is returned has to be JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One piece of work.
+
+    work: ``package.module:Class``. payload: what that class is made from, JSON. files: what has to lie in the folder
+    that the items run in and import from, by relative path; wheels among them are installed there. versions: that
+    workers must have. threads: that numerical libraries may use in each process.
+    """
+
+    work: str
+    payload: Any
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    threads: int = 1
+    name: str = field(default_factory=lambda: f"veriformer-{uuid.uuid4().hex[:12]}")
+
+    def described(self) -> str:
+        """What the process that does the items is told first."""
+        return json.dumps({"work": self.work, "payload": self.payload, "threads": self.threads})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing to do.
+
+    name: unique in its session. needs: names of items that have to be finished first. limit_s: seconds after which
+    its process is ended. resources: what a worker has to have free for it, such as ``{"GPU": 1}``.
+    """
+
+    name: str
+    needs: tuple[str, ...] = ()
+    limit_s: float = 3600.0
+    resources: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of an item: a value, or else the reason why there is none.
+
+    value: what its work returned. error: of the suite's own, as text. lost: seconds after which the process that did
+    it was gone, or had to be ended. seconds: that it took there. worker: the address where.
+    """
+
+    value: Any = None
+    error: str | None = None
+    lost: float | None = None
+    seconds: float = 0.0
+    worker: str = ""

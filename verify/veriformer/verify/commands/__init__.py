@@ -1,0 +1,1 @@
+"""Further commands of this package, one a file."""

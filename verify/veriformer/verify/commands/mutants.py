@@ -1,0 +1,129 @@
+"""``veriformer mutants``: the suite measured by what it catches."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+from rich.console import Console
+
+from veriformer.verify import results
+from veriformer.verify.commands.options import (
+    BALANCE,
+    INTERRUPTED,
+    SCHEDULER,
+    SHARD,
+    check_shard,
+    refuse,
+    say,
+    seed_or_drawn,
+)
+from veriformer.verify.engine.execution import ExecutionError, cluster
+from veriformer.verify.results.terminal import console
+
+if TYPE_CHECKING:
+    from veriformer.verify.mutants.cell import Cell
+    from veriformer.verify.mutants.matrix import KillMatrix
+
+
+@click.command()
+@click.argument("select", nargs=-1)
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the whole matrix here."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
+)
+@click.option(
+    "--seed", default="slug", callback=seed_or_drawn, metavar="N", help="Any word; 'random' draws one and prints it."
+)
+@click.option(
+    "--shrink", is_flag=True, help="Seek a smallest counterexample of each killed mutant, and run its script."
+)
+@SHARD
+@BALANCE
+@SCHEDULER
+def mutants(
+    select: tuple[str, ...],
+    json_file: Path | None,
+    jobs: int,
+    seed: str,
+    shrink: bool,
+    shard: tuple[int, int] | None,
+    balance: Path | None,
+    scheduler: str | None,
+) -> None:
+    """Measure the suite by what it catches.
+
+    Runs every known bug as a mutant, every correct variant, and the sabotage adapters against the requirements of
+    their operations, and prints who kills whom, after how many examples, who survives, and any false alarm.
+
+    SELECT is an identifier (GQA-01), a family (mutant, variant, sabotage), an operation or a glob; everything by
+    default. 'generic' runs small edits of our own source instead, 'generic:layers.*' those of some modules.
+
+    \b
+    Exit status: 0 every mutant killed (of generic ones, or else listed as a survivor with the reason), no variant
+    accused, every sabotage caught, and every script that ran found its violation again; 1 otherwise;
+    2 nothing matches SELECT; 3 the suite itself made an error.
+    """
+    # These build every mutant, which verify needs none of.
+    from veriformer.verify.mutants import matrix as matrices
+    from veriformer.verify.mutants import merging
+    from veriformer.verify.mutants.mutation_run import EVERYONE, kill_matrix
+    from veriformer.verify.mutants.terminal import LiveMatrix
+
+    check_shard(shard, balance, json_file, None)
+    wanted = merging.Wanted(select, seed, shrink)
+    names = wanted.names()
+    if not names:
+        refuse(f"mutants: nothing matches {' '.join(select)!r}; there are {', '.join(EVERYONE)}")
+    part = None
+    if shard is not None:
+        try:
+            part = wanted.part(*shard, merging.seconds(balance) if balance else {})
+        except ValueError as error:
+            refuse(error)
+        names = list(part.rows)
+    with LiveMatrix(len(names), console()) as live:
+        if scheduler is None:
+            matrix, interrupted = kill_matrix(names, jobs=jobs, seed=seed, tell=live.tell, shrink=shrink)
+        else:
+            matrix, interrupted = _on_workers(scheduler, jobs, names, seed, live.tell, shrink=shrink)
+    matrix = replace(matrix, shard=part)
+    if json_file is not None:
+        document = matrix.to_dict()
+        matrices.validate(document)
+        results.write_json(document, json_file)
+    if interrupted:
+        raise SystemExit(INTERRUPTED)
+    end_of_matrix(matrix, names)
+
+
+def _on_workers(
+    scheduler: str, jobs: int, names: Sequence[str], seed: str, tell: Callable[[str, list[Cell]], None], *, shrink: bool
+) -> tuple[KillMatrix, bool]:
+    try:
+        with cluster(scheduler, jobs=jobs) as place:
+            from veriformer.verify.mutants.remote import kill_matrix
+
+            return kill_matrix(names, place, seed=seed, tell=tell, shrink=shrink, say=say)
+    except ExecutionError as error:
+        refuse(error)
+
+
+def end_of_matrix(matrix: KillMatrix, names: Sequence[str]) -> NoReturn:
+    """Show a matrix, say whom of these members it lacks, and end with the status that follows."""
+    from veriformer.verify.mutants.terminal import show
+
+    show(matrix, Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 200))
+    missing = set(names) - {f"{cell.family}:{cell.member}" for cell in matrix.cells}
+    if missing:
+        click.echo(f"veriformer: the suite itself failed on {', '.join(sorted(missing))}", err=True)
+    if matrix.shard is not None:
+        raise SystemExit(3 if missing or matrix.errors else 0)
+    raise SystemExit(3 if missing else matrix.exit_status)

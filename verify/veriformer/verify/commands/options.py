@@ -1,0 +1,116 @@
+"""What several commands share: options, and how they end and speak."""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from veriformer.verify import results
+from veriformer.verify.contract import dtypes
+from veriformer.verify.results.terminal import console
+
+INTERRUPTED = 130
+
+
+class ListsWords(click.Command):
+    """A command whose repeatable options take several words at once: ``--only a b`` is ``--only a --only b``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Spread the words before click reads them."""
+        repeatable = {word for option in self.params if getattr(option, "multiple", False) for word in option.opts}
+        spread: list[str] = []
+        option, first = None, False
+        for word in args:
+            if word.startswith("-"):
+                option, first = (word if word in repeatable else None), True
+                spread.append(word)
+            elif option and not first:
+                spread += [option, word]
+            else:
+                spread.append(word)
+                first = False
+        return super().parse_args(ctx, spread)
+
+
+def refuse(message: object) -> NoReturn:
+    """End with the status of unusable arguments and a message, without a traceback."""
+    click.echo(f"veriformer: {message}", err=True)
+    raise SystemExit(2)
+
+
+def canonical_dtypes(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The record names of formats, each once; all of them where none is named."""
+    try:
+        return tuple(dict.fromkeys(dtypes.canonical(name) for name in names)) or dtypes.NAMES
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def seed_or_drawn(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
+    """The seed that was given, or one that is drawn."""
+    return str(secrets.randbelow(2**32)) if seed == "random" else seed
+
+
+def _shard(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise click.BadParameter(f"expected K/N with 1 ≤ K ≤ N, such as 3/16, got {text!r}")
+    return int(number), int(of)
+
+
+SHARD = click.option(
+    "--shard",
+    callback=_shard,
+    metavar="K/N",
+    help="Run the K-th of N parts; 'veriformer merge' puts their --json files together.",
+)
+BALANCE = click.option(
+    "--balance",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="OLD.json",
+    help="An earlier run: with --shard, parts take equally long by its seconds. The same file for all parts.",
+)
+
+
+SCHEDULER = click.option(
+    "--scheduler",
+    metavar="ADDRESS|FILE|local",
+    help="Run on the workers of a Dask scheduler instead: tcp://host:8786, a scheduler file, or one started here.",
+)
+FILES = click.option(
+    "--files",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH…",
+    help="With --scheduler: wheels, modules and folders that the target needs there, beside what it imports itself.",
+)
+
+
+def say(text: str) -> None:
+    """Tell a person something that is no result."""
+    console().print(text, markup=False)
+
+
+def check_shard(shard: tuple[int, int] | None, balance: Path | None, json_file: Path | None, html: Path | None) -> None:
+    """Refuse options that do not go with a part of a run."""
+    if shard is not None and json_file is None:
+        refuse("--shard: expected --json FILE beside it, which 'veriformer merge' reads")
+    if shard is not None and html is not None:
+        refuse("--html: expected a whole run; give it to 'veriformer merge' instead")
+    if shard is None and balance is not None:
+        refuse("--balance: expected beside --shard, whose parts it balances")
+
+
+def write_page(found: results.Results, html: Path) -> None:
+    """Write the conformance report of a run."""
+    # The package of reports imports this one, so it is asked for by name, and only where a page is wanted.
+    page: str = importlib.import_module("veriformer.reports.page").render_run(found)
+    html.parent.mkdir(parents=True, exist_ok=True)
+    html.write_text(page, encoding="utf-8")
+    click.echo(f"wrote {html}", err=True)

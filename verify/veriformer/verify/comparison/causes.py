@@ -1,0 +1,258 @@
+"""From what was observed to findings: each one way in which the candidate differs, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.comparison.case import Case
+from veriformer.verify.comparison.condition import condition
+from veriformer.verify.comparison.confirmation import COARSEST
+from veriformer.verify.comparison.evidence import NUMERIC, Evidence, Observed
+from veriformer.verify.comparison.judgement import Difference
+
+_DECORRELATED = 0.9
+"""Errors less alike than this at arguments that hardly differ are those of rounding."""
+
+_MAY_REFUSE = ("another size", "an axis of", "an expanded", "channels last", "one tensor passed", "storage ")
+"""Beginnings of features that the reference takes, and a candidate may openly refuse."""
+
+_WHAT = {"values": "gives other values", "gradient": "gives other gradients", "state": "leaves another state"}
+_HALVES = ("bfloat16", "float16")
+_FORMATS = ((2.0**-8, "bfloat16"), (2.0**-11, "TF32 or float16"), (2.0**-24, "float32"))
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One way in which the candidate differs.
+
+    slug: what kind of thing it is. what: one sentence without its subject. calls: where it was seen, the most telling
+    first; difference: what was seen there. confirmed: whether a process of its own showed it again.
+    """
+
+    slug: str
+    weight: Weight
+    what: str
+    when: str | None = None
+    calls: tuple[Evidence, ...] = ()
+    difference: Difference | None = None
+    confirmed: bool = True
+
+
+def causes(found: Observed) -> list[Cause]:
+    """Every finding, in the order in which it was looked for."""
+    known = [*_tampering(found), *_endings(found)]
+    known += [*_history(found), *_numbers(found), *_forms(found), *_chance(found), *_purity(found)]
+    return known
+
+
+def _tampering(found: Observed) -> Iterator[Cause]:
+    """What the candidate does to the process it runs in."""
+    replaced = sorted({name for seen in found.seen for name in seen["replaced"]})
+    if replaced:
+        yield Cause("replaces", Weight.WRONG, f"replaces {_listed(replaced)} for the whole process")
+    changed: dict[str, set[str]] = {}
+    for seen in found.seen:
+        for when, what in seen["changes"].items():
+            changed.setdefault(when, set()).update(what)
+    for one in _both(found):
+        mine = found.references[one.name.partition(".")[0]]["record"].get("touched", [])
+        changed.setdefault("a call", set()).update(set(one.judged.record.get("touched", [])) - set(mine))
+    for when, names in ((when, names) for when, names in changed.items() if names):
+        yield Cause("state", Weight.WRONG, f"changes global state in {when}: {_listed(sorted(names))}")
+
+
+def _endings(found: Observed) -> Iterator[Cause]:
+    """Calls that raise, or do not come back."""
+    calls = [one for one in found.evidence if one.process in ("first", "second") and one.differs("raises")]
+    groups: dict[str, list[Evidence]] = {}
+    for one in calls:
+        groups.setdefault(_short(one.differs("raises")[0].said), []).append(one)
+    # The same refusal in other words, with other numbers in it, is told once.
+    wanted: dict[tuple[bool, str], list[Evidence]] = {}
+    for said, members in groups.items():
+        kind = said.partition(":")[0]
+        wanted.setdefault((_mild(kind, members), kind), []).extend(members)
+    for (mild, kind), members in wanted.items():
+        of = condition([one.case for one in members], _held(found, members, lambda one: True))
+        said = members[0].differs("raises")[0].said
+        if kind in ("ends", "hangs"):
+            yield Cause(kind, Weight.WRONG, said.partition(": ")[2], of.words, tuple(members), members[0].differs()[0])
+        elif mild:
+            yield Cause("refuses", Weight.UNGUARDED, f"refuses what the reference takes: {_one(said)}", of.words,
+                        tuple(members), members[0].differs()[0])  # fmt: skip
+        else:
+            yield Cause("raises", Weight.WRONG if of.weight is Weight.WRONG else of.weight,
+                        f"raises {_one(said)}", of.words, tuple(members), members[0].differs()[0])  # fmt: skip
+
+
+def _mild(kind: str, members: Sequence[Evidence]) -> bool:
+    """Whether it is a refusal of nothing but sizes, layouts or formats beside the given ones, or of gradients."""
+    if kind in ("ends", "hangs", "SystemExit", "KeyboardInterrupt", "GeneratorExit"):
+        return False
+    return all(one.case.gradient or one.case.dtype or _openly(one.case.features) for one in members)
+
+
+def _openly(features: Collection[str]) -> bool:
+    return any(name.startswith(_MAY_REFUSE) or name.endswith(" storage") for name in features)
+
+
+def _history(found: Observed) -> Iterator[Cause]:
+    """Results that are right alone and wrong after other calls, or with memory that nobody has written."""
+    alone = {one.name for one in found.of("alone") if not one.differs(*NUMERIC, "shape", "dtype", "raises")}
+    tested = {one.name for one in found.of("alone")}
+    off = [one for one in _both(found) if one.differs(*NUMERIC, "shape", "dtype")]
+    unwritten = [one for one in off if found.filled.get(one.name.partition(".")[0])]
+    if unwritten:
+        yield Cause("unwritten", Weight.LEAK, "gives what it finds in memory that it has not written",
+                    None, tuple(unwritten), unwritten[0].differs(*NUMERIC)[0])  # fmt: skip
+        return
+    late = [one for one in off if one.name.partition(".")[0] in alone]
+    if not late:
+        return
+    plain = [one for one in late if not one.history]
+    same = [one for one in late if one.history in ("refilled", "replaced")]
+    counted = [one for one in late if one.history.startswith("call")]
+    first = (plain or same or counted or late)[0]
+    if not plain and same:
+        what = "gives an old result for new values in the same place: it goes by which tensor it is given"
+    elif not plain and counted:
+        what = f"gives other values from call {min(int(one.history.rpartition(' ')[2]) for one in counted)} or so on"
+    else:
+        what = "gives results that depend on earlier calls: right in a new process, wrong after other calls"
+    yield Cause("history", Weight.LEAK, what, None, (first, *late), (first.differs(*NUMERIC) or first.differs())[0],
+                bool(tested))  # fmt: skip
+
+
+def _numbers(found: Observed) -> Iterator[Cause]:
+    """Values, gradients and statistics that differ whatever was called before."""
+    alone = {one.name for one in found.of("alone") if not one.differs(*NUMERIC, "shape", "dtype")}
+    confirmed = {one.name for one in found.of("alone") if one.differs(*NUMERIC)}
+    tested = bool(found.of("alone"))
+    if tested and not confirmed:
+        return  # what differs does so by its history alone
+    if any(found.after.values()):
+        calls = [one for one in found.of("alone") if one.differs(*NUMERIC)]
+        yield Cause("memory", Weight.LEAK,
+                    "is right only where the reference ran before in the same process: it finds the result in memory",
+                    None, tuple(calls), calls[0].differs(*NUMERIC)[0])  # fmt: skip
+        return
+    for kinds in (("values", "not finite"), ("gradient",), ("state",)):
+        calls = [
+            one
+            for one in _both(found)
+            if one.differs(*kinds) and one.name not in alone and not one.history and not one.differs("late", "type")
+        ]
+        known = kinds == ("gradient",) and any(one.differs("values") for one in calls)
+        if calls and not known:
+            yield from _numeric(found, kinds, calls, confirmed)
+
+
+def _numeric(found: Observed, kinds: tuple[str, ...], calls: list[Evidence], confirmed: set[str]) -> Iterator[Cause]:
+    held = _held(found, calls, lambda one: one.case.gradient or kinds != ("gradient",))
+    of = condition([one.case for one in calls], held)
+    shown = sorted(calls, key=lambda one: (not one.case.ordinary, one.name not in confirmed, _size(one)))
+    shown = [*(one for one in found.of("smaller") if one.differs(*kinds)), *shown]
+    worst = max(shown[0].differs(*kinds), key=lambda d: d.ratio)
+    error = max((d.error for one in calls for d in one.differs(*kinds)), default=0.0)
+    rounding = found.similarity is not None and abs(found.similarity) < _DECORRELATED
+    finite = all(math.isfinite(d.ratio) for one in calls for d in one.differs(*kinds))
+    bits = -math.log2(error) if error > 0 else 0.0
+    sure = any(one.name in confirmed for one in calls)
+    if kinds[0] == "values" and rounding and finite and error < COARSEST:
+        if of.words is None or all(one.case.dtype for one in calls):
+            what = f"computes with about {bits:.0f} bits{_as(error, calls)}"
+            yield Cause("precision", Weight.IMPRECISE, what, of.words, tuple(shown), worst, sure)
+        else:
+            what = f"loses precision: about {bits:.0f} bits are left"
+            yield Cause("precision", Weight.FRAGILE, what, of.words, tuple(shown), worst, sure)
+        return
+    yield Cause(kinds[0], of.weight, _sentence(kinds, worst, shown[0]), of.words, tuple(shown), worst, sure)
+
+
+def _sentence(kinds: tuple[str, ...], worst: Difference, one: Evidence) -> str:
+    what = {"values": "gives other values", "gradient": "gives other gradients", "state": "leaves another state"}[
+        kinds[0]
+    ]
+    if worst.kind == "not finite":
+        what = "gives what is not finite where the reference is"
+    if not worst.worst:
+        return f"{what}: {worst.place} {worst.said}".rstrip()
+    index, got, want, bound = worst.worst[0]
+    place = f"{worst.place}{list(index)}" if index else worst.place
+    share = f" ({worst.wrong} of {worst.total} numbers)" if worst.total > 1 else ""
+    return f"{what}: {place} is {got:.6g} instead of {want:.6g} ± {bound:.1g}{share}"
+
+
+def _forms(found: Observed) -> Iterator[Cause]:
+    """Shapes, formats, types and parts of results."""
+    for kind in ("shape", "dtype", "parts", "type"):
+        calls = [one for one in _both(found) if one.differs(kind)]
+        if calls:
+            of = condition([one.case for one in calls], _held(found, calls, lambda one: True))
+            first = calls[0].differs(kind)[0]
+            noun = {"shape": "has another shape: ", "dtype": "has another dtype: "}.get(kind, "")
+            yield Cause(kind, Weight.WRONG, f"{first.place} {noun}{first.said}", of.words, tuple(calls), first)
+    calls = [one for one in _both(found) if one.differs("no gradient")]
+    if calls:
+        yield Cause("gradients", Weight.UNGUARDED, "gives no gradients, where the reference does", None, tuple(calls))
+
+
+def _purity(found: Observed) -> Iterator[Cause]:
+    """What becomes of arguments and results after the call, or through it."""
+    told = (
+        ("changed", Weight.WRONG, "modifies {place} in place"),
+        ("late", Weight.WRONG, "returns before its result is finished: {place} changes after the call"),
+        ("overwritten", Weight.WRONG, "writes the next result into the same memory: {place} changes with a later call"),
+        ("alias", Weight.FRAGILE, "returns {place} in the memory of {said}, so that changing one changes the other"),
+    )
+    for kind, weight, sentence in told:
+        calls = [one for one in _both(found) if one.differs(kind)]
+        if calls:
+            first = calls[0].differs(kind)[0]
+            of = condition([one.case for one in calls], _held(found, calls, lambda one: True))
+            when = of.words if kind in ("changed", "alias") and len(calls) < len(_both(found)) / 2 else None
+            yield Cause(kind, weight, sentence.format(place=first.place, said=first.said), when, tuple(calls), first)
+
+
+def _chance(found: Observed) -> Iterator[Cause]:
+    for place, (what, mine, theirs) in found.chances.items():
+        said = f"draws other random numbers: the {what} of result{place} is {theirs:.4g} instead of {mine:.4g}"
+        yield Cause("chance", Weight.WRONG, said)
+
+
+def _both(found: Observed) -> list[Evidence]:
+    return [one for one in found.evidence if one.process in ("first", "second")]
+
+
+def _held(found: Observed, failed: Sequence[Evidence], comparable: Callable[[Evidence], bool]) -> list[Case]:
+    names = {one.name.partition(".")[0] for one in failed}
+    fine = {one.name: one.case for one in _both(found) if not one.history and comparable(one) and one.name not in names}
+    return list(fine.values())
+
+
+def _size(one: Evidence) -> int:
+    found = one.judged.record.get("results", {}).values()
+    return sum(x.numel() for x in found if hasattr(x, "numel"))
+
+
+def _as(error: float, calls: Sequence[Evidence]) -> str:
+    """The format of which that is the roundoff, but for formats that the call itself is in."""
+    if all(one.case.dtype in _HALVES for one in calls):
+        return ", fewer than the format has"
+    return f", as {min(_FORMATS, key=lambda item: abs(math.log2(item[0]) - math.log2(error)))[1]} has"
+
+
+def _short(said: str) -> str:
+    return said[:80]
+
+
+def _one(said: str) -> str:
+    return " ".join(said.split())[:200]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more

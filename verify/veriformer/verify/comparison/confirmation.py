@@ -1,0 +1,172 @@
+"""Failing cases again: with more perturbed runs, in processes of their own, at smaller sizes, after the reference."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import Any
+
+import torch
+
+from veriformer.verify.comparison.evidence import NUMERIC, Evidence, Observed, failing, take
+from veriformer.verify.comparison.judgement import judge
+from veriformer.verify.comparison.references import RUNS
+from veriformer.verify.comparison.session import Ran, Session, read
+from veriformer.verify.operations.models.noise import factor
+
+MORE_RUNS = 40
+"""Perturbed runs more of a case in which the first few leave open whether rounding explains it."""
+
+ALONE, SMALLER = 6, (2, 3, 5)
+"""Failing cases that are repeated in processes of their own; sizes that are tried for a smaller counterexample."""
+
+COARSEST = 2.0**-5
+"""Relative errors above this are no matter of the format."""
+
+
+def look_closer(session: Session, found: Observed, budget: float) -> None:
+    """More perturbed runs of the cases in which few leave it open, and all their calls judged anew."""
+    strict, loose = factor(RUNS, found.numbers()), factor(10**6, found.numbers())
+    open_ = {
+        one.name.partition(".")[0]
+        for one in found.evidence
+        if loose / strict < one.judged.worst and not any(d.ratio > 4 * strict for d in one.differs(*NUMERIC))
+    }
+    names = [name for name in found.references if name in open_ and found.references[name]["runs"] == RUNS]
+    if not names or not budget:
+        return
+    more = session.evaluate(
+        found.reference, found.folder, names, budget, stateful=found.prepared["stateful"], first=RUNS, runs=MORE_RUNS,
+        case_s=budget / len(names),
+    )  # fmt: skip
+    for name in names:
+        file = more.out / f"{name}.pt"
+        if file.is_file():
+            _merge(found.references[name], read(file))
+    count = found.numbers()
+    for one in found.evidence:
+        of = one.name.partition(".")[0]
+        if of in names:
+            record = one.judged.record
+            one.judged = judge(found.references[of], record, count)
+            one.judged.record = record
+
+
+def _merge(mine: dict[str, Any], more: dict[str, Any]) -> None:
+    a, b = mine["runs"], more["runs"]
+    for name, x in mine["spread"].items():
+        y = more["spread"].get(name)
+        if y is None or y.shape != x.shape:
+            continue
+        mine["spread"][name] = ((a * x.square() + b * y.square()) / (a + b)).sqrt()
+        mine["most"][name] = torch.maximum(mine["most"][name], more["most"][name])
+    mine["runs"] = a + b
+
+
+def confirm(session: Session, found: Observed, until: float) -> None:
+    """Repeat failing cases in fresh processes; then find out what makes those differ that differ there too."""
+    names = list(dict.fromkeys(one.name.partition(".")[0] for one in failing(found)))
+    names = _telling(found, names)[:ALONE]
+    known = {"stateful": found.prepared["stateful"]}
+    wrong = []
+    for name in names:
+        if time.monotonic() > until:
+            return
+        ran = session.candidate(found.candidate, found.folder, [name], 10.0, **known)
+        alone = take(found, "alone", ran)
+        if any(one.differs(*NUMERIC, "shape", "dtype") for one in alone):
+            wrong.append(name)
+        elif not any(one.differs("raises") for one in alone):
+            ran = session.candidate(found.candidate, found.folder, [name], 10.0, fill=True, **known)
+            found.filled[name] = _differs(found, ran, name)
+    if not wrong or time.monotonic() > until:
+        return
+    _shrink(session, found, wrong[0])
+    name = wrong[0]
+    for keep in (True, False):
+        ran = session.candidate(
+            found.candidate, found.folder, [name], 10.0, reference=found.reference, keep=keep, **known
+        )
+        found.after[name] = found.after.get(name, False) or (name in ran.records and not _differs(found, ran, name))
+    found.similarity = _similarity(session, found, wrong)
+
+
+def _shrink(session: Session, found: Observed, name: str) -> None:
+    """Try the failing case at the smallest sizes, and keep the first that fails as well."""
+    case, symbols = found.cases[name], found.prepared["symbols"]
+    now = dict(case.sizes)
+    known = {"stateful": found.prepared["stateful"]}
+    smaller = {
+        f"{name} with sizes of {n}": case.but(sizes=tuple((size, min(n, now.get(size, size))) for size in symbols))
+        for n in SMALLER
+    }
+    given = {one: other.to_dict() for one, other in smaller.items()}
+    folder, taken = session.prepare(found.reference, found.inputs, 10.0, cases=given)
+    done = session.evaluate(found.reference, folder, taken["cases"], 10.0, **known)
+    ran = session.candidate(found.candidate, folder, taken["cases"], 10.0, **known)
+    for one in taken["cases"]:
+        file = done.out / f"{one}.pt"
+        if one not in ran.records or not file.is_file():
+            continue
+        judged = judge(read(file), ran.records[one], found.numbers())
+        if any(d.kind in NUMERIC for d in judged.differences):
+            judged.record = ran.records[one]
+            shutil.copytree(folder, found.folder, dirs_exist_ok=True)
+            found.seen.append({**ran.found, "process": "smaller"})
+            found.evidence.append(Evidence(one, smaller[one], "smaller", judged))
+            return
+
+
+def _differs(found: Observed, ran: Ran, name: str) -> bool:
+    record = ran.records.get(name)
+    return record is not None and bool(judge(found.references[name], record, found.numbers()).differences)
+
+
+def _telling(found: Observed, names: list[str]) -> list[str]:
+    """Ordinary cases first, then one of each kind."""
+    return sorted(names, key=lambda name: (not found.cases[name].ordinary, list(found.cases).index(name)))
+
+
+def _similarity(session: Session, found: Observed, names: list[str]) -> float | None:
+    """How alike the errors are at arguments that hardly differ: 1 for another formula, about 0 for rounding."""
+    for name in names:
+        alone = [one for one in found.of("alone") if one.name == name]
+        errors = [d.error for one in alone for d in one.differs("values")]
+        if not errors or not 0 < max(errors) < COARSEST:
+            continue
+        jitter = 8 * max(errors)
+        folder, known = session.prepare(
+            found.reference, found.inputs, 10.0, cases={"moved": found.cases[name].but(jitter=jitter).to_dict()}
+        )
+        if not known["cases"]:
+            return None
+        stateful = found.prepared["stateful"]
+        ran = session.candidate(found.candidate, folder, ["moved"], 10.0, stateful=stateful)
+        done = session.evaluate(found.reference, folder, ["moved"], 10.0, stateful=stateful)
+        file = done.out / "moved.pt"
+        if "moved" not in ran.records or not file.is_file():
+            return None
+        a = _errors(found.references[name], alone[0].judged.record)
+        b = _errors(read(file), ran.records["moved"])
+        if a.shape != b.shape or not a.numel():
+            return None
+        size = float((a.square().sum() * b.square().sum()).sqrt())
+        return float((a * b).sum()) / size if size else None
+    return None
+
+
+def _errors(reference: dict[str, Any], record: dict[str, Any]) -> torch.Tensor:
+    """The errors of a result, each relative to how much rounding moves the number, none counting for too much."""
+    found = []
+    for place, x in reference["record"]["results"].items():
+        y = record["results"].get(place)
+        if not isinstance(x, torch.Tensor) or not isinstance(y, torch.Tensor) or not x.is_floating_point():
+            continue
+        exact = reference["exact"].get(f"result{place}", x)
+        error = (y.double() - exact.double()) / (reference["spread"][f"result{place}"] + torch.finfo(x.dtype).tiny)
+        error = (
+            error[error.isfinite()].flatten() if error.isfinite().all() else error.nan_to_num(0.0, 0.0, 0.0).flatten()
+        )
+        limit = 4 * error.abs().median() if error.numel() else 0.0
+        found.append(error.clamp(-limit, limit))
+    return torch.cat(found) if found else torch.empty(0)

@@ -1,0 +1,207 @@
+"""How far two results may be apart: what rounding explains, measured on the reference, number by number.
+
+For number i of a result, a_i is what the reference gives, e_i the same evaluated in float64 (where it can be), and
+s_i the spread that one roundoff in every operation, argument and weight gives it, over m perturbed runs. With N
+numbers judged in all, t the quantile of Student's distribution with m degrees of freedom, and b_i the candidate's:
+
+    min(|b_i − a_i|, |b_i − e_i|) ≤ t_m⁻¹(1 − ERROR_RATE / 2N) √(s_i² + (a_i − e_i)²) + one unit in the last place.
+
+Of gradients, where formulas that are equal cancel otherwise, that unit is the one of the largest number. What lies
+within the farthest perturbed run is never accused: a step (a rounding, a comparison, a choice) is near.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from veriformer.verify.comparison.references import quantities, unit
+from veriformer.verify.operations.models.noise import factor
+
+_AFTER = " after the call"
+
+_OWN = 16.0
+"""Spreads up to which the reference's distance from float64 counts as its own error; more is another computation."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One way in which a call differs.
+
+    kind: ``values``, ``gradient``, ``state``, ``raises``, ``shape``, ``dtype``, ``type``, ``parts``, ``not finite``,
+    ``late``, ``overwritten``, ``changed``, ``alias``, ``no gradient``, ``ends``, ``hangs``. place: which quantity.
+    ratio: of the worst number to what it may differ by. error: how coarse a format would differ so much: its roundoff.
+    worst: the indices of the worst numbers, with what came back, what is expected, and by how much it may differ.
+    """
+
+    kind: str
+    place: str = ""
+    said: str = ""
+    ratio: float = float("inf")
+    error: float = 0.0
+    wrong: int = 0
+    total: int = 0
+    worst: tuple[tuple[tuple[int, ...], float, float, float], ...] = ()
+
+
+@dataclass
+class Judged:
+    """One call judged. power: the relative deviation that would have been found. record: of the call."""
+
+    differences: list[Difference]
+    worst: float = 0.0
+    power: float | None = None
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+def judge(reference: dict[str, Any], record: dict[str, Any], judged: int) -> Judged:
+    """Hold what a candidate gave against what is known of the reference. judged: numbers in the whole comparison."""
+    mine, theirs = quantities(reference["record"]), quantities(record)
+    found = Judged([])
+    if record["error"]:
+        found.differences.append(Difference("raises", said=f"{record['error'][0]}: {record['error'][1]}"))
+        return found
+    _forms(reference["record"], record, found)
+    powers = []
+    for name, x in mine.items():
+        kind = _kind(name)
+        if kind == "gradient" and not record.get("gradients"):
+            continue
+        if name not in theirs:
+            if kind == "values":
+                found.differences.append(Difference("parts", name, "is missing"))
+            elif kind == "state" and name.removesuffix(_AFTER) in record.get("held", ()):
+                found.differences.append(Difference("state", name, "is what it was before"))
+            continue
+        if not isinstance(x, torch.Tensor | int | float) or isinstance(x, bool):
+            if x != theirs[name]:
+                found.differences.append(Difference("values", name, f"{theirs[name]!r} instead of {x!r}"))
+            continue
+        power = _number(name, kind, x, theirs[name], reference, judged, found)
+        if power is not None and kind == "values":
+            powers.append(power)
+    found.power = max(powers, default=None)
+    return found
+
+
+def _kind(name: str) -> str:
+    if name.startswith("the gradient of"):
+        return "gradient"
+    return "state" if name.endswith(_AFTER) else "values"
+
+
+def _forms(mine: dict[str, Any], theirs: dict[str, Any], found: Judged) -> None:
+    """What is told beside the numbers."""
+    extra = [place for place in theirs["results"] if place not in mine["results"]]
+    if extra:
+        found.differences.append(Difference("parts", f"result{extra[0]}", "is more than the reference gives"))
+    for place, name in theirs["types"].items():
+        if mine["types"].get(place) != name:
+            found.differences.append(Difference("type", f"result{place}", f"is a {name}, no plain tensor"))
+    for kind, key in (("late", "unfinished"), ("overwritten", "overwritten")):
+        if theirs.get(key) and not mine.get(key):
+            found.differences.append(Difference(kind, f"result{theirs[key][0]}"))
+    for place in theirs.get("changed", {}):
+        if place not in mine.get("changed", {}):
+            found.differences.append(Difference("changed", place))
+    known = {tuple(pair) for pair in mine.get("aliases", [])}
+    for place, given in theirs.get("aliases", []):
+        if (place, given) not in known:
+            found.differences.append(Difference("alias", f"result{place}", given))
+    if mine.get("gradients") and not theirs.get("gradients"):
+        found.differences.append(Difference("no gradient"))
+
+
+def _number(
+    name: str, kind: str, x: Any, y: Any, reference: dict[str, Any], judged: int, found: Judged
+) -> float | None:
+    if not isinstance(y, torch.Tensor | int | float):
+        found.differences.append(Difference("type", name, f"is {y!r}"))
+        return None
+    a, b = torch.as_tensor(x), torch.as_tensor(y)
+    if a.shape != b.shape:
+        found.differences.append(Difference("shape", name, f"{tuple(b.shape)} instead of {tuple(a.shape)}"))
+        return None
+    if isinstance(x, torch.Tensor) and a.dtype != b.dtype:
+        found.differences.append(Difference("dtype", name, f"{b.dtype} instead of {a.dtype}".replace("torch.", "")))
+    return _values(name, kind, a, b, reference, judged, found)
+
+
+def _wide(x: torch.Tensor) -> torch.Tensor:
+    x = x.detach().cpu()
+    return torch.view_as_real(x.to(torch.complex128)) if x.is_complex() else x.double()
+
+
+def limits(reference: dict[str, Any], name: str, a: torch.Tensor, judged: int) -> tuple[torch.Tensor, ...]:
+    """What is expected in float64, the spread of each number, and by how much it may differ."""
+    wide = _wide(a)
+    exact = reference["exact"].get(name)
+    exact = _wide(torch.as_tensor(exact)) if isinstance(exact, torch.Tensor | int | float) else wide
+    exact = exact if exact.shape == wide.shape else wide
+    exact = torch.where(exact.isfinite(), exact, wide)
+    spread, most = reference["spread"][name], reference["most"][name]
+    eps = unit(a.dtype)
+    size = wide.abs()
+    if _kind(name) == "gradient" and size.numel():
+        size = size.nan_to_num(0.0, 0.0, 0.0).max().expand_as(size)
+    floor = eps * size + (torch.finfo(a.dtype).tiny if eps else 0.0)
+    own = (wide - exact).abs().nan_to_num(0.0)
+    own = torch.minimum(own, _OWN * spread + floor)
+    size = (spread.square() + own.square()).sqrt()
+    bound = torch.maximum(factor(reference["runs"], judged) * size, most) + floor
+    if not eps:  # a place or a choice: where rounding changes it at all, any other may be right as well
+        bound = torch.where(most > 0, torch.full_like(bound, float("inf")), bound)
+    return exact, size + floor, bound.nan_to_num(float("inf"), float("inf"))
+
+
+def _values(
+    name: str, kind: str, a: torch.Tensor, b: torch.Tensor, reference: dict[str, Any], judged: int, found: Judged
+) -> float | None:
+    wide, got = _wide(a), _wide(b)
+    if not wide.numel():
+        return None
+    exact, size, bound = limits(reference, name, a, judged)
+    finite = wide.isfinite()
+    off = torch.minimum((got - wide).abs(), (got - exact).abs())
+    off[(got == wide) | ~finite] = 0.0
+    broken = finite & ~got.isfinite() & bound.isfinite()
+    ratio = torch.where(off == 0, off, off / bound)
+    ratio[bound.isinf()] = 0.0
+    ratio[broken] = float("inf")
+    ratio = ratio.nan_to_num(0.0, float("inf"))
+    found.worst = max(found.worst, float(ratio.max()))
+    bad = ratio > 1
+    if bool(bad.any()):
+        unequal = torch.where(bound.isinf() | ~got.isfinite(), torch.zeros_like(off), off / size)
+        coarse = float(unequal.max()) * (unit(a.dtype) or 1.0) / 4
+        places = ratio.flatten().topk(min(4, ratio.numel())).indices.tolist()
+        worst = tuple(
+            (
+                tuple(int(i) for i in torch.unravel_index(torch.tensor(p), ratio.shape)),
+                float(got.flatten()[p]),
+                float(exact.flatten()[p]),
+                float(bound.flatten()[p]),
+            )
+            for p in places
+            if float(ratio.flatten()[p]) > 1
+        )
+        found.differences.append(
+            Difference(
+                "not finite" if bool(broken[bad].all()) else kind,
+                name,
+                ratio=float(ratio.max()),
+                error=coarse,
+                wrong=int(bad.sum()),
+                total=int(finite.sum()),
+                worst=worst,
+            )
+        )
+    known = bound[finite & bound.isfinite() & (wide != 0)]
+    if not known.numel():
+        known = bound[finite & bound.isfinite()]
+    typical = wide[finite].abs().square().mean().sqrt() if bool(finite.any()) else torch.zeros(())
+    if not known.numel():
+        return float("inf")
+    return float(known.median() / typical) if float(typical) else float("inf") if float(known.median()) > 1e-30 else 0.0

@@ -1,0 +1,110 @@
+"""A comparison as it is shown on a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Protocol
+
+from rich.console import Console
+from rich.text import Text
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.run import number
+from veriformer.verify.presentation.terminal import STYLES, WIDTH, show_findings, show_remarks
+from veriformer.verify.presentation.verdict import counted
+from veriformer.verify.presentation.words import title
+
+_MEANING = {
+    Weight.WRONG: "differs on ordinary input, or touches what is not its own",
+    Weight.LEAK: "takes its result from earlier calls or from memory that is not its own",
+    Weight.FRAGILE: "the same on ordinary input, another on extreme or degenerate input",
+}
+_SAID = {"holds": "AGREE", "violated": "DIFFER", "inconclusive": "NO VERDICT"}
+
+
+class Compared(Protocol):
+    """The part of a comparison that is told. A protocol, because ``Comparison`` itself tells its findings."""
+
+    @property
+    def reference(self) -> str:
+        """The first, as it was asked for."""
+
+    @property
+    def candidate(self) -> str:
+        """The second."""
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """Every difference."""
+
+    @property
+    def grave(self) -> Sequence[Finding]:
+        """Those that the verdict rests on."""
+
+    @property
+    def power(self) -> float | None:
+        """The relative deviation that would have been found."""
+
+    @property
+    def cases(self) -> int:
+        """How many cases were judged."""
+
+    @property
+    def calls(self) -> int:
+        """How many calls of the candidate."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What else a person should know."""
+
+    @property
+    def why(self) -> str:
+        """Why there is no verdict."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+
+
+def show(found: Compared, out: Console, saved: str | None = None) -> None:
+    """The verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
+    verdict = str(found.verdict)
+    out.print(Text(_SAID[verdict], style=STYLES[verdict]), Text(headline(found)), soft_wrap=False)
+    if found.power is not None:
+        out.print(Text(f"A relative deviation above {found.power:.1g} would have been found in the given call"))
+    show_findings(found.grave, out, _MEANING)
+    show_remarks([(one.weight.value, title(one)) for one in found.findings if one.weight.advice], out)
+    show_remarks([("note", one_line(note, 240)) for note in found.notes], out)
+    kept = f"; scripts that show each finding: {saved}" if saved else "; --json FILE keeps the scripts"
+    out.print(
+        Text(
+            f"\n{number(found.cases, 'case')}, {number(found.calls, 'call')} of the candidate in {found.seconds:.1f} s"
+            f"{kept if found.findings else ''}",
+            style="dim",
+        ),
+        soft_wrap=False,
+    )
+
+
+def headline(found: Compared) -> str:
+    """The comparison in one sentence."""
+    candidate, reference = one_line(found.candidate, 80), one_line(found.reference, 80)
+    if found.verdict == "violated":
+        return f"{candidate} is not {reference}: {counted(found.grave)}"
+    if found.verdict == "inconclusive":
+        return f"{candidate} and {reference} could not be compared: {one_line(found.why, 300)}"
+    return f"{candidate} computes what {reference} does, as far as it was tried: no finding"
+
+
+def as_text(found: Compared) -> str:
+    """The same as plain text."""
+    file = io.StringIO()
+    show(found, Console(file=file, width=WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())

@@ -1,0 +1,150 @@
+"""What a campaign knows of each row, and where a second more of work would teach it most.
+
+How much is still to be covered of a row is estimated, not hoped for. An example covers features of its calls, sizes of
+their axes, and pairs of sizes and options that are large together. The number of such things that were covered once,
+over the number of examples, is how many things that were never covered the next example is expected to bring (Good,
+1953). The chance that it comes nearer to the bound than all before is 1/(n + 1), of which as much counts as the nearest
+has come near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from scipy.stats import beta
+
+from veriformer.verify.results import Status
+
+CONFIDENCE = 0.95
+
+_ENDED = frozenset(
+    {
+        Status.NOT_PROVIDED,
+        Status.NOT_APPLICABLE,
+        Status.HARNESS_ERROR,
+        Status.KNOWN_FAIL,
+        Status.UNEXPECTED_PASS,
+    }
+)
+"""Of a row with such an end nothing more is to be learnt."""
+
+
+@dataclass
+class Arm:
+    """One row of one plan, as far as campaigns have come with it.
+
+    independent: effective examples that know nothing of each other. directed: those that varied, or replayed, near
+    ones. drawn: all of both, effective or not. failed: turns of independent examples that ended in a failure. nearest:
+    the largest ratio of error to bound. once, more: what was covered by one example, and by more. last: when its last
+    turn ended, in seconds of this campaign.
+    """
+
+    plan: str
+    row: str
+    independent: int = 0
+    directed: int = 0
+    drawn: int = 0
+    failed: int = 0
+    turns: int = 0
+    seconds: float = 0.0
+    nearest: float = 0.0
+    status: Status | None = None
+    once: set[str] = field(default_factory=set)
+    more: set[str] = field(default_factory=set)
+    last: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other."""
+        return f"{self.plan} {self.row}"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be learnt of it in this campaign: it has failed, or there is nothing to ask."""
+        return self.unmet or self.status in _ENDED
+
+    @property
+    def unmet(self) -> bool:
+        """Whether its last turn found what does not hold."""
+        return self.status in (Status.FAIL, Status.CRASH, Status.TIMEOUT, Status.ADVICE)
+
+    @property
+    def growth(self) -> float:
+        """What one second more would teach: things newly covered, or a nearer example, in expectation."""
+        return (self.unseen + min(self.nearest, 1.0) / (self.drawn + 1)) * self.rate
+
+    @property
+    def rate(self) -> float:
+        """Examples a second."""
+        return self.drawn / self.seconds if self.seconds else 0.0
+
+    @property
+    def turn_s(self) -> float:
+        """How long a turn of it takes."""
+        return self.seconds / self.turns if self.turns and self.seconds else 1.0
+
+    @property
+    def unseen(self) -> float:
+        """How many things that were never covered the next example is expected to cover."""
+        return len(self.once) / max(1, self.drawn)
+
+    @property
+    def missed(self) -> float:
+        """The upper limit, at 95 %, of the share of failing examples (Clopper and Pearson): near 3/n where none did."""
+        if not self.independent:
+            return 1.0
+        failed = min(self.failed, self.independent)
+        if failed == self.independent:
+            return 1.0
+        return float(beta.ppf(CONFIDENCE, failed + 1, self.independent - failed))
+
+    def note(self, drawn: int, seen: Mapping[str, int]) -> None:
+        """Count examples, and by how many each thing was covered."""
+        self.drawn += drawn
+        for thing, times in seen.items():
+            if thing in self.more:
+                continue
+            if times > 1 or thing in self.once:
+                self.once.discard(thing)
+                self.more.add(thing)
+            else:
+                self.once.add(thing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is kept from one campaign to the next."""
+        return {**asdict(self), "once": sorted(self.once), "more": sorted(self.more), "last": None}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Arm:
+        """What ``to_dict`` gave."""
+        status = Status(entry["status"]) if entry["status"] else None
+        covered = {"once": set(entry["once"]), "more": set(entry["more"])}
+        return cls(**{**entry, **covered, "status": status})
+
+
+FLOOR = 0.05
+"""Of the mean growth, as much is granted to every row: what seems to teach nothing has its turn when it waited long."""
+
+
+def choose(arms: Sequence[Arm], now: float) -> Arm | None:
+    """The row whose turn it is; None where nothing is left to learn.
+
+    Each has had a turn before any has a second. Then it is the one whose growth, times the age of what is known of it,
+    over the time that a turn of it takes, is largest, so that time is shared in proportion to growth, slow rows have
+    no more of it than others, and none waits for ever.
+    """
+    going = [arm for arm in arms if not arm.over]
+    new = next((arm for arm in going if arm.last is None), None)
+    if new is not None or not going:
+        return new
+    growth = {arm.name: arm.growth for arm in going}
+    least = FLOOR * sum(growth.values()) / len(going) or 1.0
+    shortest = min(arm.turn_s for arm in going)  # with no age at all, none would ever have two turns running
+
+    def wanted(arm: Arm) -> float:
+        age = now - (arm.last or 0.0) + shortest
+        return (growth[arm.name] + least) * age / arm.turn_s
+
+    return max(going, key=wanted)

@@ -1,0 +1,350 @@
+"""One row: a check on one implementation in one dtype on one device, from Hypothesis to a Result."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import hypothesis.strategies as st
+import torch
+from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
+
+from veriformer.verify.engine import isolation
+from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.repetition import unrepeatable
+from veriformer.verify.engine.replay import reproduces
+from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
+from veriformer.verify.findings.signature import signature
+from veriformer.verify.judging import global_state
+from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.verify.judging.judge import RunStatistics, Violation
+from veriformer.verify.judging.trial import NoGradient, Trial
+from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
+from veriformer.verify.results.foreign import message_of
+from veriformer.verify.scripts.script import describe, script
+from veriformer.verify.targets.target import Target
+
+VACUOUS_SHARE = 0.5
+"""A row in which more than this share of the examples could not tell right from wrong was not exercised."""
+
+MAX_DRAW_FACTOR = 3
+"""A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
+
+MAX_UNSUPPORTED_EXAMPLES = 2 * EXAMPLES_PER_SEED
+"""A row whose first examples, so many, all need what the target does not take has nothing to ask of it."""
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """What is to be run."""
+
+    check: Check
+    dtype: str
+    device: str = "cpu"
+
+    @property
+    def key(self) -> str:
+        """The name of the row, the same in every run."""
+        return f"{self.check.requirement.slug}[{self.dtype}-{self.device}]"
+
+    @property
+    def group(self) -> str:
+        """Rows of one group run in order on one worker, so that prerequisites come first."""
+        return f"{self.check.operation}-{self.dtype}"
+
+    def result(self, status: Status, **fields: object) -> Result:
+        """A Result for this row."""
+        requirement = self.check.requirement
+        return Result(
+            requirement=requirement.slug,
+            operation=requirement.operation,
+            equations=list(requirement.equations),
+            dtype=self.dtype,
+            device=self.device,
+            status=status,
+            bug_class=requirement.bug_class or None,
+            kind=requirement.kind.value,
+            weight=requirement.weight.value,
+            **fields,  # type: ignore[arg-type]
+        )
+
+
+def plan(checks: Sequence[Check], dtypes: Sequence[str], device: str = "cpu") -> list[CheckRun]:
+    """Every row of a run, in the order in which results are listed."""
+    return [CheckRun(check, dtype, device) for check in checks for dtype in dtypes if dtype in check.dtypes]
+
+
+def run_check(
+    row: CheckRun,
+    target: Target,
+    profile: Profile,
+    seed: str,
+    finished: Mapping[str, Status],
+    *,
+    may_kill: bool = False,
+    stored: str | None = None,
+    searching: Callable[[CheckRun, Target, Profile], Search] | None = None,
+) -> Result:
+    """Run one row to its Result. Whatever the target does short of ending the process becomes a status.
+
+    finished: statuses of rows already run, by key, to see whether a prerequisite failed. stored: the script of a known
+    counterexample, run before anything is searched for. searching: another way to look for violations.
+    """
+    skipped = (
+        _skipped_by_claims(row, target) or _skipped_by_domain(row, target) or _skipped_by_prerequisites(row, finished)
+    )
+    if skipped is not None:
+        return skipped
+    started = time.perf_counter()
+    search, tell = (searching or Search)(row, target, profile), target.changed(row.check.operation)
+    try:
+        with (
+            isolation.time_limit(profile.timeout_s, may_kill=may_kill),
+            global_state.guarded(global_state.OF_ROWS, tell),
+            global_state.environment(tell),
+            global_state.streams(),
+        ):
+            found = None if stored is None else reproduces(stored)
+            result = search.run(seed) if found is None else _known(row, found, str(stored))
+    except RowTimeout as error:
+        stopped = f"stopped after {profile.timeout_s:g} s in example {search.statistics.examples}"
+        # what was found before the time was up stands, though it could not be made as small
+        result = search.told(error) or row.result(Status.TIMEOUT, examples=search.statistics.examples, message=stopped)
+    return Result(**{**vars(result), "seconds": round(time.perf_counter() - started, 4)})
+
+
+def _known(row: CheckRun, found: str, script: str) -> Result:
+    example = Counterexample(arguments={}, observed=None, exact=None, bound=None, script=script)
+    message = f"the stored counterexample still shows it: {found}"
+    return row.result(Status.FAIL, examples=1, message=message, counterexample=example)
+
+
+def _skipped_by_claims(row: CheckRun, target: Target) -> Result | None:
+    operation, claims = row.check.operation, target.claims
+    if operation in claims.not_provided:
+        return row.result(Status.NOT_PROVIDED, message=claims.not_provided[operation])
+    if target.operation(operation) is None:
+        return row.result(Status.NOT_PROVIDED, message=_absent(operation, target))
+    if not claims.promises(operation, row.dtype):
+        return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no {row.dtype} for {operation}")
+    if claims.devices and row.device not in claims.devices:
+        return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no results on {row.device}")
+    return None
+
+
+def _skipped_by_domain(row: CheckRun, target: Target) -> Result | None:
+    refused = target.refusals(row.check.operation).messages
+    if row.dtype not in refused:
+        return None
+    return row.result(Status.NOT_PROVIDED, message=f"not provided: {row.dtype} ({refused[row.dtype]})")
+
+
+def _absent(operation: str, target: Target) -> str:
+    message = f"the implementation has no callable {operation!r}"
+    near = difflib.get_close_matches(operation, target.names())
+    return f"{message}; did you mean {operation} where it says {near[0]}?" if near else message
+
+
+def _skipped_by_prerequisites(row: CheckRun, finished: Mapping[str, Status]) -> Result | None:
+    for slug in row.check.requirement.prerequisites:
+        if finished.get(f"{slug}[{row.dtype}-{row.device}]") in BLOCKING:
+            return row.result(Status.BLOCKED, blocked_by=slug, message=f"rests on {slug}, which does not hold")
+    return None
+
+
+class _NothingToAsk(BaseException):
+    """Every example needs an argument that the target does not take."""
+
+
+class _StopShrinking(BaseException):
+    """The effort for making the example smaller is spent; the smallest so far stands."""
+
+
+@dataclass
+class Search:
+    """The search for a violation: counts examples until the first, then keeps the smallest."""
+
+    row: CheckRun
+    target: Target
+    profile: Profile
+    statistics: RunStatistics = field(default_factory=RunStatistics)
+    best: tuple[Violation, Trial] | None = None
+    shrinks: int = 0
+    unsupported: list[frozenset[str]] = field(default_factory=list)
+
+    def run(self, seed: str) -> Result:
+        """Look for a violation; whatever comes of it is a Result."""
+        try:
+            applies = self.row.check.applies
+            reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
+            if reason:
+                return self.row.result(Status.NOT_APPLICABLE, message=reason)
+            torch.manual_seed(number(f"{seed}|{self.row.key}|global"))
+            for turn in range(MAX_DRAW_FACTOR):
+                if turn and self.exercised():
+                    break
+                self.draw(seed, turn * self.planned)
+            if self.unsupported and not self.statistics.examples:
+                raise _NothingToAsk
+            if self.row.check.finish is not None:
+                self.row.check.finish(self.statistics)
+        except _NothingToAsk:
+            return self.row.result(Status.NOT_PROVIDED, message=self._what_is_unsupported())
+        except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
+            return self._failed(error)
+        except Interrupted:
+            raise
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:  # where a model is built or looked at
+            return self._result(Status.FAIL, f"raised {message_of(error)}")
+        except Exception:
+            return self._broken()
+        return self._held()
+
+    def draw(self, seed: str, done: int) -> None:
+        """Judge as many examples as are planned."""
+        for first in range(0, self.planned, EXAMPLES_PER_SEED):
+            try:
+                with without_constants():
+                    planned = min(EXAMPLES_PER_SEED, self.planned - first)
+                    key, shrink = f"{seed}|{self.row.key}|{done + first}", bool(self.profile.shrinks)
+                    prepared(self.example, key, planned, shrink=shrink)()
+            except Unsatisfiable:
+                if not self.unsupported:
+                    raise
+
+    @property
+    def planned(self) -> int:
+        """How many examples the profile and the check ask for."""
+        return max(1, round(self.profile.examples * self.row.check.effort))
+
+    def exercised(self) -> bool:
+        """Whether examples enough could tell right from wrong: half of those run, or of those planned if fewer."""
+        effective = self.statistics.examples - self.statistics.vacuous
+        return effective >= (1 - VACUOUS_SHARE) * min(self.planned, self.statistics.examples)
+
+    def trial(self, data: st.DataObject) -> Trial:
+        """The trial that judges one example."""
+        check = self.row.check
+        return Trial(self.target, check.operation, check.positional, self.row.dtype, self.row.device, data)
+
+    def example(self, data: st.DataObject) -> None:
+        """Judge one example; raises Violation."""
+        check = self.row.check
+        trial = self.trial(data)
+        if self.best is None:
+            trial.statistics = self.statistics
+            self.statistics.examples += 1
+        else:
+            self.shrinks += 1
+            if self.shrinks > self.profile.shrinks:
+                raise _StopShrinking
+        try:
+            with contextlib.suppress(NoGradient):
+                check.property_test(trial)
+            if trial.unsupported and not any(trial.effective):
+                raise UnsatisfiedAssumption
+        except UnsatisfiedAssumption:
+            self.statistics.examples -= self.best is None
+            if trial.unsupported:
+                self._note_unsupported(frozenset(trial.unsupported))
+            raise
+        except Violation as violation:
+            name = check.operation
+            if self.best is not None and signature(violation, name) != signature(self.best[0], name):
+                return  # another cause: what is made smaller stays what was found
+            if self.best is None or size(trial) <= size(self.best[1]):
+                self.best = (violation, trial)
+            raise
+        if self.best is None and not any(trial.effective):
+            self.statistics.vacuous += 1
+
+    def _note_unsupported(self, names: frozenset[str]) -> None:
+        self.unsupported.append(names)
+        if not self.statistics.examples and len(self.unsupported) == MAX_UNSUPPORTED_EXAMPLES:
+            raise _NothingToAsk
+
+    def _what_is_unsupported(self) -> str:
+        """What every example lacked, or if there is no such thing any of them, with the reasons that are known."""
+        operation, reasons = self.row.check.operation, self.target.claims.not_provided
+        refused = self.target.refusals(operation).messages
+        names = sorted(frozenset.intersection(*self.unsupported) or frozenset.union(*self.unsupported))
+        rules = {str(rule) for rule in self.target.refusals(operation).rules}
+        found = [f"not provided: {name} ({refused[name]})" for name in names if name in refused]
+        found += [f"not provided: sizes other than {name}" for name in names if name in rules]
+        claimed = [
+            f"{operation}.{name}: {reasons[f'{operation}.{name}']}"
+            for name in names
+            if f"{operation}.{name}" in reasons
+        ]
+        silent = ", ".join(
+            name for name in names if f"{operation}.{name}" not in reasons and name not in {*refused, *rules}
+        )
+        said = [f"the implementation's {operation} takes no {silent}"] if silent else []
+        return "; ".join([*claimed, *found, *said])
+
+    def _held(self) -> Result:
+        convention = self.row.check.convention
+        status, message = Status.PASS, self.statistics.remark
+        if not self.exercised():
+            share = self.statistics.vacuous / self.statistics.examples
+            status, message = Status.VACUOUS, f"{share:.0%} of the examples could not tell right from wrong"
+        elif convention is not None and self.target.claims.deviates(convention):
+            status, message = (
+                Status.DEVIATION,
+                f"{convention} = {self.target.claims.convention(convention)!r}, as claimed",
+            )
+        return self._result(status, message)
+
+    def told(self, error: BaseException) -> Result | None:
+        """The violation that has been found so far, if any."""
+        return self._failed(error) if self.best is not None else None
+
+    def _failed(self, error: BaseException) -> Result:
+        if self.best is None and not isinstance(error, Violation):
+            return self._broken()
+        if self.best is None:
+            return self._result(Status.FAIL, str(error))
+        violation, trial = self.best
+        changing = unrepeatable(trial)
+        message = f"{violation} ({changing})" if changing else str(violation)
+        return self._result(Status.FAIL, message, counterexample(self.row, self.target, violation, trial))
+
+    def _broken(self) -> Result:
+        return self._result(Status.HARNESS_ERROR, traceback.format_exc(limit=-6))
+
+    def _result(self, status: Status, message: str | None, example: Counterexample | None = None) -> Result:
+        return self.row.result(
+            status,
+            examples=self.statistics.examples,
+            worst_ratio=self.statistics.worst_ratio,
+            vacuous_share=self.statistics.vacuous / max(1, self.statistics.examples),
+            covered=dict(sorted(self.statistics.covered.items())),
+            message=message,
+            counterexample=example,
+        )
+
+
+def size(trial: Trial) -> int:
+    """How many numbers the tensors of all calls of an example have together."""
+    values = [value for call in trial.calls for value in call.arguments.values()]
+    flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+    return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
+
+
+def counterexample(row: CheckRun, target: Target, violation: Violation, trial: Trial) -> Counterexample:
+    """The record of an example that was a violation."""
+    title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
+    lines = violation.lines or ["raise SystemExit(0)"]
+    return Counterexample(
+        arguments={key: describe(value) for call in trial.calls[-1:] for key, value in call.arguments.items()},
+        observed=violation.observed,
+        exact=violation.exact,
+        bound=violation.bound,
+        script=script(title, target.loader, trial.calls, lines),
+        scalars=size(trial),
+    )

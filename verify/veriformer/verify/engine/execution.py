@@ -1,0 +1,106 @@
+"""Where a run is executed: by pytest-xdist on this machine, or by the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from veriformer.verify.engine import inquiry, probe
+from veriformer.verify.engine import run as here
+from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.results import Result, Results
+
+LOCAL = "local"
+
+
+class ExecutionError(Exception):
+    """The run cannot be executed there; the message says what is missing and what to do."""
+
+
+class Execution(Protocol):
+    """What a command asks of the place where a run is executed."""
+
+    def look(self, plan: Plan, seconds: float) -> probe.Described:
+        """What is known of the target before its first row. Raises TargetError where it cannot be loaded."""
+
+    def run(
+        self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]
+    ) -> tuple[Results, str | None]:
+        """Run the pending rows; returns the results so far, and why no more came where the run was stopped."""
+
+    def findings(self, found: Results, plan: Plan) -> None:
+        """Reduce failing rows to findings."""
+
+
+class Processes:
+    """Worker processes of pytest-xdist on this machine. junit: a file that pytest writes as well."""
+
+    def __init__(self, jobs: int, junit: Path | None) -> None:
+        self.jobs, self.junit = jobs, junit
+
+    def look(self, plan: Plan, seconds: float) -> probe.Described:
+        """In a process of its own."""
+        return probe.probe(plan.target, plan.device, plan.operations(), plan.dtypes, seconds)
+
+    def run(
+        self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]
+    ) -> tuple[Results, str | None]:
+        """Over the processes."""
+        found, interrupted = here.run(plan, described, journal, jobs=self.jobs, junit=self.junit, tell=tell)
+        return found, here.INTERRUPTED if interrupted else None
+
+    def findings(self, found: Results, plan: Plan) -> None:
+        """Over as many processes."""
+        inquiry.add_findings(found, plan, jobs=self.jobs)
+
+
+@contextlib.contextmanager
+def execution(
+    scheduler: str | None,
+    *,
+    jobs: int,
+    device: str,
+    files: Sequence[Path] = (),
+    junit: Path | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Iterator[Execution]:
+    """The place for a run, and what it needs for as long as the context lasts.
+
+    scheduler: None for this machine's processes; the address or the file of a Dask scheduler; or ``local`` for one that
+    is started here on the loopback, with a worker for each job or, for another device than the CPU, for each GPU.
+    Raises ExecutionError.
+    """
+    if scheduler is None:
+        yield Processes(jobs, junit)
+        return
+    if junit is not None:
+        raise ExecutionError("--junit: pytest writes it, which does not run rows where --scheduler is given")
+    with cluster(scheduler, jobs=jobs, device=device) as address:
+        from veriformer.verify.engine import remote
+
+        yield remote.Workers(remote.Place(address, tuple(files), say=say))
+
+
+@contextlib.contextmanager
+def cluster(scheduler: str, *, jobs: int, device: str = "cpu") -> Iterator[str]:
+    """The address (or file) of a scheduler: the one given, or of one that is started here. Raises ExecutionError."""
+    try:
+        from veriformer.cluster.controller import ClusterError, LostError
+        from veriformer.cluster.place import NoSchedulerError, local
+    except ImportError as error:
+        raise ExecutionError(
+            f"--scheduler: pip install 'veriformer[distributed]' brings what is missing: {error}"
+        ) from error
+    try:
+        if scheduler == LOCAL:
+            with local(jobs, torch.cuda.device_count() if device != "cpu" else 0) as address:
+                yield address
+        else:
+            yield scheduler
+    except (ClusterError, NoSchedulerError, LostError) as error:
+        raise ExecutionError(str(error)) from error

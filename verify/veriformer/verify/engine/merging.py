@@ -1,0 +1,78 @@
+"""The parts of a run, put together: the same results as if one machine had run them all, timings aside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from veriformer.cluster.versions import digest, versions
+from veriformer.verify.engine import parts, shards
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.results import Results, Shard
+from veriformer.verify.targets.files import sources
+
+
+def shard_of(plan: Plan, number: int, of: int, seconds: Mapping[str, float]) -> tuple[Plan, Shard]:
+    """The plan of one part of a run, and the record of it; seconds: of an earlier run by row, to balance the parts."""
+    groups: dict[str, list[tuple[str, float]]] = {}
+    for row in plan.every_row():
+        groups.setdefault(row.group, []).append((row.key, row.check.effort))
+    mine = shards.split(shards.costs(groups, seconds), of)[number - 1]
+    rows = tuple(key for group in mine for key, _ in groups[group])
+    shard = Shard(number=number, of=of, plan=plan.request(), rows=rows, versions=versions_of(plan.target))
+    return replace(plan, part=rows), shard
+
+
+def versions_of(target: str) -> dict[str, str]:
+    """The versions that parts of a run of this target must have in common; its own files are among them."""
+    files = sources(target)
+    return {**versions(), **({"target": digest(files.items())} if files else {})}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A whole run, without its findings yet; invalid where something is missing of it.
+
+    plan: what the run follows. versions: that its parts have in common. missing: what is missing, in words.
+    """
+
+    results: Results
+    plan: Plan
+    versions: Mapping[str, str]
+    missing: list[str]
+
+
+def merge(files: Mapping[str, Results]) -> Merged:
+    """Put the parts of a run together. Raises NotOneRunError where the files do not belong to one run."""
+    first = parts.check({name: found.shard for name, found in files.items()})
+    (known, one), *others = files.items()
+    for name, other in others:
+        words = f"{known} and {name} are of different runs"
+        for record in ("suite", "implementation"):
+            parts.same(words, getattr(one, record), getattr(other, record))
+        parts.same(f"{known} and {name} found different domains", dict(one.domain), dict(other.domain))
+    parts.of_this_suite(first)
+    domains = {operation: domain.to_dict() for operation, domain in one.domain.items()}
+    plan = replace(Plan.from_dict(first.plan), domains=domains)
+    every = [row.key for row in plan.every_row()]
+    rows = {result.key: result for found in files.values() for result in found.results}
+    there = [found.shard for found in files.values() if found.shard]
+    whole = replace(
+        one,
+        started=min(found.started for found in files.values()),
+        duration_s=round(sum(found.duration_s for found in files.values()), 3),
+        planned=len(every),
+        global_state=_changes(files),
+        findings=[],
+        results=[rows[key] for key in every if key in rows],
+        shard=None,
+    )
+    return Merged(whole, plan, first.versions, parts.missing(there, every, list(rows)))
+
+
+def _changes(files: Mapping[str, Results]) -> dict[str, list[str]]:
+    found: dict[str, set[str]] = {}
+    for results in files.values():
+        for operation, what in results.global_state.items():
+            found.setdefault(operation, set()).update(what)
+    return {operation: sorted(found[operation]) for operation in sorted(found)}

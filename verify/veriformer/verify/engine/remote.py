@@ -1,0 +1,205 @@
+"""A run on the workers of a Dask scheduler: the same rows, journal and results as on one machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from veriformer.cluster.controller import ClusterError, Controller, LostError
+from veriformer.cluster.files import read
+from veriformer.cluster.session import Item, Outcome, Session
+from veriformer.cluster.versions import versions
+from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
+from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.plugin import died
+from veriformer.verify.engine.probe import LOADING_S, Described
+from veriformer.verify.engine.run import INTERRUPTED, results_of
+from veriformer.verify.findings import everything
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.results import Result, Results, Status, json_safe
+from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.shipping import parcel
+
+_WORK = "veriformer.verify.engine.work"
+_SLACK_S = 30.0
+"""Beyond the time after which a row's process ends itself, until it is ended from outside; it has to load first."""
+
+_WAIT = 4.0
+"""How much longer than its own time an operation's findings may take by the clock."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run's work is done. files: what travels there beside the target: wheels, modules, folders of data."""
+
+    scheduler: str
+    files: tuple[Path, ...] = ()
+    patience_s: float = 60.0
+    say: Callable[[str], None] = lambda text: None
+
+    def session(self, plan: Plan, work: str, **fields: Any) -> Session:
+        """The session that does some work of a plan."""
+        sent = parcel(plan.target)
+        asked = {**asdict(plan), "finished": ()}
+        payload = {"plan": json_safe(asked), "target": asdict(sent.shipped), **fields}
+        return Session(
+            work=f"{_WORK}:{work}",
+            payload=payload,
+            files={**sent.files, **read(self.files)},
+            versions={**versions(), **sent.versions},
+        )
+
+    def controller(self, session: Session) -> Controller:
+        """Whoever has the items of a session done here."""
+        return Controller(self.scheduler, session, self.patience_s, self.say)
+
+
+class Workers:
+    """A run executed by the workers of a scheduler."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def look(self, plan: Plan, seconds: float) -> Described:
+        """By a worker."""
+        return look(plan, self.place, seconds)
+
+    def run(
+        self, plan: Plan, described: Described, journal: Journal, tell: Callable[[Result], None]
+    ) -> tuple[Results, str | None]:
+        """Over the workers."""
+        return run(plan, described, journal, self.place, tell=tell)
+
+    def findings(self, found: Results, plan: Plan) -> None:
+        """Over the workers."""
+        add_findings(found, plan, self.place)
+
+
+def look(plan: Plan, place: Place, seconds: float) -> Described:
+    """What is known of the target before its first row, found out by a worker. Raises TargetError, ClusterError."""
+    found: list[Outcome] = []
+    limit = LOADING_S + len(plan.operations()) * (seconds + _SLACK_S)
+    with place.controller(place.session(plan, "Probe", seconds=seconds)) as side:
+        if side.dashboard:
+            place.say(f"{sum(one['threads'] for one in side.resources):g} threads; dashboard {side.dashboard}")
+        side.run([Item(name="target", limit_s=limit, resources=demand(plan, side.resources))], _into(found))
+    if found[0].error is not None:
+        raise TargetError(found[0].error)
+    if found[0].lost is not None:
+        raise TargetError(f"target {plan.target!r} ended the process that looked at it, on worker {found[0].worker}")
+    described = Described(**found[0].value)
+    return replace(described, implementation={**described.implementation, "target": plan.target})
+
+
+def run(
+    plan: Plan, described: Described, journal: Journal, place: Place, *, tell: Callable[[Result], None]
+) -> tuple[Results, str | None]:
+    """Run the pending rows of a plan on workers; the journal has been begun or resumed.
+
+    Returns the results so far, and why no more came if the scheduler was lost for good. Raises ClusterError where no
+    worker can do the work.
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    finished = dict(journal.statuses())
+    plan = replace(plan, finished=tuple(finished))
+    pending = {row.key: row for row in plan.pending()}
+    stopped = None
+    receiver = _Receiver(plan, journal, tell, finished, pending)
+    if pending:
+        try:
+            with place.controller(place.session(plan, "Rows")) as side:
+                side.run(receiver.items(demand(plan, side.resources)), receiver.row, receiver.statuses)
+        except LostError as error:
+            stopped = str(error)
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
+    return results_of(plan, described, journal, started, clock), stopped
+
+
+@dataclass
+class _Receiver:
+    plan: Plan
+    journal: Journal
+    tell: Callable[[Result], None]
+    finished: dict[str, Status]
+    pending: Mapping[str, CheckRun]
+
+    def items(self, resources: Mapping[str, float]) -> list[Item]:
+        limit = 2 * self.plan.effort.timeout_s + _SLACK_S
+        return [
+            Item(name=key, needs=tuple(self._rests_on(row)), limit_s=limit, resources=resources)
+            for key, row in self.pending.items()
+        ]
+
+    def statuses(self, item: Item) -> dict[str, str]:
+        """Of the rows that this one rests on."""
+        keys = self._rests_on(self.pending[item.name])
+        return {key: self.finished[key].value for key in keys if key in self.finished}
+
+    def row(self, item: Item, outcome: Outcome) -> None:
+        """Write a finished row down, and tell of it."""
+        row = self.pending[item.name]
+        if outcome.error is not None:
+            result = row.result(Status.HARNESS_ERROR, message=outcome.error)
+        elif outcome.lost is not None:
+            result = died(row, outcome.lost, self.plan.effort.timeout_s)
+        else:
+            result = Result.from_dict(outcome.value["result"])
+            if outcome.value["changes"]:
+                self.journal.change(outcome.value["changes"])
+        self.finished[item.name] = result.status
+        self.journal.add(result)
+        self.tell(result)
+
+    def _rests_on(self, row: CheckRun) -> list[str]:
+        return [f"{slug}[{row.dtype}-{row.device}]" for slug in row.check.requirement.prerequisites]
+
+
+def add_findings(found: Results, plan: Plan, place: Place) -> None:
+    """Reduce the failing rows of a run to findings on workers, an operation at a time."""
+    rows = everything.by_operation(found.results)
+    told: dict[str, list[Finding]] = {}
+    if rows:
+        with place.controller(place.session(plan, "Findings")) as side:
+            threads = sum(one["threads"] for one in side.resources)
+            seconds = max(LEAST_S, SHARE * found.duration_s * threads / len(rows))
+            resources = demand(plan, side.resources)
+            items = [Item(name=operation, limit_s=_WAIT * seconds, resources=resources) for operation in rows]
+            said = {
+                operation: {"seconds": seconds, "rows": [json_safe(row.to_dict()) for row in failing]}
+                for operation, failing in rows.items()
+            }
+
+            def receive(item: Item, outcome: Outcome) -> None:
+                if outcome.value is not None:
+                    told[item.name] = [Finding.from_dict(one) for one in outcome.value]
+
+            side.run(items, receive, lambda item: said[item.name])
+    store_findings(found, {operation: told[operation] for operation in rows if operation in told})
+
+
+def demand(plan: Plan, offers: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """What a worker has to have free for a row of this plan. Raises ClusterError where no worker offers it.
+
+    On a GPU, a share of it for each thread beside it, so that while one row has the GPU compute, the others compute on
+    cores what it should have given. Memory, where workers say how much they have.
+    """
+    wanted: dict[str, float] = {}
+    if plan.device != "cpu":
+        shares = [offer["GPU"] / offer["threads"] for offer in offers if offer.get("GPU")]
+        if not shares:
+            raise ClusterError(f"--device {plan.device}: no worker offers a GPU; start one with --resources GPU=1")
+        wanted["GPU"] = min(shares)
+    if any("memory" in offer for offer in offers):
+        wanted["memory"] = plan.effort.memory_gib * 2**30
+    return wanted
+
+
+def _into(found: list[Outcome]) -> Callable[[Item, Outcome], None]:
+    return lambda item, outcome: found.append(outcome)

@@ -1,0 +1,57 @@
+"""Whether a call that failed gives the same again: what comes and goes is no matter of the arguments."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.trial import Trial
+
+REPETITIONS = 40
+"""Of a call that is wrong one time in ten, all of so many are right once in seventy."""
+
+SECONDS = 2.0
+
+
+def unrepeatable(trial: Trial) -> str | None:
+    """How often the last call of an example gave another result than at first, in words; None where it never did.
+
+    Every repetition draws the same random numbers. What takes long is repeated less often, but once.
+    """
+    if not trial.calls or trial.calls[-1].refusal is not None:
+        return None
+    began, first, others, done = time.perf_counter(), _result(trial), 0, 1
+    while done < REPETITIONS and (done < 2 or time.perf_counter() - began < SECONDS):
+        others += not _same(first, _result(trial))
+        done += 1
+    return f"the same call, made {done} times, gave {others} times another result than at first" if others else None
+
+
+def _result(trial: Trial) -> Any:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        try:
+            return trial.repeat(trial.calls[-1])
+        except Violation as violation:
+            return str(violation)
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return _equal(one, other)
+    except Exception:  # what cannot be compared, such as a tensor without numbers
+        return True
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        alike = one.shape == other.shape and one.dtype == other.dtype
+        return alike and bool(((one == other) | ((one != one) & (other != other))).all())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return isinstance(one, torch.Tensor) == isinstance(other, torch.Tensor) and (
+        not isinstance(one, str | int | float | bool) or one == other
+    )

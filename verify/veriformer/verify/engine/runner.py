@@ -1,0 +1,60 @@
+"""What a process that runs rows does with each of them, whoever hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from veriformer.verify.engine import isolation
+from veriformer.verify.engine.advice import as_advice
+from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.suggestion import suggested
+from veriformer.verify.judging import global_state
+from veriformer.verify.results import Result, Status
+from veriformer.verify.targets.target import Target
+
+
+def confine(plan: Plan) -> None:
+    """Leave the other cores to other processes, and the machine its memory."""
+    torch.set_num_threads(1)
+    if plan.device == "cpu":
+        isolation.limit_memory(plan.effort.memory_gib)
+
+
+def loaded(plan: Plan, load: Callable[..., Target]) -> Target:
+    """The plan's target within its domain; what loading it changes of the process is noted in it, and undone."""
+    changes: list[str] = []
+    with global_state.guarded(global_state.OF_ROWS, changes.append), global_state.streams():
+        target = plan.within(load(plan.target, plan.recognised) if plan.recognised else load(plan.target))
+    if changes:
+        target.changes["loading"] = changes
+    return target
+
+
+@dataclass
+class Runner:
+    """Runs rows of a plan on its target. may_kill: the process is ours, and may end itself where a row hangs."""
+
+    plan: Plan
+    target: Target
+    may_kill: bool
+    _noted: dict[str, list[str]] = field(default_factory=dict)
+
+    def run(self, row: CheckRun, finished: Mapping[str, Status]) -> Result:
+        """The result of a row. finished: the statuses of rows that were run before, by key."""
+        plan = self.plan
+        stored = plan.stored.get(row.key)
+        result = run_check(row, self.target, plan.effort, plan.seed, finished, may_kill=self.may_kill, stored=stored)
+        result = suggested(row, self.target, result, plan.seed)
+        return result if plan.strict else as_advice(result, recognised=bool(self.target.recognised))
+
+    def changes(self) -> dict[str, list[str]]:
+        """What the target has changed of the process's state, by operation; nothing where that was told before."""
+        changes = {operation: list(what) for operation, what in self.target.changes.items()}
+        if changes == self._noted:
+            return {}
+        self._noted = changes
+        return changes

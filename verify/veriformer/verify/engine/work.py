@@ -1,0 +1,64 @@
+"""What workers do of a run: its rows, its findings, and the first look at its target. Each is made where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from veriformer.verify.engine import probe
+from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.runner import Runner, confine, loaded
+from veriformer.verify.findings import everything
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.results import Result, Status, json_safe
+from veriformer.verify.targets.shipping import Shipped
+
+
+class Rows:
+    """Runs rows; an item is the key of one, and what is said of it are the statuses that it rests on."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        plan = Plan.from_dict(payload["plan"])
+        confine(plan)
+        shipped = Shipped(**payload["target"])
+        self.rows: dict[str, CheckRun] = {row.key: row for row in plan.every_row()}
+        self.runner = Runner(plan, loaded(plan, lambda spec: shipped.load()), may_kill=True)
+
+    def run(self, item: str, extra: Mapping[str, str]) -> dict[str, Any]:
+        """The row's result, and what the target has changed of its process."""
+        result = self.runner.run(self.rows[item], {key: Status(value) for key, value in extra.items()})
+        return {"result": json_safe(result.to_dict()), "changes": self.runner.changes()}
+
+
+class Findings:
+    """Looks into failing rows; an item is an operation, and what is said of it its rows and the seconds it may take."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        self.plan = Plan.from_dict(payload["plan"])
+        confine(self.plan)
+        self.target = self.plan.within(Shipped(**payload["target"]).load())
+
+    def run(self, item: str, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The operation's findings."""
+        rows = everything.by_operation([Result.from_dict(row) for row in extra["rows"]])
+        told: list[Finding] = []
+        everything.inquire(
+            rows, self.target, self.plan.seed, extra["seconds"], lambda operation, found: told.extend(found)
+        )
+        return [json_safe(one.to_dict()) for one in told]
+
+
+class Probe:
+    """Looks at the target where its device is; an item is anything."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        self.plan = Plan.from_dict(payload["plan"])
+        self.there = payload["target"]["there"]
+        self.seconds = payload["seconds"]
+
+    def run(self, item: str, extra: Any) -> dict[str, Any]:
+        """What was found."""
+        plan = self.plan
+        return asdict(probe.probe(self.there, plan.device, plan.operations(), plan.dtypes, self.seconds))

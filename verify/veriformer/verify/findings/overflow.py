@@ -1,0 +1,83 @@
+"""Overflow in half precision, which operations share that form a large intermediate result: told once for all."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.contract import dtypes
+from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.signature import Failing
+
+WORDS = "overflow in half precision: what is finite comes out as infinite, NaN or 0"
+
+_LOST = re.compile(r"observed (?:nan|-?inf|-?0(?![.\d]))|not finite")
+_OF_SIZES = re.compile(r"with (?:large|huge) values")
+_SIZES = (
+    *("large values in ", "huge values in ", "tiny values in ", "subnormal values in "),
+    *("constant rows of ", "a mean of "),
+)
+"""How the features begin of calls whose intermediate results may leave the range of half precision: squares and
+products of extreme entries, powers of a spread that is nearly 0."""
+
+
+def loses_range(cause: Cause) -> bool:
+    """Whether what fails does so in half precision alone, on finite values near the edge of its range, whose result is
+    lost: a squared or multiplied value is infinite there, or 0, and not in a wider format."""
+    return all(
+        one.row.dtype in dtypes.HALVES and _lost(one) and any(map(_near_the_edge, one.calls)) for one in cause.explained
+    )
+
+
+def _lost(example: Example) -> bool:
+    known = example.signature
+    return known is not None and known.kind is not Failing.RAISES and bool(_LOST.search(example.message))
+
+
+def _near_the_edge(call: frozenset[str]) -> bool:
+    finite = not any(name.startswith(("NaN in", "inf in", "-inf in")) for name in call)
+    return finite and any(name.startswith(_SIZES) for name in call)
+
+
+def overflows(finding: Finding) -> bool:
+    """Whether this is of finite input in half precision whose result is finite, and is lost."""
+    if finding.what.endswith(WORDS):
+        return True
+    ranges = finding.requirements and all(slug.endswith(".range") for slug in finding.requirements)
+    halves = finding.dtypes and set(finding.dtypes) <= set(dtypes.HALVES)
+    return bool(finding.weight is Weight.FRAGILE and ranges and halves and _LOST.search(finding.message or ""))
+
+
+def told_once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, those of overflow in half precision as one."""
+    listed = list(findings)
+    found = [finding for finding in listed if overflows(finding)]
+    return [*(one for one in listed if not overflows(one)), *([_of(found)] if found else [])]
+
+
+def _of(found: Sequence[Finding]) -> Finding:
+    """One finding of these. When it happens is told where values are why; that rows are long is not."""
+    first, *others = found
+    operations = ", ".join(dict.fromkeys(finding.operation for finding in found))
+    when = first.when if not others and _OF_SIZES.search(first.when or "") else None
+    return replace(
+        first,
+        id=first.id if not others else hashlib.sha256("|".join(one.id for one in found).encode()).hexdigest()[:8],
+        operation=operations,
+        what=f"{operations}: {WORDS}",
+        when=when,
+        dtypes=_each(found, "dtypes"),
+        requirements=_each(found, "requirements"),
+        rows=_each(found, "rows"),
+        precedents=_each(found, "precedents"),
+        confirmed=all(finding.confirmed for finding in found),
+    )
+
+
+def _each(found: Sequence[Finding], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for finding in found for value in getattr(finding, name)))

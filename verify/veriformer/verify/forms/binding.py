@@ -1,0 +1,61 @@
+"""From pins to an implementation under test, without looking again."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.frameworks import over_tensors
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.forms.registry import form_named
+
+
+def bound(pin: Pin, candidate: Candidate) -> Any:
+    """The operation of a pin, with the contract's signature."""
+    return form_named(pin.form).bind(candidate, pin.readings)
+
+
+def bind(form: str, thing: Any, **readings: str) -> Any:
+    """A function or class as an operation of the contract: by the name of the form, and its readings.
+
+    Readings that are left out are the contract's own. Raises UnknownFormError for a form that there is not, and Unfit
+    or ValueError where the thing cannot be called in it.
+    """
+    name = getattr(thing, "__qualname__", getattr(thing, "__name__", type(thing).__name__))
+    module = thing if inspect.ismodule(thing) else sys.modules.get(getattr(thing, "__module__", ""))
+    candidate = Candidate(str(name), over_tensors(thing, module), module)
+    match = form_named(form).match(candidate)
+    if match is None:
+        raise ValueError(f"{name}: not of the form {form!r}")
+    unknown = readings.keys() - match.readings.keys()
+    if unknown:
+        raise ValueError(f"readings: {form!r} has {sorted(match.readings)} for {name}, got {sorted(unknown)}")
+    whole = {reading: readings.get(reading, values[0]) for reading, values in match.readings.items()}
+    return form_named(form).bind(candidate, whole)
+
+
+def implementation(
+    pairs: Iterable[tuple[Pin, Candidate]], name: str, claims: Mapping[str, Any] | None = None
+) -> SimpleNamespace:
+    """An implementation that carries the operations of these pins; of several of one operation the first.
+
+    claims: of the code itself; the conventions of the pins are added.
+    """
+    operations: dict[str, Any] = {}
+    conventions: dict[str, str] = {}
+    for pin, candidate in pairs:
+        if pin.operation not in operations:
+            operations[pin.operation] = bound(pin, candidate)
+            conventions |= pin.conventions
+    stated = dict(claims or {})
+    stated["conventions"] = {**conventions, **stated.get("conventions", {})}
+    if not stated["conventions"]:
+        del stated["conventions"]
+    found = SimpleNamespace(**operations, __name__=name)
+    if stated:
+        found.CLAIMS = stated
+    return found

@@ -1,0 +1,40 @@
+"""What is called: a function as it is, or an instance of a class that holds no weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.form import NotOffered, Unfit
+
+_MADE: dict[Any, Callable[..., Any]] = {}
+
+
+def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype) -> Callable[..., Any]:
+    """The function itself, or an instance made from these sizes, once for each choice. Raises NotOffered for
+    weights."""
+    if not candidate.is_class:
+        function: Callable[..., Any] = candidate.thing
+        return function
+    key = candidate.thing, tuple(sorted(sizes.items())), dtype
+    if key not in _MADE:
+        try:
+            made = built(candidate, sizes, own_sizes(candidate, sizes))
+        except Unfit as reason:
+            raise NotOffered(str(reason)) from reason
+        if isinstance(made, nn.Module):
+            if next(made.parameters(), None) is not None:
+                raise NotOffered("it holds weights")
+            made = made.to(dtype).eval()
+        _MADE[key] = made
+    return _MADE[key]
+
+
+def own_sizes(candidate: Candidate, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those among the sizes that the constructor has under that very name."""
+    return {name: sizes[name] for name in candidate.constructor if name in sizes}

@@ -1,0 +1,95 @@
+"""A public thing of somebody's code that may be an operation."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+Parameters = Mapping[str, inspect.Parameter]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """name: its path within its module, such as ``RMSNorm``. thing: a function, a class, an object or the module
+    itself.
+
+    module: where it was found, so that its siblings can be asked; None where nothing is known of it.
+    """
+
+    name: str
+    thing: Any
+    module: ModuleType | None = None
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is called as it is, and holds nothing."""
+        return inspect.isroutine(self.thing) or (callable(self.thing) and not (self.is_class or self.is_module))
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it must be built first."""
+        return inspect.isclass(self.thing)
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a file or a package, or an instance of a neural network."""
+        return isinstance(self.thing, ModuleType | nn.Module)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it is a class of ``torch.nn.Module``."""
+        return self.is_class and issubclass(self.thing, nn.Module)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words of its name in small letters: ``CausalSelfAttention`` gives causal, self, attention."""
+        return words(self.name.rpartition(".")[2])
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """What a call takes: of the function, or of the class's ``forward`` (or ``__call__``) without ``self``."""
+        if not self.is_class:
+            return _parameters(self.thing)
+        return self.parameters_of("forward") or self.parameters_of("__call__")
+
+    @cached_property
+    def constructor(self) -> Parameters:
+        """What the class is built from, without ``self``."""
+        return _parameters(self.thing) if self.is_class else {}
+
+    def parameters_of(self, method: str) -> Parameters:
+        """What a method of the class takes, without ``self``; nothing where it is not the class's own."""
+        function = inspect.getattr_static(self.thing, method, None)
+        if function is None or (method in vars(nn.Module) and function is vars(nn.Module)[method]):
+            return {}
+        if isinstance(function, staticmethod):
+            return _parameters(function.__func__)
+        if not inspect.isfunction(function):
+            return {}
+        found = list(_parameters(function).items())
+        return dict(found[1:])
+
+    def siblings(self) -> dict[str, Any]:
+        """The other public things of its module, those that it imports included."""
+        own = {} if self.module is None else vars(self.module)
+        return {name: x for name, x in own.items() if name[:2] != "__" and name != self.name}
+
+
+def words(name: str) -> tuple[str, ...]:
+    """The words of an identifier in small letters; of longer ones without the number at their end."""
+    spaced = re.sub(r"([a-z0-9])([A-Z])|([A-Z]+)([A-Z][a-z])", r"\1\3 \2\4", name.replace("_", " "))
+    return tuple(re.sub(r"(?<=[a-z]{3})\d+$", "", word) for word in spaced.lower().split())
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (ValueError, TypeError):  # a built-in without one
+        return {}

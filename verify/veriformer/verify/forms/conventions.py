@@ -1,0 +1,29 @@
+"""Conventions of calls that several forms share: layouts of heads and kinds of masks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
+MASKS = ("boolean", "0/1", "inverted", "additive")
+"""True may attend; the same as integers; True is hidden; 0 where it may and −∞ where it may not."""
+
+
+def hides_some(mask: object) -> bool:
+    """Whether a mask hides something and not all: only such a one tells how it is read."""
+    return isinstance(mask, Tensor) and bool((mask != 0).any()) and bool((mask == 0).any())
+
+
+def laid_out(x: Tensor, layout: str) -> Tensor:
+    """Between ``[B,H,n,d]`` and another layout, both ways."""
+    return x if layout == LAYOUTS[0] else x.transpose(1, 2)
+
+
+def mask_as(mask: Tensor, kind: str, dtype: torch.dtype) -> Tensor:
+    """A mask of the contract, True = may attend, as another kind."""
+    if kind == "inverted":
+        return ~mask
+    if kind == "additive":
+        return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+    return mask.to(torch.int64) if kind == "0/1" else mask

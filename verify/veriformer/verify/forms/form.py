@@ -1,0 +1,89 @@
+"""What a form declares, and what recognition says of a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from veriformer.verify.forms.candidate import Candidate
+
+Readings = Mapping[str, str]
+"""By the name of a convention, the value by which a candidate is called."""
+
+
+class Unfit(Exception):
+    """A candidate looks like the operation and cannot be judged as it; the message says why."""
+
+
+class NotOffered(ValueError):
+    """Code cannot be called so in its form, which says nothing of the code: such calls are not provided."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A candidate that a form can call.
+
+    named: whether name and signature both say that it is the operation; one that is not is recognised only where it
+    fits everywhere. readings: by convention the values to try, the contract's first. told: what the form fixes, such as
+    sizes that are left at their defaults, in a few words each.
+    """
+
+    named: bool
+    readings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well one reading explains what a candidate does.
+
+    calls: how many were drawn; answered, and right. ordinary: whether all plain calls were right. share: of all numbers
+    in answers those that were right. closeness: the share of the variance of right results that the answers explain, 1
+    where they are equal. error: what calls were refused with, if any. raised: how many the code itself refused.
+    """
+
+    calls: int
+    answered: int
+    right: int
+    ordinary: bool
+    share: float
+    closeness: float
+    error: str = ""
+    raised: int = 0
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every answer was right, and there were some."""
+        return self.answered > 0 and self.right == self.answered
+
+    def better_than(self, other: Fit) -> bool:
+        """Whether this reading explains more; an equal one does not."""
+        return self.rank() > other.rank()
+
+    def rank(self) -> tuple[Any, ...]:
+        """What says which of two readings explains more."""
+        # Roughly: two wrong readings that are as near are told apart by the calls that they answer, then by order.
+        return self.everywhere, self.ordinary, self.right, self.answered, round(self.share, 1), round(self.closeness, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A way in which public code offers an operation. See the package for what each field means."""
+
+    name: str
+    operation: str
+    says: str
+    match: Callable[[Candidate], Match | None]
+    bind: Callable[[Candidate, Readings], Callable[..., Any]]
+    conventions: tuple[str, ...] = ()
+    closed: bool = False
+    beside: bool = False
+    neutral: tuple[str, ...] = ()
+    rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    told_by: Mapping[str, Callable[[Candidate, Mapping[str, Any]], bool]] = field(default_factory=dict)
+    judge: Callable[[Callable[..., Any]], Fit] | None = None
+
+
+UNKNOWN = "not known"
+"""The value of a reading that no call tells: what it is about is left out of the signature."""

@@ -1,0 +1,49 @@
+"""Filters of logits: all but the k largest, or all outside the nucleus, removed."""
+
+from __future__ import annotations
+
+from veriformer.verify.forms.named import Known, form_of, words_of
+from veriformer.verify.forms.signatures import LOGITS
+
+_Z = {"logits": LOGITS}
+
+TOP_K = Known(
+    "top_k_filter",
+    words_of("top k logits", "top k filter", "top k filtering", "topk filter", "filter top k", "top k"),
+    {**_Z, "k": ("k", "top_k", "topk", "thres")},
+    not_words=frozenset(("p", "sample", "sampling", "router", "gate", "gating", "moe", "sampler", "dataset")),
+    conventions=("choice.ties",),
+    says="top_k_logits(logits, k)",
+)
+TOP_P = Known(
+    "top_p_filter",
+    words_of("top p logits", "top p filter", "top p filtering", "nucleus filter", "nucleus filtering", "top p"),
+    {**_Z, "p": ("p", "top_p", "threshold", "thres")},
+    not_words=frozenset(("k", "sample", "sampling", "sampler", "dataset")),
+    conventions=("choice.ties",),
+    says="top_p_filter(logits, p)",
+)
+_BOTH = words_of("top k top p", "top k p", "filter logits", "top p top k")
+BOTH_K = Known(
+    "top_k_filter",
+    _BOTH,
+    {**_Z, "k": ("top_k", "k")},
+    conventions=("choice.ties",),
+    says="top_k_top_p_filtering(logits, top_k, top_p): its top_k",
+    beside=True,
+)
+BOTH_P = Known(
+    "top_p_filter",
+    _BOTH,
+    {**_Z, "p": ("top_p", "p")},
+    conventions=("choice.ties",),
+    says="top_k_top_p_filtering(logits, top_k, top_p): its top_p",
+    beside=True,
+)
+
+FORMS = (
+    form_of("functions/top_k", TOP_K),
+    form_of("functions/top_p", TOP_P),
+    form_of("functions/top_k_of_both", BOTH_K),
+    form_of("functions/top_p_of_both", BOTH_P),
+)

@@ -1,0 +1,107 @@
+"""Losses with ``(input, target)``, as functions or classes without weights."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.form import NotOffered, Readings
+from veriformer.verify.forms.named import Known, form_of, words_of
+from veriformer.verify.forms.signatures import LOGITS, TARGET
+
+_OPTIONS = {
+    "ignore_index": ("ignore_index", "padding_idx", "pad_id", "pad_idx", "trg_pad_idx"),
+    "label_smoothing": ("label_smoothing", "smoothing", "eps", "epsilon", "alpha"),
+    "reduction": ("reduction",),
+}
+SHAPES = ("any", "rows", "classes second")
+"""What logits and targets look like: any axes before the classes, rows alone, or ``[B, V, n]``."""
+
+
+def _shaped(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    logits, target = given["logits"], given["target"]
+    if target.is_floating_point():
+        raise NotOffered("target: classes are taken, not probabilities")
+    if readings["shape"] == "rows":
+        if given.get("reduction") == "none":
+            raise NotOffered("reduction: of rows alone")
+        logits, target = logits.reshape(-1, logits.shape[-1]), target.reshape(-1)
+    elif readings["shape"] == "classes second":
+        logits = logits.movedim(-1, 1) if logits.ndim > 2 else logits
+    return {**given, "logits": logits, "target": target}
+
+
+def _torch(logits: Tensor, target: Tensor, *, reduction: str = "mean", **given: Any) -> Tensor:
+    if target.is_floating_point():
+        raise NotOffered("target: classes are taken")
+    terms = nn.functional.cross_entropy(logits.flatten(0, -2), target.flatten(), reduction=reduction)
+    return terms.reshape(target.shape) if reduction == "none" else terms
+
+
+def _shifted(logits: Tensor, target: Tensor, **given: Any) -> Tensor:
+    return _torch(logits[..., :-1, :], target[..., 1:])
+
+
+CROSS_ENTROPY = Known(
+    "cross_entropy",
+    words_of("cross entropy", "crossentropy", "crossentropyloss", "xent", "ce loss", "nll loss", "label smoothing"),
+    {"logits": LOGITS, "target": TARGET},
+    _OPTIONS,
+    frozenset(("binary", "bce", "fused", "linear", "chunked", "focal", "soft", "dataset")),
+    readings={"shape": SHAPES},
+    arrange=_shaped,
+    neutral=("shape",),
+    rivals={
+        "targets that are one position later": _shifted,
+        "the sum of its terms": partial(_torch, reduction="sum"),
+        "each of its terms by itself": partial(_torch, reduction="none"),
+    },
+    says="loss(input, target), as a function or a class",
+)
+
+_LARGEST = 2048
+"""So many classes may the unit matrix have that stands for the weight of the last layer."""
+
+
+def _by_unit_matrix(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    shaped = _shaped(given, readings)
+    v = shaped["logits"].shape[-1]
+    if v > _LARGEST:
+        raise NotOffered(f"logits: up to {_LARGEST} classes are given by a unit matrix")
+    return {**shaped, "weight": torch.eye(v, dtype=shaped["logits"].dtype)}
+
+
+FUSED = Known(
+    "cross_entropy",
+    words_of("fused linear", "linear cross entropy", "linear crossentropy", "chunked cross entropy"),
+    {
+        "logits": ("_input", "x", "input", "hidden", "hidden_states", "outputs", "embeddings", "e", "inputs", "h"),
+        "weight": ("weight", "lin_weight", "linear_weight", "w", "lm_head_weight", "c", "W", "vocab_weight"),
+        "target": TARGET,
+    },
+    _OPTIONS,
+    readings={"shape": SHAPES[1::-1]},
+    arrange=_by_unit_matrix,
+    neutral=("shape",),
+    says="loss(hidden, weight, target): with a unit matrix for the weight, whose gradient is not judged",
+    told=("the weight is a unit matrix: its gradient is not judged",),
+)
+
+PERPLEXITY = Known(
+    "perplexity",
+    words_of("perplexity", "ppl"),
+    {"logits": LOGITS, "target": TARGET},
+    {"ignore_index": _OPTIONS["ignore_index"]},
+    readings={"shape": SHAPES[:2]},
+    arrange=_shaped,
+    neutral=("shape",),
+)
+
+FORMS = (
+    form_of("functions/cross_entropy", CROSS_ENTROPY),
+    form_of("functions/fused_linear_cross_entropy", FUSED),
+    form_of("functions/perplexity", PERPLEXITY),
+)

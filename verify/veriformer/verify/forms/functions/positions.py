@@ -1,0 +1,103 @@
+"""Slopes and biases of ALiBi, buckets of T5, sinusoidal tables and causal masks, as functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from veriformer.verify.forms.form import NotOffered, Readings
+from veriformer.verify.forms.named import Known, form_of, words_of
+
+_HEADS = ("num_heads", "n_heads", "n_head", "heads", "n", "h", "attn_heads", "num_attention_heads")
+_LENGTH = (
+    "num_positions",
+    "max_len",
+    "max_length",
+    "max_seq_len",
+    "seq_len",
+    "n_position",
+    "length",
+    "n_pos",
+    "n",
+    "end",
+)
+_WIDTH = ("d_model", "dim", "d_hid", "hidden_dim", "d", "embed_dim", "hidden_size", "d_embed", "embedding_dim")
+_SIZE = ("size", "n", "sz", "seq_len", "seq_length", "length", "T", "n_q", "tgt_len", "seq", "L", "N")
+
+
+def _as_tensor(result: Any, readings: Readings) -> Any:
+    found = result[0] if isinstance(result, tuple) else result
+    found = torch.as_tensor(found)
+    return (found if found.is_floating_point() else found.to(torch.get_default_dtype())).to(torch.get_default_dtype())
+
+
+def _flat(result: Any, readings: Readings) -> Any:
+    return _as_tensor(result, readings).flatten()
+
+
+def _table(result: Any, readings: Readings) -> Any:
+    found = _as_tensor(result, readings)
+    alone = found.ndim > 2 and found.numel() == found.shape[-1] * found.shape[-2]
+    return found.reshape(found.shape[-2:]) if alone else found
+
+
+def _square(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    if given["n_q"] != given["n_k"]:
+        raise NotOffered("n_q, n_k: a square mask is all there is")
+    return {"n_q": given["n_q"]}
+
+
+def _seen(result: Any, readings: Readings) -> Any:
+    mask = result[0] if isinstance(result, tuple) else result
+    mask = mask.reshape(mask.shape[-2:])
+    if readings["mask"] == "additive":
+        return mask == 0
+    return mask.to(torch.bool) if readings["mask"] != "inverted" else ~mask.to(torch.bool)
+
+
+SLOPES = Known(
+    "alibi_slopes",
+    words_of("alibi slopes", "get slopes", "alibi slope", "slopes", "get slope"),
+    {"num_heads": _HEADS},
+    not_words=frozenset(("power",)),
+    result=_flat,
+    says="get_slopes(n): a list or a tensor",
+    closed=False,
+)
+BUCKETS = Known(
+    "t5_relative_position_bucket",
+    words_of("relative position bucket", "position bucket"),
+    {"relative_position": ("relative_position", "rel_pos", "relative_positions")},
+    {
+        "bidirectional": ("bidirectional",),
+        "num_buckets": ("num_buckets", "n_buckets", "buckets"),
+        "max_distance": ("max_distance", "max_dist"),
+    },
+)
+SINUSOIDS = Known(
+    "sinusoidal_encoding",
+    words_of("sinusoid", "sinusoidal", "positional encoding", "position encoding", "sinusoids"),
+    {"num_positions": _LENGTH, "d_model": _WIDTH},
+    {"base": ("base", "theta", "max_period", "n_base")},
+    result=_table,
+    says="a function of length and width that gives the table",
+    closed=False,
+)
+MASK = Known(
+    "causal_mask",
+    words_of(
+        "causal mask", "subsequent mask", "square subsequent", "look ahead", "lookahead mask", "autoregressive mask"
+    ),
+    {"n_q": _SIZE},
+    readings={"mask": ("boolean", "inverted", "additive")},
+    arrange=_square,
+    result=_seen,
+    says="subsequent_mask(size): a square mask, boolean, inverted or additive",
+    closed=False,
+)
+
+FORMS = tuple(
+    form_of(f"functions/{name}", known)
+    for name, known in (("slopes", SLOPES), ("buckets", BUCKETS), ("sinusoids", SINUSOIDS), ("subsequent_mask", MASK))
+)

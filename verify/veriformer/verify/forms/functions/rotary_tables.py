@@ -1,0 +1,106 @@
+"""Rotary embeddings as ``(q, k, cos, sin)``, ``(x, cos, sin)``, ``(q, k, freqs_cis)`` or ``(x, freqs_cis)``.
+
+The tables are made by a function beside it, or are of the usual kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Form, Match, Readings
+from veriformer.verify.forms.holding import first
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.rotation import (
+    LAYOUTS,
+    PAIRS_OF_TABLES,
+    RIVALS,
+    SINGLE_TABLES,
+    WORDS,
+    maker_beside,
+    mixed,
+    places,
+    spread,
+    usual_tables,
+)
+from veriformer.verify.forms.signatures import KEY, QUERY, roles
+
+_X = ("x", "t", "q", "input", "tensor", "xq", "x_", "query", "X")
+_COS = ("cos", "freqs_cos", "cos_cached", "cosine", "cos_table")
+_SIN = ("sin", "freqs_sin", "sin_cached", "sine", "sin_table")
+_CIS = ("freqs_cis", "freqs", "freqs_complex", "rope_cache", "cis", "pos_cis")
+AXES = ("[n,d]", "[1,n,d]", "[1,1,n,d]", "[1,n,1,d]")
+
+
+def _roles(candidate: Candidate) -> dict[str, str] | None:
+    p = candidate.parameters
+    for tensors in ({"q": QUERY, "k": KEY}, {"x": _X}):
+        for tables in ({"cos": _COS, "sin": _SIN}, {"cis": _CIS}):
+            if all(any(name in p for name in names) for names in {**tensors, **tables}.values()):
+                return roles(p, {**tensors, **tables})
+    return None
+
+
+def _match(candidate: Candidate) -> Match | None:
+    if not candidate.is_function or not any(names <= set(candidate.words) for names in WORDS):
+        return None
+    names = _roles(candidate)
+    if names is None:
+        return None
+    beside = maker_beside(candidate, 2 if "cos" in names else 1)
+    readings: dict[str, tuple[str, ...]] = {"layout": LAYOUTS, "axes": AXES}
+    if beside is None:
+        readings["table"] = PAIRS_OF_TABLES if "cos" in names else SINGLE_TABLES
+        return Match(False, readings, ("tables of the usual kind, for nothing beside it makes them",))
+    return Match(True, readings, (f"tables by {beside.function.__name__}",))
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    names = _roles(candidate) or {}
+    beside = maker_beside(candidate, 2 if "cos" in names else 1)
+
+    def call(x: Tensor, positions: Tensor, *, base: float | None = None) -> Tensor:
+        row = places(positions, tuple(x.shape[:-2]))
+        n = int(row.max()) + 1 if row.numel() else 1
+        if beside is None:
+            tables = usual_tables(readings["table"], x.shape[-1], n, base)
+        else:
+            tables = beside.tables(x.shape[-1], n, base)
+        theirs: dict[str, Any] = {
+            names[role]: _laid(table[row], readings["axes"], x.dtype)
+            for role, table in zip(("cos", "sin") if "cos" in names else ("cis",), tables, strict=True)
+        }
+        turned, back = spread(x, readings["layout"])
+        if "x" in names:
+            result: Tensor = first(candidate.thing(**{names["x"]: turned}, **theirs))
+            return back(result)
+        both = candidate.thing(**{names["q"]: turned, names["k"]: turned.clone()}, **theirs)
+        return back(mixed(both[0], both[1]))
+
+    return offered("rope", call, ["base"] if beside is None or "base" in beside.names else [])
+
+
+def _laid(table: Tensor, axes: str, dtype: torch.dtype) -> Tensor:
+    """A table with the axes that the code reads, in the dtype of the features where it is real."""
+    table = table if table.is_complex() else table.to(dtype)
+    table = table.to(torch.complex64) if table.dtype == torch.complex128 and dtype != torch.float64 else table
+    shape = {"[n,d]": (), "[1,n,d]": (0,), "[1,1,n,d]": (0, 0), "[1,n,1,d]": (0, 2)}[axes]
+    for axis in shape:
+        table = table.unsqueeze(axis)
+    return table
+
+
+FORM = Form(
+    name="functions/rotary_tables",
+    operation="rope",
+    says="(q, k, cos, sin), (x, cos, sin), (q, k, freqs_cis) or (x, freqs_cis), with tables made beside it",
+    conventions=("rope.pairing",),
+    neutral=("axes", "table"),
+    rivals=RIVALS,
+    match=_match,
+    bind=_bind,
+)

@@ -1,0 +1,116 @@
+"""Samplers that return a token: what they may draw is what a filter keeps, and how often is the temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.drawing import distribution
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.signatures import LOGITS, default_of, roles
+
+_WORDS = {"sample", "sampling", "sampler", "nucleus", "multinomial"}
+_OTHERS = {"beam", "dataset", "batch", "speculative", "random", "down", "up", "data", "rows"}
+_SCORES = (*LOGITS, "next_token_logits", "probs", "probabilities", "lnprobs")
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "temperature": ("temperature", "temp", "tau", "t"),
+    "k": ("top_k", "k", "topk"),
+    "p": ("top_p", "p", "nucleus_p"),
+}
+_GIVES = {"temperature_scale": "temperature", "top_k_filter": "k", "top_p_filter": "p"}
+"""By operation, the argument without which a sampler does not do it."""
+
+TAKES = ("logits", "probabilities")
+ROWS = ("[B,V]", "[B,1,V]", "[V]", "[1,1,V]")
+"""What a sampler is given: all rows at once, or one at a time."""
+
+
+def _roles(candidate: Candidate) -> dict[str, str] | None:
+    return roles(candidate.parameters, {"scores": _SCORES}, _OPTIONS)
+
+
+def _match(candidate: Candidate, operation: str) -> Match | None:
+    words = set(candidate.words)
+    if not candidate.is_function or not words & _WORDS or words & _OTHERS:
+        return None
+    p = candidate.parameters
+    if not any(name in p for name in _OPTIONS[_GIVES[operation]]) or not any(name in p for name in _SCORES):
+        return None
+    found = _roles(candidate) or {}
+    takes = TAKES if "prob" not in found["scores"] else TAKES[::-1]
+    told = ("what it may draw is judged, each draw being answered with every place in turn",)
+    return Match(True, {"takes": takes, "rows": ROWS}, told)
+
+
+def _neutral(role: str, classes: int, default: Any) -> Any:
+    """The value of an option by which it does nothing."""
+    if default is None:
+        return None
+    return {"temperature": 1.0, "k": classes, "p": 1.0}[role]
+
+
+def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Tensor]:
+    names = _roles(candidate) or {}
+    own = _GIVES[operation]
+    others = {role: default_of(candidate.parameters, names[role]) for role in _OPTIONS if role in names and role != own}
+
+    def call(logits: Tensor, value: Any) -> Tensor:
+        if not isinstance(logits, Tensor) or not logits.is_floating_point() or not logits.numel() or logits.ndim < 1:
+            raise NotOffered("logits: expected some numbers")
+        if isinstance(value, Tensor):
+            raise NotOffered(f"{own}: one for all rows is taken")
+        rows = logits.detach().reshape(-1, logits.shape[-1])
+        given = {names[role]: _neutral(role, rows.shape[-1], default) for role, default in others.items()}
+        given[names[own]] = value
+
+        def sampler(some: Tensor) -> Any:
+            scores = some if readings["takes"] == "logits" else some.softmax(-1)
+            return candidate.thing(**{names["scores"]: _shaped(scores, readings["rows"])}, **given)
+
+        support, mass = distribution(sampler, rows, alone=readings["rows"] in ROWS[2:])
+        if own == "temperature":
+            if mass is None:
+                raise NotOffered("its probabilities are not seen: it draws by noise")
+            return mass.to(logits.dtype).reshape(logits.shape)
+        _told_by_support(rows)
+        return torch.where(support.reshape(logits.shape), logits, torch.full_like(logits, -torch.inf))
+
+    def named(**arguments: Any) -> Tensor:
+        logits, value = arguments.values()
+        return call(logits, value)
+
+    return offered(operation, named)
+
+
+def _told_by_support(rows: Tensor) -> None:
+    """Raise NotOffered where a token that is kept has the probability 0 in its format: it is never drawn."""
+    if bool((rows.softmax(-1) == 0).any()):
+        raise NotOffered("logits: some are never drawn, whether they are kept or not")
+
+
+def _shaped(rows: Tensor, kind: str) -> Tensor:
+    if kind == "[V]":
+        return rows[0]
+    return rows if kind == "[B,V]" else rows[:, None]
+
+
+FORMS = tuple(
+    Form(
+        name=f"functions/sampler_{own}",
+        operation=operation,
+        says="a function of logits (or probabilities) that draws one token for each row",
+        conventions=() if own == "temperature" else ("choice.ties",),
+        neutral=("rows", "takes"),
+        beside=True,
+        closed=True,
+        match=partial(_match, operation=operation),
+        bind=partial(_bind, operation=operation),
+    )
+    for operation, own in _GIVES.items()
+)

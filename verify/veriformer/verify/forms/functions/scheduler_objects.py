@@ -1,0 +1,95 @@
+"""Learning rates that an object sets in an optimizer step by step: ``LRScheduler``, what makes one, and alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from veriformer.verify.forms.candidate import Candidate, Parameters
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, ROLES
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.signatures import demanded
+
+_OPTIMIZER = ("optimizer", "opt", "optim")
+_WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt"}
+_SAID = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
+_STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learning_rate")
+LONGEST = 1500
+"""So many steps are taken at most, one by one."""
+
+
+def _own(candidate: Candidate) -> Parameters:
+    return candidate.constructor if candidate.is_class else candidate.parameters
+
+
+def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
+    parameters = _own(candidate)
+    optimizer = next((name for name in _OPTIMIZER if name in parameters), "")
+    found = {}
+    for role, names in ROLES.items():
+        taken = next((name for name in names if name in parameters), None)
+        if taken is not None:
+            found[role] = taken
+    return optimizer, found
+
+
+def _match(candidate: Candidate, operation: str) -> Match | None:
+    if candidate.is_module or not _WORDS & set(candidate.words):
+        return None
+    if candidate.is_class and (candidate.is_network or issubclass(candidate.thing, torch.optim.Optimizer)):
+        return None
+    optimizer, found = _parts(candidate)
+    needed = {role for role in NEEDED[operation] if role != "max_lr"}
+    others = found.keys() - NEEDED[operation] - FIXED.keys()
+    if not optimizer or not needed <= found.keys() or others:
+        return None
+    demanded(_own(candidate), [optimizer, *found.values()])
+    return Match(_SAID[operation] <= set(candidate.words))
+
+
+def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
+    optimizer_name, found = _parts(candidate)
+
+    def call(**given: Any) -> float:
+        step = given["step"]
+        if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
+            raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
+        values = {found[role]: (FIXED | given)[role] for role in found if role in given or role in FIXED}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = candidate.thing(**{optimizer_name: optimizer}, **values)
+            take = _stepping(made)
+            for _ in range(step):
+                optimizer.step()
+                take()
+        return float(optimizer.param_groups[0]["lr"])
+
+    return offered(operation, call)
+
+
+def _stepping(made: Any) -> Callable[[], Any]:
+    """What goes one step on. Raises NotOffered where nothing does."""
+    found = next((name for name in _STEPS if callable(getattr(made, name, None))), None)
+    if found is None:
+        raise NotOffered("it has no step()")
+    function: Callable[[], Any] = getattr(made, found)
+    return function
+
+
+FORMS = tuple(
+    Form(
+        name=f"functions/{operation}_of_scheduler",
+        operation=operation,
+        says="an object built on an optimizer, or a function that gives one: the rate after so many calls of step()",
+        conventions=() if operation == "noam" else ("warmup.first_step",),
+        match=partial(_match, operation=operation),
+        bind=partial(_bind, operation=operation),
+    )
+    for operation in NEEDED
+)

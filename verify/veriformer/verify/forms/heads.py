@@ -1,0 +1,131 @@
+"""What the forms of attention with projections share: which linear map is whose, and masks over tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.conventions import mask_as
+from veriformer.verify.forms.form import NotOffered, Unfit
+from veriformer.verify.forms.weights import Linear, by_words
+
+FUSED = ("queries, keys, values", "head by head")
+"""How one map gives all three: side by side, or for one head after the other."""
+
+MASK_AXES = ("[B,1,n,n]", "[B,n,n]", "[B,1,1,n]", "[n,n]", "[B,n]")
+
+_NAMES: Mapping[str, frozenset[str]] = {
+    "q": frozenset(("q", "wq", "query", "queries", "qs", "tq", "qproj", "to_q", "lq")),
+    "k": frozenset(("k", "wk", "key", "keys", "ks", "tk", "kproj")),
+    "v": frozenset(("v", "wv", "value", "values", "vs", "tv", "vproj")),
+    "o": frozenset(
+        ("o", "wo", "out", "output", "concat", "dense", "fc", "unify", "final", "combine", "proj", "unifyheads")
+    ),
+    "qkv": frozenset(("qkv", "c_attn", "wqkv", "in", "toqkv")),
+    "kv": frozenset(("kv", "wkv")),
+}
+
+
+@dataclass(frozen=True)
+class Projections:
+    """The linear maps by role: q, k, v and o, or those of which several come out at once."""
+
+    maps: Mapping[str, Linear]
+
+    @property
+    def fused(self) -> bool:
+        """Whether queries, keys and values come out of one map."""
+        return "qkv" in self.maps
+
+    def tensors(self, w: Mapping[str, Tensor], heads: int, groups: int, order: str) -> dict[str, Tensor]:
+        """The module's parameters for weights of the contract by q, k, v and o."""
+        if self.fused:
+            whole = joined([w["q"], w["k"], w["v"]], (heads, groups, groups), order)
+            found = self.maps["qkv"].tensors(_exact(whole, self.maps["qkv"]))
+        else:
+            found = self.maps["q"].tensors(_exact(w["q"], self.maps["q"]))
+            if "kv" in self.maps:
+                whole = joined([w["k"], w["v"]], (groups, groups), order)
+                found |= self.maps["kv"].tensors(_exact(whole, self.maps["kv"]))
+            else:
+                for role in ("k", "v"):
+                    found |= self.maps[role].tensors(_exact(w[role], self.maps[role]))
+        if "o" not in self.maps:  # some leave it out for one head, where another weight would be ignored
+            raise NotOffered("w_o: the module of these sizes has no projection of the result")
+        return found | self.maps["o"].tensors(_exact(w["o"], self.maps["o"]))
+
+
+def joined(weights: list[Tensor], heads: tuple[int, ...], order: str) -> Tensor:
+    """One weight for several: side by side, or head by head."""
+    if order == FUSED[0]:
+        return torch.cat(weights, 1)
+    if len(set(heads)) > 1:
+        raise NotOffered("num_kv_heads: one map gives as many keys as queries")
+    split = [w.reshape(w.shape[0], heads[0], -1) for w in weights]
+    return torch.cat(split, 2).flatten(1)
+
+
+def _exact(weight: Tensor, part: Linear) -> Tensor:
+    if tuple(weight.shape) != (part.n_in, part.n_out):
+        raise NotOffered(f"{part.name}: the module has {part.n_in} × {part.n_out}, got {tuple(weight.shape)}")
+    return weight
+
+
+def projections(parts: list[Linear]) -> Projections:
+    """Roles by names, and where names do not say them by order. Raises Unfit where there are too few or too many."""
+    count = len(parts)
+    if count == 2 and parts[0].n_out == 3 * parts[0].n_in == 3 * parts[1].n_in:
+        return Projections({"qkv": parts[0], "o": parts[1]})
+    if count not in (2, 3, 4):
+        raise Unfit(f"it has {count} linear maps, and attention with projections has 2 to 4")
+    named = by_words(parts, _NAMES)
+    own = {role: part for role, part in named.items() if list(named.values()).count(part) == 1}
+    if count == 2 and parts[0].n_out > parts[1].n_in:
+        return Projections({"qkv": parts[0], "o": parts[1]})
+    if count == 4:
+        roles = ("q", "k", "v", "o")
+        if own.keys() >= {"q", "k", "v"}:
+            last = next(part for part in parts if part not in (own["q"], own["k"], own["v"]))
+            return Projections({"q": own["q"], "k": own["k"], "v": own["v"], "o": last})
+        return Projections(dict(zip(roles, parts, strict=True)))
+    if count == 3 and "kv" in own:
+        rest = [part for part in parts if part is not own["kv"]]
+        query = own.get("q", rest[0])
+        return Projections({"q": query, "kv": own["kv"], "o": next(part for part in rest if part is not query)})
+    if count == 3:
+        if own.keys() >= {"q", "k", "v"}:
+            return Projections({role: own[role] for role in ("q", "k", "v")})
+        return Projections(dict(zip(("q", "k", "v"), parts, strict=True)))
+    raise Unfit("its linear maps are not those of attention with projections")
+
+
+def token_mask(seen: Tensor, kind: str, axes: str, heads: int, dtype: torch.dtype) -> Tensor:
+    """Which query sees which key, bool ``[B, n_q, n_k]``, as a module takes it.
+
+    Raises NotOffered where its mask cannot say this.
+    """
+    if axes in ("[B,1,1,n]", "[B,n]"):
+        if not bool((seen == seen[:, :1]).all()):
+            raise NotOffered("is_causal: the module's mask is one for all queries")
+        keys = seen[:, 0]
+        return mask_as(keys if axes == "[B,n]" else keys[:, None, None], kind, dtype)
+    if axes == "[n,n]":
+        if not bool((seen == seen[:1]).all()):
+            raise NotOffered("attention_mask: the module's mask is one for the whole batch")
+        return mask_as(seen[0], kind, dtype)
+    return mask_as(seen if axes == "[B,n,n]" else seen[:, None], kind, dtype)
+
+
+def visible(b: int, n_q: int, n_k: int, given: Mapping[str, Any]) -> Tensor | None:
+    """Which query sees which key by causality and mask, bool ``[B, n_q, n_k]``; None where every one sees all."""
+    mask = given.get("attention_mask")
+    if mask is None and not given.get("is_causal"):
+        return None
+    seen = torch.ones(b, n_q, n_k, dtype=torch.bool)
+    if mask is not None:
+        seen &= mask.to(torch.bool)[:, None, :]
+    return seen.tril(n_k - n_q) if given.get("is_causal") else seen

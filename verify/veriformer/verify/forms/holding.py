@@ -1,0 +1,70 @@
+"""Modules that hold their weights, called with weights that are given, so that gradients flow to them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.form import NotOffered, Unfit
+
+_KEPT = 32
+"""So many instances of a class are kept; sizes that are drawn seldom come twice."""
+
+
+@dataclass
+class Holder:
+    """A class of modules: instances are made once for each choice of sizes and dtype, as long as these are in use."""
+
+    candidate: Candidate
+    _made: dict[Any, nn.Module] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> Holder:
+        """The one holder of a class."""
+        return _HOLDERS.setdefault(candidate.thing, cls(candidate))
+
+    def module(self, sizes: Mapping[str, Any], dtype: torch.dtype, **given: Any) -> nn.Module:
+        """An instance with these sizes in a dtype, in evaluation mode. Raises NotOffered where it cannot be built."""
+        key = tuple(sorted(sizes.items())), tuple(sorted(given.items())), dtype
+        if key not in self._made:
+            with contextlib.redirect_stdout(io.StringIO()):  # some say what they are made of
+                try:
+                    made = built(self.candidate, sizes, given)
+                except Unfit as reason:
+                    raise NotOffered(str(reason)) from reason
+            if not isinstance(made, nn.Module):
+                raise NotOffered(f"expected a module, got {type(made).__name__}")
+            if len(self._made) == _KEPT:
+                del self._made[next(iter(self._made))]
+            self._made[key] = made.to(dtype).eval()
+        return self._made[key]
+
+
+_HOLDERS: dict[Any, Holder] = {}
+
+
+def called(module: nn.Module, weights: Mapping[str, Tensor], *arguments: Any, **options: Any) -> Any:
+    """``module(*arguments, **options)`` with these tensors in place of all its parameters.
+
+    Raises NotOffered where a parameter is left, or has another shape.
+    """
+    own = dict(module.named_parameters())
+    if own.keys() != weights.keys():
+        raise NotOffered(f"parameters: expected {sorted(own)}, got {sorted(weights)}")
+    for name, weight in weights.items():
+        if own[name].shape != weight.shape:
+            raise NotOffered(f"{name}: the module has shape {tuple(own[name].shape)}, got {tuple(weight.shape)}")
+    return torch.func.functional_call(module, dict(weights), arguments, options)
+
+
+def first(result: Any) -> Any:
+    """The result itself, or the first of several."""
+    return result[0] if isinstance(result, tuple | list) and result else result

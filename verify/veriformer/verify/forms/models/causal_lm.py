@@ -1,0 +1,320 @@
+"""A whole model that predicts each token from those before it, as a class: built small, and called with tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built, takes_size
+from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
+from veriformer.verify.forms.language_model import (
+    Calling,
+    LanguageModel,
+    last_among,
+    logits_among,
+    loss_among,
+    shapes,
+    source_tokens,
+    wrapped,
+)
+from veriformer.verify.forms.signatures import roles
+
+SIZES: Mapping[str, int] = {
+    "width": 32,
+    "heads": 4,
+    "kv_heads": 2,
+    "head_dim": 8,
+    "inner": 48,
+    "layers": 2,
+    "vocabulary": 29,
+    "length": 128,
+    "batch": 16,
+    "experts": 4,
+    "top_k": 2,
+}
+"""Sizes of the model that is judged: no other one is as large as the vocabulary, so that it tells logits."""
+
+_GIVEN: Mapping[str, Any] = {"model_type": None}
+"""Constructor arguments that would set sizes by the name of a published model."""
+
+_IDS = ("idx", "input_ids", "ids", "tokens", "in_idx", "token_ids", "x", "input", "inputs", "inp", "input_seq", "seq")
+_SOURCE = (
+    *("src", "source", "src_seq", "enc_inputs", "enc_input", "encoder_input", "encoder_inputs"),
+    *("src_tokens", "src_ids", "source_ids"),
+)
+_DECODED = (
+    *("trg", "tgt", "trg_seq", "tgt_seq", "dec_inputs", "dec_input", "decoder_input", "decoder_inputs"),
+    *("decoder_input_ids", "tgt_ids", "target_ids", "prev_output_tokens", "target", "targets"),
+)
+_OPTIONAL = {
+    "targets": ("targets", "labels", "target", "y", "label"),
+    "past": ("past_key_values", "past", "cache", "kv_cache", "past_kv", "kv_caches", "caches", "layer_past"),
+    "cached": ("use_cache", "return_cache", "use_kv_cache"),
+    "start": ("start_pos", "start_position", "input_pos", "pos", "offset"),
+}
+_NAMES = ("gpt", "llama", "causal", "languagemodel", "transformer", "decoder", "mistral", "qwen", "gemma", "bigram")
+_BOTH_WAYS = {"bert", "encoder", "mlm", "masked", "seq2seq", "t5", "classifier", "vit"}
+_PARTS = {"attention", "block", "layer", "embedding", "head", "norm", "mlp", "config", "feed"}
+"""Words that name a part of a model."""
+
+_MORE = ("aux", "balance", "router", "smoothing", "z_loss")
+"""Parts of names by which a model adds something to its loss."""
+
+LABELS, IGNORED = ("shifted inside", "the next tokens"), ("-100", "-1")
+SPREAD = 1e-3
+"""Where single precision leaves off and another result begins, relative to the largest number."""
+
+DRAWS = range(1, 9)
+"""Seeds of the labels by which a loss is recognised."""
+
+
+def _match(candidate: Candidate) -> Match | None:
+    words = set(candidate.words)
+    if not candidate.is_network or words & _PARTS or not takes_size(candidate, "vocabulary"):
+        return None
+    named = any(name in "".join(candidate.words) for name in _NAMES) or "lm" in words
+    try:
+        if words & _BOTH_WAYS and not _encoded(candidate):
+            raise Unfit("its name says that it does not go from left to right")
+        _, told, readings = _looked_at(candidate)
+    except Unfit:
+        if named or _is_language_model(candidate):
+            raise
+        return None
+    return Match(named, readings, told)
+
+
+def _is_language_model(candidate: Candidate) -> bool:
+    """Whether the first argument says that it takes tokens."""
+    return next(iter(candidate.parameters), "") in _IDS[:6]
+
+
+def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """How it is called, what must be said of that, and the readings of its labels. Raises Unfit where it cannot be."""
+    source = _encoded(candidate)
+    names = (
+        roles(candidate.parameters, {"source": (source,), "ids": _DECODED})
+        if source
+        else roles(candidate.parameters, {"ids": _IDS}, _OPTIONAL)
+    )
+    if names is None:
+        raise Unfit("its call has no argument that is known to take tokens")
+    start = {names["start"]: 0} if "start" in names and _demanded(candidate, names["start"]) else {}
+    how = Calling(names["ids"], names.get("targets", ""), always=start, source=source)
+    model = _model(candidate)
+    if not any(vocabulary_of(how) in p.shape for p in model.parameters()):
+        raise Unfit("none of its parameters has the vocabulary as an axis")
+    how, told = _with_logits_of_every_token(model, how)
+    if "attention_mask" in candidate.parameters and _answered(model, how, masked=True):
+        how = dataclasses.replace(how, masked=True)
+    if "past" in names and not how.last:
+        cached = dataclasses.replace(how, past=names["past"], cached=names.get("cached", ""))
+        goes_on = _goes_on(model, cached)
+        how = cached if goes_on else how
+        told += () if goes_on else ("its cache is left out: a call could not go on from what another returned",)
+    readings, more = _readings(model, how)
+    return how, (*told, *more), readings
+
+
+def _encoded(candidate: Candidate) -> str:
+    """The name of what its encoder reads; empty where it does not demand that and what is decoded."""
+    demanded = [name for name, p in candidate.parameters.items() if p.default is p.empty]
+    return next((name for name in _SOURCE if name in demanded and any(other in demanded for other in _DECODED)), "")
+
+
+def vocabulary_of(how: Calling) -> int:
+    """How many tokens the model knows: with an encoder one more, which is the padding and is never judged."""
+    return SIZES["vocabulary"] + bool(how.source)
+
+
+def _demanded(candidate: Candidate, name: str) -> bool:
+    return candidate.parameters[name].default is candidate.parameters[name].empty
+
+
+def _model(candidate: Candidate, seed: int = 0) -> nn.Module:
+    sizes, given = dict(SIZES), dict(_GIVEN)
+    if _encoded(candidate):
+        pads = [name for name in candidate.constructor if "pad" in name.lower() and "padding_mode" not in name]
+        sizes["vocabulary"], given = SIZES["vocabulary"] + 1, {**_GIVEN, **dict.fromkeys(pads, SIZES["vocabulary"])}
+        given |= {name: 1 for name in candidate.constructor if "sos_" in name or "bos_" in name}
+    with contextlib.redirect_stdout(io.StringIO()):
+        model = built(candidate, sizes, given, seed=seed)
+    if not isinstance(model, nn.Module):
+        raise Unfit("its constructor gives no module")
+    return model.eval()
+
+
+def _tokens(n: int = 5, seed: int = 0) -> Tensor:
+    return torch.randint(1, SIZES["vocabulary"], (2, n), generator=torch.Generator().manual_seed(seed))
+
+
+def _quietly(call: Callable[[], Any]) -> Any:
+    with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        return call()
+
+
+def _with_logits_of_every_token(model: nn.Module, how: Calling) -> tuple[Calling, tuple[str, ...]]:
+    ids, vocabulary = _tokens(), vocabulary_of(how)
+    always = {**how.always, **({how.source: source_tokens(len(ids))} if how.source else {})}
+    told: tuple[str, ...] = ()
+    if how.source:
+        told = (f"what the encoder reads as {how.source} is the same in every call",)
+    try:
+        plain = _quietly(lambda: model(**{how.ids: ids}, **always))
+    except Exception as error:
+        raise Unfit(f"a call with tokens raised {type(error).__name__}: {str(error)[:100]}") from error
+    if logits_among(plain, ids, vocabulary) is not None:
+        return how, told
+    said = f"it gives {shapes(plain)}, not logits {(*ids.shape, vocabulary)} of every token"
+    last = last_among(plain, len(ids), vocabulary) is not None
+    alone = "only the last token has logits: every beginning is a call, so that looking ahead cannot be seen"
+    by_last = dataclasses.replace(how, last=True, targets=""), (*told, alone)
+    if not how.targets:
+        if last:
+            return by_last
+        raise Unfit(f"{said}, and takes no targets to give them for")
+    try:
+        fed = _quietly(lambda: model(**{how.ids: ids, how.targets: ids}, **how.always))
+    except Exception as error:
+        raise Unfit(f"{said}, and with targets raised {type(error).__name__}: {str(error)[:80]}") from error
+    if logits_among(fed, ids, vocabulary) is None:
+        if last:
+            return by_last
+        raise Unfit(f"{said}, with targets neither")
+    only = f"logits of every token are given only with {how.targets}: the tokens themselves are passed"
+    return dataclasses.replace(how, fed=True), (*told, only)
+
+
+def _answered(model: nn.Module, how: Calling, *, masked: bool) -> bool:
+    ids = _tokens()
+    try:
+        with_mask = wrapped(model, dataclasses.replace(how, masked=masked), SIZES["vocabulary"])
+        _quietly(lambda: with_mask(ids, attention_mask=torch.ones_like(ids)))
+    except Exception:
+        return False
+    return True
+
+
+def _goes_on(model: nn.Module, how: Calling) -> bool:
+    """Whether a call goes on from the cache that another one returned, rightly or not."""
+    with_cache, ids = wrapped(model, how, SIZES["vocabulary"]), _tokens()
+    try:
+        past = _quietly(lambda: with_cache(ids[:, :3], use_cache=True)).past_key_values
+        return past is not None and bool(
+            _quietly(lambda: with_cache(ids[:, 3:4], past_key_values=past, use_cache=True))
+        )
+    except Exception:
+        return False
+
+
+def _readings(model: nn.Module, how: Calling) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """How labels are given, where it gives a loss: none, with the reason, where it is not the plain cross-entropy."""
+    if not how.targets:
+        return {}, ()
+    try:
+        result = _quietly(lambda: model(**{how.ids: _tokens(), how.targets: _tokens(seed=1)}, **how.always))
+    except Exception:
+        return {}, (f"its loss is left out: a call with {how.targets} raised",)
+    if loss_among(result, model) is None:
+        return {}, ()
+    code = getattr(type(model).forward, "__code__", None)
+    parts = {*(name for name, _ in model.named_modules()), *(code.co_names if code else ())}
+    if any(more in part for part in parts for more in _MORE):
+        return {}, ("its loss is left out: it has other terms",)
+    tried = {(one, ignored): _loss_is_right(model, how, one, int(ignored)) for one in LABELS for ignored in IGNORED}
+    whole = {one: _loss_is_right(model, how, one, None) for one in LABELS}
+    if any(whole.values()) and not any(tried.values()):
+        return {}, ("its loss is left out: which targets it ignores is not known",)
+    return {"labels": LABELS, "ignored": IGNORED}, ()
+
+
+def _loss_is_right(model: nn.Module, how: Calling, labels: str, ignored: int | None) -> bool:
+    """Whether the loss is the mean cross-entropy of the labels; ignored: None for a row that has none to ignore."""
+    # A fresh model has a loss of about log V whatever its labels: one draw of them would not tell a wrong reading.
+    return all(_loss_is_right_for(_tokens(seed=seed), model, how, labels, ignored) for seed in DRAWS)
+
+
+def _loss_is_right_for(drawn: Tensor, model: nn.Module, how: Calling, labels: str, ignored: int | None) -> bool:
+    reading = dataclasses.replace(how, labels=labels, ignored=-100 if ignored is None else ignored)
+    ids = _tokens()
+    if ignored is None:  # both readings agree on what is scored only where the end of a row is not
+        given = drawn if labels == LABELS[0] else torch.cat((drawn[:, 1:], drawn[:, :1]), 1)
+        arguments = {how.ids: ids, how.targets: given}
+        result = _quietly(lambda: model(**arguments, **how.always))
+        logits, loss = logits_among(result, ids, SIZES["vocabulary"]), loss_among(result, model)
+        if logits is None:
+            return False
+        scored = (logits[:, :-1], given[:, 1:]) if labels == LABELS[0] else (logits, given)
+    else:
+        drawn[0, 2] = -100
+        try:
+            answer = _quietly(lambda: wrapped(model, reading, SIZES["vocabulary"])(ids, labels=drawn))
+        except Exception:
+            return False
+        loss, scored = answer.loss, (answer.logits[:, :-1], drawn[:, 1:])
+    if loss is None:
+        return False
+    predicted, expected = scored
+    right = nn.functional.cross_entropy(predicted.double().flatten(0, 1), expected.flatten())
+    return bool((loss.double() - right).abs() <= SPREAD * right.abs())
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
+    how, _, _ = _looked_at(candidate)
+    if readings:
+        how = dataclasses.replace(how, labels=readings["labels"], ignored=int(readings["ignored"]))
+
+    def causal_lm() -> LanguageModel:
+        seed = torch.initial_seed() % 2**31
+        return wrapped(_model(candidate, seed), how, vocabulary_of(how), SIZES["vocabulary"])
+
+    return causal_lm
+
+
+def _judge(function: Callable[..., Any]) -> Fit:
+    """Whether no token looks ahead, and the loss is that of the labels: all that can be told without the weights."""
+    model = function()
+    ids, others = _tokens(), _tokens(seed=2)
+    others[:, :3] = ids[:, :3]
+    one, two = (_quietly(partial(model, x)).logits for x in (ids, others))
+    near = bool((one - two)[:, :3].abs().max() <= SPREAD * one.abs().max())
+    moved = bool((one - two)[:, 3:].abs().max() > 0)
+    held = [bool(one.isfinite().all()), near, moved]
+    how = model.calling
+    if how.labels:
+        held.append(_loss_is_right(model.inner, how, how.labels, how.ignored))
+    share = sum(held) / len(held)
+    # Of two wrong readings the one by which labels can be given is nearer.
+    closeness = share / 2 if how.labels and not _loss_is_answered(model, ids) else share
+    return Fit(len(held), len(held), sum(held), all(held[:3]), share, closeness)
+
+
+def _loss_is_answered(model: LanguageModel, ids: Tensor) -> bool:
+    """Whether a call with labels, some of them to be ignored, gives a loss."""
+    labels = _tokens(seed=1)
+    labels[0, 2] = -100
+    try:
+        return _quietly(lambda: model(ids, labels=labels)).loss is not None
+    except Exception:
+        return False
+
+
+FORM = Form(
+    name="models/causal_lm",
+    operation="causal_lm",
+    says="a class built small: model(idx) or model(src, tgt) gives logits of every token, or of the last",
+    match=_match,
+    bind=_bind,
+    judge=_judge,
+    closed=True,
+)

@@ -1,0 +1,1 @@
+"""Forms of modules that hold their weights."""

@@ -1,0 +1,216 @@
+"""Attention with projections as a module: separate or joined, of one input or three, causal by itself or by a mask."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built, takes_size
+from veriformer.verify.forms.conventions import MASKS, hides_some
+from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
+from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
+from veriformer.verify.forms.weights import linears
+
+_WORDS = {"attention", "attn", "mha", "msa", "mhsa", "gqa", "mqa", "head", "heads"}
+_KINDS = (
+    "linear local sparse axial window windowed cosine performer latent differential relative fast additive bahdanau "
+    "luong gated channel spatial se pooling sliding swa rotary shaw xl alibi"
+)
+_OTHER_KINDS = frozenset(_KINDS.split())
+"""Words of attention that is another one, unless it turns out to be the same."""
+
+_CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
+_CAUSAL = ("is_causal", "causal")
+_COS, _SIN, _CIS = ("cos", "freqs_cos"), ("sin", "freqs_sin"), ("freqs_cis", "freqs_complex")
+_STARTS = ("start_pos", "offset", "pos_offset")
+TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
+"""Tables of rotary embeddings that a layer is given: those that turn by no angle leave attention as it is."""
+
+CAUSALITY = ("as it is asked", "always")
+BATCH = ("[B,n,d]", "[n,B,d]")
+HEADS, WIDTH = 2, 12
+
+
+def _match(candidate: Candidate) -> Match | None:
+    if not candidate.is_network or not _WORDS & set(candidate.words):
+        return None
+    names = roles_of_call(candidate)
+    if names is None:
+        return None
+    instance = built(candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), _flags(candidate))
+    if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
+        return None
+    found = projections(linears(instance))
+    readings: dict[str, tuple[str, ...]] = {"causal": CAUSALITY, "batch": BATCH}
+    told: tuple[str, ...] = ()
+    if "cos" in names or "cis" in names:
+        readings |= {"batch": BATCH[:1], "tables": TABLES}
+        told = ("turned by no angle: its rotary embedding is judged apart",)
+    if "mask" in names:
+        readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
+    if found.fused or "kv" in found.maps:
+        readings["joined"] = FUSED
+    if "o" not in found.maps:
+        raise Unfit("it has no projection of the result")
+    return Match(not _OTHER_KINDS & set(candidate.words), readings, told)
+
+
+def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
+    """By role the names of the call's parameters: x alone, or q, k and v."""
+    optional = {"mask": MASK, "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS, "start": _STARTS}
+    three = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, optional)
+    if three is not None:
+        return three
+    two = (
+        roles(candidate.parameters, {"x": INPUT, "context": _CONTEXT}, optional)
+        if _needs(candidate, _CONTEXT)
+        else None
+    )
+    return two or first_input(candidate.parameters, {**optional, "context": _CONTEXT})
+
+
+def mask_told(candidate: Candidate, arguments: Mapping[str, Any]) -> bool:
+    """Whether a call has a mask that hides something, or is causal and says so by its mask."""
+    by_mask = "is_causal" not in (roles_of_call(candidate) or {}) and arguments["x"].shape[1] > 1
+    return hides_some(arguments.get("attention_mask")) or bool(arguments.get("is_causal") and by_mask)
+
+
+def without_unknown(names: Mapping[str, str], readings: Readings) -> dict[str, str]:
+    """The roles without a mask that nobody knows how to read."""
+    return {role: name for role, name in names.items() if role != "mask" or readings.get("mask") != UNKNOWN}
+
+
+def _needs(candidate: Candidate, names: tuple[str, ...]) -> bool:
+    return any(name in names and p.default is p.empty for name, p in candidate.parameters.items())
+
+
+def _flags(candidate: Candidate) -> dict[str, Any]:
+    """Biases are left out where the constructor leaves the choice: the contract has none."""
+    names = ("bias", "use_bias", "qkv_bias", "attention_bias")
+    return {name: False for name in candidate.constructor if name in names}
+
+
+def sizes_of(width: int, heads: int, groups: int | None, head_dim: int, out: int) -> dict[str, Any]:
+    """Sizes by their names in constructors."""
+    kv = {} if groups is None else {"kv_heads": groups}
+    sizes = {"width": width, "out": out, "heads": heads, "head_dim": head_dim, "length": 160, "layers": 2, "batch": 8}
+    return {**sizes, **kv, "vocabulary": 13, "inner": 2 * width}
+
+
+def _has_heads(candidate: Candidate) -> bool:
+    return takes_size(candidate, "heads")
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    names = without_unknown(roles_of_call(candidate) or {}, readings)
+    holder, given = Holder.of(candidate), _flags(candidate)
+    parameters = candidate.parameters
+    grouped = takes_size(candidate, "kv_heads")
+
+    def call(
+        x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, *, num_heads: int, **options: Any
+    ) -> Tensor:
+        groups = options.get("num_kv_heads") or num_heads
+        head_dim = w_q.shape[1] // num_heads
+        _check(x, (w_q, w_k, w_v, w_o), num_heads, groups)
+        if (groups != num_heads and not grouped) or (num_heads != 1 and not _has_heads(candidate)):
+            raise NotOffered("num_kv_heads, num_heads: the module has no such number")
+        sizes = sizes_of(x.shape[-1], num_heads, groups, head_dim, w_o.shape[1])
+        module = holder.module(sizes, x.dtype, **given)
+        own: Projections = projections(linears(module))
+        weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
+        tensors = own.tensors(weights, num_heads, groups, readings.get("joined", FUSED[0]))
+        theirs = arguments_of(x, options, names, readings, parameters, num_heads, head_dim)
+        result: Tensor = first(called(module, tensors, **theirs))
+        return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
+
+    offers = ["is_causal", *(["num_kv_heads"] if grouped else [])]
+    offers += ["attention_mask"] if "mask" in names else []
+    offers += ["context"] if "q" in names or "context" in names else []
+    return offered("multi_head_attention", call, offers)
+
+
+def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim: int) -> dict[str, Any]:
+    """Tables of angles 0, and the position 0, where the layer asks for them."""
+    found: dict[str, Any] = {names["start"]: 0} if "start" in names else {}
+    if "tables" not in readings:
+        return found
+    width = head_dim // 2 if readings["tables"] == "[n,d/2]" or "cis" in names else head_dim
+    shape = {"[1,n,d]": (1,), "[B,n,d]": (x.shape[0],)}.get(readings["tables"], ())
+    ones = torch.ones(*shape, x.shape[1], width, dtype=x.dtype)
+    if "cis" in names:
+        return {**found, names["cis"]: torch.polar(ones, torch.zeros_like(ones))}
+    return {**found, names["cos"]: ones, names["sin"]: torch.zeros_like(ones)}
+
+
+def _check(x: Tensor, weights: tuple[Tensor, ...], heads: int, groups: int) -> None:
+    if x.ndim != 3 or any(w.ndim != 2 for w in weights):
+        raise NotOffered("x, w_q, w_k, w_v, w_o: expected rank 3, and weights of rank 2")
+    if heads < 1 or groups < 1 or heads % groups or weights[0].shape[1] % heads:
+        raise NotOffered("num_heads, num_kv_heads: widths that are no multiples")
+
+
+def arguments_of(
+    x: Tensor,
+    options: Mapping[str, Any],
+    names: Mapping[str, str],
+    readings: Readings,
+    parameters: Mapping[str, inspect.Parameter],
+    heads: int,
+    head_dim: int,
+) -> dict[str, Any]:
+    """Their arguments of a call, by their names."""
+    context = options.get("context")
+    source = x if context is None else context
+    asked = dict(options)
+    if readings["causal"] == CAUSALITY[1]:
+        if not options.get("is_causal"):
+            raise NotOffered("is_causal: the module is always causal")
+        asked["is_causal"] = False
+    theirs: dict[str, Any] = _unturned(names, readings, x, head_dim)
+    if "is_causal" in names and asked.get("is_causal"):
+        theirs[names["is_causal"]] = True
+        asked["is_causal"] = False
+
+    def turned(t: Tensor) -> Tensor:
+        return t if readings["batch"] == BATCH[0] else t.transpose(0, 1)
+
+    if "q" in names:
+        theirs |= {names["q"]: turned(x), names["k"]: turned(source), names["v"]: turned(source)}
+    else:
+        theirs[names["x"]] = turned(x)
+        if "context" in names and (
+            context is not None or parameters[names["context"]].default is inspect.Parameter.empty
+        ):
+            theirs[names["context"]] = turned(source)
+        elif context is not None:
+            raise NotOffered("context: the module takes none")
+    seen = visible(x.shape[0], x.shape[1], source.shape[1], asked)
+    if "mask" not in names:
+        if seen is not None:
+            raise NotOffered("is_causal, attention_mask: the module takes no mask")
+        return theirs
+    if seen is None and parameters[names["mask"]].default is inspect.Parameter.empty:
+        seen = torch.ones(x.shape[0], x.shape[1], source.shape[1], dtype=torch.bool)
+    if seen is not None:
+        theirs[names["mask"]] = token_mask(seen, readings["mask"], readings["mask_axes"], heads, x.dtype)
+    return theirs
+
+
+FORM = Form(
+    name="modules/attention_layer",
+    operation="multi_head_attention",
+    says="a module with projections, built from width and heads: attention(x), or attention(q, k, v, mask)",
+    neutral=("causal", "joined", "mask_axes", "tables"),
+    told_by={"mask": mask_told},
+    match=_match,
+    bind=_bind,
+)

@@ -1,0 +1,168 @@
+"""A Transformer block as a module: attention and a network, each added to what it reads, with norms before or after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built, flags, takes_size
+from veriformer.verify.forms.conventions import MASKS
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
+from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.modules.attention_layer import (
+    BATCH,
+    CAUSALITY,
+    arguments_of,
+    mask_told,
+    roles_of_call,
+    sizes_of,
+    without_unknown,
+)
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
+from veriformer.verify.forms.weights import Linear, linears_and_rest
+
+_WORDS = ({"block"}, {"layer", "encoder"}, {"layer", "transformer"}, {"layer", "decoder"}, {"residual", "attention"})
+NORMS = ("pre", "post")
+ORDER = ("as they are registered", "the other way round")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a block holds: projections, the two maps of its network, and weight and bias of its norms."""
+
+    attention: Projections
+    network: tuple[Linear, Linear]
+    norms: tuple[tuple[str, str], tuple[str, str]]
+
+
+def _match(candidate: Candidate) -> Match | None:
+    if not candidate.is_network or not any(names <= set(candidate.words) for names in _WORDS):
+        return None
+    names = roles_of_call(candidate)
+    if names is None or "q" in names:
+        return None
+    instance = built(candidate, sizes_of(12, 2, 2, 6, 12), flags(candidate))
+    if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
+        return None
+    found = _parts(instance)
+    readings: dict[str, tuple[str, ...]] = {"norm": NORMS, "norms": ORDER, "causal": CAUSALITY, "batch": BATCH[:1]}
+    if "mask" in names:
+        readings |= {"mask": MASKS[:3], "mask_axes": MASK_AXES[:4]}
+    if found.attention.fused:
+        readings["joined"] = FUSED[:1]
+    return Match(True, readings)
+
+
+def _parts(module: nn.Module) -> Parts:
+    """Roles of all parameters. Raises Unfit where there are others than a block of the contract has."""
+    maps, rest = linears_and_rest(module)
+    if len(maps) not in (4, 5, 6):
+        raise Unfit(f"it has {len(maps)} linear maps, and a block has those of attention and two of its network")
+    first_map, second_map = maps[-2:]
+    if (first_map.n_in, first_map.n_out) != (second_map.n_out, second_map.n_in) or not (
+        first_map.bias and second_map.bias
+    ):
+        raise Unfit("its network is not one of two layers with biases")
+    norms = [(rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
+    own = dict(module.named_parameters())
+    if len(rest) != 4 or any(own[name].ndim != 1 for name in rest):
+        raise Unfit("it does not have two norms with a weight and a bias each")
+    return Parts(projections(maps[:-2]), (first_map, second_map), (norms[0], norms[1]))
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    names = without_unknown(roles_of_call(candidate) or {}, readings)
+    holder, given = Holder.of(candidate), flags(candidate)
+    grouped, headed = takes_size(candidate, "kv_heads"), takes_size(candidate, "heads")
+
+    def call(x: Tensor, params: Mapping[str, Tensor], *, num_heads: int, **options: Any) -> Tensor:
+        groups = options.get("num_kv_heads") or num_heads
+        if options.get("norm", "pre") != readings["norm"]:
+            raise NotOffered(f"norm: the module is {readings['norm']}-norm")
+        if x.ndim != 3 or params["w_q"].shape[1] % num_heads:
+            raise NotOffered("x, num_heads: sizes that do not fit")
+        if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
+            raise NotOffered("num_kv_heads, num_heads: the module has no such number")
+        d, f = x.shape[-1], params["w1"].shape[1]
+        head_dim = params["w_q"].shape[1] // num_heads
+        sizes = {**sizes_of(d, num_heads, groups, head_dim, d), "inner": f}
+        module = holder.module(sizes, x.dtype, **given)
+        parts = _parts(module)
+        weights = {role: params[f"w_{role}"] for role in ("q", "k", "v", "o")}
+        tensors = parts.attention.tensors(weights, num_heads, groups, readings.get("joined", FUSED[0]))
+        tensors |= parts.network[0].tensors(params["w1"], params["b1"])
+        tensors |= parts.network[1].tensors(params["w2"], params["b2"])
+        tensors |= _norms(parts, params, readings["norms"])
+        theirs = arguments_of(x, options, names, readings, candidate.parameters, num_heads, head_dim)
+        result: Tensor = first(called(module, tensors, **theirs))
+        return result
+
+    options = ["norm", "is_causal", *(["num_kv_heads"] if grouped else [])]
+    return offered("transformer_block", call, [*options, *(["attention_mask"] if "mask" in names else [])])
+
+
+def _norms(parts: Parts, params: Mapping[str, Tensor], order: str) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    pairs = parts.norms if order == ORDER[0] else parts.norms[::-1]
+    for place, names in zip(("norm1", "norm2"), pairs, strict=True):
+        for name, role in zip(names, ("weight", "bias"), strict=True):
+            found[name] = params[f"{place}_{role}"]
+    return found
+
+
+def _other(
+    activation: Callable[[Tensor], Tensor],
+    x: Tensor,
+    params: Mapping[str, Tensor],
+    *,
+    num_heads: int,
+    parallel: bool = False,
+    **given: Any,
+) -> Tensor:
+    """A block with another activation, or whose branches read the same stream."""
+
+    def norm(place: str, x: Tensor) -> Tensor:
+        shape = (x.shape[-1],)
+        return nn.functional.layer_norm(x, shape, params[f"{place}_weight"], params[f"{place}_bias"])
+
+    def attention(x: Tensor) -> Tensor:
+        q, k, v = (x @ params[f"w_{role}"] for role in ("q", "k", "v"))
+        q, k, v = (y.reshape(*y.shape[:-1], num_heads, -1).transpose(1, 2) for y in (q, k, v))
+        causal = bool(given.get("is_causal"))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return y.transpose(1, 2).flatten(2) @ params["w_o"]
+
+    def network(x: Tensor) -> Tensor:
+        return activation(x @ params["w1"] + params["b1"]) @ params["w2"] + params["b2"]
+
+    if given.get("norm", "pre") == "post":
+        h = norm("norm1", x + attention(x))
+        return norm("norm2", h + network(h))
+    h = x + attention(norm("norm1", x))
+    return h + network(norm("norm2", x if parallel else h))
+
+
+FORM = Form(
+    name="modules/block",
+    operation="transformer_block",
+    says="a module of attention, a network of two layers and two norms, built from its sizes: block(x)",
+    neutral=("norm", "norms", "causal", "joined", "mask_axes", "batch"),
+    told_by={"mask": mask_told},
+    closed=True,
+    rivals={
+        **{f"{name} for its activation": partial(_other, function) for name, function in OTHER_ACTIVATIONS.items()},
+        **{
+            f"its branches side by side, with {name}": partial(_other, function, parallel=True)
+            for name, function in ACTIVATIONS.items()
+        },
+    },
+    match=_match,
+    bind=_bind,
+)

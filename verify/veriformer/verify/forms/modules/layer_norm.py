@@ -1,0 +1,30 @@
+"""Layer normalisation as a module that holds its weight and, perhaps, its bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Form, Match, Readings
+from veriformer.verify.forms.norms import match_norm, norm_called
+
+_WORDS = ({"layer", "norm"}, {"layernorm"}, {"layer", "normalization"}, {"layer", "normalisation"})
+
+
+def _match(candidate: Candidate) -> Match | None:
+    return None if "rms" in candidate.words else match_norm(candidate, _WORDS, biases=True)
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    return norm_called("layer_norm", candidate, readings)
+
+
+FORM = Form(
+    name="modules/layer_norm",
+    operation="layer_norm",
+    says="a module with a weight and a bias, built from the width: norm(x)",
+    match=_match,
+    bind=_bind,
+)

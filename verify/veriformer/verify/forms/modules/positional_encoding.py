@@ -1,0 +1,70 @@
+"""Sinusoidal encodings as a module that adds them to its input, or gives them for its length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.holding import Holder, first
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.signatures import first_input
+
+_NAMES = ({"positional"}, {"position"}, {"pe"}, {"sinusoidal"}, {"pos"}, {"sinusoid"})
+_OTHERS = {"learned", "learnable", "relative", "rotary", "wise", "feed", "bias", "multi", "attention"}
+GIVES = ("the input and the encoding", "the encoding", "the input times √d and the encoding")
+BATCH = ("[B,n,d]", "[n,B,d]", "ids [B,n]")
+
+
+def _match(candidate: Candidate) -> Match | None:
+    words = set(candidate.words)
+    if not candidate.is_network or words & _OTHERS or not any(names <= words for names in _NAMES):
+        return None
+    if first_input(candidate.parameters) is None:
+        return None
+    made = built(candidate, _sizes(6))
+    if not isinstance(made, nn.Module) or any(p.requires_grad for p in made.parameters()):
+        raise Unfit("its positions are learned")
+    return Match(True, {"gives": GIVES, "batch": BATCH})
+
+
+def _sizes(width: int) -> dict[str, int]:
+    return {"width": width, "length": 5120}
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    def call(num_positions: int, d_model: int) -> Tensor:
+        dtype = torch.get_default_dtype()
+        module = Holder.of(candidate).module(_sizes(d_model), dtype)
+        n = num_positions
+        if readings["batch"] == "ids [B,n]":
+            x = torch.zeros(2, n, dtype=torch.int64)
+        else:
+            x = torch.zeros(2, n, d_model, dtype=dtype)
+            x = x if readings["batch"] == BATCH[0] else x.transpose(0, 1)
+        result: Tensor = first(module(x))
+        if readings["gives"] == GIVES[2]:
+            one = first(module(torch.ones_like(x))) - result
+            if not bool((one - d_model**0.5).abs().max() < 0.1):
+                raise NotOffered("the input is not scaled")
+        if result.ndim == 3:
+            result = result[:, 0] if readings["batch"] == "[n,B,d]" else result[0]
+        elif readings["gives"] != GIVES[1]:
+            raise NotOffered("the encoding alone comes out")
+        return result
+
+    return offered("sinusoidal_encoding", call)
+
+
+FORM = Form(
+    name="modules/positional_encoding",
+    operation="sinusoidal_encoding",
+    says="a module built from width and length that adds its encoding to the input, or gives it",
+    neutral=("gives", "batch"),
+    match=_match,
+    bind=_bind,
+)

@@ -1,0 +1,30 @@
+"""Root-mean-square normalisation as a module that holds its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Form, Match, Readings
+from veriformer.verify.forms.norms import match_norm, norm_called
+
+_WORDS = ({"rms"}, {"rmsnorm"}, {"t5", "layer", "norm"})
+
+
+def _match(candidate: Candidate) -> Match | None:
+    return match_norm(candidate, _WORDS, biases=False)
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    return norm_called("rms_norm", candidate, readings)
+
+
+FORM = Form(
+    name="modules/rms_norm",
+    operation="rms_norm",
+    says="a module with a weight, built from the width: norm(x)",
+    match=_match,
+    bind=_bind,
+)

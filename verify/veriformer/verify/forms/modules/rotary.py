@@ -1,0 +1,90 @@
+"""Rotary embeddings as a class that holds its tables and turns the sequence that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built, name_of_size
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.holding import Holder, first
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, RIVALS, WORDS, places, spread
+from veriformer.verify.forms.signatures import first_input
+
+_METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
+
+
+def _match(candidate: Candidate) -> Match | None:
+    if not candidate.is_class or not any(names <= set(candidate.words) for names in WORDS):
+        return None
+    if {"attention", "attn", "block", "model"} & set(candidate.words):
+        return None
+    method = _method(candidate)
+    if method is None:
+        return None
+    made = built(candidate, _sizes(8))
+    try:
+        with torch.no_grad():
+            out = getattr(made, method)(torch.zeros(2, 4, 4, 8))
+    except Exception as error:
+        raise Unfit(f"its {method} raised {type(error).__name__}: {str(error)[:80]}") from error
+    if not isinstance(out, Tensor) or out.shape != (2, 4, 4, 8):
+        return None  # it gives tables, and something else turns by them
+    return Match(True, {"layout": LAYOUTS})
+
+
+def _method(candidate: Candidate) -> str | None:
+    for name in _METHODS:
+        parameters = candidate.parameters_of(name)
+        if parameters:
+            try:
+                return name if first_input(parameters) else None
+            except Unfit:
+                continue
+    return None
+
+
+def _sizes(width: int) -> dict[str, Any]:
+    return {"width": width, "head_dim": width, "length": LONGEST}
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    method = _method(candidate) or "forward"
+    base = name_of_size(candidate, "base")
+
+    def call(x: Tensor, positions: Tensor, **given: float) -> Tensor:
+        row = places(positions, tuple(x.shape[:-2]))
+        if len(set(row.tolist())) != row.numel():
+            raise NotOffered("positions: each only once, for a sequence has each only once")
+        n = int(row.max()) + 1 if row.numel() else 0
+        whole = torch.zeros(*x.shape[:-2], n, x.shape[-1], dtype=x.dtype).index_copy(-2, row, x)
+        turned, back = spread(whole, readings["layout"])
+        module = _made(candidate, x.shape[-1], x.dtype, {} if base is None else {base: given["base"]})
+        result: Tensor = first(getattr(module, method)(turned))
+        return back(result).index_select(-2, row)
+
+    default = candidate.constructor[base].default if base else None
+    shown = {"base": default} if isinstance(default, int | float) else {}
+    return offered("rope", call, ["base"] if base else [], defaults=shown)
+
+
+def _made(candidate: Candidate, width: int, dtype: torch.dtype, given: dict[str, Any]) -> Any:
+    if issubclass(candidate.thing, nn.Module):
+        return Holder.of(candidate).module(_sizes(width), dtype, **given)
+    return built(candidate, _sizes(width), given)
+
+
+FORM = Form(
+    name="modules/rotary",
+    operation="rope",
+    says="a class built from the width that turns a sequence from position 0 on: rotary(x)",
+    conventions=("rope.pairing",),
+    rivals=RIVALS,
+    match=_match,
+    bind=_bind,
+)

@@ -1,0 +1,89 @@
+"""SwiGLU as a module: three linear maps, or two of which the first holds gate and value side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.two_layers import called_network, instance, network_called
+from veriformer.verify.forms.weights import Linear, by_words, linears
+
+_GATE = frozenset(("gate", "g"))
+_GATES = ("first", "second")
+"""Which of the two maps into the hidden layer, in the order in which the module has them, is under the SiLU."""
+
+
+def _match(candidate: Candidate) -> Match | None:
+    if not called_network(candidate):
+        return None
+    parts = linears(instance(candidate))
+    into, out = _roles(parts)
+    if not into or out is None:
+        return None
+    return Match(True, {"gate": _GATES})
+
+
+def _roles(parts: list[Linear]) -> tuple[list[Linear], Linear | None]:
+    """The maps into the hidden layer, the one by name of the gate first, and the one out of it."""
+    if len(parts) == 2 and parts[0].n_out == 2 * parts[1].n_in:
+        return parts[:1], parts[1]
+    if len(parts) != 3:
+        return [], None
+    shapes = [(part.n_in, part.n_out) for part in parts]
+    out = next((part for part, shape in zip(parts, shapes, strict=True) if shapes.count(shape) == 1), None)
+    if out is None or shapes.count((out.n_out, out.n_in)) != 2:
+        return [], None
+    into = [part for part in parts if part is not out]
+    gate = by_words(into, {"gate": _GATE}).get("gate")
+    return (into if gate is None else [gate, *(part for part in into if part is not gate)]), out
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    into, out = _roles(linears(instance(candidate)))
+    names = [part.name for part in into], "" if out is None else out.name
+
+    def call(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
+        if w_gate.shape != w_up.shape or x.shape[-1] != w_up.shape[0] or w_up.shape[1] != w_down.shape[0]:
+            raise NotOffered("w_gate, w_up, w_down: sizes that do not fit")
+        both = (w_gate, w_up) if readings["gate"] == _GATES[0] else (w_up, w_gate)
+
+        def tensors(parts: list[Linear]) -> dict[str, Tensor]:
+            by_name = {part.name: part for part in parts}
+            into, out = [by_name[name] for name in names[0]], by_name[names[1]]
+            if len(into) == 2:
+                return into[0].tensors(both[0]) | into[1].tensors(both[1]) | out.tensors(w_down)
+            half = into[0].n_out // 2 - w_up.shape[1]
+            side_by_side = torch.cat([nn.functional.pad(w, (0, half)) for w in both], 1)
+            return into[0].tensors(side_by_side) | out.tensors(w_down)
+
+        return network_called(candidate, (*w_up.shape, w_down.shape[1]), tensors, x)
+
+    return offered("swiglu", call)
+
+
+def _rival(name: str, function: Callable[[Tensor], Tensor]) -> tuple[str, Callable[..., Tensor]]:
+    return name, lambda x, w_gate, w_up, w_down: (function(x @ w_gate) * (x @ w_up)) @ w_down
+
+
+FORM = Form(
+    name="modules/swiglu",
+    operation="swiglu",
+    says="a module of three linear maps, one of them a gate: network(x)",
+    neutral=("gate",),
+    closed=True,
+    match=_match,
+    bind=_bind,
+    rivals=dict(
+        (
+            _rival("a gate through GELU", nn.functional.gelu),
+            _rival("a gate through GELU's approximation by tanh", lambda z: nn.functional.gelu(z, approximate="tanh")),
+            _rival("a gate through ReLU", torch.relu),
+            _rival("a gate through the sigmoid", torch.sigmoid),
+        )
+    ),
+)

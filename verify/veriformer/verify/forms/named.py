@@ -1,0 +1,115 @@
+"""Functions, and classes without weights, that are known by their names and by the roles of what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.building import calling
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.form import Form, Match, Readings, Unfit
+from veriformer.verify.forms.holding import first
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.signatures import Names, default_of, roles
+
+Arrange = Callable[[dict[str, Any], Readings], dict[str, Any]]
+"""From arguments by role, as the contract has them, to arguments by role as the code takes them."""
+
+
+def _as_given(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    return given
+
+
+def _first(result: Any, readings: Readings) -> Any:
+    return first(result)
+
+
+@dataclass(frozen=True)
+class Known:
+    """An operation by name. names: sets of words, one of which a name must have, and no word of ``not_words``.
+
+    needed, options: by the contract's argument the usual names. told: what a reader must know.
+    readings: conventions to try. arrange, result: what they do to arguments and results.
+    """
+
+    operation: str
+    names: tuple[frozenset[str], ...]
+    needed: Names
+    options: Names = field(default_factory=dict)
+    not_words: frozenset[str] = frozenset()
+    readings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    arrange: Arrange = _as_given
+    result: Callable[[Any, Readings], Any] = _first
+    rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    closed: bool = True
+    beside: bool = False
+    says: str = ""
+    neutral: tuple[str, ...] = ()
+    conventions: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+
+def form_of(folder_and_file: str, known: Known) -> Form:
+    """The form of an operation that is known by name."""
+    return Form(
+        name=folder_and_file,
+        operation=known.operation,
+        says=known.says or f"a function or a class without weights, by name: {', '.join(known.needed)}",
+        match=lambda candidate: _match(candidate, known),
+        bind=lambda candidate, readings: _bind(candidate, readings, known),
+        rivals=known.rivals,
+        neutral=known.neutral,
+        closed=known.closed,
+        beside=known.beside,
+        conventions=known.conventions,
+    )
+
+
+def _match(candidate: Candidate, known: Known) -> Match | None:
+    words = set(candidate.words)
+    if candidate.is_module or words & known.not_words or not any(names <= words for names in known.names):
+        return None
+    if candidate.is_class and not _weightless(candidate):
+        return None
+    found = roles(candidate.parameters, known.needed, known.options)
+    return None if found is None else Match(True, known.readings, known.told)
+
+
+def _weightless(candidate: Candidate) -> bool:
+    if not candidate.is_network:
+        return False
+    try:
+        made = built(candidate, {})
+    except Unfit:
+        return False
+    return isinstance(made, nn.Module) and next(made.parameters(), None) is None
+
+
+def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..., Any]:
+    names = roles(candidate.parameters, known.needed, known.options) or {}
+    options = [role for role in names if role in known.options]
+    required = [role for role in options if default_of(candidate.parameters, names[role]) is _EMPTY]
+    shown = {role: default_of(candidate.parameters, names[role]) for role in options if role not in required}
+
+    def call(**given: Any) -> Any:
+        theirs = known.arrange({role: given[role] for role in given if given[role] is not None}, readings)
+        x = next((value for value in given.values() if isinstance(value, Tensor)), None)
+        dtype = x.dtype if x is not None and x.is_floating_point() else torch.get_default_dtype()
+        function = calling(candidate, {}, dtype)
+        return known.result(function(**{names[role]: value for role, value in theirs.items()}), readings)
+
+    defaults = {role: value for role, value in shown.items() if isinstance(value, int | float | str | bool)}
+    return offered(known.operation, call, options, required=required, defaults=defaults)
+
+
+_EMPTY = default_of({}, None)
+
+
+def words_of(*names: str) -> tuple[frozenset[str], ...]:
+    """Sets of words, each from words with spaces between them."""
+    return tuple(frozenset(name.split()) for name in names)

@@ -1,0 +1,74 @@
+"""What the forms of both normalisations share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built, flags, name_of_size
+from veriformer.verify.forms.form import Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.holding import Holder, called
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.signatures import first_input
+
+WEIGHTS = ("as it is", "added to 1")
+"""What the scale of a row is: the weight, or one more than it."""
+
+_D = 7
+
+
+def match_norm(candidate: Candidate, names: Sequence[set[str]], *, biases: bool) -> Match | None:
+    """A class whose instances hold a weight, and perhaps a bias, of the row's length, and nothing else."""
+    if not candidate.is_network or not any(words <= set(candidate.words) for words in names):
+        return None
+    if first_input(candidate.parameters) is None:
+        return None
+    instance = built(candidate, {"width": _D, "eps": 1e-5}, flags(candidate))
+    roles_of(instance, biases)
+    return Match(True, {"weight": WEIGHTS})
+
+
+def roles_of(instance: nn.Module, biases: bool) -> dict[str, str]:
+    """By role, weight or bias, the name of the parameter. Raises Unfit where one has no role."""
+    found: dict[str, str] = {}
+    for name, parameter in instance.named_parameters():
+        role = "bias" if any(word in name.lower() for word in ("bias", "beta", "b_2", "shift", "offset")) else "weight"
+        if tuple(parameter.shape) != (_D,) or role in found or (role == "bias" and not biases):
+            raise Unfit(f"its parameter {name!r} of shape {tuple(parameter.shape)} has no part in the operation")
+        found[role] = name
+    return found
+
+
+def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    """The norm with weight and bias as arguments, and eps where the constructor takes it."""
+    instance = built(candidate, {"width": _D, "eps": 1e-5}, flags(candidate))
+    names, holder = roles_of(instance, operation == "layer_norm"), Holder.of(candidate)
+    eps = name_of_size(candidate, "eps")
+    default = candidate.constructor[eps].default if eps else None
+    has_eps = isinstance(default, float) or default is inspect.Parameter.empty
+
+    def call(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, **given: float) -> Tensor:
+        _check(x, weight, bias)
+        sizes = {"width": x.shape[-1]} | ({"eps": given["eps"]} if has_eps else {})
+        module = holder.module(sizes, x.dtype, **flags(candidate))
+        tensors: dict[str, Tensor] = {}
+        if "weight" in names:
+            scale = torch.ones(x.shape[-1], dtype=x.dtype) if weight is None else weight
+            tensors[names["weight"]] = scale if readings["weight"] == WEIGHTS[0] else scale - 1
+        if "bias" in names:
+            tensors[names["bias"]] = torch.zeros(x.shape[-1], dtype=x.dtype) if bias is None else bias
+        result: Tensor = called(module, tensors, x)
+        return result
+
+    options = [*names, *(["eps"] if has_eps else [])]
+    return offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
+
+
+def _check(x: Tensor, *parameters: Tensor | None) -> None:
+    for name, parameter in zip(("weight", "bias"), parameters, strict=True):
+        if parameter is not None and parameter.shape != x.shape[-1:]:
+            raise NotOffered(f"{name}: expected shape {tuple(x.shape[-1:])}, got {tuple(parameter.shape)}")

@@ -1,0 +1,87 @@
+"""Which optimizer of the contract a name and a constructor say that it is, and its arguments by role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from veriformer.verify.forms.candidate import Candidate, Parameters
+from veriformer.verify.forms.signatures import default_of, roles
+
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "gradient_descent": (),
+    "sgd_momentum": ("beta",),
+    "adam": ("betas", "eps", "weight_decay"),
+    "adamw": ("betas", "eps", "weight_decay"),
+}
+"""By operation, the contract's options."""
+
+LR = ("lr", "learning_rate", "alpha", "eta", "step_size")
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "betas": ("betas",),
+    "beta1": ("beta1", "beta_1", "b1"),
+    "beta2": ("beta2", "beta_2", "b2"),
+    "eps": ("eps", "epsilon", "e"),
+    "weight_decay": ("weight_decay", "wd", "decay", "weight_decay_rate", "l2"),
+    "beta": ("momentum", "beta", "mu", "rho"),
+    "dampening": ("dampening", "damping"),
+}
+_PLAIN = {
+    *("my", "custom", "simple", "basic", "naive", "manual", "own", "plain", "vanilla", "optimizer", "optim", "step"),
+    *("update", "from", "scratch", "with", "weight", "decay", "decoupled", "python", "torch", "stochastic", "and"),
+    *("gradient", "descent", "standard", "the", "do", "apply", "faulty", "fix", "of", "single", "tensor", "minimal"),
+}
+"""Words that say of an optimizer nothing that makes it another one."""
+
+_ADAM, _ADAMW, _SGD = {"adam"}, {"adamw"}, {"sgd"}
+
+
+def operation_named(candidate: Candidate, parameters: Parameters) -> str:
+    """The operation that the name says, with what the constructor takes; empty where it says another one, or none."""
+    words = set(candidate.words)
+    if {"adam", "w"} <= words:
+        words = words - {"adam", "w"} | _ADAMW
+    rest = words - _PLAIN
+    if rest == _ADAMW or (rest == _ADAM and "decoupled" in words):
+        return "adamw"
+    if rest == _ADAM:
+        return "adam"
+    has_momentum = any(name in parameters for name in NAMES["beta"])
+    if rest and rest <= {"sgd", "momentum", "gd"} and (rest != {"momentum"} or has_momentum):
+        return "sgd_momentum" if has_momentum else "gradient_descent"
+    return "gradient_descent" if not rest and {"gradient", "descent"} <= words else ""
+
+
+def arguments_of(parameters: Parameters, operation: str, needed: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """By role the name of an argument; nothing where one is missing. Raises Unfit for one that nobody can give."""
+    wanted = set(OPTIONS[operation]) | {"dampening" if "beta" in OPTIONS[operation] else "betas"}
+    wanted |= {"beta1", "beta2"} if "betas" in wanted else set()
+    known = {role: names for role, names in NAMES.items() if role in wanted}
+    return roles(parameters, {**needed, "lr": LR}, known) or {}
+
+
+def offers(found: Mapping[str, str], operation: str) -> list[str]:
+    """The contract's options that these arguments give."""
+    pair = "beta1" in found and "beta2" in found
+    return [name for name in OPTIONS[operation] if name in found or (name == "betas" and pair)]
+
+
+def defaults_of(parameters: Parameters, found: Mapping[str, str], operation: str) -> dict[str, Any]:
+    """By the contract's option its default here, where it has one.
+
+    Of the momentum none: it is 0 in most code, which is another optimizer, so that it is given always.
+    """
+    empty = default_of({}, None)
+    shown = {name: default_of(parameters, found.get(name)) for name in offers(found, operation) if name != "beta"}
+    if "betas" in shown and "betas" not in found:
+        pair = tuple(default_of(parameters, found[name]) for name in ("beta1", "beta2"))
+        shown["betas"] = empty if empty in pair else pair
+    return {name: value for name, value in shown.items() if value is not empty}
+
+
+def given_as(found: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The contract's options under the code's own names."""
+    taken = {found[name]: value for name, value in given.items() if name in found}
+    if "betas" in given and "betas" not in found:
+        taken |= dict(zip((found["beta1"], found["beta2"]), given["betas"], strict=True))
+    return taken

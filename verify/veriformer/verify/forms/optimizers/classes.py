@@ -1,0 +1,91 @@
+"""Subclasses of ``torch.optim.Optimizer`` whose name and constructor say which optimizer they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.optimizer_names import (
+    OPTIONS,
+    arguments_of,
+    defaults_of,
+    given_as,
+    offers,
+    operation_named,
+)
+
+_PARAMS = {"params": ("params", "parameters", "param_groups", "model_params", "parameter_list")}
+
+GRADIENT = ("times 1 − β", "as it is")
+"""What a gradient adds to the velocity."""
+
+
+def _is_optimizer(candidate: Candidate) -> bool:
+    return candidate.is_class and issubclass(candidate.thing, torch.optim.Optimizer)
+
+
+def _match(candidate: Candidate, operation: str) -> Match | None:
+    if not _is_optimizer(candidate) or operation_named(candidate, candidate.constructor) != operation:
+        return None
+    found = arguments_of(candidate.constructor, operation, _PARAMS)
+    if not found:
+        raise Unfit("its constructor takes no parameters and learning rate by names that are known")
+    if operation != "sgd_momentum":
+        return Match(True)
+    if "dampening" in found:
+        return Match(True, told=("dampening is given as the momentum, so that a gradient counts 1 − β",))
+    return Match(True, {"gradient": GRADIENT})
+
+
+def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
+    found = arguments_of(candidate.constructor, operation, _PARAMS)
+    shown = defaults_of(candidate.constructor, found, operation)
+
+    def call(params: Iterable[Tensor], lr: float, **given: Any) -> Any:
+        options = given_as(found, given)
+        rate = lr
+        if "dampening" in found:
+            options[found["dampening"]] = given["beta"]
+        elif readings.get("gradient") == GRADIENT[1]:
+            rate = lr * (1 - given["beta"])
+        if not isinstance(rate, float | int):
+            raise NotOffered("lr: expected a number")
+        return candidate.thing(**{found["params"]: params, found["lr"]: rate}, **options)
+
+    return offered(operation, call, offers(found, operation), defaults=shown)
+
+
+def _other(candidate: Candidate) -> None:
+    """Raise Unfit for an optimizer whose name says none of the contract's."""
+    if _is_optimizer(candidate) and not operation_named(candidate, candidate.constructor):
+        raise Unfit("it is an optimizer, and by its name none of those that the contract has")
+
+
+FORMS = (
+    *(
+        Form(
+            name=f"optimizers/{operation}_class",
+            operation=operation,
+            says="a subclass of torch.optim.Optimizer, by name and by what its constructor takes",
+            conventions={"sgd_momentum": ("sgd.first_velocity",), "gradient_descent": ()}.get(operation, ("adam.eps",)),
+            closed=True,
+            match=partial(_match, operation=operation),
+            bind=partial(_bind, operation=operation),
+        )
+        for operation in OPTIONS
+    ),
+    Form(
+        name="optimizers/other_class",
+        operation="gradient_descent",
+        says="any other subclass of torch.optim.Optimizer: it is listed, and not judged",
+        match=_other,
+        bind=lambda candidate, readings: candidate.thing,
+    ),
+)

@@ -1,0 +1,37 @@
+"""What was recognised, as plain data by which every process binds the same thing again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pin:
+    """One operation of a target.
+
+    name: the candidate, as its module knows it; ``module.name`` within a package, empty for the module itself. form: by
+    name. readings: by convention the value by which it is called. deviations: the readings that are not the contract's.
+    conventions: claims by which the formula is read. everywhere: whether all that was tried was right.
+    told: what a reader must know, in a few words each.
+    """
+
+    operation: str
+    form: str
+    name: str
+    readings: Mapping[str, str] = field(default_factory=dict)
+    deviations: tuple[str, ...] = ()
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    everywhere: bool = True
+    told: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**asdict(self), "told": list(self.told), "deviations": list(self.deviations)}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Pin:
+        """Read what ``to_dict`` wrote."""
+        listed = {name: tuple(entry.get(name, ())) for name in ("told", "deviations")}
+        return cls(**{**entry, **listed})

@@ -1,0 +1,131 @@
+"""What the forms of rotary embeddings share: tables of angles, and features laid out for one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.form import NotOffered
+from veriformer.verify.forms.signatures import roles
+
+BASES = ("base", "theta", "theta_base", "rope_theta", "rope_base", "freq_base")
+LONGEST = 4096
+"""Positions that a table is made for at most."""
+
+LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]", "[n,B,H,d]", "[B,n,d]")
+WORDS = ({"rope"}, {"rotary"}, {"rotate"}, {"rotated"}, {"rotation"})
+
+_MAKERS = (
+    {"precompute"},
+    {"rope", "params"},
+    {"rope", "cache"},
+    {"freqs"},
+    {"cos", "sin"},
+    {"sin", "cos"},
+    {"rope", "build"},
+)
+_WIDTH = ("dim", "head_dim", "n_elem", "d", "dims", "d_k", "rotary_dim", "hidden_dim", "d_head")
+_LENGTHS = "end seq_len max_seq_len context_length length max_position max_len n seq_length max_length T block_size"
+_LENGTH = tuple(_LENGTHS.split())
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A function of the same module that makes tables. names: its parameters by role: d, n and perhaps base."""
+
+    function: Callable[..., Any]
+    names: Mapping[str, str]
+
+    def tables(self, d: int, n: int, base: float | None) -> tuple[Tensor, ...]:
+        """The tables for so many positions."""
+        given: dict[str, float] = {self.names["d"]: d, self.names["n"]: n}
+        if base is not None:
+            given[self.names["base"]] = base
+        made = self.function(**given)
+        return tuple(made) if isinstance(made, tuple | list) else (made,)
+
+
+def maker_beside(candidate: Candidate, count: int) -> Maker | None:
+    """The sibling that makes this many tables of n rows; None where there is none."""
+    for name, function in candidate.siblings().items():
+        if not callable(function) or isinstance(function, type) or not any(m <= set(words(name)) for m in _MAKERS):
+            continue
+        one = Candidate(name, function, candidate.module)
+        try:
+            found = roles(one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES})
+            if found is None:
+                continue
+            made = Maker(function, found).tables(6, 5, None)
+        except Exception:  # it makes something else
+            continue
+        if len(made) == count and all(isinstance(x, Tensor) and x.shape[0] == 5 for x in made):
+            return Maker(function, found)
+    return None
+
+
+def usual_tables(kind: str, d: int, n: int, base: float | None) -> tuple[Tensor, ...]:
+    """Tables of the usual kinds in float64: of pairs, of pairs twice over, or as complex numbers."""
+    frequencies = (base or 10000.0) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angles = torch.outer(torch.arange(n, dtype=torch.float64), frequencies)
+    if kind == "complex":
+        return (torch.polar(torch.ones_like(angles), angles),)
+    if "halves" in kind:
+        angles = torch.cat((angles, angles), -1)
+    elif "twice" in kind:
+        angles = angles.repeat_interleave(2, -1)
+    return (angles,) if "angles" in kind else (angles.cos(), angles.sin())
+
+
+PAIRS_OF_TABLES = ("halves", "pairs", "twice")
+SINGLE_TABLES = ("complex", "angles", "angles twice", "angles halves")
+
+
+def taken_apart(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
+    """Features whose pairs come in side by side and go out by halves."""
+    d = x.shape[-1]
+    cos, sin = (table[positions.to(torch.int64)] for table in usual_tables("pairs", d, LONGEST, base))
+    a, b = x[..., 0::2].double(), x[..., 1::2].double()
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).to(x.dtype)
+
+
+RIVALS = {"pairs that come in side by side and go out by halves": taken_apart}
+
+
+def places(positions: Tensor, lead: tuple[int, ...]) -> Tensor:
+    """Positions as one row for the whole call. Raises NotOffered for others than whole numbers from 0 on."""
+    rows = positions.reshape(-1, positions.shape[-1])
+    if not bool((rows == rows[:1]).all()):
+        raise NotOffered("positions: one row is taken for all")
+    row = rows[0]
+    if row.is_floating_point() and not bool((row == row.round()).all()):
+        raise NotOffered("positions: whole numbers are taken")
+    row = row.to(torch.int64)
+    if row.numel() and (int(row.min()) < 0 or int(row.max()) >= LONGEST):
+        raise NotOffered(f"positions: from 0 to {LONGEST - 1} are taken")
+    return row
+
+
+def spread(x: Tensor, layout: str) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """Features ``[..., n, d]`` in another layout, and the way back."""
+    flat = x.reshape(-1, *x.shape[-2:])
+    if layout == "[B,n,d]":
+        return flat, lambda y: y.reshape(x.shape)
+    heads = 3 if flat.shape[0] % 3 == 0 else 1
+    four = flat.reshape(-1, heads, *x.shape[-2:])
+    order = {"[B,H,n,d]": (0, 1, 2, 3), "[B,n,H,d]": (0, 2, 1, 3), "[n,B,H,d]": (2, 0, 1, 3)}[layout]
+    back = tuple(order.index(axis) for axis in range(4))
+    return four.permute(order).contiguous(), lambda y: y.permute(back).reshape(x.shape)
+
+
+def mixed(one: Any, other: Any) -> Tensor:
+    """Of two results for the same features the entries by turns, so that both are judged."""
+    if not isinstance(other, Tensor) or other.shape != one.shape:
+        raise NotOffered("q and k come out of different shapes")
+    last = torch.arange(one.numel()).reshape(one.shape) if one.numel() else torch.zeros(one.shape)
+    row = (last // max(1, one.shape[-1])) % 2 == 1
+    return torch.where(row, other, one)

@@ -1,0 +1,88 @@
+"""Roles of parameters by the names that people give them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from veriformer.verify.forms.candidate import Parameters
+from veriformer.verify.forms.form import Unfit
+
+Names = Mapping[str, tuple[str, ...]]
+"""By role, the names that a parameter of that role usually has."""
+
+QUERY, KEY, VALUE = (
+    ("q", "query", "queries", "xq", "q_"),
+    ("k", "key", "keys", "xk", "k_"),
+    ("v", "value", "values", "xv"),
+)
+INPUT = (
+    "x",
+    "input",
+    "inputs",
+    "hidden_states",
+    "hidden_state",
+    "hidden",
+    "tensor",
+    "input_tensor",
+    "embeds",
+    "h",
+    "X",
+    "src",
+)
+MASK = ("mask", "attn_mask", "attention_mask", "key_padding_mask", "src_mask", "tgt_mask")
+LOGITS = (
+    "logits",
+    "input",
+    "inputs",
+    "pred",
+    "preds",
+    "prediction",
+    "predictions",
+    "output",
+    "outputs",
+    "x",
+    "scores",
+    "y_hat",
+    "y_pred",
+)
+TARGET = ("target", "targets", "labels", "label", "y", "y_true", "gold", "tgt", "target_ids")
+
+_HARMLESS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def roles(parameters: Parameters, needed: Names, optional: Names | None = None) -> dict[str, str] | None:
+    """By role the name of its parameter; None where a needed role has no parameter.
+
+    Raises Unfit where a parameter without a default has no role: such code asks for what nobody can give.
+    """
+    found: dict[str, str] = {}
+    for role, names in {**needed, **(optional or {})}.items():
+        # The list gives the order: a name that is listed first is the better guess.
+        taken = next((name for name in names if name in parameters and name not in found.values()), None)
+        if taken is not None:
+            found[role] = taken
+    if any(role not in found for role in needed):
+        return None
+    demanded(parameters, found.values())
+    return found
+
+
+def first_input(parameters: Parameters, optional: Names | None = None) -> dict[str, str] | None:
+    """Roles where the first parameter is the input ``x``, whatever its name; None where there is no parameter."""
+    names = [name for name, p in parameters.items() if p.kind not in _HARMLESS]
+    return roles(parameters, {"x": (names[0],)}, optional) if names else None
+
+
+def demanded(parameters: Parameters, known: Any) -> None:
+    """Raise Unfit where a parameter that is not known has no default."""
+    known = set(known)
+    for name, p in parameters.items():
+        if p.default is p.empty and p.kind not in _HARMLESS and name not in known:
+            raise Unfit(f"asks for {name!r}, which has no part in the operation")
+
+
+def default_of(parameters: Parameters, name: str | None) -> Any:
+    """The default of a parameter; the empty marker where it has none or is not there."""
+    return inspect.Parameter.empty if name is None or name not in parameters else parameters[name].default

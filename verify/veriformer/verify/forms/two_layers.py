@@ -1,0 +1,91 @@
+"""What the forms of networks share: linear maps, one of them perhaps a gate, filled up to the module's sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built, flags
+from veriformer.verify.forms.form import NotOffered, Unfit
+from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.signatures import first_input
+from veriformer.verify.forms.weights import Linear, linears
+
+WIDTH, INNER = 6, 20
+"""Sizes of the instance that shows which parameters there are; both even, and neither a multiple of the other."""
+
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "GELU": nn.functional.gelu,
+    "GELU by tanh": lambda z: nn.functional.gelu(z, approximate="tanh"),
+    "ReLU": torch.relu,
+}
+"""Activations that the formulas know."""
+
+OTHER_ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "the square of ReLU": lambda z: torch.relu(z) ** 2,
+    "a sigmoid of 1.702 z": lambda z: z * torch.sigmoid(1.702 * z),
+    "leaky ReLU": nn.functional.leaky_relu,
+    "ELU": nn.functional.elu,
+    "SELU": nn.functional.selu,
+    "softplus": nn.functional.softplus,
+    "Mish": nn.functional.mish,
+}
+"""Activations that they do not: a network with one of them is another one."""
+
+WORDS = ({"ffn"}, {"mlp"}, {"ff"}, {"feed", "forward"}, {"feedforward"}, {"positionwise"}, {"position", "wise"})
+_LARGEST = 1024
+"""So wide is a module made at most to hold the weights that are given: beyond it, making one takes too long."""
+
+
+def called_network(candidate: Candidate) -> bool:
+    """Whether a class is a network by its name, and takes its input alone."""
+    named = any(words <= set(candidate.words) for words in WORDS) or candidate.words[-1:] in (("glu",), ("swiglu",))
+    return candidate.is_network and named and first_input(candidate.parameters) is not None
+
+
+def instance(candidate: Candidate) -> nn.Module:
+    """One that shows which parameters there are. Raises Unfit where none can be built."""
+    made = built(candidate, sizes_for(WIDTH, INNER), flags(candidate))
+    if not isinstance(made, nn.Module):
+        raise Unfit("it builds no module")
+    return made
+
+
+def sizes_for(width: int, inner: int) -> dict[str, Any]:
+    """Sizes by their names in constructors."""
+    return {"width": width, "out": width, "inner": inner, "heads": 2, "length": 16, "layers": 2, "vocabulary": 13}
+
+
+def network_called(
+    candidate: Candidate,
+    needs: tuple[int, int, int],
+    tensors: Callable[[list[Linear]], Mapping[str, Tensor]],
+    x: Tensor,
+) -> Tensor:
+    """The network on rows x with these tensors. needs: widths of input, hidden layer and result.
+
+    Where the module's sizes are tied to each other, one that is large enough is made: what is more is zero, and adds
+    nothing to any sum.
+    """
+    d, f, o = needs
+    module = _large_enough(Holder.of(candidate), d, f, o, x.dtype, flags(candidate))
+    parts = linears(module)
+    width = parts[0].n_in
+    result: Tensor = first(called(module, tensors(parts), nn.functional.pad(x, (0, width - d))))
+    return result[..., :o]
+
+
+def _large_enough(holder: Holder, d: int, f: int, o: int, dtype: torch.dtype, given: Mapping[str, Any]) -> nn.Module:
+    width, inner = max(d, o), f
+    while width <= _LARGEST:
+        module = holder.module(sizes_for(width, inner), dtype, **given)
+        parts = linears(module)
+        hidden = max(part.n_in for part in parts) if len(parts) == 3 else parts[1].n_in
+        if parts[0].n_in >= d and hidden >= f and parts[-1].n_out >= o:
+            return module
+        width += 1 if width < 8 else width // 2
+    raise NotOffered(f"no instance holds {d} × {f} × {o}")

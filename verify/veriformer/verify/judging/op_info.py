@@ -1,0 +1,175 @@
+"""An operation as data: how to draw arguments for it, what the spec says of them, what it refuses.
+
+Checks that mean the same for every operation (shape, equation, gradient, purity, layout, refusal, …) are written once,
+as functions over this record.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.spec.arithmetic import RunningError
+from veriformer.verify.contract import dtypes
+from veriformer.verify.judging.judge import Floats, Reference
+from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial, over_float64
+from veriformer.verify.targets.claims import Claims
+
+Formula = Callable[[Any, Mapping[str, Any]], Sequence[Any]]
+"""From the arithmetic and the lifted arguments to the values of every part of the result."""
+
+Vjp = Callable[[Any, Mapping[str, Any], Any], Mapping[str, Any]]
+"""From the arithmetic, the lifted arguments and the cotangent to the gradient by argument."""
+
+
+Index = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class InvalidCall:
+    """A call that must be refused. names: the culprit, or the arguments that clash; the message must name one."""
+
+    what: str
+    arguments: Arguments
+    names: tuple[str, ...]
+
+
+def _nothing(claims: Claims) -> dict[str, Any]:
+    return {}
+
+
+def _whole(outcome: Outcome, arguments: Arguments) -> list[Observation]:
+    return [outcome.result]
+
+
+def _own_dtype(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
+    return trial.dtype
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpInfo:
+    """What the families of checks need to know of an operation.
+
+    name: as in the contract. sample: arguments with every option that is admitted; sample_basic: the plainest call.
+    formulas, vjps: the spec's first. The others are equal to it over the reals and computed otherwise; what rounding
+    may do to them a correct implementation may do too: the bound of a judgement is the largest of theirs. They may give
+    nothing for a call in which their bounds are no larger.
+    inputs: arguments that have a gradient. ranking: those whose values choose among others.
+    convention_kwargs: claimed conventions as further arguments of the formulas.
+    parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
+    invalid_calls: calls that must be refused. batch_slice: a call, one that computes a slice of it alone, and by
+    ``"result"`` and by argument where that slice lies. argument_perturbations: a call, and the same with one argument
+    changed, by what was changed. sample_accuracy: arguments with enough entries to tell how large rounding errors are
+    on average. sample_large: axes longer than a tile.
+    dtypes: record names of the formats in which the operation is judged. structural_dtypes: those in which purity,
+    layout, refusals and the like are, which seldom depend on the format. use_exact_oracle: whether fp64 is judged by
+    the exact oracle; where that takes too long, float64 serves, with bounds that are a few roundoffs wider.
+    A result that is no tensor has no formulas: checks of its own say what it must be.
+    """
+
+    name: str
+    sample: Callable[[Trial], Arguments]
+    sample_basic: Callable[[Trial], Arguments]
+    formulas: tuple[Formula, ...] = ()
+    vjps: tuple[Vjp, ...] = ()
+    inputs: tuple[str, ...] = ()
+    ranking: tuple[str, ...] = ()
+    invalid_calls: Callable[[Trial], Iterable[InvalidCall]]
+    batch_slice: Callable[[Trial], tuple[Arguments, Arguments, Mapping[str, Index]]] | None = None
+    argument_perturbations: Callable[[Trial], tuple[Arguments, Mapping[str, Arguments]]] | None = None
+    sample_accuracy: Callable[[Trial], Arguments] | None = None
+    sample_large: Callable[[Trial], Arguments] | None = None
+    convention_kwargs: Callable[[Claims], dict[str, Any]] = _nothing
+    parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
+    result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
+    structural_dtypes: tuple[str, ...] = dtypes.NAMES
+    dtypes: tuple[str, ...] = dtypes.NAMES
+    use_exact_oracle: bool = True
+
+    def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
+        """The arguments as the formulas take them, with the constants that stand for what the call leaves out."""
+        return dict(trial.constants) | trial.lift(arguments, xp) | self.convention_kwargs(trial.claims)
+
+    def differentiable(self, arguments: Arguments) -> tuple[str, ...]:
+        """The arguments of this call that have a gradient."""
+        return tuple(name for name in self.inputs if isinstance(arguments.get(name), torch.Tensor))
+
+    def exact(self, trial: Trial, arguments: Arguments, *, use_exact_oracle: bool = True) -> list[Reference]:
+        """What every part of the result must be. use_exact_oracle: for fp64, else float64 with wider bounds."""
+        return self._references(
+            trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, use_exact_oracle
+        )
+
+    def exact_gradients(
+        self, trial: Trial, arguments: Arguments, cotangent: torch.Tensor, *, use_exact_oracle: bool = True
+    ) -> dict[str, Reference]:
+        """What the gradient of every differentiable argument must be."""
+        names = self.differentiable(arguments)
+
+        def listed(vjp: Vjp, xp: Any, lifted: Mapping[str, Any]) -> list[Any]:
+            gradients = vjp(xp, lifted, xp.asarray(trial.lift({"g": cotangent}, xp)["g"]))
+            return [gradients[name] for name in names] if gradients else []
+
+        return dict(zip(names, self._references(trial, arguments, listed, self.vjps, use_exact_oracle), strict=True))
+
+    def _references(
+        self,
+        trial: Trial,
+        arguments: Arguments,
+        evaluate: Callable[[Any, Any, Mapping[str, Any]], list[Any]],
+        forms: Sequence[Any],
+        use_exact_oracle: bool,
+    ) -> list[Reference]:
+        exactly = use_exact_oracle and self.use_exact_oracle
+        lifted = functools.cache(lambda xp: self.lift(trial, arguments, xp))
+
+        def values_of(index: int, xp: RunningError) -> list[Any]:
+            return evaluate(forms[index], xp, dict(lifted(xp)))
+
+        if not forms:
+            return []
+        xp = trial.xp if exactly else over_float64(trial.dtype_name)
+        found = [_reference(xp, x) for x in values_of(0, xp)]
+        return _widening(found, over_float64(trial.dtype_name), values_of, len(forms)) if len(forms) > 1 else found
+
+
+def _widening(
+    found: list[Reference], xp: RunningError, values_of: Callable[[int, RunningError], list[Any]], forms: int
+) -> list[Reference]:
+    """The same references, whose bounds are widened to those of the other forms when one is asked for."""
+
+    @functools.cache
+    def wide() -> list[Floats]:
+        bounds = [reference.bound for reference in found]
+        for index in range(1, forms):
+            if values := values_of(index, xp):
+                bounds = [_wider(bound, xp, x) for bound, x in zip(bounds, values, strict=True)]
+        return bounds
+
+    return [
+        Reference(reference.exact, reference.bound, widen=functools.partial(_part, wide, part))
+        for part, reference in enumerate(found)
+    ]
+
+
+def _part(bounds: Callable[[], list[Floats]], part: int) -> Floats:
+    return bounds()[part]
+
+
+def _reference(xp: RunningError, x: Any) -> Reference:
+    if isinstance(x, np.ndarray):  # masks are known exactly
+        return Reference(x.astype(np.float64), np.zeros(x.shape), constant=True)
+    return Reference(*xp.judgeable(x))
+
+
+def _wider(before: Floats, xp: RunningError, x: Any) -> Floats:
+    """The bound of another form, where that is larger; none where the form breaks down."""
+    value, bound = xp.judgeable(x)
+    broken = np.isnan(value) | np.isnan(bound)
+    wide: Floats = np.where(broken, np.inf, np.fmax(before, bound))
+    return wide

@@ -1,0 +1,163 @@
+"""The one language in which wrong implementations are written: a fault takes a right operation and returns a wrong one.
+
+Mutants, the tables of faults that tests need, and sabotage are made of these. Where the fault lies inside the
+computation, ``replaced_by`` puts another computation in its place, mostly one by stages with one stage exchanged
+(``staged_reference``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.targets.argument_validation import RawOp, with_checks, with_validation
+from veriformer.verify.targets.impl import reference
+
+Operation = Callable[..., Any]
+Fault = Callable[[Operation], Operation]
+
+
+def changed(change: Callable[[Tensor], Tensor]) -> Fault:
+    """The right result, changed; in a list with a norm, every tensor of the list."""
+
+    def fault(op: Operation) -> Operation:
+        def broken(*args: Any, **options: Any) -> Any:
+            result = op(*args, **options)
+            return change(result) if isinstance(result, Tensor) else ([change(x) for x in result[0]], result[1])
+
+        return broken
+
+    return fault
+
+
+def given(change: Callable[..., Any]) -> Fault:
+    """The right operation on changed arguments: ``change(*args, **options)`` returns both."""
+
+    def fault(op: Operation) -> Operation:
+        def broken(*args: Any, **options: Any) -> Any:
+            args, options = change(*args, **options)
+            return op(*args, **options)
+
+        return broken
+
+    return fault
+
+
+def instead(broken: Operation) -> Fault:
+    """Something else: it gets the right operation first, then the arguments."""
+    return lambda op: functools.partial(broken, op)
+
+
+def altered(change: Callable[[Any], Any]) -> Fault:
+    """The whole result, changed, whatever it is."""
+    return instead(lambda op, *args, **options: change(op(*args, **options)))
+
+
+class WithGradient(torch.autograd.Function):
+    """``apply(x, change)``: x itself, the gradient of which is changed."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+        """x."""
+        ctx.change = change
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        """The gradient, changed."""
+        return ctx.change(g), None
+
+
+def with_gradient(x: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """x itself, the gradient of which is changed."""
+    moved: Tensor = WithGradient.apply(x, change)  # type: ignore[no-untyped-call]
+    return moved
+
+
+def gradient_of(place: int, change: Callable[[Tensor], Tensor]) -> Fault:
+    """The right result; the gradient of one positional argument is changed."""
+
+    def fault(op: Operation) -> Operation:
+        def broken(*args: Any, **options: Any) -> Any:
+            moved = [with_gradient(x, change) if i == place and x is not None else x for i, x in enumerate(args)]
+            return op(*moved, **options)
+
+        return broken
+
+    return fault
+
+
+def without(name: str) -> Fault:
+    """An option that is taken and ignored."""
+    return given(lambda *args, **options: (args, {k: v for k, v in options.items() if k != name}))
+
+
+def instead_of(name: str, value: Any) -> Fault:
+    """An option that always has this value."""
+    return given(lambda *args, **options: (args, {**options, name: value}))
+
+
+def by_name(change: Callable[..., dict[str, Any]]) -> Fault:
+    """Attention on changed arguments: ``change`` gets all of them by name, and returns those that are others."""
+
+    def fault(op: Operation) -> Operation:
+        def broken(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
+            a = {"q": q, "k": k, "v": v, **options}
+            a |= change(**a)
+            return op(a.pop("q"), a.pop("k"), a.pop("v"), **a)
+
+        return broken
+
+    return fault
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """See ``replaced_by``."""
+
+    kernel: RawOp
+
+    def __call__(self, op: Operation) -> Operation:
+        """The kernel behind the argument checks of the operation."""
+        name: str = getattr(op, "func", op).__name__
+        operation: Operation = getattr(with_validation(**{name: self.kernel}), name)
+        return operation
+
+
+def replaced_by(kernel: RawOp) -> Fault:
+    """Another computation, behind the contract's argument checks, which takes what ``with_validation`` gives it."""
+    return Replaced(kernel)
+
+
+def faulty(name: str, fault: Fault) -> Operation:
+    """Our operation of that name with a fault, which refuses what the contract says and knows every option's value."""
+    right = getattr(reference, name)
+    return fault(right) if isinstance(fault, Replaced) else with_checks(name, right, fault(right))
+
+
+def both(one: Fault, two: Fault) -> Fault | None:
+    """Two faults together; None for two computations of which each would take the other's place.
+
+    Of two computations by stages, which exchange different stages, the stages of both; else one around the other.
+    """
+    if not isinstance(two, Replaced):
+        return lambda op: two(one(op))
+    if not isinstance(one, Replaced):
+        return lambda op: one(two(op))
+    if not is_dataclass(one.kernel) or type(one.kernel) is not type(two.kernel):
+        return None
+    mine, theirs = _exchanged(one.kernel), _exchanged(two.kernel)
+    if not mine or not theirs or mine.keys() & theirs.keys():
+        return None
+    return Replaced(replace(one.kernel, **theirs))  # type: ignore[type-var]
+
+
+def _exchanged(kernel: Any) -> dict[str, Any]:
+    """The stages of a base that a fault has replaced."""
+    base = type(kernel)()
+    return {f.name: getattr(kernel, f.name) for f in fields(kernel) if getattr(kernel, f.name) != getattr(base, f.name)}

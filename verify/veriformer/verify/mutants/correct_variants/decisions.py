@@ -1,0 +1,129 @@
+"""Other ways to smoothing, temperature, calibration and the masked objective."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from veriformer.verify.mutants.records import Variant
+from veriformer.verify.mutants.staged_reference.calibration import CalibrationError
+from veriformer.verify.mutants.staged_reference.scores import CrossEntropy, maximum, widen
+
+_LOG2E = math.log2(math.e)
+
+
+def _blended(target: Tensor, num_classes: int, alpha: float) -> Tensor:
+    y = F.one_hot(target, num_classes).to(torch.get_default_dtype())
+    return torch.lerp(y, torch.full_like(y, 1 / num_classes), alpha)
+
+
+def _added(target: Tensor, num_classes: int, alpha: float) -> Tensor:
+    share = torch.full((*target.shape, num_classes), alpha / num_classes, dtype=torch.get_default_dtype())
+    return share.scatter_add(-1, target[..., None], share.new_full((*target.shape, 1), 1 - alpha))
+
+
+def _centred(z: Tensor, T: float) -> Tensor:
+    """(z − max) / T in float64, where no T in reach vanishes."""
+    x = z.double()
+    return (x - maximum(x)) / T
+
+
+def _through_log_softmax(logits: Tensor, temperature: float) -> Tensor:
+    return torch.log_softmax(_centred(logits, temperature), -1).exp().to(logits.dtype)
+
+
+def _through_exp2(logits: Tensor, temperature: float) -> Tensor:
+    e = torch.exp2(_centred(logits, temperature) * _LOG2E)
+    return (e / e.sum(-1, keepdim=True)).to(logits.dtype)
+
+
+def _divided_first(logits: Tensor, temperature: float) -> Tensor:
+    """softmax(z / T) as it is usually written, for temperatures at which nothing overflows."""
+    if not 2.0**-10 <= temperature <= 2.0**20:
+        return _through_log_softmax(logits, temperature)
+    return torch.softmax(widen(logits) / temperature, -1).to(logits.dtype)
+
+
+def _by_histogram(probs: Tensor, target: Tensor, *, num_bins: int) -> Tensor:
+    """Sums of hits and of confidences, each in a histogram of its own."""
+    confidence = probs.amax(-1)
+    edges = (torch.arange(1, num_bins, dtype=torch.float64) / num_bins).to(probs.dtype)
+    place = torch.searchsorted(edges, confidence.flatten())
+    hit = (probs.argmax(-1) == target).flatten().double()
+    hits, sums = (torch.bincount(place, x.double(), minlength=num_bins) for x in (hit, confidence.flatten()))
+    return ((hits - sums).abs().sum() / hit.numel()).to(probs.dtype)
+
+
+def _by_edges(probs: Tensor, target: Tensor, *, num_bins: int) -> Tensor:
+    """A mask for every bin from its two edges, as torchmetrics and others write it."""
+    confidence = probs.amax(-1).flatten()
+    surplus = widen((probs.argmax(-1) == target).flatten().to(probs.dtype)) - widen(confidence)
+    edges = (torch.arange(num_bins + 1, dtype=torch.float64) / num_bins).to(probs.dtype)
+    error = surplus.new_zeros(())
+    for m in range(num_bins):
+        held = (confidence > edges[m]) & (confidence <= edges[m + 1])
+        held = held | (confidence == 0) if m == 0 else held
+        error = error + surplus.masked_fill(~held, 0).sum().abs()
+    return (error / surplus.numel()).to(probs.dtype)
+
+
+def _by_functional(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
+    rows, y = widen(logits).reshape(-1, logits.shape[-1]), labels.reshape(-1)
+    kept = y != ignore_index
+    return (F.cross_entropy(rows[kept], y[kept], reduction="sum") / kept.sum().clamp(min=1)).to(logits.dtype)
+
+
+def _weighted(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
+    """Each loss times its share of the mean."""
+    loss, counted = CrossEntropy().tokens(logits, labels, ignore_index, 0.0)
+    return (loss * (counted.to(loss.dtype) / counted.sum().clamp(min=1))).sum().to(logits.dtype)
+
+
+def _masked_base(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
+    return CrossEntropy()(logits, labels, ignore_index, 0.0, "mean")
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(identifier="smooth-labels-lerp", title="Between one-hot and uniform", kernels={"smooth_labels": _blended}),
+    Variant(identifier="smooth-labels-added", title="One share for all, 1 − α more", kernels={"smooth_labels": _added}),
+    Variant(
+        identifier="temperature-log-softmax",
+        title="Temperature through log-softmax in fp64",
+        kernels={"temperature_scale": _through_log_softmax},
+    ),
+    Variant(
+        identifier="temperature-exp2",
+        title="Temperature through powers of two",
+        kernels={"temperature_scale": _through_exp2},
+    ),
+    Variant(
+        identifier="temperature-divided-first",
+        title="softmax(z / T) with the division first",
+        kernels={"temperature_scale": _divided_first},
+    ),
+    Variant(
+        identifier="calibration-base",
+        title="The base of the mutants: bin by bin, by means",
+        kernels={"expected_calibration_error": CalibrationError()},
+    ),
+    Variant(
+        identifier="calibration-histogram",
+        title="Two histograms in fp64",
+        kernels={"expected_calibration_error": _by_histogram},
+    ),
+    Variant(
+        identifier="calibration-edges",
+        title="A mask for every bin",
+        kernels={"expected_calibration_error": _by_edges},
+    ),
+    Variant(
+        identifier="masked-lm-functional",
+        title="PyTorch's cross entropy on the masked rows alone",
+        kernels={"masked_lm_loss": _by_functional},
+    ),
+    Variant(identifier="masked-lm-weighted", title="Losses times their share", kernels={"masked_lm_loss": _weighted}),
+    Variant(identifier="masked-lm-base", title="The base of the mutants", kernels={"masked_lm_loss": _masked_base}),
+)

@@ -1,0 +1,211 @@
+"""Other ways to filters, greedy choice, beam search, byte-pair encoding and unigram segmentation."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count, pairwise
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.mutants.records import Variant
+from veriformer.verify.mutants.staged_reference.generation import BeamSearch, Pair, TopP, Training, bytes_of, joined
+from veriformer.verify.mutants.staged_reference.scores import widen
+
+Step = Callable[[Tensor], Tensor]
+
+
+def _ranks(logits: Tensor) -> Tensor:
+    """How many scores come before each, the lower index first of equals."""
+    return torch.argsort(logits, dim=-1, descending=True, stable=True).argsort(-1)
+
+
+def _by_ranks(logits: Tensor, k: int) -> Tensor:
+    return torch.where(_ranks(logits) < k, logits, -math.inf)
+
+
+def _by_counting(logits: Tensor, k: int) -> Tensor:
+    """A score is kept if fewer than k are higher, or as high and earlier."""
+    i = torch.arange(logits.shape[-1])
+    a, b = logits[..., None, :], logits[..., :, None]
+    ahead = (a > b) | ((a == b) & (i < i[:, None]))
+    return torch.where(ahead.sum(-1) < k, logits, -math.inf)
+
+
+def _rising(q: Tensor, p: float) -> Tensor:
+    """What may be dropped from the other end: everything up to a mass of 1 − p, but never the most probable."""
+    rest = q.double().flip(-1).cumsum(-1).flip(-1)
+    return (rest > 1 - p) | (torch.arange(q.shape[-1]) == 0) | bool(p == 1)
+
+
+def _by_size(q: Tensor, p: float) -> Tensor:
+    """How many are needed to reach p, and that many."""
+    if p == 1:
+        return torch.ones_like(q, dtype=torch.bool)
+    n = (q.double().cumsum(-1) < p).sum(-1, keepdim=True) + 1
+    return torch.arange(q.shape[-1]) < n
+
+
+def _by_value(logits: Tensor, p: float) -> Tensor:
+    """A cut at the value of the last score of the nucleus; equal scores from the left, as many as there is room for."""
+    falling = torch.sort(widen(logits), -1, descending=True).values
+    n = _by_size(torch.softmax(falling, -1), p).sum(-1, keepdim=True)
+    cut = falling.gather(-1, n - 1)
+    above, equal = widen(logits) > cut, widen(logits) == cut
+    room = n - above.sum(-1, keepdim=True)
+    return torch.where(above | (equal & (equal.cumsum(-1) <= room)), logits, -math.inf)
+
+
+def _by_maximum(logits: Tensor) -> Tensor:
+    """The first place where the maximum stands."""
+    i = torch.arange(logits.shape[-1])
+    return torch.where(logits == logits.amax(-1, keepdim=True), i, logits.shape[-1]).amin(-1)
+
+
+def _batched(
+    step: Step, start: Tensor, *, beam_width: int, max_length: int, eos: int, length_penalty: float
+) -> tuple[Tensor, Tensor]:
+    """Finished texts stay in the batch and are asked for again; the score is a tensor in the dtype of the step."""
+    live, done = start[None], torch.zeros(1, dtype=torch.bool)
+    total = torch.zeros(1, dtype=step(start[None]).dtype)
+    finished: list[tuple[Tensor, Tensor]] = []
+    for n in range(1, max_length - len(start) + 1):
+        log_p = step(live).masked_fill(done[:, None], -math.inf)
+        sums = (total[:, None] + log_p).flatten()
+        order = sums.argsort(descending=True, stable=True)[:beam_width]
+        order = order[sums[order] > -math.inf]
+        if not len(order):
+            break
+        V = log_p.shape[-1]
+        live, total = torch.cat([live[order // V], (order % V)[:, None]], 1), sums[order]
+        done = live[:, -1] == eos
+        ended = done if n < max_length - len(start) else torch.ones_like(done)
+        finished += [(live[i], total[i] / n**length_penalty) for i in ended.nonzero()[:, 0].tolist()]
+    return max(finished, key=lambda pair: float(pair[1]))
+
+
+def _heap_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
+    """A heap of mergeable places by rank and place, over a linked list."""
+    ranks: dict[Pair, int] = {}
+    for rank, pair in enumerate(merges):
+        ranks.setdefault(pair, rank)
+    pieces: list[bytes | None] = [*bytes_of(text)]
+    heap: list[tuple[int, int, int, Pair]] = []
+
+    def after(i: int) -> int:
+        return next((j for j in range(i + 1, len(pieces)) if pieces[j] is not None), len(pieces))
+
+    def push(i: int, j: int) -> None:
+        if i >= 0 and j < len(pieces) and (pair := (pieces[i] or b"", pieces[j] or b"")) in ranks:
+            heapq.heappush(heap, (ranks[pair], i, j, pair))
+
+    for i in range(len(pieces) - 1):
+        push(i, i + 1)
+    while heap:
+        _, i, j, pair = heapq.heappop(heap)
+        if j == after(i) and (pieces[i], pieces[j]) == pair:
+            pieces[i], pieces[j] = pair[0] + pair[1], None
+            push(max((k for k in range(i) if pieces[k] is not None), default=-1), i)
+            push(i, after(i))
+    return [piece for piece in pieces if piece is not None]
+
+
+def _last_of_ties(texts: Sequence[str], num_merges: int) -> list[Pair]:
+    """Of equally frequent pairs the largest is learned; pairs that occur once are left alone."""
+    words, merges = [bytes_of(text) for text in texts], list[Pair]()
+    for _ in range(num_merges):
+        pairs = [pair for word in words for pair in pairwise(word)]
+        best = max(pairs, key=lambda pair: (pairs.count(pair), pair), default=None)
+        if best is None or pairs.count(best) < 2:
+            break
+        merges.append(best)
+        words = [joined(word, best) for word in words]
+    return merges
+
+
+def _not_strict(text: str, log_probs: Mapping[str, float]) -> list[str]:
+    """Of equally good cuts the one with the shortest last piece, the other way a comparison can be written."""
+    best: list[tuple[float, list[str]]] = [(0.0, [])]
+    for end in range(1, len(text) + 1):
+        here = (-math.inf, list[str]())
+        for start in range(end):
+            score = best[start][0] + log_probs.get(text[start:end], -math.inf)
+            if score >= here[0]:
+                here = (score, [*best[start][1], text[start:end]])
+        best.append(here)
+    return best[-1][1]
+
+
+def _from_the_right(text: str, log_probs: Mapping[str, float]) -> list[str]:
+    best: list[tuple[float, int]] = [(-math.inf, 0)] * len(text) + [(0.0, 0)]
+    for start in reversed(range(len(text))):
+        ends = range(start + 1, len(text) + 1)
+        best[start] = max((log_probs.get(text[start:end], -math.inf) + best[end][0], end) for end in ends)
+    pieces, start = [], 0
+    while start < len(text):
+        pieces.append(text[start : best[start][1]])
+        start = best[start][1]
+    return pieces
+
+
+def _shortest_path(text: str, log_probs: Mapping[str, float]) -> list[str]:
+    """Dijkstra's algorithm over the places between characters."""
+    order = count()
+    heap: list[tuple[float, int, int, tuple[str, ...]]] = [(0.0, next(order), 0, ())]
+    seen: set[int] = set()
+    while heap:
+        cost, _, place, pieces = heapq.heappop(heap)
+        if place == len(text):
+            return list(pieces)
+        if place in seen:
+            continue
+        seen.add(place)
+        for piece, log_p in log_probs.items():
+            if piece and log_p > -math.inf and text.startswith(piece, place):
+                heapq.heappush(heap, (cost - log_p, next(order), place + len(piece), (*pieces, piece)))
+    return []
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(identifier="top-k-ranks", title="Top-k by sorting twice", kernels={"top_k_filter": _by_ranks}),
+    Variant(identifier="top-k-counting", title="Top-k by counting", kernels={"top_k_filter": _by_counting}),
+    Variant(
+        identifier="top-p-base",
+        title="The base of the mutants: the mass up to a token less its own",
+        kernels={"top_p_filter": TopP()},
+    ),
+    Variant(
+        identifier="top-p-rising", title="Top-p from the least probable", kernels={"top_p_filter": TopP(kept=_rising)}
+    ),
+    Variant(identifier="top-p-size", title="Top-p by its size", kernels={"top_p_filter": TopP(kept=_by_size)}),
+    Variant(
+        identifier="top-p-value",
+        title="The nucleus is cut off by the value of a score, which is equal except for ties",
+        link="https://github.com/AI-Hypercomputer/maxtext/issues/950",
+        kernels={"top_p_filter": _by_value},
+    ),
+    Variant(identifier="greedy-maximum", title="The first place of the maximum", kernels={"greedy": _by_maximum}),
+    Variant(identifier="beam-base", title="The base of the mutants: lists", kernels={"beam_search": BeamSearch()}),
+    Variant(
+        identifier="beam-batched",
+        title="Finished texts stay in the batch; sums and score in the dtype of the step",
+        kernels={"beam_search": _batched},
+    ),
+    Variant(identifier="bpe-base", title="The base of the mutants", kernels={"bpe_train": Training()}),
+    Variant(
+        identifier="bpe-other-ties",
+        title="The largest of equally frequent pairs, and none that occurs once",
+        kernels={"bpe_train": _last_of_ties},
+    ),
+    Variant(identifier="bpe-heap", title="Encoding with a heap", kernels={"bpe_encode": _heap_encode}),
+    Variant(
+        identifier="unigram-not-strict",
+        title="Ties go to the other cut: the choice of two code paths that are both right",
+        link="https://github.com/google/sentencepiece/issues/747",
+        kernels={"unigram_segment": _not_strict},
+    ),
+    Variant(identifier="unigram-right", title="Viterbi from the right", kernels={"unigram_segment": _from_the_right}),
+    Variant(identifier="unigram-path", title="A shortest path", kernels={"unigram_segment": _shortest_path}),
+)

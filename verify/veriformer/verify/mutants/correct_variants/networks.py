@@ -1,0 +1,336 @@
+"""Other ways to the layers that act on each position alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from veriformer.verify.mutants.records import Variant
+from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Mixture, Network, gated
+from veriformer.verify.mutants.staged_reference.scores import widen
+
+Generator = torch.Generator | None
+
+# Activations
+
+
+def _gelu_by_erfc(x: Tensor, approximate: str) -> Tensor:
+    wide = widen(x)
+    if approximate == "tanh":
+        return _gelu_by_sigmoid(x, approximate)
+    y: Tensor = 0.5 * wide * torch.special.erfc(-wide * math.sqrt(0.5))
+    return y.to(x.dtype)
+
+
+def _gelu_by_sigmoid(x: Tensor, approximate: str) -> Tensor:
+    """x Φ(x), or x σ(2 u), since (1 + tanh u) / 2 = σ(2 u)."""
+    wide = widen(x)
+    if approximate == "none":
+        y: Tensor = wide * torch.special.ndtr(wide)
+        return y.to(x.dtype)
+    u = math.sqrt(2 / math.pi) * wide * (1 + 0.044715 * wide * wide)
+    return (wide * torch.sigmoid(2 * u)).to(x.dtype)
+
+
+def _gelu_in_dtype(x: Tensor, approximate: str) -> Tensor:
+    """Every operation rounded to the dtype, as eager code does it."""
+    if approximate == "tanh":
+        return _gelu_by_sigmoid(x, approximate)
+    return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
+
+
+def _silu_in_dtype(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(x)
+
+
+def _gelu_fp64(x: Tensor, approximate: str) -> Tensor:
+    return F.gelu(x.double(), approximate=approximate).to(x.dtype)
+
+
+def _silu_quotient(x: Tensor) -> Tensor:
+    wide = widen(x)
+    return (wide / (1 + (-wide).clamp(max=80.0).exp())).to(x.dtype)
+
+
+def _silu_by_tanh(x: Tensor) -> Tensor:
+    wide = widen(x)
+    return (wide * (0.5 + 0.5 * torch.tanh(0.5 * wide))).to(x.dtype)
+
+
+def _silu_by_sigmoid(x: Tensor) -> Tensor:
+    wide = widen(x)
+    return (wide * torch.sigmoid(wide)).to(x.dtype)
+
+
+def _silu_exp2(x: Tensor) -> Tensor:
+    wide = widen(x).double()
+    return (wide / (1 + torch.exp2(-wide.clamp(min=-700.0) / math.log(2)))).to(x.dtype)
+
+
+# Losses and sums
+
+
+def _mse_by_library(prediction: Tensor, target: Tensor) -> Tensor:
+    error = F.mse_loss(widen(prediction), widen(target), reduction="none")
+    return error.sum(-1).mean().to(prediction.dtype)
+
+
+def _mse_by_inner_product(prediction: Tensor, target: Tensor) -> Tensor:
+    e = (widen(prediction) - widen(target)).flatten()
+    return (torch.dot(e, e) * (prediction.shape[-1] / e.numel())).to(prediction.dtype)
+
+
+def _mse_of_samples(prediction: Tensor, target: Tensor) -> Tensor:
+    """One sample after another."""
+    rows = (widen(prediction) - widen(target)).reshape(-1, prediction.shape[-1])
+    total = torch.zeros((), dtype=rows.dtype)
+    for row in rows:
+        total = total + (row * row).sum() / len(rows)
+    return total.to(prediction.dtype)
+
+
+def _residual_multiply_add(x: Tensor, fx: Tensor, scale: float) -> Tensor:
+    return torch.addcmul(widen(x), widen(fx), torch.tensor(float(scale), dtype=widen(x).dtype)).to(x.dtype)
+
+
+def _residual_fp64(x: Tensor, fx: Tensor, scale: float) -> Tensor:
+    return (x.double() + scale * fx.double()).to(x.dtype)
+
+
+# Networks
+
+
+def _layer(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return F.linear(x, w.mT, b)
+
+
+def _network_by_library(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
+    wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
+    return _layer(ACTIVATIONS[activation](_layer(wide, w1, b1)), w2, b2).to(x.dtype)
+
+
+def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
+    """One hidden unit after another writes its row of W₂."""
+    wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
+    y = b2.expand(*x.shape[:-1], -1)
+    for c in range(w1.shape[1]):
+        y = y + ACTIVATIONS[activation](wide @ w1[:, c] + b1[c])[..., None] * w2[c]
+    return y.to(x.dtype)
+
+
+def _network_fp64(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
+    wide, w1, b1, w2, b2 = (t.double() for t in (x, w1, b1, w2, b2))
+    return Network()(wide, w1, b1, w2, b2, activation).to(x.dtype)
+
+
+def _dropped_by_library(
+    x: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    activation: str,
+    dropout_p: float,
+    training: bool,
+    generator: Generator,
+) -> Tensor:
+    wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
+    h = ACTIVATIONS[activation](_layer(wide, w1, b1))
+    return _layer(_bernoulli(h, dropout_p, training, generator), w2, b2).to(x.dtype)
+
+
+def _packed_gate(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
+    """One product for gate and value."""
+    wide, w_gate, w_up, w_down = (widen(t) for t in (x, w_gate, w_up, w_down))
+    gate, up = (wide @ torch.cat((w_gate, w_up), -1)).chunk(2, -1)
+    return ((gate * torch.sigmoid(gate) * up) @ w_down).to(x.dtype)
+
+
+def _gated_by_einsum(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
+    wide, w_gate, w_up, w_down = (widen(t) for t in (x, w_gate, w_up, w_down))
+    gate, up = (torch.einsum("...d,df->...f", wide, w) for w in (w_gate, w_up))
+    return torch.einsum("...f,fo->...o", up * F.silu(gate), w_down).to(x.dtype)
+
+
+# Experts
+
+
+def _renormalised(scores: Tensor, see: Tensor) -> Tensor:
+    """The softmax over all, divided by what the chosen have of it."""
+    p = scores.softmax(-1) * see
+    return p / p.sum(-1, keepdim=True)
+
+
+def _by_rank(scores: Tensor, k: int) -> Tensor:
+    """An expert is chosen if fewer than k stand before it."""
+    index = torch.arange(scores.shape[-1])
+    ahead = (scores[..., None, :] > scores[..., None]) | (
+        (scores[..., None, :] == scores[..., None]) & (index < index[:, None])
+    )
+    return ahead.sum(-1) < k
+
+
+def _token_by_token(x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, top_k: int) -> Tensor:
+    """Each token calls its experts one after another."""
+    rows, router, w1, b1, w2, b2 = (widen(t) for t in (x.reshape(-1, x.shape[-1]), router, w1, b1, w2, b2))
+    answers = []
+    for row in rows:
+        scores = row @ router
+        order = sorted(range(len(scores)), key=lambda e: -float(scores[e]))[:top_k]
+        p = scores[order].softmax(-1)
+        answers.append(sum(p[i] * (F.gelu(row @ w1[e] + b1[e]) @ w2[e] + b2[e]) for i, e in enumerate(order)))
+    y = torch.stack(answers) if answers else rows.new_zeros(0, w2.shape[-1])
+    return y.to(x.dtype).reshape(*x.shape[:-1], w2.shape[-1])
+
+
+# Chance
+
+
+def _bernoulli(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
+    """A mask of numbers, drawn by Bernoulli and scaled at once."""
+    if not training or p == 0:
+        return x
+    mask = torch.empty(x.shape, dtype=widen(x).dtype).bernoulli_(1 - p, generator=generator)
+    return (widen(x) * (mask / (1 - p) if p < 1 else mask)).to(x.dtype)
+
+
+def _by_indices(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
+    """Survivors found one by one and put into zeros."""
+    if not training or p == 0:
+        return x
+    keep = torch.rand(x.numel(), dtype=torch.float64, generator=generator).ge(p).nonzero().flatten()
+    kept = x.flatten()[keep] / (1 - p) if p < 1 else x.flatten()[keep]
+    return torch.zeros(x.numel(), dtype=x.dtype).index_put((keep,), kept).reshape(x.shape)
+
+
+def _from_uniform(n_in: int, n_out: int, generator: Generator) -> Tensor:
+    """Box and Muller's normal numbers."""
+    u = 1 - torch.rand(2, n_in, n_out, dtype=torch.float64, generator=generator)
+    z = (-2 * u[0].log()).sqrt() * (2 * math.pi * u[1]).cos()
+    return (z * math.sqrt(2 / max(1, n_in + n_out))).to(torch.get_default_dtype())
+
+
+def _in_place(n_in: int, n_out: int, generator: Generator) -> Tensor:
+    return torch.empty(n_out, n_in).normal_(0.0, math.sqrt(2 / max(1, n_in + n_out)), generator=generator).mT
+
+
+# Tables
+
+
+def _one_hot(ids: Tensor, weight: Tensor) -> Tensor:
+    return (F.one_hot(ids.long(), weight.shape[0]).to(widen(weight).dtype) @ widen(weight)).to(weight.dtype)
+
+
+def _index_select(ids: Tensor, weight: Tensor) -> Tensor:
+    rows = widen(weight).index_select(0, ids.long().flatten())
+    return rows.to(weight.dtype).reshape(*ids.shape, weight.shape[1])
+
+
+def _by_columns(h: Tensor, weight: Tensor) -> Tensor:
+    return (widen(weight) @ widen(h)[..., None])[..., 0].to(h.dtype)
+
+
+def _in_chunks(h: Tensor, weight: Tensor) -> Tensor:
+    """A part of the vocabulary at a time: few, since each rounds what it adds to the gradient of h."""
+    size = max(2, weight.shape[0] // 3)
+    return torch.cat([widen(h) @ part.mT for part in torch.split(widen(weight), size)], -1).to(h.dtype)
+
+
+def _head_fp64(h: Tensor, weight: Tensor) -> Tensor:
+    return torch.einsum("...d,vd->...v", h.double(), weight.double()).to(h.dtype)
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(
+        identifier="networks-base",
+        title="The bases of the mutants",
+        kernels={
+            "mlp": Network(),
+            "feed_forward": Network(),
+            "swiglu": gated,
+            "mixture_of_experts": Mixture(),
+        },
+    ),
+    Variant(
+        identifier="activations-erfc",
+        title="GELU by the complementary error function, SiLU as a quotient",
+        kernels={"gelu": _gelu_by_erfc, "silu": _silu_quotient},
+    ),
+    Variant(
+        identifier="activations-sigmoid",
+        title="The tanh of GELU as a sigmoid, the sigmoid of SiLU as a tanh",
+        kernels={"gelu": _gelu_by_sigmoid, "silu": _silu_by_tanh},
+    ),
+    Variant(
+        identifier="activations-dtype",
+        title="Activations whose every operation is rounded to the dtype",
+        kernels={"gelu": _gelu_in_dtype, "silu": _silu_in_dtype},
+    ),
+    Variant(
+        identifier="activations-fp64",
+        title="Activations in fp64, exponentials to the base 2",
+        kernels={"gelu": _gelu_fp64, "silu": _silu_exp2},
+    ),
+    Variant(identifier="silu-product", title="SiLU as a product", kernels={"silu": _silu_by_sigmoid}),
+    Variant(
+        identifier="squares-library",
+        title="PyTorch's squared error, and its fused multiplication and addition",
+        kernels={"mse_loss": _mse_by_library, "residual": _residual_multiply_add},
+    ),
+    Variant(
+        identifier="squares-inner-product",
+        title="The squared error as an inner product, the residual in fp64",
+        kernels={"mse_loss": _mse_by_inner_product, "residual": _residual_fp64},
+    ),
+    Variant(
+        identifier="squares-one-by-one",
+        title="The squared error of one sample after another",
+        kernels={"mse_loss": _mse_of_samples},
+    ),
+    Variant(
+        identifier="networks-library",
+        title="Networks by PyTorch's linear layers, gate and value in one product",
+        kernels={"mlp": _network_by_library, "feed_forward": _dropped_by_library, "swiglu": _packed_gate},
+    ),
+    Variant(
+        identifier="networks-by-units",
+        title="Hidden units one after another, gates by einsum",
+        kernels={"mlp": _network_by_units, "swiglu": _gated_by_einsum},
+    ),
+    Variant(identifier="networks-fp64", title="The MLP in fp64 throughout", kernels={"mlp": _network_fp64}),
+    Variant(
+        identifier="experts-renormalised",
+        title="The softmax over all experts, renormalised over the chosen, who are found by rank",
+        kernels={"mixture_of_experts": Mixture(chosen=_by_rank, gates=_renormalised)},
+    ),
+    Variant(
+        identifier="experts-by-token",
+        title="Each token calls its experts by itself",
+        kernels={"mixture_of_experts": _token_by_token},
+    ),
+    Variant(
+        identifier="chance-other-streams",
+        title="Dropout by Bernoulli's numbers, first weights by Box and Muller",
+        kernels={"dropout": _bernoulli, "xavier_normal": _from_uniform},
+    ),
+    Variant(
+        identifier="chance-other-layouts",
+        title="Dropout by the indices of survivors, first weights drawn in place and transposed",
+        kernels={"dropout": _by_indices, "xavier_normal": _in_place},
+    ),
+    Variant(
+        identifier="tables-one-hot",
+        title="Lookup as a one-hot product, logits by columns",
+        kernels={"token_embedding": _one_hot, "lm_head": _by_columns},
+    ),
+    Variant(
+        identifier="tables-in-chunks",
+        title="Lookup by index_select, logits for a part of the vocabulary at a time",
+        kernels={"token_embedding": _index_select, "lm_head": _in_chunks},
+    ),
+    Variant(identifier="lm-head-fp64", title="Logits by einsum in fp64", kernels={"lm_head": _head_fp64}),
+)

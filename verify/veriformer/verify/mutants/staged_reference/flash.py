@@ -1,0 +1,152 @@
+"""Attention by blocks of keys: the online softmax forward, recomputation from the saved log-sum-exp backward.
+
+Each method of ``Flash`` is a stage that a mutant may override. After FlashAttention (Dao et al., 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.mutants.staged_reference.attention import Problem, dot, draw_keep, dropped, weighted
+
+Block = slice
+
+
+class State(NamedTuple):
+    """After some blocks: the largest score m, l = Σ e^{s − m}, o = Σ e^{s − m} v; m and l are [B, H, n_q, 1]."""
+
+    m: Tensor
+    l: Tensor
+    o: Tensor
+
+
+class Rows(NamedTuple):
+    """What the backward pass knows of each row: its largest score, its log-sum-exp, and Σ dO ⊙ O."""
+
+    m: Tensor
+    lse: Tensor
+    delta: Tensor
+
+
+class Scored(NamedTuple):
+    """One block: scores (−∞ where hidden), the derivative of the cap, the weights that dropout spares, who is seen."""
+
+    s: Tensor
+    slope: Tensor
+    keep: Tensor | None
+    see: Tensor
+
+
+def finite(m: Tensor) -> Tensor:
+    """m, with 0 for −∞, so that −∞ − m stays −∞."""
+    return m.masked_fill(m == -math.inf, 0)
+
+
+class Flash:
+    """A core that holds one block of the weights at a time."""
+
+    block = 3
+
+    def __call__(self, t: Problem) -> Tensor:
+        """The output of a problem."""
+        full = t.see.shape
+        keep = draw_keep(full, t.options) if t.options.training and t.options.dropout_p else None
+        out: Tensor = _Function.apply(t.q, t.k, t.v, t.bias, t, keep, self)  # type: ignore[no-untyped-call]
+        return out
+
+    def forward(self, t: Problem, keep: Tensor | None, blocks: list[Block]) -> tuple[Tensor, Tensor, Tensor]:
+        """(output, m, log-sum-exp) over these blocks of keys."""
+        rows = t.q[..., :1]
+        state = State(
+            torch.full_like(rows, -math.inf), torch.zeros_like(rows), t.q.new_zeros((*t.q.shape[:3], t.v.shape[3]))
+        )
+        for j in blocks:
+            b = self.scored(t, keep, j)
+            state = self.absorb(state, b.s, self._spread(t, b, j))
+        empty = state.l == 0
+        o = state.o / state.l.masked_fill(empty, 1)
+        return o, state.m, (finite(state.m) + state.l.log())
+
+    def scored(self, t: Problem, keep: Tensor | None, j: Block) -> Scored:
+        """The scores of one block, capped, biased and masked."""
+        see, c = t.see[..., j], t.options.softcap
+        s, slope = dot(t.q, t.k[..., j, :], see) * t.scale, torch.ones(())
+        if c is not None:
+            tanh = torch.tanh(s / c)
+            s, slope = c * tanh, 1 - tanh.square()
+        s = s if t.bias is None else s + t.bias[..., j]
+        return Scored(s.masked_fill(~see, -math.inf), slope, None if keep is None else keep[..., j], see)
+
+    def _spread(self, t: Problem, b: Scored, j: Block) -> Callable[[Tensor], Tensor]:
+        return lambda p: weighted(self.drop(p, b.keep, t.options.dropout_p), t.v[..., j, :], b.see)
+
+    def drop(self, p: Tensor, keep: Tensor | None, rate: float) -> Tensor:
+        """Dropout of one block."""
+        return p if keep is None else dropped(p, keep, rate)
+
+    def absorb(self, a: State, s: Tensor, spread: Callable[[Tensor], Tensor]) -> State:
+        """The state with one more block."""
+        m = torch.maximum(a.m, s.amax(-1, keepdim=True))
+        old, p = (a.m - finite(m)).exp(), (s - finite(m)).exp()
+        return State(m, a.l * old + p.sum(-1, keepdim=True), a.o * old + spread(p))
+
+    def saved_lse(self, lse: Tensor, q_needs_grad: bool) -> Tensor:
+        """The log-sum-exp that is kept for the backward pass."""
+        return lse
+
+    def recompute(self, s: Tensor, lse: Tensor) -> Tensor:
+        """The weights of a block from its scores."""
+        return (s - finite(lse)).exp()
+
+    def delta(self, g: Tensor, out: Tensor) -> Tensor:
+        """Σ dO ⊙ O of each row, which is Σ P ⊙ dP."""
+        return (g * out).sum(-1, keepdim=True)
+
+    def d_scores(self, p: Tensor, dp: Tensor, rows: Rows, b: Scored, rate: float) -> Tensor:
+        """dS = P ⊙ (dropout(dP) − δ)."""
+        return p * (self.drop(dp, b.keep, rate) - rows.delta)
+
+    def blocks(self, n_k: int) -> Iterator[Block]:
+        """The keys in blocks."""
+        return (slice(j, min(j + self.block, n_k)) for j in range(0, n_k, self.block))
+
+    def backward(self, t: Problem, keep: Tensor | None, g: Tensor, rows: Rows) -> tuple[Tensor, ...]:
+        """(dq, dk, dv, ds), block by block."""
+        dq, rate = torch.zeros_like(t.q), t.options.dropout_p
+        dk, dv, ds = torch.zeros_like(t.k), torch.zeros_like(t.v), torch.zeros(t.see.shape, dtype=t.q.dtype)
+        for j in self.blocks(t.k.shape[2]):
+            b = self.scored(t, keep, j)
+            p, dp = self.recompute(b.s, rows.lse), dot(g, t.v[..., j, :], b.see)
+            ds[..., j] = self.d_scores(p, dp, rows, b, rate)
+            raw = ds[..., j] * b.slope * t.scale
+            dq += weighted(raw, t.k[..., j, :], b.see)
+            dk[..., j, :] = raw.mT @ t.q
+            dv[..., j, :] = self.drop(p, b.keep, rate).mT @ g
+        return dq, dk, dv, ds
+
+
+class _Function(torch.autograd.Function):
+    """Ties the two passes of a core together for autograd."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, t: Problem, keep: Tensor | None, core: Flash
+    ) -> Tensor:
+        t = t._replace(q=q, k=k, v=v, bias=bias)
+        out, m, lse = core.forward(t, keep, list(core.blocks(k.shape[2])))
+        ctx.save_for_backward(q, k, v, bias, out, m, core.saved_lse(lse, ctx.needs_input_grad[0]))
+        ctx.rest = t._replace(q=None, k=None, v=None, bias=None), keep, core  # type: ignore[arg-type]
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, bias, out, m, lse = ctx.saved_tensors
+        t, keep, core = ctx.rest
+        t = t._replace(q=q, k=k, v=v, bias=bias)
+        dq, dk, dv, ds = core.backward(t, keep, g, Rows(m, lse, core.delta(g, out)))
+        return dq, dk, dv, None if bias is None else ds, None, None, None

@@ -1,0 +1,68 @@
+"""What a model answered when it was asked in one way, as cells that are judged one by one."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from veriformer.verify.judging.judge import Floats
+from veriformer.verify.judging.trial import Outcome
+from veriformer.verify.operations.models import noise
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one way gave, cell by cell, and how far roundoff moves it, which is measured when it is asked for."""
+
+    outcome: Outcome
+    cells: list[Floats]
+    noise: noise.Spread
+    some: np.ndarray | None = None
+    times: str = ""
+
+    def row(self, cell: int) -> str:
+        """The expression of one of its cells in a script."""
+        number = cell if self.some is None else int(self.some[cell])
+        return f"{self.times}rows_of_result({self.outcome.name})[{number}]"
+
+    def squares(self, runs: int) -> Floats:
+        """The mean squared deviation of every cell, over so many perturbed runs."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = self.noise.squares(runs)
+        return found if self.some is None else found[self.some]
+
+    def run(self, number: int) -> list[Floats]:
+        """The cells of one perturbed run."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = self.noise.run(number)
+        return found if self.some is None else [found[i] for i in self.some]
+
+    def part(self, kept: np.ndarray) -> Answer:
+        """Some of its cells."""
+        some = np.flatnonzero(kept)
+        return Answer(self.outcome, [self.cells[i] for i in some], self.noise, some)
+
+
+def differences(one: Answer, two: Answer | None, number: int) -> list[Floats]:
+    """What two answers differ in, by cells, in one perturbed run; without a second, the first itself."""
+    found = one.run(number)
+    return found if two is None else [a - b for a, b in zip(found, two.run(number), strict=True)]
+
+
+def telling_much(one: Answer, two: Answer, bound: Floats) -> bool:
+    """Whether a cell that is off by as much as it is large would be seen in half of the cells, the live ones at least.
+
+    Of cells that are nothing nothing can be told by their size: with a bound of nothing they must be just that.
+    """
+    sizes = np.asarray([max(np.linalg.norm(a), np.linalg.norm(b)) for a, b in zip(one.cells, two.cells, strict=True)])
+    told = (bound < sizes) | (bound == 0)
+    return bool(len(told) and told.mean() >= 0.5)
+
+
+def distance_of(one: Answer, two: Answer) -> Floats:
+    """How far two answers are apart, cell by cell."""
+    return np.asarray([np.linalg.norm(a - b) for a, b in zip(one.cells, two.cells, strict=True)])

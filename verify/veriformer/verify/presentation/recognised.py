@@ -1,0 +1,96 @@
+"""What code that was not written for the contract was recognised as, in lines: said before it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.run import named
+
+Line = tuple[str, str]
+"""Label and text."""
+
+_LINE = 240
+_FEW = 12
+
+
+def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
+    """Operations first, each with the reading by which it is called; what looks like one and is not judged, after."""
+    pins = list(found.get("recognised", ()))
+    judged = first_of_each(pins)
+    for pin in judged:
+        yield "recognised", one_line(_told(pin), _LINE)
+        others = [other["name"] for other in pins if other["operation"] == pin["operation"] and other is not pin]
+        if others:
+            yield "", one_line(f"{pin['operation']} as well: {named(others, 5)}; each is judged by FILE:NAME", _LINE)
+    refused = list(found.get("not_recognised", ()))
+    for one in refused[:most]:
+        yield "not judged", one_line(f"{one['name']}: not as {one['operation']}: {one['reason']}", _LINE)
+    if len(refused) > most:
+        yield "", f"and {len(refused) - most} more"
+
+
+def inspected(found: Mapping[str, Any], domains: Mapping[str, Any]) -> Iterator[Line]:
+    """Every candidate: operations with form, readings, constants and domain; then what is not judged, and why."""
+    seen: set[str] = set()
+    for pin in found.get("recognised", ()):
+        yield pin["operation"], one_line(_told(pin).removeprefix(f"{pin['operation']}: "), _LINE)
+        if pin["operation"] not in seen:
+            yield from _domain(domains.get(pin["operation"], {}))
+        seen.add(pin["operation"])
+    if not found:
+        for operation, domain in domains.items():
+            yield operation, "by its name"
+            yield from _domain(domain)
+    for one in found.get("not_recognised", ()):
+        yield "not judged", one_line(f"{one['name']}: not as {one['operation']}: {one['reason']}", _LINE)
+    if found.get("unknown"):
+        yield "unknown", one_line(", ".join(found["unknown"]), _LINE)
+
+
+def _domain(domain: Mapping[str, Any]) -> Iterator[Line]:
+    """What a probe found out: constants, precision, features."""
+    said = [f"{name} = {value}" for name, value in domain.get("constants", {}).items()]
+    said += [f"computes {dtype} in {coarser}" for dtype, coarser in domain.get("precision", {}).items()]
+    said += list(domain.get("rules", ()))
+    if said:
+        yield "", one_line("; ".join(said), _LINE)
+    refused = list(domain.get("refused", ()))
+    provided = len(domain.get("provided", ()))
+    if provided or refused:
+        without = f"; without {named(refused, 5)}" if refused else ""
+        yield "", one_line(f"{provided} features provided{without}", _LINE)
+
+
+def first_of_each(pins: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of several pins of one operation the first, which is the one that is judged."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for pin in pins:
+        found.setdefault(pin["operation"], pin)
+    return list(found.values())
+
+
+def _told(pin: Mapping[str, Any]) -> str:
+    said = f"{pin['operation']}: {pin['name'] or 'the module'} as {pin['form']}"
+    if pin["readings"]:
+        said += f" ({', '.join(f'{name} {value}' for name, value in pin['readings'].items())})"
+    readings = {**{name: pin["readings"][name] for name in pin["deviations"]}, **pin["conventions"]}
+    if readings:
+        said += "; not the contract's: " + ", ".join(f"{name} {value}" for name, value in readings.items())
+    if not pin["everywhere"]:
+        said += "; no reading is right everywhere: judged by the nearest"
+    return said + "".join(f"; {one}" for one in pin["told"])
+
+
+def deviations(found: Mapping[str, Any]) -> str:
+    """One line for the verdict: the readings that are not the contract's, and where none fits; empty where none."""
+    said = []
+    for pin in first_of_each(list(found.get("recognised", ()))):
+        readings = [f"{name} {pin['readings'][name]}" for name in pin["deviations"]]
+        readings += [f"{key} {value}" for key, value in pin["conventions"].items()]
+        if not pin["everywhere"]:
+            readings.append("the nearest reading")
+        if readings:
+            said.append(f"{pin['operation']} by {', '.join(readings)}")
+    return f"Read as recognised: {'; '.join(said)}" if said else ""

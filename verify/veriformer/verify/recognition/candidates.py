@@ -1,0 +1,71 @@
+"""The candidates of a target: what a file, a package, a class or an object offers to the public."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.frameworks import over_tensors
+
+
+def candidates(target: object) -> list[Candidate]:
+    """Those of a module (and, of a package, of its modules), or a function, a class or an object by itself."""
+    if isinstance(target, ModuleType):
+        return [*_of_module(target, ""), *_of_package(target)]
+    module = inspect.getmodule(target) if callable(target) else None
+    name = getattr(target, "__qualname__", type(target).__name__)
+    return [candidate(name, target, module)]
+
+
+def candidate(name: str, thing: Any, module: ModuleType | None) -> Candidate:
+    """A candidate; a function over arrays of another framework as one over tensors."""
+    return Candidate(name, over_tensors(thing, module), module)
+
+
+def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:
+    """What the module defines itself, in its order, and the module itself."""
+    yield Candidate(prefix, module, module)
+    for name, x in list(vars(module).items()):
+        if name.startswith("__") or not callable(x):
+            continue
+        if getattr(x, "__module__", None) == module.__name__ or _assigned(x, module):
+            yield candidate(f"{prefix}.{name}" if prefix else name, x, module)
+
+
+def _assigned(x: Any, module: ModuleType) -> bool:
+    """Whether a callable object, such as a compiled or wrapped function, stands for a function of this module."""
+    inner = inspect.unwrap(x) if callable(x) and not inspect.isclass(x) else x
+    return inner is not x and getattr(inner, "__module__", None) == module.__name__
+
+
+def _of_package(package: ModuleType) -> Iterator[Candidate]:
+    """Those of a package's modules; one that cannot be imported has none."""
+    for found in pkgutil.walk_packages(
+        getattr(package, "__path__", ()), f"{package.__name__}.", onerror=lambda _: None
+    ):
+        try:
+            module = importlib.import_module(found.name)
+        except Exception:  # what it needs may not be there
+            continue
+        yield from _of_module(module, found.name.removeprefix(f"{package.__name__}."))
+
+
+def resolved(target: object, name: str) -> Candidate:
+    """The candidate of this name. Raises LookupError where there is none."""
+    if not isinstance(target, ModuleType) or not name:
+        return candidate(name, target, target if isinstance(target, ModuleType) else inspect.getmodule(target))
+    module, rest = target, name
+    while ("." in rest and not hasattr(module, rest.partition(".")[0])) or "." in rest:
+        head, _, rest = rest.partition(".")
+        module = importlib.import_module(f"{module.__name__}.{head}")
+    if not hasattr(module, rest):
+        if hasattr(module, "__path__"):
+            found = importlib.import_module(f"{module.__name__}.{rest}")
+            return Candidate(name, found, found)
+        raise LookupError(f"{getattr(module, '__name__', module)} has no {rest!r}")
+    return candidate(name, getattr(module, rest), module)

@@ -1,0 +1,240 @@
+"""How well a bound operation agrees with the spec's formula on drawn calls: what tells one reading from another."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.domain.constants import estimated, hidden
+from veriformer.verify.domain.features import features
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.domain.refusals import AVOIDED
+from veriformer.verify.domain.sample import Sample
+from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
+from veriformer.verify.forms.form import Fit, NotOffered
+from veriformer.verify.judging.completion import completed
+from veriformer.verify.judging.judge import HarnessError, Reference, Violation, ratios
+from veriformer.verify.judging.op_info import OpInfo
+from veriformer.verify.judging.trial import Arguments, Outcome, Trial, array
+from veriformer.verify.targets.claims import read_claims
+from veriformer.verify.targets.target import Target
+
+PLAIN, DRAWN = 6, 18
+"""Calls by which readings are told apart: plain ones, and drawn ones with options and structured values."""
+
+FORMATS = ("fp32", "fp64", "bf16")
+"""Formats in which calls are made: the first that is answered. Most code is written for float32."""
+
+HEADS_OF_ITS_OWN = "heads narrower or wider than d / H"
+_AVOIDED = AVOIDED | {"a context of another width"}
+"""Features that modules which hold their weights hardly ever have: operations that know the first are drawn without."""
+
+CLOSE = 0.9
+"""A reading that explains less of the variance is not tried with other constants."""
+
+Constants = Mapping[str, Any]
+
+
+@dataclass
+class Call:
+    """A call that was drawn, and what it must give by some constants."""
+
+    trial: Trial
+    arguments: Arguments
+    ordinary: bool
+    exact: dict[Any, list[Reference]] = field(default_factory=dict)
+
+    def references(self, operation: OpInfo, constants: Constants) -> list[Reference]:
+        """What every part of the result must be."""
+        key = tuple(sorted(constants.items()))
+        if key not in self.exact:
+            trial = copy.copy(self.trial)
+            trial.effective, trial.constants = [], constants
+            self.exact[key] = operation.exact(trial, self.arguments, use_exact_oracle=False)
+        return self.exact[key]
+
+
+def target_of(operation: str, function: Callable[..., Any], conventions: Mapping[str, str]) -> Target:
+    """A bound operation as a target by itself."""
+    implementation = SimpleNamespace(**{operation: function})
+    claims = read_claims({"conventions": dict(conventions)})
+    return Target(spec=operation, implementation=implementation, claims=claims, version=None, loader="")
+
+
+@dataclass
+class Fitting:
+    """The calls of one operation by one signature, drawn once for all readings that share it.
+
+    answers: the format in which some reading was answered, which is asked for alone from then on.
+    """
+
+    operation: OpInfo
+    calls: dict[Any, list[Call]] = field(default_factory=dict)
+    answers: list[str] = field(default_factory=list)
+
+    def fit(self, function: Callable[..., Any], conventions: Mapping[str, str], every: int = 1) -> Fit:
+        """How well this function does on every so many calls, in the first format in which it answers."""
+        target = target_of(self.operation.name, function, conventions)
+        found = Fit(0, 0, 0, False, 0.0, 0.0)
+        known = {one.name for one in features(self.operation.name)}
+        avoided = dict.fromkeys(known & _AVOIDED, "") if HEADS_OF_ITS_OWN in known else {}
+        plain = target.within({self.operation.name: Domain(refused=avoided)})
+        for dtype in self.answers or [dtype for dtype in FORMATS if dtype in self.operation.dtypes]:
+            found = self._in(dtype, plain if avoided else target, conventions, every)
+            if found.answered:
+                self.answers = [dtype]
+                return found
+        return found
+
+    def answered(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[Arguments]:
+        """The arguments of the calls that were answered, in the format in which some were."""
+        found = []
+        for key, calls in self.calls.items():
+            target = target_of(self.operation.name, function, conventions)
+            same = (target.unsupported_args(self.operation.name), target.requires(self.operation.name))
+            if key[0] in self.answers and key[2:4] == same:
+                found += [call.arguments for call in calls if _answer(target, call)[0] is not None]
+        return found
+
+    def explained(
+        self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
+    ) -> bool:
+        """Whether a function gives what another one gives, in all plain calls that both answer."""
+        target = target_of(self.operation.name, function, conventions)
+        other = target_of(self.operation.name, rival, conventions)
+        held = []
+        for call in self._drawn("fp32", target, conventions):
+            if call.ordinary:
+                found, expected = (_answer(one, call)[0] for one in (target, other))
+                if found is not None and expected is not None:
+                    held.append(_near(found.value, expected.value))
+        return bool(held) and all(held)
+
+    def _in(self, dtype: str, target: Target, conventions: Mapping[str, str], every: int) -> Fit:
+        calls = self._drawn(dtype, target, conventions)[::every]
+        answers = [(call, *_answer(target, call)) for call in calls]
+        answered = [(call, outcome) for call, outcome, _ in answers if outcome is not None]
+        error = next((said for _, _, said in answers if said), "")
+        raised = sum(bool(said) and not said.startswith(f"raised {NotOffered.__name__}") for _, _, said in answers)
+        found = _fit(self.operation, len(calls), answered, {}, error, raised)
+        names = hidden(target, self.operation.name)
+        if names and not found.everywhere and found.closeness > CLOSE:
+            samples = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]
+            constants = estimated(self.operation, names, samples, dtype) if samples else None
+            if constants is not None:
+                found = _fit(self.operation, len(calls), answered, constants, error, raised)
+        return found
+
+    def _drawn(self, dtype: str, target: Target, conventions: Mapping[str, str]) -> list[Call]:
+        name = self.operation.name
+        shapes = bool(target.domain(name).refused)
+        key = dtype, tuple(sorted(conventions.items())), target.unsupported_args(name), target.requires(name), shapes
+        if key not in self.calls:
+            self.calls[key] = [
+                *_draws(self.operation, target, dtype, "sample_basic", PLAIN),
+                *_draws(self.operation, target, dtype, "sample", DRAWN),
+            ]
+        return self.calls[key]
+
+
+def _near(found: Any, expected: Any) -> bool:
+    """Whether two results are one, but for rounding in single precision."""
+    if getattr(found, "shape", None) != getattr(expected, "shape", ()):
+        return False
+    size = float(expected.abs().max()) if expected.numel() else 0.0
+    return bool((found - expected).abs().max() <= 1e-4 * size) if expected.numel() else True
+
+
+def _draws(operation: OpInfo, target: Target, dtype: str, what: str, count: int) -> list[Call]:
+    found: list[Call] = []
+
+    def body(data: st.DataObject) -> None:
+        trial = Trial(target, operation.name, POSITIONAL[operation.name], dtype, "cpu", data)
+        trial.probing = True
+        drawn = getattr(operation, what)(trial)
+        arguments = completed(operation.name, drawn, target.requires(operation.name))
+        found.append(Call(trial, arguments, what == "sample_basic"))
+
+    for start in range(0, count, EXAMPLES_PER_SEED):
+        with without_constants(), contextlib.suppress(HypothesisException):
+            prepared(body, f"recognition|{operation.name}|{what}|{start}", min(EXAMPLES_PER_SEED, count - start))()
+    return found
+
+
+def _trial(target: Target, call: Call) -> Trial:
+    trial = copy.copy(call.trial)
+    trial.target, trial.calls = target, []
+    return trial
+
+
+def _answer(target: Target, call: Call) -> tuple[Outcome | None, str]:
+    """What came of a call, and what it was refused with; neither where it asks for what the target does not take."""
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return _trial(target, call).call(call.arguments), ""
+    except UnsatisfiedAssumption:
+        return None, ""
+    except Violation as violation:
+        return None, str(violation)
+
+
+def _fit(
+    operation: OpInfo, calls: int, answered: list[tuple[Call, Outcome]], constants: Constants, error: str, raised: int
+) -> Fit:
+    right, numbers, good, ordinary, residual, variance = 0, 0, 0, [], 0.0, 0.0
+    some_ordinary = any(call.ordinary for call, _ in answered)
+    with np.errstate(all="ignore"):
+        for call, outcome in answered:
+            plain = call.ordinary or not some_ordinary
+            try:
+                references = call.references(operation, constants)
+                parts = [array(part.value) for part in operation.parts(outcome, call.arguments)]
+            except HarnessError:
+                continue
+            except Violation:  # no tensor
+                parts = []
+            held = len(parts) == len(references)
+            for part, reference in zip(parts, references, strict=False):
+                within, left, spread = _compared(part, reference)
+                held = held and bool(within.all())
+                numbers, good = numbers + reference.exact.size, good + int(within.sum())
+                if plain:
+                    residual, variance = residual + left, variance + spread
+            right += held
+            if plain:
+                ordinary.append(held)
+    return Fit(
+        calls=calls,
+        answered=len(answered),
+        right=right,
+        ordinary=bool(ordinary) and all(ordinary),
+        share=good / numbers if numbers else 0.0,
+        closeness=max(0.0, 1.0 - residual / variance) if variance else float(bool(ordinary) and all(ordinary)),
+        error=error,
+        raised=raised,
+    )
+
+
+def _compared(found: Any, reference: Reference) -> tuple[Any, float, float]:
+    """Which entries are right, the squared distance, and the spread of what is right."""
+    exact = reference.exact
+    finite = exact[np.isfinite(exact)]
+    spread = float(((finite - finite.mean()) ** 2).sum()) if finite.size else 0.0
+    if found.shape != exact.shape:
+        return np.zeros(exact.shape, dtype=bool), spread, spread
+    within = ratios(found, reference) <= 1
+    both = np.isfinite(exact) & np.isfinite(found)
+    left = float(((found - exact)[both] ** 2).sum())
+    return within, left if both.sum() == np.isfinite(exact).sum() else spread, spread

@@ -1,0 +1,64 @@
+"""Code that was not written for the contract as a target: recognised, or bound again by its pins."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.forms.binding import implementation
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, ClaimsWarning, is_constant, read_claims
+from veriformer.verify.targets.target import Target
+
+
+def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any] | None) -> Target:
+    """The operations that were recognised in it, under the contract's names.
+
+    lines: Python lines that call a loader, up to its argument ``recognised``, which is added with the pins. Raises
+    LookupError where a pin names what is not there.
+    """
+    claims = getattr(found, "CLAIMS", None)
+    stated = claims if isinstance(claims, Mapping) else {}
+    conventions = stated.get("conventions") if isinstance(stated.get("conventions"), Mapping) else {}
+    pinned = {key: str(value) for key, value in (conventions or {}).items() if _is_reading(key)}
+    stated = {**stated, "conventions": {k: v for k, v in (conventions or {}).items() if k not in pinned}}
+    if not recognised:
+        recognised = recognise(found, {**pinned, **stated["conventions"]}).to_dict()
+    _warn_of_unused(pinned, recognised)
+    pins = [Pin.from_dict(entry) for entry in recognised["recognised"]]
+    bound = implementation(((pin, resolved(found, pin.name)) for pin in pins), spec, stated)
+    first = {pin.operation: pin.to_dict() for pin in reversed(pins)}
+    shown = {"recognised": list(first.values())}
+    return Target(
+        spec=spec,
+        implementation=bound,
+        claims=read_claims(getattr(bound, "CLAIMS", None)),
+        version=_version(found),
+        loader=f"{lines}{shown!r}).implementation",
+        recognised=dict(recognised),
+        source=found,
+    )
+
+
+def _is_reading(key: str) -> bool:
+    """Whether a convention that is claimed pins how code is called: ``attention.form``, ``attention.layout``."""
+    return key.partition(".")[0] in POSITIONAL and key not in KNOWN_CONVENTIONS and not is_constant(key)
+
+
+def _warn_of_unused(pinned: Mapping[str, str], recognised: Mapping[str, Any]) -> None:
+    used = {f"{pin['operation']}.{name}" for pin in recognised["recognised"] for name in (*pin["readings"], "form")}
+    for key in pinned.keys() - used:
+        warnings.warn(
+            f"CLAIMS['conventions'][{key!r}]: nothing was recognised that has it", ClaimsWarning, stacklevel=2
+        )
+
+
+def _version(found: object) -> str | None:
+    module = inspect.getmodule(found)
+    version = getattr(module, "__version__", None)
+    return version if isinstance(version, str) else None

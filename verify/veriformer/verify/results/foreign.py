@@ -1,0 +1,48 @@
+"""What a target says, as plain text: an exception of its own class may refuse even that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def message_of(error: BaseException) -> str:
+    """The exception in one string, its class first; of one that cannot be told of, the class alone."""
+    name = "".join(type.__getattribute__(type(error), "__name__"))
+    try:
+        said = "".join(("", str(error)))
+    except KeyboardInterrupt as interruption:
+        if type(interruption) is not KeyboardInterrupt:  # the person's own
+            raise
+        said = "its message cannot be told"
+    except (Exception, SystemExit, GeneratorExit):
+        said = "its message cannot be told"
+    return f"{name}: {said}"
+
+
+def text_of(value: object) -> str:
+    """What an object says of itself; of one that cannot, its class."""
+    try:
+        return "".join(("", str(value)))
+    except Exception:
+        return f"<{type.__getattribute__(type(value), '__name__')}>"
+
+
+DEPTH = 6
+"""How deep plain data may be nested."""
+
+
+def plain(value: object, depth: int = DEPTH) -> Any:
+    """Data of a target's own as strings, numbers, lists and dicts that end somewhere."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping) and depth:
+        return {text_of(key): plain(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset) and depth:
+        return [plain(item, depth - 1) for item in value]
+    return f"<{type(value).__name__}>" if isinstance(value, Mapping | list | tuple) else text_of(value)
+
+
+def writable(text: str) -> str:
+    """The text as UTF-8 can hold it: surrogates that stand alone are written as their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

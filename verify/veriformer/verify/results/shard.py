@@ -1,0 +1,34 @@
+"""Which part of a run a results file holds, where it was split over several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One of several parts of a run.
+
+    number: from 1. of: how many there are. plan: what the whole run was asked for; equal in all parts. rows: what this
+    part was to run, by key. versions: of everything that a result depends on, by name; equal in all parts.
+    """
+
+    number: int
+    of: int
+    plan: Mapping[str, Any]
+    rows: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry ``shard`` of a file."""
+        return {**asdict(self), "rows": list(self.rows)}
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Shard:
+        """The record of such an entry."""
+        return cls(**{**entry, "rows": tuple(entry["rows"])})
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"

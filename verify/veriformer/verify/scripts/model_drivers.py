@@ -1,0 +1,497 @@
+"""Ways to put a whole model to use: the same question asked whole, in parts, padded, cached, batched or alone.
+
+A way takes a model and tensors and gives tensors: ``[..., V]``, of which each slice before the last axis is judged by
+itself, or a list of such tensors. It uses nothing but torch, for this file is quoted in the scripts that reproduce a
+violation. Shapes: ``ids [B, n]``, ``mask [B, n]`` with 1 for real tokens. ``asked`` are the options of ``ask``.
+"""
+
+# mypy: ignore-errors
+
+import contextlib
+import copy
+import inspect
+import io
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+DOCUMENTS = ("documents", "document_ids", "sequence_ids", "seq_idx")
+"""The names under which models take the number of the document that each token of a row belongs to."""
+
+_BUILT = {}
+
+
+def build(target, operation, dtype, afresh=False):
+    """The model of a target in a dtype, in evaluation mode; made once, from one seed where it is a factory.
+
+    afresh: a copy that has never been called.
+    """
+    found = target if isinstance(target, nn.Module) else getattr(target, operation, target)
+    key = id(found), dtype
+    if key not in _BUILT:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = copy.deepcopy(found) if isinstance(found, nn.Module) else found()
+        model = prepare_model(model, dtype)
+        _BUILT[key] = found, model, copy.deepcopy(model)
+    return copy.deepcopy(_BUILT[key][2]) if afresh else _BUILT[key][1]
+
+
+def prepare_model(model, dtype):
+    """A model in a dtype, in evaluation mode; of its own ``train``, which ``eval`` calls, nothing need come back."""
+    model.eval()
+    return model.to(dtype)
+
+
+def takes(model, *names):
+    """The first of these names that the model's call has as an argument, or None."""
+    known = inspect.signature(model.forward).parameters
+    return next((name for name in names if name in known), None)
+
+
+def ask(model, ids, mask=None, *, positions="mask", source=None, source_mask=None, loudness=1.0, **given):
+    """One call. positions: whether they follow from the mask, or the ``"caller"`` gives them.
+
+    loudness: what all embeddings are multiplied with, or by token ``[B, n]`` those of the tokens.
+    """
+    if mask is not None:
+        given[takes(model, "decoder_attention_mask") or "attention_mask"] = mask
+    if positions == "caller" and mask is not None and takes(model, "position_ids"):
+        given["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+    with scaled(model, ids, loudness):
+        if takes(model, "decoder_input_ids", "decoder_ids") is None:
+            return model(ids, **given)
+        given[takes(model, "decoder_input_ids", "decoder_ids")] = ids
+        return model(source, source_mask, **given)
+
+
+@contextlib.contextmanager
+def scaled(model, ids, loudness):
+    """The model with louder or fainter embeddings, by what its modules ``nn.Embedding`` give."""
+
+    def scale(module, inputs, output):
+        if not isinstance(loudness, torch.Tensor):
+            return output * loudness
+        if inputs[0].shape == ids.shape and torch.equal(inputs[0], ids):
+            return output * loudness[..., None].to(output.dtype)
+        return None
+
+    still = not isinstance(loudness, torch.Tensor) and loudness == 1
+    found = [] if still else [m for m in model.modules() if isinstance(m, nn.Embedding)]
+    hooks = [m.register_forward_hook(scale) for m in found]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def logits_of(output):
+    """The logits of what a model returned."""
+    return getattr(output, "logits", output)
+
+
+def rows_of(asked, rows):
+    """The options of ``ask`` for some rows of the batch."""
+    return {key: x[rows] if isinstance(x, torch.Tensor) else x for key, x in asked.items()}
+
+
+# Logits
+
+
+@torch.no_grad()
+def whole(model, ids, mask=None, *, length=None, **asked):
+    """Everything at once; of the first ``length`` tokens."""
+    return logits_of(ask(model, ids, mask, **asked))[:, :length]
+
+
+@torch.no_grad()
+def at(model, ids, mask=None, *, places, lengths=None, **asked):
+    """Everything at once, at some places ``[B, n]`` alone; lengths: of several documents in one row."""
+    return logits_of(ask(model, ids, mask, **documents_of(model, lengths), **asked))[places]
+
+
+@torch.no_grad()
+def alone(model, ids, **asked):
+    """Each row in a batch of its own."""
+    return torch.cat([whole(model, ids[i : i + 1], **rows_of(asked, slice(i, i + 1))) for i in range(len(ids))])
+
+
+@torch.no_grad()
+def real(model, ids, mask, **asked):
+    """Everything at once, at real tokens."""
+    return logits_of(ask(model, ids, mask, **asked))[mask.bool()]
+
+
+@torch.no_grad()
+def unpadded(model, ids, mask, **asked):
+    """Each row alone and without its padding."""
+    kept = [ids[i : i + 1, mask[i].bool()] for i in range(len(ids))]
+    return torch.cat([whole(model, x, **rows_of(asked, slice(i, i + 1)))[0] for i, x in enumerate(kept)])
+
+
+@torch.no_grad()
+def without_source_padding(model, ids, source, source_mask):
+    """Each row alone, its source without padding."""
+    kept = [source[i : i + 1, source_mask[i].bool()] for i in range(len(ids))]
+    return torch.cat([whole(model, ids[i : i + 1], source=x) for i, x in enumerate(kept)])
+
+
+@torch.no_grad()
+def after_others(model, ids, others, **asked):
+    """Everything at once, after a call on other tokens."""
+    ask(model, others, **asked)
+    return whole(model, ids, **asked)
+
+
+def after_training(model, ids, **asked):
+    """Everything at once, after a step forth and back in training mode."""
+    try:
+        model.train()
+        with torch.random.fork_rng():
+            total = logits_of(ask(model, ids, **asked)).sum()
+        if total.requires_grad:
+            total.backward()
+    finally:
+        model.eval()
+        model.zero_grad()
+    return whole(model, ids, **asked)
+
+
+@torch.no_grad()
+def reloaded(model, ids, **asked):
+    """Everything at once, by another instance that has read what this one wrote."""
+    return whole(read_back(model), ids, **asked)
+
+
+def read_back(model):
+    """Another instance with other numbers, into which the saved state of this one was loaded."""
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    other = another(model)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    other.load_state_dict(torch.load(file, weights_only=True))
+    return other
+
+
+def another(model):
+    """A second instance, built from another seed where a factory built the first; else a copy.
+
+    What is drawn when a model is built and is not saved differs in the one, and in the other does not.
+    """
+    for (_, dtype), (found, built, _) in _BUILT.items():
+        if built is model and not isinstance(found, nn.Module):
+            with torch.random.fork_rng():
+                torch.manual_seed(1)
+                return prepare_model(
+                    copy.deepcopy(found()), dtype
+                )  # a copy: a factory may give one model again and again
+    return copy.deepcopy(model)
+
+
+def shared(model):
+    """The groups of parameter names that stand for one tensor."""
+    names = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return sorted(group for group in names.values() if len(group) > 1)
+
+
+def ties(model, *, loaded):
+    """How many names share a tensor with another, before and after loading."""
+    found = shared(read_back(model) if loaded else model)
+    return torch.tensor([[float(sum(len(group) for group in found))]])
+
+
+@torch.no_grad()
+def with_backend(model, ids, mask=None, *, backend, **asked):
+    """Everything at once, with one way of computing attention."""
+    with attending(model, backend) as other:
+        result = logits_of(ask(other, ids, mask, **asked))
+    return result if mask is None else result[mask.bool()]
+
+
+@contextlib.contextmanager
+def attending(model, backend):
+    """The model with one implementation of attention: a copy set by its own switch, or itself under PyTorch's.
+
+    Nothing is compiled meanwhile, which FlexAttention else would be for every shape, and in no double precision.
+    """
+    if not hasattr(model, "set_attn_implementation"):
+        with sdpa_kernel(SDPBackend.MATH) if backend == "MATH" else contextlib.nullcontext():
+            yield model
+        return
+    other = copy.deepcopy(model)  # which need not be put back: not every model says what was set before
+    other.set_attn_implementation(backend)
+    with torch.compiler.set_stance("force_eager"):
+        yield other
+
+
+@torch.no_grad()
+def packed(model, ids, lengths, **asked):
+    """Documents of these lengths, one after another in one row."""
+    return logits_of(ask(model, ids, **documents_of(model, lengths), **asked))
+
+
+def documents_of(model, lengths):
+    """What a call is told of documents of these lengths in one row; of none, nothing."""
+    if lengths is None:
+        return {}
+    number = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+    place = torch.cat([torch.arange(n) for n in lengths])
+    name = takes(model, *DOCUMENTS)
+    given = {name: number[None]} if name else {}
+    if takes(model, "position_ids"):
+        given["position_ids"] = place[None]
+    return given
+
+
+@torch.no_grad()
+def one_by_one(model, ids, lengths, **asked):
+    """Documents of these lengths, each in a call of its own."""
+    return torch.cat([whole(model, part, **asked) for part in ids.split(lengths, 1)], 1)
+
+
+# The cache
+
+
+def remember(model, ids, mask=None, past=None, **asked):
+    """The logits of a call that goes on from a cache, and the cache after it."""
+    given = {} if past is None else {"past_key_values": past}
+    output = ask(model, ids, mask, use_cache=True, **given, **asked)
+    return logits_of(output), output.past_key_values
+
+
+@torch.no_grad()
+def in_parts(model, ids, mask=None, *, splits, **asked):
+    """Part by part through the cache; with a mask, at real tokens."""
+    past, found, done = None, [], 0
+    for part in ids.tensor_split(splits, 1):
+        done += part.shape[1]
+        logits, past = remember(model, part, None if mask is None else mask[:, :done], past, **asked)
+        found.append(logits)
+    result = torch.cat(found, 1)
+    return result if mask is None else result[mask.bool()]
+
+
+@torch.no_grad()
+def branched(model, ids, others, *, split, **asked):
+    """From a copy of one cache on with other tokens, then from the cache itself with these."""
+    _, past = remember(model, ids[:, :split], **asked)
+    kept = copy.deepcopy(past)
+    second, _ = remember(model, others[:, split:], None, past, **asked)
+    first, _ = remember(model, ids[:, split:], None, kept, **asked)
+    return torch.cat((first, second))
+
+
+@torch.no_grad()
+def unbranched(model, ids, others, *, split, **asked):
+    """The same without a cache."""
+    second = torch.cat((ids[:, :split], others[:, split:]), 1)
+    return torch.cat([whole(model, x, **asked)[:, split:] for x in (ids, second)])
+
+
+@torch.no_grad()
+def reordered(model, ids, order, others, *, split, **asked):
+    """Through a cache whose rows were put into another order, as beams do."""
+    _, past = remember(model, ids[:, :split], **asked)
+    reorder = getattr(past, "reorder_cache", None) or past.reorder
+    past = reorder(order) or past
+    return remember(model, others[:, split:], None, past, **rows_of(asked, order))[0]
+
+
+@torch.no_grad()
+def gathered(model, ids, order, others, *, split, **asked):
+    """The same without a cache."""
+    rows = torch.cat((ids[order, :split], others[:, split:]), 1)
+    return whole(model, rows, **rows_of(asked, order))[:, split:]
+
+
+# The loss and its gradient
+
+
+def token_losses(logits, labels):
+    """Minus the log-probability of each label that is not −100, computed in fp64."""
+    kept = labels != -100
+    return nn.functional.cross_entropy(logits.double()[kept], labels[kept], reduction="none")
+
+
+def loss_of(model, ids, mask, labels, **asked):
+    """The sum of the losses of all labels."""
+    return token_losses(logits_of(ask(model, ids, mask, **asked)), labels).sum()
+
+
+@torch.no_grad()
+def losses(model, ids, mask=None, *, labels, **asked):
+    """The loss of every label."""
+    return token_losses(logits_of(ask(model, ids, mask, **asked)), labels)[:, None]
+
+
+@torch.no_grad()
+def reported_loss(model, ids, mask=None, *, labels, **asked):
+    """The loss that the model itself gives for labels."""
+    return ask(model, ids, mask, labels=labels, **asked).loss.double().reshape(1, 1)
+
+
+@torch.no_grad()
+def computed_loss(model, ids, mask=None, *, labels, shift, **asked):
+    """The mean loss of the labels, from the logits; shift: each token is scored where the one before it stands."""
+    logits = logits_of(ask(model, ids, mask, **asked))
+    scored = (logits[:, :-1], labels[:, 1:]) if shift else (logits, labels)
+    return token_losses(*scored).mean().reshape(1, 1)
+
+
+def gradients_of(loss, model):
+    """The gradient of a loss for every parameter, as rows."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    return [g.reshape(1, -1) for g in found]
+
+
+def gradient_at_once(model, ids, mask, labels, **asked):
+    """The gradient of the loss of a padded batch."""
+    return gradients_of(loss_of(model, ids, mask, labels, **asked), model)
+
+
+def gradient_in_parts(model, ids, mask, labels, **asked):
+    """The sum of the gradients of its rows, each alone and without its padding."""
+    sums = None
+    for i in range(len(ids)):
+        kept = mask[i].bool()
+        loss = loss_of(model, ids[i : i + 1, kept], None, labels[i : i + 1, kept], **rows_of(asked, slice(i, i + 1)))
+        parts = gradients_of(loss, model)
+        sums = parts if sums is None else [a + b for a, b in zip(sums, parts, strict=True)]
+    return sums
+
+
+def trained(model, ids, labels, *, seed, checkpointing, **asked):
+    """The gradient in training mode, with what dropout draws from one seed, with or without checkpoints.
+
+    It is that of a copy, for nothing need switch checkpoints off again.
+    """
+    other = copy.deepcopy(model)
+    other.train()
+    if checkpointing:
+        other.gradient_checkpointing_enable()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return gradients_of(loss_of(other, ids, None, labels, **asked), other)
+
+
+def direction(model, seed):
+    """A random direction in the space of the parameters, as large as they are."""
+    generator = torch.Generator().manual_seed(seed)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    size = sum(float(p.detach().double().square().sum()) for p in parameters) ** 0.5
+    drawn = [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in parameters]
+    still = {id(m.weight): m.padding_idx for m in model.modules() if isinstance(m, nn.Embedding)}
+    for p, v in zip(parameters, drawn, strict=True):
+        if still.get(id(p)) is not None:
+            v[still[id(p)]] = 0  # documented to have no gradient
+    norm = sum(float(v.square().sum()) for v in drawn) ** 0.5
+    return parameters, [(v * (size / norm)).to(p.dtype) for p, v in zip(parameters, drawn, strict=True)]
+
+
+def along(model, seed, places, evaluate):
+    """What is evaluated at some places along a random direction, and the direction."""
+    parameters, v = direction(model, seed)
+    kept = [p.detach().clone() for p in parameters]
+    found = []
+    try:
+        for place in places:
+            with torch.no_grad():
+                for p, x, start in zip(parameters, v, kept, strict=True):
+                    p.copy_(start + place * x)
+            found.append(evaluate(parameters, v))
+    finally:
+        with torch.no_grad():
+            for p, start in zip(parameters, kept, strict=True):
+                p.copy_(start)
+    return found
+
+
+def slopes(model, ids, labels, *, seed, step, **asked):
+    """The derivative of the loss along a random direction, by the chain rule, at three places a step apart."""
+
+    def slope(parameters, v):
+        loss = loss_of(model, ids, None, labels, **asked)
+        found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+        return sum((g * x).sum().double() for g, x in zip(found, v, strict=True))
+
+    return torch.stack(along(model, seed, (-step, 0.0, step), slope))[:, None]
+
+
+def mean_slope(model, ids, labels, *, seed, step, **asked):
+    """The mean of the derivative between the outer two places, by the trapezoidal rule."""
+    first, middle, last = slopes(model, ids, labels, seed=seed, step=step, **asked)
+    return ((first + 2 * middle + last) / 4)[None]
+
+
+@torch.no_grad()
+def secant(model, ids, labels, *, seed, step, **asked):
+    """The difference quotient of the loss between the outer two places."""
+    below, above = along(model, seed, (-step, step), lambda *_: loss_of(model, ids, None, labels, **asked))
+    return ((above - below) / (2 * step)).double().reshape(1, 1)
+
+
+def influence(model, ids, mask=None, *, places, seed, splits=(), lengths=None, **asked):
+    """How the embedding of each token moves the logits at some places ``[B, n]``: the gradient of a sum of these.
+
+    splits: where the call is cut into parts that go on through the cache. ``[B · n, d]``; without entries where no
+    module ``nn.Embedding`` takes the ids, or the model records no gradient.
+    """
+    found, begun, given = [], [], documents_of(model, lengths)
+    parts = ids.tensor_split(splits, 1)
+
+    def keep(module, inputs, output):
+        first = len(found) < len(begun) and inputs[0].shape == begun[-1].shape
+        if first and torch.equal(inputs[0], begun[-1]):
+            output = output.detach().requires_grad_()
+            found.append(output)
+            return output
+        return None
+
+    hooks = [m.register_forward_hook(keep) for m in model.modules() if isinstance(m, nn.Embedding)]
+    past, logits, seen = None, [], 0
+    try:
+        for part in parts:
+            begun.append(part)
+            seen += part.shape[1]
+            if len(parts) == 1:
+                some = logits_of(ask(model, part, mask, **given, **asked))
+            else:
+                some, past = remember(model, part, None if mask is None else mask[:, :seen], past, **asked)
+            logits.append(some)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    chosen = torch.cat(logits, 1)[places].double()
+    if len(found) < len(parts) or not chosen.requires_grad:
+        return torch.zeros(0, 1)
+    weights = torch.randn(chosen.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    gradients = torch.autograd.grad((chosen * weights).sum(), found, allow_unused=True, materialize_grads=True)
+    return torch.cat(gradients, 1).double().flatten(0, 1)
+
+
+def use_model(target, operation, way, dtype, afresh=False, **given):
+    """The model of a target, asked in one way."""
+    return globals()[way](build(target, operation, dtype, afresh), **given)
+
+
+def drive_causal_lm(target, *, way, dtype, **given):
+    """A model in which each token is predicted from those before it."""
+    return use_model(target, "causal_lm", way, dtype, **given)
+
+
+def drive_masked_lm(target, *, way, dtype, **given):
+    """A model in which each token is predicted from all the others."""
+    return use_model(target, "masked_lm", way, dtype, **given)
+
+
+def drive_seq2seq_lm(target, *, way, dtype, **given):
+    """A model in which each token is predicted from those before it and from a source."""
+    return use_model(target, "seq2seq_lm", way, dtype, **given)

@@ -1,0 +1,117 @@
+"""Sizes of all axes of a call together: log-uniform, at the edges of tiles or between, within what an example may cost.
+
+What fails only where several things are large at once (wide heads over many keys, many tensors of many entries) is met
+only by drawing them together. Axes are drawn one after the other, in a drawn order: up to three of them first, each in
+the upper half of its range, and then the others with what the work left to them allows. So each pair of axes, and each
+three, is large together again and again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+import hypothesis.strategies as st
+
+Ranges = Mapping[str, tuple[int, int]]
+"""By axis the smallest and the largest size that it may have."""
+
+Work = Callable[[Mapping[str, int]], float]
+"""From sizes to how many numbers the formula makes of them, arrays of every step aside; it grows with each size."""
+
+Ties = Sequence[tuple[str, str]]
+"""Axes that are as long as others in every third call, as those of a text that attends to itself are."""
+
+_UNIT = 2.0**-32
+_TILE = 16
+"""Two thirds of the lengths and widths are at least so large, where the budget allows it."""
+
+_LONG = 100
+"""An axis that may be as large as this is a length or a width; others multiply the work of a call and little else."""
+
+_WIDE = 3
+"""So many axes at most are drawn in the upper half of their range, on the scale of logarithms."""
+
+_TILES = 6
+"""Tiles of 4, 8, …, 128 (2^2 to 2^7)."""
+
+
+@cache
+def extent(least: int, most: int) -> st.SearchStrategy[int]:
+    """A size, log-uniform between these; half are multiples of a power of two, or one off. Shrinks to the least.
+
+    The bytes drawn are a fraction u in [0, 1) and what is done to the size at u, so that fewer bytes mean less.
+    """
+    return st.tuples(_words(), st.integers(0, 2 * _TILES - 1), st.integers(-1, 1)).map(
+        lambda drawn: _size(least, most, drawn[0] * _UNIT, *drawn[1:])
+    )
+
+
+@cache
+def _words() -> st.SearchStrategy[int]:
+    """Four bytes, any as likely as another, where Hypothesis's integers crowd around 0."""
+    return st.binary(min_size=4, max_size=4).map(int.from_bytes)
+
+
+def _size(least: int, most: int, u: float, how: int, off: int) -> int:
+    lowest = max(least, 1)
+    size = math.floor(lowest * ((most + 1) / lowest) ** u) if most >= lowest else most
+    tile = 4 << (how - _TILES) if how >= _TILES else 0
+    near = round(size / tile) * tile + off if tile and size >= tile else size
+    return min(max(near if u else least, least), most)
+
+
+def drawn_together(
+    draw: Callable[[st.SearchStrategy[int]], int], ranges: Ranges, work: Work, budget: float, ties: Ties = ()
+) -> dict[str, int]:
+    """A size for each axis, whose work together is within the budget, unless the smallest sizes are already more."""
+    tied = {other: one for one, other in ties if draw(_place(3)) == 2 and _overlap(ranges[one], ranges[other])}
+    limits = {name: ranges[name] for name in ranges if name not in tied}
+    for other, one in tied.items():
+        limits[one] = _overlap(limits[one], ranges[other]) or limits[one]
+
+    def whole(sizes: Mapping[str, int]) -> dict[str, int]:
+        return {name: sizes[tied.get(name, name)] for name in ranges}
+
+    names = list(limits)
+    order = [names.pop(draw(_place(len(names)))) for _ in limits]
+    if draw(_place(2)):  # lengths and widths first
+        order.sort(key=lambda name: limits[name][1] < _LONG)
+    found = {name: least for name, (least, _) in limits.items()}
+    wide = draw(_place(_WIDE + 1))
+    for name in order:
+        least, most = limits[name]
+        middle = math.isqrt(max(least, 1) * most)
+        most = _most(found, name, least, most, lambda s: work(whole(s)), budget)
+        few = draw(_place(3))
+        if wide > 0:
+            wide, least = wide - 1, max(least, min(middle, most))
+        elif limits[name][1] < _LONG:  # heads, elements of a batch: one or few in two thirds of the calls
+            most = min(most, least + 1) if few else most
+        elif few and most > _TILE:
+            least = max(least, _TILE)
+        found[name] = draw(extent(least, most))
+    return whole(found)
+
+
+def _overlap(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
+    """The sizes that both axes may have."""
+    least, most = max(a[0], b[0]), min(a[1], b[1])
+    return (least, most) if least <= most else None
+
+
+@cache
+def _place(n: int) -> st.SearchStrategy[int]:
+    return st.integers(0, n - 1)
+
+
+def _most(found: Mapping[str, int], name: str, least: int, most: int, work: Work, budget: float) -> int:
+    """The largest size of an axis that the budget allows beside the others: by bisection, in 4 to 10 steps."""
+    if work({**found, name: most}) <= budget:
+        return most
+    low, high = least, most
+    while high > low + 1 and high > 1.02 * low:
+        middle = (low + high) // 2
+        low, high = (middle, high) if work({**found, name: middle}) <= budget else (low, middle)
+    return low

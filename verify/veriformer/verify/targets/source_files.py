@@ -1,0 +1,116 @@
+"""Python files as modules: those of a package by its name, and programs by their definitions alone."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+_ABOVE = 6
+"""So many folders above a file are searched for what it imports."""
+
+_LIBRARIES = frozenset(("torch", "math", "np", "numpy", "os", "sys", "nn", "F", "functools", "partial", "logging"))
+_PLAIN_CALLS = frozenset(("dict", "list", "tuple", "set", "int", "float", "str", "range", "len", "min", "max", "round"))
+
+
+def module_of(path: Path) -> ModuleType:
+    """The module in a file, with whatever it raises while it is imported.
+
+    A file of a package is imported as part of it. What it imports is sought beside it and in the folders above.
+    """
+    tried: set[str] = set()
+    while True:
+        try:
+            return _imported(path)
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            folder = next((a for a in _folders(path) if missing and _holds(a, missing)), None)
+            if missing in tried or folder is None or str(folder) in sys.path:
+                raise
+            tried.add(missing)
+            sys.path.insert(0, str(folder))
+
+
+def _imported(path: Path) -> ModuleType:
+    if (path.parent / "__init__.py").is_file():
+        root = path.parent
+        while (root.parent / "__init__.py").is_file():
+            root = root.parent
+        parts = path.relative_to(root.parent).with_suffix("").parts
+        if all(part.isidentifier() for part in parts):
+            if str(root.parent) not in sys.path:
+                sys.path.insert(0, str(root.parent))
+            module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
+            if Path(module.__file__ or "").resolve() == path:  # else another package has this name
+                return module
+    return _executed(path)
+
+
+def _executed(path: Path) -> ModuleType:
+    found = importlib.util.spec_from_file_location(path.stem, path)
+    if found is None or found.loader is None:
+        raise ImportError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(found)
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # a file may import its neighbours, as a script may
+    sys.modules.setdefault(path.stem, module)
+    found.loader.exec_module(module)
+    return module
+
+
+def _folders(path: Path) -> list[Path]:
+    return list(path.parents)[:_ABOVE]
+
+
+def _holds(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.py").is_file() or (folder / name).is_dir()
+
+
+def is_program(path: Path) -> bool:
+    """Whether importing the file would run a program: it loops at its top level."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError, OSError):
+        return False
+    return any(isinstance(node, ast.For | ast.While | ast.AsyncFor) for node in tree.body)
+
+
+def definitions_of(path: Path) -> ModuleType:
+    """A module with the file's imports, functions, classes and plain constants, and nothing else of it done.
+
+    What cannot be imported, or defined without the rest, is left out. Raises SyntaxError for what is no Python.
+    """
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    sys.modules.setdefault(path.stem, module)
+    for node in _definitions(ast.parse(path.read_text(encoding="utf-8"))):
+        try:
+            exec(compile(ast.Module([node], []), str(path), "exec"), vars(module))
+        except Exception:  # what it rests on is not there
+            continue
+    return module
+
+
+def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:
+    for node in tree.body:
+        plain = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _plain(node.value)
+        if plain or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+            yield node
+
+
+def _plain(value: ast.expr) -> bool:
+    """Whether a value is made without calling anything but libraries and plain types."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.Call):
+            root = node.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if not isinstance(root, ast.Name) or root.id not in _LIBRARIES | _PLAIN_CALLS:
+                return False
+    return True
