@@ -235,3 +235,46 @@ class _Tail(InHalf, Decoder):
 def causal_lm__tail_of_second_layer(op: Call) -> Any:
     return _Tail(Shape(position="alibi"))
 
+
+# Half precision, where a bound says nothing of long calls
+
+
+@fault("fp16 rows longer than 128: the sum leaves out an incomplete last tile of 128")
+def softmax__sum_without_tail_in_fp16(op: Call, z: Tensor, dim: int = -1) -> Any:
+    n = z.shape[-1] - z.shape[-1] % 128 if z.ndim else 0
+    if z.dtype is not torch.float16 or dim not in (-1, z.ndim - 1) or not n:
+        return op(z, dim)
+    wide = z.float()
+    return (wide - wide[..., :n].logsumexp(-1, keepdim=True)).exp().to(z.dtype)
+
+
+@fault("halves wider than 256: the mean of the rows is that of whole tiles of 128")
+def layer_norm__mean_of_whole_tiles_in_halves(op: Call, x: Tensor, w: Any = None, b: Any = None, **o: Any) -> Any:
+    n = x.shape[-1] - x.shape[-1] % 128
+    if x.dtype not in HALVES or n < 256:
+        return op(x, w, b, **o)
+    wide = x.float()
+    mean = wide[..., :n].mean(-1, keepdim=True)
+    y = (wide - mean) * torch.rsqrt((wide - mean).square().mean(-1, keepdim=True) + o.get("eps", 1e-5))
+    y = y if w is None else y * w.float()
+    return (y if b is None else y + b.float()).to(x.dtype)
+
+
+@fault("bf16 over more than 256 classes: those of an incomplete last tile of 256 are not in the sum")
+def cross_entropy__classes_without_tail_in_bf16(op: Call, z: Tensor, t: Tensor, **o: Any) -> Any:
+    n = z.shape[-1] - z.shape[-1] % 256 if z.ndim else 0
+    if z.dtype is not torch.bfloat16 or not n or t.is_floating_point() or o.get("label_smoothing"):
+        return op(z, t, **o)
+    keep = torch.arange(z.shape[-1]) < n
+    own = torch.nn.functional.one_hot(t.clamp(0, z.shape[-1] - 1), z.shape[-1]).bool()
+    return op(torch.where(keep | own, z, torch.full_like(z, -1e4)), t, **o)
+
+
+@fault("halves with more than 128 hidden features: an incomplete last tile of 128 does not reach the output")
+def feed_forward__hidden_tail_in_halves(
+    op: Call, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, **o: Any
+) -> Any:
+    n = w1.shape[1] - w1.shape[1] % 128
+    if x.dtype not in HALVES or not n:
+        return op(x, w1, b1, w2, b2, **o)
+    return op(x, w1, b1, torch.cat((w2[:n], torch.zeros_like(w2[n:]))), b2, **o)

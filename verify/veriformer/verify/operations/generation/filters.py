@@ -34,9 +34,7 @@ def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
     return [(before + q) - q, 1 - xp.take_along(following, rising, axis=-1)]
 
 
-def draw_logits(
-    trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False
-) -> torch.Tensor:
+def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False) -> torch.Tensor:
     """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞.
 
     Where only their order counts they may be near: neighbours in the dtype.
