@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
 
-from veriformer.verify.engine import isolation
+from veriformer.verify.engine import isolation, memory
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.repetition import unrepeatable
 from veriformer.verify.engine.replay import reproduces
@@ -118,6 +118,9 @@ def run_check(
     except RowTimeout as error:
         # what was found before the time was up stands, though it could not be made as small
         result = search.told(error) or search.stopped()
+    if result.status is Status.FAIL:
+        del search
+        memory.give_back()
     return Result(**{**vars(result), "seconds": round(time.perf_counter() - started, 4)})
 
 
