@@ -217,7 +217,7 @@ EQUATIONS = (
             _V,
             Symbol(
                 r"\hat{\mathbf{m}}_t, \hat{\mathbf{v}}_t",
-                r"\mathbb{R}^n",
+                r"\mathbb{R}^n, \mathbb{R}_{\ge 0}^n",
                 r"the averages without bias: divided by $1 - \beta_1^t$ and $1 - \beta_2^t$",
             ),
             Symbol(r"\epsilon", r"\mathbb{R}_{\ge 0}", "a small number", "added to the root, not under it"),
