@@ -101,9 +101,8 @@ def _changes(tree: ast.Module, file: str) -> Iterator[Change]:
             yield from (("cost", "", *c) for c in in_code([ast.Expr(node.body)]))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield from _records(node)
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            if "SYMBOLS" in node.targets[0].id:
-                yield from _domains(node.value, node.targets[0].id)
+        elif isinstance(node, ast.Assign) and "SYMBOLS" in (name := ast.unparse(node.targets[0])):
+            yield from _domains(node.value, name)
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
                 if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name):
