@@ -72,7 +72,7 @@ def quoted(equation):
 
 def unquoted(equation):
     words = quoted(equation)
-    return [part for part in parts(equation) if letters(part) not in words]
+    return [part for part in parts(equation) if not re.search(re.escape(letters(part)) + r"(?![\^_])", words)]
 
 
 def parts(equation):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Equation, Step
+from veriformer.spec.equation import Equation, Scope, Step
 
 _MATHEMATICS_IN = "veriformer.spec."
 _TOOLS = ("veriformer.spec.proofs", "veriformer.spec.arithmetic", "veriformer.spec.equation")
@@ -22,9 +22,7 @@ def starts_from(step: Step) -> tuple[tuple[str, str], ...]:
     """The definitions that a step's identities are made of, as (name, what it is): read from the step's own code."""
     if not isinstance(step.identity, FunctionType):
         return ()
-    names = step.identity.__code__.co_names
-    for constant in step.identity.__code__.co_consts:
-        names += getattr(constant, "co_names", ())
+    names = _names(step.identity.__code__)
     found = {name: step.identity.__globals__.get(name) for name in names}
     return tuple((name, _summary(f)) for name, f in found.items() if _is_mathematics(f))
 
@@ -37,6 +35,35 @@ def _is_mathematics(f: Any) -> bool:
 def _summary(f: Any) -> str:
     paragraph = (f.__doc__ or "").strip().partition("\n\n")[0]
     return " ".join(paragraph.split())
+
+
+def formula_reach(equation: Equation) -> Scope | None:
+    """How far the steps reach that run the equation's formula, or its pullback where the statement is a gradient.
+
+    None where no step runs it.
+    """
+    formula = equation.vjp if equation.vjp and r"\partial" in equation.statement else equation.formula
+    scopes = {s.scope for s in equation.steps if formula in _functions(s)}
+    return next((scope for scope in Scope if scope in scopes), None)
+
+
+def _functions(step: Step) -> set[Any]:
+    """The functions of this package that a step's code names, and those that their code names, and so on."""
+    found: set[Any] = set()
+    waiting: list[Any] = [step.identity]
+    while waiting:
+        f = waiting.pop()
+        if isinstance(f, FunctionType) and f not in found and f.__module__.startswith(_MATHEMATICS_IN):
+            found.add(f)
+            waiting += [f.__globals__.get(name) for name in _names(f.__code__)]
+    return found
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 def example(equation: Equation) -> tuple[dict[str, str], str] | None:

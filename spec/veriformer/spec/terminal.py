@@ -59,7 +59,18 @@ def listing(equations: Sequence[Equation], verdicts: Verdicts, *, in_full: bool)
     errata = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ERRATUM_KINDS if kind in kinds)
     told = f"{len(kinds)} errata" + (f" ({errata})" if errata else "")
     _print(console, 0, Text(f"{len(equations)} equations, {len(steps)} steps: {counts}; {told}"))
+    _print(console, 0, Text(_formulas(equations)))
     _print(console, 0, Text(_statements(equations)))
+
+
+def _formulas(equations: Sequence[Equation]) -> str:
+    """Of the equations that have a number: how many of their formulas a step runs, and how far that step reaches."""
+    numbered = [e for e in equations if e.number]
+    reached = [derivation.formula_reach(e) for e in numbered]
+    counts = [f"{reached.count(scope)} {scope}" for scope in Scope if scope in reached]
+    none = [e.label for e, scope in zip(numbered, reached, strict=True) if scope is None]
+    told = ", ".join(counts + ([f"{len(none)} by no step ({', '.join(none)})"] if none else []))
+    return f"Formulas of the {len(numbered)} numbered equations, run by steps: {told}"
 
 
 def _statements(equations: Sequence[Equation]) -> str:

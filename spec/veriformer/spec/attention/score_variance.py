@@ -12,7 +12,9 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -82,6 +84,13 @@ def _variance_of_products(outcomes: Iterable[tuple[int, ...]]) -> Fraction:
     scores = [Fraction(q * k) for q, k in outcomes]
     mean = sum(scores, Fraction(0)) / len(scores)
     return sum(((s - mean) ** 2 for s in scores), Fraction(0)) / len(scores)
+
+
+@step()
+def _any_width() -> Identities:
+    r"""What is computed is $d_k \sigma^4$ for queries and keys of one deviation, for every width."""
+    xp, d, sigma = AnyLength(), dimension("d"), positive("sigma")
+    yield computed(score_variance, xp, d, sigma, sigma).then(entry()), d * sigma**4
 
 
 @erratum(
@@ -206,7 +215,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=score_variance,
-        steps=(_general, _zero_mean, _scaled, _formula),
+        steps=(_general, _zero_mean, _scaled, _any_width, _formula),
         errata=(
             _variance_needs_zero_mean,
             _variance_needs_independence,

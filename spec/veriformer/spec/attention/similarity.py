@@ -10,11 +10,12 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
-from veriformer.spec.scores.softmax import softmax, softmax_vjp, weight
+from veriformer.spec.scores.softmax import any_length, softmax, softmax_vjp, weight
 
 
 def similarity(xp: Any, q: Any, k: Any) -> Any:
@@ -159,6 +160,26 @@ def _aggregate_adjoint() -> Identities:
     yield _inner(g, aggregate(xp, weights, v)), _inner(dv, v)
 
 
+@step()
+def _any_scores() -> Identities:
+    """What is computed is the statement, for all numbers of queries and keys and every width."""
+    xp, (r, i) = AnyLength(), index("r i")
+    q, k = xp.array("q", dimension("m"), dimension("d")), xp.array("k", dimension("n"), dimension("d"))
+    yield (
+        computed(similarity, xp, q, k).then(entry(r, i)),
+        _dot(lambda c: vector("q")[r, c], lambda c: vector("k")[i, c]),
+    )
+
+
+@step()
+def _any_sum() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, (r, e) = AnyLength(), index("r e")
+    weights, v = xp.array("a", dimension("m"), dimension("n")), xp.array("v", dimension("n"), dimension("e"))
+    terms = lambda j: vector("a")[r, j] * vector("v")[j, e]  # noqa: E731
+    yield computed(aggregate, xp, weights, v).then(entry(r, e)), sum_over("n", terms)
+
+
 @erratum(
     kind="convention",
     source=Source("002", "5.1", 608),
@@ -213,7 +234,7 @@ EQUATIONS = (
         sample=lambda rng: {name: x for name, x in _sample(rng).items() if name != "v"},
         formula=similarity,
         vjp=similarity_vjp,
-        steps=(_distance, _gradient, _scores_adjoint),
+        steps=(_distance, _gradient, _any_scores, _scores_adjoint),
         costs={"FLOPs": costs.score_flops},
         errata=(_rows_or_columns,),
     ),
@@ -231,7 +252,7 @@ EQUATIONS = (
         sample=_sample_weights,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(_sums_to_one, _equal_scores, _moved_keys, _query_gradient, _printed),
+        steps=(_sums_to_one, any_length, _equal_scores, _moved_keys, _query_gradient, _printed),
         costs=costs.lazily("softmax"),
     ),
     Equation(
@@ -251,7 +272,7 @@ EQUATIONS = (
         sample=_sample_values,
         formula=aggregate,
         vjp=aggregate_vjp,
-        steps=(_average, _score_gradient, _aggregate_adjoint),
+        steps=(_average, _any_sum, _score_gradient, _aggregate_adjoint),
         costs={"FLOPs": costs.value_flops},
     ),
 )

@@ -238,10 +238,10 @@ EQUATIONS = (
             Symbol("f_c, g_{jc}", r"\mathbb{R}_{> 0}", "features of a query and of key j"),
             Symbol(
                 "S, z",
-                r"\mathbb{R}^{d \times d_v}, \mathbb{R}^d",
+                r"\mathbb{R}^{d \times d_v}, \mathbb{R}_{> 0}^d",
                 "the state: features times values, and features, summed",
             ),
-            Symbol(r"\mathbf{1}", r"\mathbb{R}^{n}", "a column of ones"),
+            Symbol(r"\mathbf{1}", r"\{1\}^{n}", "a column of ones"),
         ),
         assumptions=(
             Assumption("queries and keys have one width", lambda a: a["q"].shape[-1] == a["k"].shape[-1]),

@@ -49,7 +49,7 @@ EQUATIONS = (
         title="Greedy decoding",
         statement=r"\text{next token} = \mathrm{arg}\max_{i} p_i",
         sources=(Source("003", "12, Mathematical Formulation", 1478),),
-        symbols=(Symbol("p", r"(0, 1)^V", "the probabilities of the next token"),),
+        symbols=(Symbol("p", r"(0, 1]^V", "the probabilities of the next token"),),
         assumptions=(Assumption("there is a token", lambda a: a["logits"].shape[-1] > 0),),
         sample=lambda rng: {"logits": rng.normal(size=(2, int(rng.integers(1, 7))))},
         steps=(_at_least_average, _top_one),

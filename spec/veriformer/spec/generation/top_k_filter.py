@@ -104,7 +104,7 @@ EQUATIONS = (
         statement=r"\text{next token} \sim \text{Categorical}(\text{top-k}(p, k))",
         sources=(Source("003", _SOURCE, 1489),),
         symbols=(
-            Symbol("p", r"(0, 1)^V", "the probabilities of the next token"),
+            Symbol("p", r"(0, 1]^V", "the probabilities of the next token"),
             Symbol("k", r"\{1, \dots, V\}", "how many tokens are kept"),
             Symbol("m_i", r"\{0, 1\}", "whether token i is kept"),
         ),

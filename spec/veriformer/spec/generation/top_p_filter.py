@@ -145,7 +145,7 @@ EQUATIONS = (
         statement=r"\text{next token} \sim \text{Categorical}(\{i : \sum_{j \in \text{top}(p)} p_j \leq p\})",
         sources=(Source("003", _SOURCE, 1506), Source("003", _SOURCE, 1510)),
         symbols=(
-            Symbol("p_j", "(0, 1)", "the probability of token j"),
+            Symbol("p_j", "(0, 1]", "the probability of token j"),
             Symbol("p", "[0, 1]", "the threshold; the source gives both one letter"),
             Symbol("m_i", r"\{0, 1\}", "whether token i is kept"),
         ),

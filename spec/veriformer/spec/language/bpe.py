@@ -196,7 +196,11 @@ EQUATIONS = (
         sources=(Source("003", "5, Mathematical Formulation", 324), Source("000", "11.3", 414)),
         symbols=(
             Symbol("s", r"\Sigma^*", "a text, as its UTF-8 bytes"),
-            Symbol("M", r"\mathbb{N}", "the learned merges, pairs of byte strings, in the order of learning"),
+            Symbol(
+                "M",
+                r"(\Sigma^* \times \Sigma^*)^*",
+                "the learned merges, pairs of byte strings, in the order of learning",
+            ),
             Symbol(r"\tau_i", r"\Sigma^*", "the pieces"),
         ),
         assumptions=(

@@ -10,8 +10,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.costs import evaluate, symbol
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.language.costs_language import language_costs
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import inner_product
-from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, symbols
 
@@ -111,6 +112,15 @@ def _vjp() -> Identities:
         yield inner_product(g, lm_head(xp, h, table)), inner_product(dtable, table)
 
 
+@step()
+def _any_length() -> Identities:
+    """The logits that are computed are the statement's, for every vocabulary and width; of softmax see (1)."""
+    xp, (t, w), (n, size, d) = AnyLength(), index("t w"), map(dimension, ("n", "V", "d"))
+    logits = computed(lm_head, xp, xp.array("h", n, d), xp.array("E", size, d))
+    score = sum_over("d", lambda c: vector("h")[t, c] * vector("E")[w, c], "c")
+    yield logits.then(entry(t, w)), score
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     size, d = int(rng.integers(1, 6)), int(rng.integers(1, 4))
     return {"h": rng.normal(size=(2, 3, d)), "weight": rng.normal(size=(size, d))}
@@ -138,7 +148,7 @@ EQUATIONS = (
         sample=_sample,
         formula=lm_head,
         vjp=lm_head_vjp,
-        steps=(_ratio, _hidden_gradient, _tied_gradient, _saved, _rank, _vjp),
+        steps=(_any_length, _ratio, _hidden_gradient, _tied_gradient, _saved, _rank, _vjp),
         costs=language_costs("lm_head"),
     ),
 )

@@ -13,8 +13,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import gelu, gelu_slope
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import positive, real
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
@@ -138,6 +139,24 @@ def _vjp() -> Identities:
         )
 
 
+PRINTED: dict[str, Callable[[Any], Any]] = {
+    "relu": lambda z: sp.Max(z, 0),
+    "sigmoid": _sigmoid,
+    "tanh": lambda z: sp.tanh(z),
+    "gelu": lambda z: z * (1 + sp.erf(z / sp.sqrt(2))) / 2,
+}
+"""The four activations as they are printed."""
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is σ, entry by entry, for all sizes and each of the four activations."""
+    xp, (i, c) = AnyLength(), index("i c")
+    z = xp.array("z", dimension("n"), dimension("d"))
+    for name, sigma in PRINTED.items():
+        yield computed(activate, xp, z, name).then(entry(i, c)), sigma(vector("z")[i, c])
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"z": rng.normal(size=(2, 3)) * 3, "activation": str(rng.choice(list(ACTIVATIONS)))}
 
@@ -160,7 +179,7 @@ EQUATIONS = (
         sample=_sample,
         formula=activate,
         vjp=activate_vjp,
-        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _vjp),
+        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _any_length, _vjp),
         costs=elementwise(3),
     ),
 )

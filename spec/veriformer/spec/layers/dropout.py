@@ -12,6 +12,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -125,6 +126,14 @@ def _in_attention() -> Identities:
         yield xp.in_full(o), sum(dropped * v.value.ravel())
 
 
+@step()
+def _any_length() -> Identities:
+    r"""The formula multiplies by $m = b / (1 - p)$, b = 1 for what is kept and 0 for what is dropped, for every n."""
+    xp, n, i, p = AnyLength(), dimension("n"), index("i"), real("p")
+    kept = computed(dropout, xp, xp.array("A", n), p, keep=xp.array("b", n)).then(entry(i))
+    yield kept, vector("A")[i] * vector("b")[i] / (1 - p)
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     p = float(rng.uniform(0, 0.9))
     return {"x": rng.normal(size=(2, 3)), "p": p, "keep": rng.random((2, 3)) >= p}
@@ -148,7 +157,7 @@ EQUATIONS = (
         sample=_sample,
         formula=dropout,
         vjp=dropout_vjp,
-        steps=(_mean, _variance, _output, _row_sum, _formula, _in_attention, _vjp),
+        steps=(_mean, _variance, _output, _row_sum, _any_length, _formula, _in_attention, _vjp),
         costs=elementwise(2, arrays=3),
     ),
 )

@@ -9,10 +9,11 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.layers.activations import ACTIVATIONS, activate, activate_vjp
+from veriformer.spec.layers.activations import ACTIVATIONS, PRINTED, activate, activate_vjp
 from veriformer.spec.layers.costs_layers import NETWORK
 from veriformer.spec.layers.dropout import Mask, dropout, dropout_vjp
 from veriformer.spec.layers.linear import linear, linear_vjp
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -159,6 +160,16 @@ def _vjp() -> Identities:
     yield from Case(1, 2, 2, 1).vjp_pairs(activation="tanh")
 
 
+@step()
+def _any_length() -> Identities:
+    """The formula is the statement, for all sizes."""
+    xp, n, d, wide, (i, k, c, a) = AnyLength(), *map(dimension, "ndf"), index("i k c a")
+    layers = xp.array("W", d, wide), xp.array("b", wide), xp.array("U", wide, d), xp.array("c", d)
+    z = symbolic_sum(vector("x")[i, a] * vector("W")[a, c], a, d) + vector("b")[c]
+    y = computed(feed_forward, xp, xp.array("x", n, d), *layers)
+    yield y.then(entry(i, k)), symbolic_sum(PRINTED["gelu"](z) * vector("U")[c, k], c, wide) + vector("c")[k]
+
+
 @erratum(
     kind="contradictory",
     source=Source("003", "11, Mathematical Formulation", 1237),
@@ -233,7 +244,7 @@ EQUATIONS = (
         sample=_sample_gelu,
         formula=feed_forward,
         vjp=feed_forward_vjp,
-        steps=(_formula, _position_wise, _key_values, _identity, _vjp),
+        steps=(_any_length, _formula, _position_wise, _key_values, _identity, _vjp),
         costs=NETWORK,
         errata=(_weights_on_the_left, _expansion_is_no_bottleneck),
     ),

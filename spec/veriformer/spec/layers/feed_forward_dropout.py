@@ -9,6 +9,7 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, erratum, step
+from veriformer.spec.layers.activations import PRINTED
 from veriformer.spec.layers.costs_layers import NETWORK
 from veriformer.spec.layers.dropout import PROBABILITY, expected, factor_moment
 from veriformer.spec.layers.dropout import SYMBOLS as DROPOUT_SYMBOLS
@@ -21,6 +22,7 @@ from veriformer.spec.layers.feed_forward import (
     printed_gelu,
     sample,
 )
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -72,6 +74,17 @@ def _vjp() -> Identities:
     yield from Case(2, 1, 2, 1).vjp_pairs(activation="sigmoid", dropout_p=p, keep=keep)
 
 
+@step()
+def _any_length() -> Identities:
+    """Dropout acts on the hidden entries after GELU, for all sizes and every mask b; biases added, rows as vectors."""
+    xp, n, d, wide, (i, k, c, a), p = AnyLength(), *map(dimension, "ndf"), index("i k c a"), real("p")
+    layers = xp.array("W", d, wide), xp.array("s", wide), xp.array("U", wide, d), xp.array("c", d)
+    z = symbolic_sum(vector("x")[i, a] * vector("W")[a, c], a, d) + vector("s")[c]
+    y = computed(feed_forward, xp, xp.array("x", n, d), *layers, dropout_p=p, keep=xp.array("b", n, wide))
+    hidden = PRINTED["gelu"](z) * vector("b")[i, c] / (1 - p)
+    yield y.then(entry(i, k)), symbolic_sum(hidden * vector("U")[c, k], c, wide) + vector("c")[k]
+
+
 @erratum(
     kind="imprecise",
     source=Source("000", "11.1", 384),
@@ -98,7 +111,7 @@ EQUATIONS = (
         sample=_sample_dropped,
         formula=feed_forward,
         vjp=feed_forward_vjp,
-        steps=(_mean, _variance, _formula, _vjp),
+        steps=(_mean, _variance, _any_length, _formula, _vjp),
         costs=NETWORK,
         errata=(_after_the_activation,),
     ),

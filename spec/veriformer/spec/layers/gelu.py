@@ -190,7 +190,7 @@ EQUATIONS = (
         symbols=(
             X,
             Symbol(r"\Phi", r"\mathbb{R} \to (0, 1)", "the standard normal distribution function"),
-            Symbol(r"\varphi", r"\mathbb{R} \to \mathbb{R}", "the standard normal density"),
+            Symbol(r"\varphi", r"\mathbb{R} \to \mathbb{R}_{> 0}", "the standard normal density"),
         ),
         assumptions=(FINITE,),
         sample=sample,

@@ -11,6 +11,7 @@ from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.norm_algebra import average, jacobian, rate, variance, x_hat, x_of
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -125,6 +126,14 @@ def _vjp() -> Identities:
         y = layer_norm(xp, x, w, b, eps=eps)
         for argument, gradient in zip((x, w, b), layer_norm_vjp(xp, x, w, b, g, eps=eps), strict=True):
             yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for every d."""
+    xp, d, i = AnyLength(), dimension("d"), index("i")
+    y = computed(layer_norm, xp, *(xp.array(name, d) for name in "xwb"), eps=positive("epsilon"))
+    yield y.then(entry(i)), vector("w")[i] * x_hat(i) + vector("b")[i]
 
 
 @erratum(
@@ -244,6 +253,7 @@ EQUATIONS = (
             _scale_invariance,
             _jacobian,
             _pullback,
+            _any_length,
             _formula,
             _vjp,
         ),

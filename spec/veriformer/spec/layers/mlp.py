@@ -8,9 +8,11 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.layers.activations import PRINTED
 from veriformer.spec.layers.costs_layers import LAYER, NETWORK
 from veriformer.spec.layers.feed_forward import SHAPES, Case, feed_forward, feed_forward_vjp, sample
 from veriformer.spec.layers.linear import linear, linear_vjp
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -145,6 +147,25 @@ def _hidden_order() -> Identities:
         yield from entrywise(moved, y)
 
 
+@step()
+def _any_layer() -> Identities:
+    """The formula of one layer is the statement, for all sizes."""
+    xp, n, d, wide, (i, c) = AnyLength(), *map(dimension, "ndf"), index("i c")
+    layer = computed(linear, xp, xp.array("x", n, d), xp.array("W", d, wide), xp.array("b", wide))
+    yield layer.then(entry(i, c)), _entry(lambda i, a: vector("x")[i, a], vector("W"), i, c) + vector("b")[c]
+
+
+@step()
+def _any_length() -> Identities:
+    """The formula of both layers is the statement, for all sizes and each of the four activations."""
+    xp, n, d, wide, out, (i, k, c) = AnyLength(), *map(dimension, "ndfo"), index("i k c")
+    layers = xp.array("W", d, wide), xp.array("b", wide), xp.array("U", wide, out), xp.array("c", out)
+    z = _entry(lambda i, a: vector("x")[i, a], vector("W"), i, c) + vector("b")[c]
+    for name, sigma in PRINTED.items():
+        y = computed(mlp, xp, xp.array("x", n, d), *layers, activation=name)
+        yield y.then(entry(i, k)), symbolic_sum(sigma(z) * vector("U")[c, k], c, wide) + vector("c")[k]
+
+
 def _sample_first(rng: np.random.Generator) -> dict[str, Any]:
     a = sample(rng)
     return {"x": a["x"], "w": a["w1"], "b": a["b1"]}
@@ -174,7 +195,7 @@ EQUATIONS = (
         sample=_sample_first,
         formula=linear,
         vjp=_linear_vjp,
-        steps=(_jacobian, _affine, _slope, _bias_as_weight, _first_formula, _vjp),
+        steps=(_jacobian, _affine, _slope, _bias_as_weight, _any_layer, _first_formula, _vjp),
         costs=LAYER,
     ),
     Equation(
@@ -188,7 +209,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_collapse, _formula, _relu, _hidden_order),
+        steps=(_collapse, _any_length, _formula, _relu, _hidden_order),
         costs=NETWORK,
     ),
 )

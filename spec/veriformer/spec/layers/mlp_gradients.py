@@ -13,8 +13,9 @@ from veriformer.spec.layers.costs_layers import NETWORK, elementwise
 from veriformer.spec.layers.feed_forward import SHAPES, Case, sample
 from veriformer.spec.layers.mlp import SYMBOLS, mlp, mlp_vjp
 from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, ranged, real, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, ranged, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 
@@ -159,6 +160,45 @@ def _halved_loss() -> Identities:
     yield sp.diff(halved, z[i, k]), (z[i, k] - y[i, k]) / n
 
 
+def _pulled_back(place: int, *at: Any) -> Any:
+    """An entry of the gradient that the formula computes for one of x, W₁, b₁, W₂ and b₂, with tanh in between."""
+    xp, n, d, wide, out = AnyLength(), *map(dimension, "ndfo")
+    layers = xp.array("W", d, wide), xp.array("b", wide), xp.array("U", wide, out), xp.array("c", out)
+    found = computed(mlp_vjp, xp, xp.array("x", n, d), *layers, xp.array("g", n, out), activation="tanh")
+    return found.then(lambda gradients: entry(*at)(gradients[place]))
+
+
+def _hidden(i: Any, c: Any) -> Any:
+    w = lambda a: vector("x")[i, a] * vector("W")[a, c]  # noqa: E731
+    return sp.tanh(sum_over("d", w, "a") + vector("b")[c])
+
+
+@step()
+def _any_output() -> Identities:
+    r"""The gradient of the output goes on as it is: the formula's gradient by $\mathbf{b}_2$ sums it over the rows."""
+    k = index("k")
+    yield _pulled_back(4, k), sum_over("n", lambda i: vector("g")[i, k], "i")
+
+
+@step()
+def _any_output_weights() -> Identities:
+    """What is computed is the statement, for all sizes (here with tanh)."""
+    c, k = index("c k")
+    yield _pulled_back(3, c, k), sum_over("n", lambda i: _hidden(i, c) * vector("g")[i, k], "i")
+
+
+@step()
+def _any_hidden_weights() -> Identities:
+    r"""What is computed is the statement, for all sizes (here with tanh, whose slope is $1 - \tanh^2$)."""
+    e, c = index("e c")
+
+    def through(i: Any) -> Any:
+        back = sum_over("o", lambda k: vector("g")[i, k] * vector("U")[c, k], "k")
+        return vector("x")[i, e] * back * (1 - _hidden(i, c) ** 2)
+
+    yield _pulled_back(1, e, c), sum_over("n", through, "i")
+
+
 @erratum(
     kind="contradictory",
     source=Source("002", "2.1.1", 201),
@@ -243,7 +283,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_identity_output, _squared_error),
+        steps=(_identity_output, _squared_error, _any_output),
         costs=elementwise(1, arrays=3),
         errata=(_needs_a_linear_output,),
     ),
@@ -259,7 +299,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_output_layer, _rank_one, _vjp),
+        steps=(_output_layer, _rank_one, _any_output_weights, _vjp),
         costs=NETWORK,
     ),
     Equation(
@@ -274,7 +314,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_to_hidden, _first_layer, _relu),
+        steps=(_to_hidden, _first_layer, _any_hidden_weights, _relu),
         costs=NETWORK,
     ),
     Equation(

@@ -11,7 +11,9 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.optimization.adam import Moments, adam, run_adam
 from veriformer.spec.optimization.averages import closed_form
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.proofs.indexed import dimension, positive, real, vector
+from veriformer.spec.proofs.any_length import AnyLength, entry
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector
+from veriformer.spec.proofs.provenance import Computed, computed
 
 
 def _betas() -> Any:
@@ -136,6 +138,43 @@ def _formula() -> Identities:
         yield s.theta, theta
 
 
+def _after_a_step(t: int = 0) -> Computed:
+    """The state after step t + 1 from any averages, of any number of parameters."""
+    xp, n = AnyLength(), dimension("n")
+    state = Moments(xp.array("theta", n), xp.array("m", n), xp.array("v", n), t)
+    options = {"lr": positive("eta"), "betas": positive("beta_1 beta_2"), "eps": positive("epsilon")}
+    return computed(adam, xp, [state], [xp.array("g", n)], **options).then(
+        lambda states: states[0]._replace(**{x: entry(index("i"))(getattr(states[0], x)) for x in ("theta", "m", "v")})
+    )
+
+
+def _next(name: str, beta: str, gradient: Any) -> Any:
+    return positive(beta) * vector(name)[index("i")] + (1 - positive(beta)) * gradient
+
+
+@step()
+def _any_first_moment() -> Identities:
+    """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
+    yield _after_a_step().then(lambda s: s.m), _next("m", "beta_1", vector("g")[index("i")])
+
+
+@step()
+def _any_second_moment() -> Identities:
+    """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
+    yield _after_a_step().then(lambda s: s.v), _next("v", "beta_2", vector("g")[index("i")] ** 2)
+
+
+@step(scope=Scope.ENUMERATED, detail="every n and any averages, t ≤ 5")
+def _any_step() -> Identities:
+    """What is computed is the statement, with the averages divided by what their weights sum to so far."""
+    i, (beta_1, beta_2) = index("i"), positive("beta_1 beta_2")
+    m, v = _next("m", "beta_1", vector("g")[i]), _next("v", "beta_2", vector("g")[i] ** 2)
+    for t in range(1, 6):
+        root = sp.sqrt(v / (1 - beta_2**t)) + positive("epsilon")
+        printed = vector("theta")[i] - positive("eta") * m / (1 - beta_1**t) / root
+        yield _after_a_step(t - 1).then(lambda s: s.theta), printed
+
+
 @erratum(
     kind="imprecise",
     source=Source("000", "9.1", 103),
@@ -189,7 +228,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(_first_moment, _first_moment_formula),
+        steps=(_first_moment, _any_first_moment, _first_moment_formula),
         costs=optimizer_costs("exponential_average"),
     ),
     Equation(
@@ -202,7 +241,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(_second_moment, _expectation, _mean_and_spread, _second_moment_formula),
+        steps=(_second_moment, _expectation, _mean_and_spread, _any_second_moment, _second_moment_formula),
         costs=optimizer_costs("square_average"),
         errata=(_second_moment_is_not_change,),
     ),
@@ -217,7 +256,7 @@ EQUATIONS = (
             _V,
             Symbol(
                 r"\hat{\mathbf{m}}_t, \hat{\mathbf{v}}_t",
-                r"\mathbb{R}^n",
+                r"\mathbb{R}^n, \mathbb{R}_{\ge 0}^n",
                 r"the averages without bias: divided by $1 - \beta_1^t$ and $1 - \beta_2^t$",
             ),
             Symbol(r"\epsilon", r"\mathbb{R}_{\ge 0}", "a small number", "added to the root, not under it"),
@@ -226,7 +265,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(_constant_gradient, _scale_invariance, _epsilon_hat, _formula),
+        steps=(_constant_gradient, _scale_invariance, _epsilon_hat, _any_step, _formula),
         costs=optimizer_costs("adam"),
     ),
 )

@@ -13,8 +13,10 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import symbols
 
 
@@ -128,6 +130,15 @@ def _printed_norm(grads: Sequence[Any]) -> Any:
     return sp.sqrt(sum(e**2 for g in grads for e in g.value.ravel()))
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for every n: the largest magnitude, by which the norm is scaled, leaves it."""
+    xp, n, i, c = AnyLength(), dimension("n"), index("i"), positive("c")
+    g = vector("g")
+    clipped = computed(clip_grad_norm, xp, [xp.array("g", n)], c).then(lambda found: entry(i)(found[0][0]))
+    yield clipped, sp.Min(1, c / sp.sqrt(_squared_norm(g))) * g[i]
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"grads": [rng.normal(size=(2, 3)), rng.normal(size=4)], "max_norm": float(rng.uniform(0.1, 6))}
 
@@ -156,6 +167,7 @@ EQUATIONS = (
             _projection,
             _cauchy_schwarz,
             _stable_norm,
+            _any_length,
             _formula,
         ),
         costs=costs.lazily("clip_grad_norm"),

@@ -12,7 +12,9 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.optimization.gradient_descent import gradient_descent
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 
 
 def quadratic(theta: Any) -> Any:
@@ -97,6 +99,14 @@ def _formula() -> Identities:
     yield from zip([x for part in moved for x in part.value], map(sp.expand, flow), strict=True)
 
 
+@step()
+def _any_length() -> Identities:
+    r"""What is computed is the step $\theta - \eta \nabla \mathcal{L}$, for every n."""
+    xp, n, i, eta = AnyLength(), dimension("n"), index("i"), positive("eta")
+    moved = computed(gradient_descent, xp, [xp.array("theta", n)], [xp.array("g", n)], lr=eta)
+    yield moved.then(lambda params: entry(i)(params[0])), vector("theta")[i] - eta * vector("g")[i]
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     params, grads = ([rng.normal(size=s) for s in ((2, 3), (4,))] for _ in range(2))
     return {"params": params, "grads": grads, "lr": float(rng.uniform(0, 1))}
@@ -124,7 +134,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=gradient_descent,
-        steps=(_descends, *LOCAL_ERROR, _acceleration, _exactly, _many_steps, _formula),
+        steps=(_descends, *LOCAL_ERROR, _acceleration, _exactly, _many_steps, _any_length, _formula),
         costs=optimizer_costs("gradient_descent"),
     ),
 )

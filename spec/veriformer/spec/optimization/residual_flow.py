@@ -12,6 +12,7 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.euler import LOCAL_ERROR
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
@@ -96,6 +97,15 @@ def _vjp() -> Identities:
         yield from entrywise(dx + dfx * x * 2, computed(xp.gradient, residual(xp, x, x * x, scale=scale), g, x))
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for every n, and with a scale that much of the branch."""
+    xp, n, i, a = AnyLength(), dimension("n"), index("i"), positive("a")
+    h, branch = xp.array("h", n), xp.array("F", n)
+    yield computed(residual, xp, h, branch).then(entry(i)), vector("h")[i] + vector("F")[i]
+    yield computed(residual, xp, h, branch, scale=a).then(entry(i)), vector("h")[i] + a * vector("F")[i]
+
+
 @erratum(
     kind="imprecise",
     source=Source("002", "2.1.3", 335),
@@ -154,7 +164,7 @@ EQUATIONS = (
         sample=sample,
         formula=residual,
         vjp=residual_vjp,
-        steps=(*LOCAL_ERROR, _unit_step, _shorter_steps, _jacobian, _one_block_more, _paths, _depth, _vjp),
+        steps=(*LOCAL_ERROR, _unit_step, _shorter_steps, _jacobian, _one_block_more, _paths, _depth, _any_length, _vjp),
         costs=elementwise(2, arrays=3),
         errata=(_highway_can_be_blocked, _well_conditioned_explodes),
     ),

@@ -12,7 +12,9 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.optimization.averages import average, closed_form
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.updates import each, zeros
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import Computed, computed
 
 
 class MomentumState(NamedTuple):
@@ -148,6 +150,32 @@ def _step_formula() -> Identities:
         yield state.theta, theta
 
 
+def _after_a_step() -> Computed:
+    """The state after a step from any state, of any number of parameters."""
+    xp, n = AnyLength(), dimension("n")
+    state = MomentumState(xp.array("theta", n), xp.array("v", n))
+    return computed(sgd_momentum, xp, [state], [xp.array("g", n)], lr=positive("eta"), beta=positive("beta")).then(
+        lambda states: MomentumState(*map(entry(index("i")), states[0]))
+    )
+
+
+def _next_velocity() -> Any:
+    i, beta = index("i"), positive("beta")
+    return beta * vector("v")[i] + (1 - beta) * vector("g")[i]
+
+
+@step()
+def _any_velocity() -> Identities:
+    """What is computed is the statement, at every step, for any state and every n."""
+    yield _after_a_step().then(lambda s: s.v), _next_velocity()
+
+
+@step()
+def _any_step() -> Identities:
+    """What is computed is the statement, at every step, for any state and every n."""
+    yield _after_a_step().then(lambda s: s.theta), vector("theta")[index("i")] - positive("eta") * _next_velocity()
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     shapes = ((2, 3), (4,))
     states = [MomentumState(*rng.normal(size=(2, *s))) for s in shapes]
@@ -181,7 +209,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sgd_momentum,
-        steps=(_closed_form, _first_step, _heavy_ball, _velocity_formula),
+        steps=(_closed_form, _first_step, _heavy_ball, _any_velocity, _velocity_formula),
         costs=optimizer_costs("sgd_momentum"),
     ),
     Equation(
@@ -194,7 +222,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sgd_momentum,
-        steps=(_two_steps, _newton, _reach, _step_formula),
+        steps=(_two_steps, _newton, _reach, _any_step, _step_formula),
         costs=optimizer_costs("sgd_momentum"),
     ),
 )

@@ -180,7 +180,11 @@ _SYMBOLS = (
     Symbol(r"\theta_t", r"\mathbb{R}^n", "the parameters"),
     Symbol(r"\lambda", r"\mathbb{R}_{\ge 0}", "weight decay"),
     Symbol(r"\eta", r"\mathbb{R}_{\ge 0}", "learning rate"),
-    Symbol(r"\hat{m}_t, \hat{v}_t", r"\mathbb{R}^n", "Adam's averages of gradients and of their squares, without bias"),
+    Symbol(
+        r"\hat{m}_t, \hat{v}_t",
+        r"\mathbb{R}^n, \mathbb{R}_{\ge 0}^n",
+        "Adam's averages of gradients and of their squares, without bias",
+    ),
 )
 
 EQUATIONS = (

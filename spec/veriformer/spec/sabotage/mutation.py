@@ -101,6 +101,8 @@ def _changes(tree: ast.Module, file: str) -> Iterator[Change]:
             yield from (("cost", "", *c) for c in in_code([ast.Expr(node.body)]))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield from _records(node)
+        elif isinstance(node, ast.Assign) and "SYMBOLS" in (name := ast.unparse(node.targets[0])):
+            yield from _domains(node.value, name)
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
                 if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name):
@@ -118,9 +120,14 @@ def _records(call: ast.Call) -> Iterator[Change]:
     slug = ast.literal_eval(given["slug"]) if isinstance(given.get("slug"), ast.Constant) else ""
     if isinstance(given.get("statement"), ast.Constant):
         yield from (("statement", str(slug), *c) for c in in_latex(given["statement"]))
-    for node in ast.walk(given.get("symbols", call)):
+    if "symbols" in given:
+        yield from _domains(given["symbols"], str(slug))
+
+
+def _domains(symbols: ast.expr, owner: str) -> Iterator[Change]:
+    for node in ast.walk(symbols):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Symbol":
-            yield from (("domain", str(slug), *c) for c in in_domain(node.args[1]))
+            yield from (("domain", owner, *c) for c in in_domain(node.args[1]))
 
 
 def _corrections(call: ast.Call, owner: str) -> Iterator[Change]:

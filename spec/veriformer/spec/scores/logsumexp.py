@@ -11,6 +11,7 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -121,6 +122,13 @@ def _vjp() -> Identities:
         yield from entrywise(pulled, [sp.diff(scalar, e) for e in entries(z)])
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the left-hand side, for every n, with any number for c."""
+    xp = AnyLength()
+    yield computed(logsumexp, xp, xp.array("z", dimension("n"))).then(entry()), _lse()
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"z": rng.normal(size=(2, int(rng.integers(1, 6)))) * 100}
 
@@ -143,7 +151,7 @@ EQUATIONS = (
         sample=_sample,
         formula=logsumexp,
         vjp=logsumexp_vjp,
-        steps=(_identity, _bounded, _translation, _gradient, _log_weight, _parts, _formula, _vjp),
+        steps=(_identity, _bounded, _translation, _gradient, _log_weight, _parts, _formula, _any_length, _vjp),
         costs=costs.lazily("logsumexp"),
     ),
 )

@@ -9,6 +9,7 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -135,6 +136,21 @@ def _vjp() -> Identities:
         yield from entrywise(softmax_vjp(xp, z, g, axis), computed(xp.gradient, softmax(xp, z, axis), g, z))
 
 
+@step()
+def any_length() -> Identities:
+    """What the formula computes is the statement, for every n, and with any number for the largest score."""
+    xp, i = AnyLength(), index("i")
+    yield computed(softmax, xp, xp.array("z", dimension("n"))).then(entry(i)), weight(i)
+
+
+@step()
+def _any_pullback() -> Identities:
+    r"""The vector-Jacobian product that is computed is $\sum_i g_i \, \partial p_i / \partial z_j$, for every n."""
+    xp, n, (i, j) = AnyLength(), dimension("n"), index("i j")
+    pulled = computed(softmax_vjp, xp, xp.array("z", n), xp.array("g", n)).then(entry(j))
+    yield pulled, symbolic_sum(vector("g")[i] * jacobian(i, j), i, n)
+
+
 @erratum(
     kind="wrong",
     source=Source("004", "3.2", 344),
@@ -192,7 +208,7 @@ EQUATIONS = (
         sample=_sample,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(_sums_to_one, _between_zero_and_one, _shift_invariance, _stable_form, _ratio),
+        steps=(_sums_to_one, _between_zero_and_one, _shift_invariance, _stable_form, any_length, _ratio),
         costs=costs.lazily("softmax"),
     ),
     Equation(
@@ -210,7 +226,7 @@ EQUATIONS = (
         sample=_sample,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _saturation, _pullback, _vjp),
+        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _saturation, _pullback, _any_pullback, _vjp),
         costs=_JACOBIAN_COSTS,
         errata=(_softmax_of_a_matrix,),
     ),
