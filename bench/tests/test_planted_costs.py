@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from veriformer import impl
 from veriformer.bench import torch_functional as right
 from veriformer.bench.assess import assess
 from veriformer.bench.counts import FLOPS, Series, causal
@@ -313,6 +314,19 @@ def test_extra_memory_of_attention_is_quadratic_as_printed_and_linear_in_a_kerne
     for one in extra:
         assert ("n_k*n_q" in one.measured.text) is quadratic, one
         assert one.verdict is Verdict.CONFIRMED, one
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_a_block_that_attends_in_blocks_holds_its_hidden_layer_and_no_scores(scores):
+    def block(x, params, *, num_heads):
+        out = impl.transformer_block(x, params, num_heads=num_heads)
+        return out + (x @ x.mT).softmax(-1) @ x if scores else out
+
+    found = counted("transformer_block", block, "in blocks")
+    extra = {one.passes: one for one in found if one.quantity == "peak extra bytes"}
+    expected = Verdict.REFUTED if scores else Verdict.CONFIRMED
+    assert {one.verdict for one in extra.values()} == {expected}, extra
+    assert scores is ("the scores are materialised" in extra["forward"].reason)
 
 
 def test_what_raises_is_not_countable_with_its_reason():

@@ -165,7 +165,8 @@ class Assessment:
         known = self.family.costs
         if known.total_in_blocks is None or known.moved is None or quantity != EXTRA:
             return None
-        excess = words.beyond(measured, _terms(_plain(known.moved()), measured.names))
+        blocks = known.moved() + (known.extra_in_blocks() if known.extra_in_blocks else 0)
+        excess = words.beyond(measured, _terms(_plain(blocks), measured.names))
         more = {e: c for e, c in excess.items() if sum(e) > 1}
         said = words.growth(self.family.operation, quantity, measured, more, "") if more else ""
         return said.replace("than the formula", "than blocks need") or None

@@ -75,9 +75,9 @@ def _block_bytes() -> Any:
     return w * (2 * b * n * d + block_parameters())
 
 
-def _block_peak() -> Any:
-    """What attention holds, and the hidden layer twice."""
-    return heads_peak() + 2 * costs.symbol("w") * costs.symbol("B") * costs.symbol("n_q") * costs.symbol("f")
+def _hidden() -> Any:
+    """The hidden layer, before its activation and after."""
+    return 2 * costs.symbol("w") * costs.symbol("B") * costs.symbol("n_q") * costs.symbol("f")
 
 
 _HEADS_COSTS = Costs(
@@ -93,8 +93,9 @@ _BLOCK_COSTS = Costs(
     total=_one_width(lambda: 3 * block_flops()),
     moved=_one_width(_block_bytes),
     others=_one_width(block_other),
-    extra=_one_width(_block_peak),
+    extra=_one_width(lambda: heads_peak() + _hidden()),
     total_in_blocks=_one_width(lambda: 3 * block_flops() + _again()),
+    extra_in_blocks=_one_width(_hidden),
 )
 _EXPERTS = {name: substituted(cost, o="d", k=2) for name, cost in EXPERTS.items()}
 _EXPERTS["bytes"] = _EXPERTS["bytes if all experts are asked"]
