@@ -135,6 +135,17 @@ def test_a_quantised_cache_may_be_refused() -> None:
     assert not found(kv_cache=impl.kv_cache).refused
 
 
+def test_positions_beyond_a_table_may_be_refused() -> None:
+    def looked_up(x: Any, positions: Any, **options: Any) -> Any:
+        if (positions >= 4096).any():
+            raise IndexError("beyond the table")
+        return impl.rope(x, positions, **options)
+
+    assert found(rope=looked_up).refused == {"positions above 4095": "IndexError: beyond the table"}
+    run = check(adapters.target(rope=looked_up), only=["rope.far"], profile="quick", dtype=["fp32"])
+    assert run.findings == []
+
+
 def test_no_graph_is_said_to_be_one() -> None:
     assert found(silu=adapters.forward_only).refused == {"gradients": NO_GRAPH}
 

@@ -1,5 +1,5 @@
 """Calls that a draw seldom makes or never: nothing to ask, nothing to see, masks of every shape, several dtypes,
-quantised caches."""
+quantised caches, positions beyond a table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.feature import Arguments
+from veriformer.verify.domain.features.positions import TABLES
 
 
 def _of_attention(a: Arguments) -> Iterator[Arguments]:
@@ -48,10 +49,17 @@ def _of_caches(a: Arguments) -> Iterator[Arguments]:
     yield {**a, "quantization": "int8"}
 
 
+def _of_rope(a: Arguments) -> Iterator[Arguments]:
+    """Positions one beyond the end of every usual table."""
+    positions = a["positions"]
+    yield from ({**a, "positions": positions - positions.max() + size} for size in TABLES if positions.numel())
+
+
 _EDGES: Mapping[str, Callable[[Any], Iterator[Arguments]]] = {
     "attention": _of_attention,
     "clip_grad_norm": _of_clipping,
     "kv_cache": _of_caches,
+    "rope": _of_rope,
     "cached_attention": _of_caches,
 }
 

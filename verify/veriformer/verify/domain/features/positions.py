@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from veriformer.verify.domain.feature import Arguments, Feature
 from veriformer.verify.domain.features.making import Named, fragile, ordinary
+
+TABLES = tuple(2**k for k in (7, 9, 10, 11, 12, 13, 15, 17))
+"""For how many positions public code makes its tables of angles."""
 
 
 def of_positions(operation: str) -> Iterator[Feature]:
@@ -31,12 +35,15 @@ def _rope() -> tuple[Named, ...]:
         ("fractional positions", lambda a: bool((a["positions"] % 1 != 0).any())),
         ("positions out of order", lambda a: bool((a["positions"].diff(dim=-1) <= 0).any())),
         ("positions from elsewhere than 0", lambda a: bool((a["positions"][..., 0] != 0).any())),
-        ("positions above 1000", lambda a: bool((a["positions"] > 1000).any())),
-        ("positions above 10000", lambda a: bool((a["positions"] > 10000).any())),
+        *((f"positions above {size - 1}", partial(_beyond, size)) for size in TABLES),
         ("linear scaling", lambda a: a["scaling"][0] == "linear"),
         ("ntk scaling", lambda a: a["scaling"][0] == "ntk"),
         ("a scaling below 1", lambda a: a["scaling"][1] < 1),
     )
+
+
+def _beyond(size: int, a: Arguments) -> bool:
+    return bool((a["positions"] >= size).any())
 
 
 def _lengths() -> tuple[Named, ...]:
