@@ -112,7 +112,8 @@ def like_signed(w: torch.Tensor, axis: torch.Tensor) -> torch.Tensor:
     n, across = sign.shape[0], sign[0].numel()
     spectrum = torch.fft.rfft(sign.reshape(n, across), n=2 * n, dim=0)
     alike = torch.fft.irfft((spectrum * spectrum.conj()).real.sum(1), n=2 * n)[1:n].round()
-    return (1 + alike / (across * torch.arange(n - 1, 0, -1))) / 2
+    share: torch.Tensor = (1 + alike / (across * torch.arange(n - 1, 0, -1))) / 2
+    return share
 
 
 def like_signed_across(w: torch.Tensor) -> torch.Tensor:

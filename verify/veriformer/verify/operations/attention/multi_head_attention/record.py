@@ -131,9 +131,15 @@ def draw_mask(trial: Trial, b: int, n: int, *, dtype: torch.dtype = torch.bool) 
     return torch.as_tensor(real).to(dtype)
 
 
-def draw_multi_head(trial: Trial, kinds: Sequence[str] = KINDS, **ranges: tuple[int, int]) -> Arguments:
+def draw_multi_head(
+    trial: Trial,
+    kinds: Sequence[str] = KINDS,
+    *,
+    n: tuple[int, int] = RANGES["n"],
+    m: tuple[int, int] = RANGES["m"],
+) -> Arguments:
     """Self-attention or cross-attention, causal where every query sees a key, a mask on a context."""
-    shape = draw_shape(trial, **ranges)
+    shape = draw_shape(trial, n=n, m=m)
     options: dict[str, Any] = counts(trial, shape)
     if trial.draw(st.booleans()) and (shape.keys == shape.n or (shape.keys > shape.n and _bottom_right(trial))):
         options["is_causal"] = True

@@ -120,7 +120,7 @@ def _wide(trial: Trial) -> None:
     found = trial.sizes({"tokens": (2, 3000), "beams": (1, 32), "depth": (1, 12)}, _work)
     assert found is not None
     size, rng = found["tokens"], np.random.default_rng(trial.draw(seeds()))
-    best, eos = int(rng.integers(size)), int(rng.choice([0, size - 1, rng.integers(size)]))
+    best, eos = int(rng.integers(size)), int(rng.choice([0, size - 1, int(rng.integers(size))]))
     best = best if best != eos else (best + 1) % size
     w = rng.uniform(1.0, 2.0, size)
     w[best], w[eos] = 3.0, 0.0

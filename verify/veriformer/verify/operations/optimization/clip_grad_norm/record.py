@@ -56,8 +56,8 @@ def draw_grads(trial: Trial, *, least: int = 1, kinds: Sequence[str] = KINDS) ->
     large = trial.sizes(_RANGES, lambda s: s["entries"] + _TENSOR * s["tensors"])
     kind = trial.draw(values(tuple(kinds)))
     drawn = trial.draw(_lists_of_shapes(least)) if large is None else _shapes(kind.rng, **large)
-    kinds = [Values(kind.kind, (kind.seed + i // 4) % 2**32) for i in range(len(drawn))]
-    made = (one.array(*(shape or (1,)))[() if shape else 0] for one, shape in zip(kinds, drawn, strict=True))
+    alike = [Values(kind.kind, (kind.seed + i // 4) % 2**32) for i in range(len(drawn))]
+    made = (one.array(*(shape or (1,)))[() if shape else 0] for one, shape in zip(alike, drawn, strict=True))
     return [trial.tensor(x * 1.5 ** (i % 4)) for i, x in enumerate(made)]
 
 
