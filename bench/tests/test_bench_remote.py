@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("distributed")
 
 from veriformer.bench.assess import assess
-from veriformer.bench.remote import counts
-from veriformer.bench.targets import find
+from veriformer.bench.count_items import Given, InOrder, items
+from veriformer.bench.remote import count
 from veriformer.cluster.place import local
 
 MINE = "import torch\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n"
@@ -20,10 +20,18 @@ MINE = "import torch\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n"
 def test_workers_count_what_one_process_counts(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(MINE)
-    target, said = find(str(file)), []
+    given, said, found = Given((str(file),)), [], []
+    wanted = items(given.targets, ["silu"], whole=True)
+    order = InOrder(wanted)
     with local(1) as address:
-        found = list(counts([target], ["silu"], address, claim=None, whole=True, say=said.append))
-    here = [replace(one, seconds=0.0) for some in assess(target, ("silu",)) for one in some]
+        count(
+            given,
+            wanted,
+            address,
+            lambda item, counts: found.extend(x for _, x in order.take(item, counts)),
+            said.append,
+        )
+    here = [replace(one, seconds=0.0) for some in assess(given.targets[0], ("silu",)) for one in some]
     assert [replace(one, seconds=0.0) for some in found for one in some] == here
     assert len(here) > 3
     assert said[0].startswith("dashboard http://127.0.0.1:")

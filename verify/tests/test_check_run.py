@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify import examples as examples_module
-from veriformer.verify.engine.check_run import MAX_DRAW_FACTOR, CheckRun, run_check
+from veriformer.verify.engine.check_run import MAX_DRAW_FACTOR, CheckRun, Search, run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
@@ -116,3 +118,32 @@ def test_shrinking_never_slips_from_one_failure_to_another(seed: str) -> None:
     assert str(result.message).startswith(first[0])
     if first[0] == "a law is broken":
         assert result.message == "a law is broken at 5"
+
+
+@pytest.mark.parametrize(
+    ("example", "seconds", "status", "judged"),
+    [(5, 1.0, Status.PASS, 4), (5, 19.0, Status.TIMEOUT, 4), (1, 1.0, Status.TIMEOUT, 0)],
+    ids=["slow", "hangs", "in the first"],
+)
+def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
+    example: int, seconds: float, status: Status, judged: int
+) -> None:
+    turns = count(1)
+
+    def body(trial: Trial) -> None:
+        trial.draw(seeds())
+        trial.effective.append(SHARP.effective)
+        if next(turns) == example:
+            search.began -= seconds
+            raise RowTimeout
+
+    def searching(*given: Any) -> Search:
+        nonlocal search
+        search = Search(*given)
+        return search
+
+    search: Search
+    row = CheckRun(Check(requirement=LAW, property_test=body), "fp64")
+    result = run_check(row, load("torch"), PROFILES["quick"], "0", {}, searching=searching)
+    assert (result.status, result.examples) == (status, judged)
+    assert f"stopped after 20 s in example {example}" in str(result.message)

@@ -125,6 +125,16 @@ def test_the_edges_of_attention_may_be_refused() -> None:
     assert found(attention=attention).refused.keys() == {"no queries", "no keys"}
 
 
+def test_a_quantised_cache_may_be_refused() -> None:
+    def unquantised(*sizes: int, quantization: str | None = None, **options: Any) -> Any:
+        if quantization is not None:
+            raise NotImplementedError("quantization: none")
+        return impl.kv_cache(*sizes, **options)
+
+    assert found(kv_cache=unquantised).refused == {"quantization='int8'": "NotImplementedError: quantization: none"}
+    assert not found(kv_cache=impl.kv_cache).refused
+
+
 def test_no_graph_is_said_to_be_one() -> None:
     assert found(silu=adapters.forward_only).refused == {"gradients": NO_GRAPH}
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import checks
@@ -16,8 +17,10 @@ from veriformer.verify.findings.assembly import weight
 from veriformer.verify.findings.causes import Cause, Search, joined
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, failing, passing
+from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.separation import conditions
 from veriformer.verify.findings.signature import Failing, Signature
+from veriformer.verify.scripts.script import Recorded
 
 ROWS = {check.requirement.slug: check for check in checks() if check.operation == "attention"}
 VALUE = Signature(Failing.VALUE, "result")
@@ -176,3 +179,45 @@ def test_a_feature_under_which_ordinary_calls_hold_is_no_condition() -> None:
     assert best([*examples, *(example("a mask") for _ in range(2))]) == ("a mask",)
     held = [*examples, *(example("a mask") for _ in range(3))]
     assert ("a mask",) not in {one.names for _, one in conditions("attention", failing(held), passing(held))}
+
+
+def test_an_exception_that_some_calls_raise_is_one_whatever_tells_some_of_them_apart() -> None:
+    raised = example(failed=RAISED)
+    some = Cause(Condition("attention"), (raised, raised), share=0.3)
+    chance = Cause(Condition("attention", ("one key",)), (raised,), confirmed=True, share=0.7)
+    other = Cause(Condition("attention", ("a softcap",)), (example(failed=Signature(Failing.RAISES, "KeyError: v")),))
+    one, another = joined([chance, other, some])
+    assert one.condition.always
+    assert len(one.explained) == 3
+    assert another is other
+    assert joined([chance, other]) == [chance, other]
+
+
+def sized(*lengths: int, failed: Signature | None = None) -> list[Example]:
+    return [
+        example(failed=failed, recorded=(Recorded("got", "attention", ("q",), {"q": torch.zeros(2, n, 3)}),))
+        for n in lengths
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "share", "refused", "answered", "unruly"),
+    [
+        (Condition("attention"), 0.2, (3, 9, 5), (4, 7, 8, 2), True),
+        (Condition("attention"), 0.2, (13, 19, 15), (4, 7, 8, 2), False),
+        (Condition("attention"), 0.2, (1, 2, 1), (4, 7, 8, 3), False),
+        (Condition("attention"), 0.8, (3, 9, 5), (4, 7, 8, 2), False),
+        (Condition("attention", ("one key",)), 0.7, (3, 9, 5), (4, 7, 8, 2), True),
+        (Condition("attention", ("one key",)), 1.0, (3, 9, 5), (4, 7, 8, 2), False),
+        (Condition("attention", requirement="attention.long"), 0.2, (3, 9, 5), (4, 7, 8, 2), False),
+    ],
+    ids=["some calls", "long ones", "short ones", "most calls", "some with a feature", "all with it", "a law"],
+)
+def test_an_exception_follows_a_rule_or_none(
+    condition: Condition, share: float, refused: tuple[int, ...], answered: tuple[int, ...], unruly: bool
+) -> None:
+    failed = sized(*refused, failed=RAISED)
+    cause = Cause(condition, tuple(failed), share=share)
+    assert by_no_rule(cause, [*failed, *sized(*answered)]) is unruly
+    wrong = tuple(replace(one, signature=VALUE) for one in failed)
+    assert not by_no_rule(replace(cause, explained=wrong), [*failed, *sized(*answered)])

@@ -12,6 +12,7 @@ import torch
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import feature
 from veriformer.verify.engine.check_run import CheckRun
@@ -27,10 +28,13 @@ from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence
 from veriformer.verify.findings.signature import Failing, Signature, signature
 from veriformer.verify.findings.survey import _Watched
+from veriformer.verify.findings.wider import ROUNDED, lost_to_the_format
 from veriformer.verify.judging.judge import Reference, Violation
 from veriformer.verify.judging.trial import Observation, Trial
 from veriformer.verify.results import Counterexample, Result, Status
+from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.claims import Claims
+from veriformer.verify.targets.loading import wrap
 from veriformer.verify.targets.target import Target
 
 ROWS = {check.requirement.slug: check for check in checks()}
@@ -251,6 +255,11 @@ def test_message_and_call_of_a_finding_are_of_one_row() -> None:
     assert (alone.message, alone.counterexample["arguments"]) == (scale.message, {"dtype": "fp64"})
 
 
+def nothing(**operations: Any) -> Target:
+    """A target of these operations alone, of which nothing is known."""
+    return wrap(SimpleNamespace(**operations))
+
+
 def test_what_half_precision_alone_loses_is_fragile_and_told_so() -> None:
     def lost(dtype: str, *names: str, message: str = "result[0, 1]: observed 0, exact 1.4") -> Cause:
         row = CheckRun(ROWS["layer_norm.near_eps"], dtype)
@@ -258,8 +267,9 @@ def test_what_half_precision_alone_loses_is_fragile_and_told_so() -> None:
         return Cause(Condition("layer_norm"), (one,))
 
     edge = lost("fp16", "huge values in x")
-    assert weight(edge) is Weight.FRAGILE
-    found = assembled(edge, None, [])
+    words = lost_to_the_format(edge, nothing())
+    assert weight(edge, lost=words is not None) is Weight.FRAGILE
+    found = assembled(edge, None, [], lost=words)
     assert found.what.startswith("layer_norm: overflow in half precision")
     assert overflows(found)
     others = [
@@ -268,7 +278,46 @@ def test_what_half_precision_alone_loses_is_fragile_and_told_so() -> None:
         lost("fp16", "huge values in x", "NaN in x"),
     ]
     others += [lost("fp16", "huge values in x", message="result[0, 1]: observed 0.5, exact 1.4")]
+    assert {lost_to_the_format(one, nothing()) for one in others} == {None}
     assert {weight(one) for one in others} == {Weight.WRONG}
+
+
+def called(operation: str, dtype: str, failed: Signature, message: str, *, x: torch.Tensor, **options: Any) -> Cause:
+    """A cause of one example, whose call is known."""
+    call = Recorded("got", operation, ("x",), {"x": x.to(dtypes.TORCH[dtype]), **options})
+    if failed.gradients:
+        call = replace(call, wrt=failed.gradients, cotangent=torch.ones_like(call.arguments["x"]))
+    row = CheckRun(ROWS[f"{operation}.equation"], dtype)
+    one = example(failed=failed, slug=f"{operation}.equation", recorded=(call,))
+    return Cause(Condition(operation), (replace(one, row=row, message=message),))
+
+
+@pytest.mark.parametrize(("eps", "told"), [(1e-5, "overflow in half precision"), (0.0, None)])
+def test_what_float32_shows_to_be_right_left_the_range_of_half_precision(eps: float, told: str | None) -> None:
+    def in_its_format(x: torch.Tensor) -> torch.Tensor:
+        """Without the eps that is meant, rows of one entry over and over are 0 / 0 in every format."""
+        centred = x - x.mean(-1, keepdim=True)
+        return centred * torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + eps)
+
+    row = torch.tensor([[0.0063, 0.0032]]) if eps else torch.ones(1, 2)
+    lost = Signature(Failing.NOT_FINITE, "gradient of x", ("x",))
+    cause = called("layer_norm", "fp16", lost, "gradient of x[0, 0]: observed nan, exact 113", x=row)
+    found = lost_to_the_format(cause, nothing(layer_norm=in_its_format))
+    assert found == told if told is None else str(found).startswith(told)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp64"])
+@pytest.mark.parametrize(("extra", "told"), [((1e3, 1e3), ROUNDED), ((1e-3, 0.0), None)])
+def test_errors_that_are_smaller_in_float64_are_of_rounding(
+    dtype: str, extra: tuple[float, float], told: str | None
+) -> None:
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        return (x * torch.sigmoid(x) + extra[0]) - extra[1]
+
+    cause = called("silu", dtype, VALUE, "result[0]: observed 1", x=torch.tensor([0.3, 1.7, -2.1]))
+    words = lost_to_the_format(cause, nothing(silu=shifted))
+    assert words == told
+    assert weight(cause, lost=words is not None) is (Weight.FRAGILE if told else Weight.WRONG)
 
 
 def test_a_bias_of_another_dtype_may_be_refused() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify import TargetError, bind, check, load
 from veriformer.verify.cli import verify
 from veriformer.verify.commands.inspect import inspect
@@ -18,7 +19,7 @@ from veriformer.verify.forms import registry
 from veriformer.verify.forms.form import Form, Match
 from veriformer.verify.presentation.recognised import lines
 from veriformer.verify.presentation.terminal import as_text
-from veriformer.verify.results import read
+from veriformer.verify.results import Status, read
 from veriformer.verify.targets.claims import ClaimsWarning
 from veriformer.verify.targets.source_files import module_of
 
@@ -149,3 +150,24 @@ def test_bind_refuses_what_is_not_of_the_form() -> None:
         bind("modules/swiglu", modules.LayerNorm)
     with pytest.raises(ValueError, match="readings"):
         bind("modules/layer_norm", modules.LayerNorm, layout="[B,n,H,d]")
+
+
+@pytest.mark.parametrize(
+    ("refuses", "verdict"),
+    [("x.numel() and x.detach().reshape(-1)[-1] > 0.8", "violated"), ("x.dim() and x.shape[-1] > 6", "holds")],
+    ids=["some calls", "wide ones"],
+)
+def test_what_recognised_code_raises_by_no_rule_is_a_fault_and_what_it_refuses_is_none(
+    tmp_path: Path, refuses: str, verdict: str
+) -> None:
+    file = tmp_path / "swishes.py"
+    code = f"if {refuses}:\n        raise RuntimeError('no')\n    return x * torch.sigmoid(x)"
+    file.write_text(f"import torch\n\n\ndef swish(x):\n    {code}\n")
+    found = check(module_of(file), only=["silu.equation"], dtype=["fp32"])
+    assert found.verdict == verdict, as_text(found)
+    raised = [row for row in found.results if str(row.message).startswith("raised")]
+    assert {row.status for row in raised} <= ({Status.FAIL} if verdict == "violated" else {Status.ADVICE})
+    if verdict == "violated":
+        (one,) = found.findings
+        assert "raises RuntimeError (no) for some calls" in one.what
+        assert one.weight is Weight.WRONG

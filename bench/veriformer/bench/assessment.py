@@ -34,12 +34,25 @@ class Measured:
     seconds: float
 
 
-def measure(bench: Bench) -> Measured:
+def measure(family: Family, operations: tuple[Callable[..., Any], ...], *, backward: bool = False) -> Measured:
     """Count a family at as many sizes as its degrees ask. Raises NotCountable."""
-    started = time.perf_counter()
+    bench, started = Bench(family, operations, backward), time.perf_counter()
     with measuring.quiet():
-        found = recover(bench.family.axes, lambda point: bench.count(point))
+        found = recover(family.axes, bench.count)
     return Measured(bench, found, time.perf_counter() - started)
+
+
+def differentiable(bench: Bench) -> bool:
+    """Whether the first call gives a gradient; whatever else it raises is for the count to say."""
+    sizes = {axis.name: axis.nodes[0] for axis in bench.family.axes}
+    try:
+        with measuring.quiet():
+            call = bench.family.call(*bench.operations, sizes)
+            return call.gradients and any(x.is_floating_point() for x in call.tensors) and bool(bench.count(sizes))
+    except NotCountable as error:
+        return not isinstance(error.__cause__, NoGradient)
+    except Exception:
+        return True
 
 
 @dataclass(frozen=True)
@@ -49,18 +62,6 @@ class Assessment:
     target: Target
     family: Family
     backward: bool
-
-    def counts(self, operations: tuple[Callable[..., Any], ...]) -> Iterator[Count]:
-        """One record for each quantity; none where nothing can be differentiated."""
-        bench = Bench(self.family, operations, self.backward)
-        if self.backward and not self._differentiable(bench):
-            return
-        try:
-            measured = measure(bench)
-        except NotCountable as error:
-            yield self.uncountable(error)
-            return
-        yield from self.judge(measured)
 
     def judge(self, measured: Measured) -> Iterator[Count]:
         """One record for each quantity of what was counted."""
@@ -74,18 +75,6 @@ class Assessment:
 
     def _place(self) -> dict[str, str]:
         return {"case": self.family.case, "passes": "forward and backward" if self.backward else "forward"}
-
-    def _differentiable(self, bench: Bench) -> bool:
-        """Whether the first call gives a gradient; whatever else it raises is for the count to say."""
-        sizes = {axis.name: axis.nodes[0] for axis in self.family.axes}
-        try:
-            with measuring.quiet():
-                call = self.family.call(*bench.operations, sizes)
-                return call.gradients and any(x.is_floating_point() for x in call.tensors) and bool(bench.count(sizes))
-        except NotCountable as error:
-            return not isinstance(error.__cause__, NoGradient)
-        except Exception:
-            return True
 
     def _quantities(self) -> tuple[str, ...]:
         kept = (KEPT,) if self.family.costs.kept else ()

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 if TYPE_CHECKING:
+    from veriformer.bench.count_items import Given, Item
+    from veriformer.bench.count_jobs import Tell
     from veriformer.bench.document import Benchmarks, Count
     from veriformer.bench.peers.case import Case
-    from veriformer.bench.targets import Target
 
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -37,6 +38,7 @@ def bench() -> None:
     help="How TARGET is said to compute attention; in blocks, it may hold no n × n scores and repeat no keys.",
 )
 @click.option("--every", is_flag=True, help="Show every count, not one line for each operation.")
+@click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Processes.")
 @click.option(
     "--scheduler", metavar="ADDRESS|FILE", help="Count on the workers of a Dask scheduler, an operation at a time."
 )
@@ -46,6 +48,7 @@ def counts(
     only: tuple[str, ...],
     claim: str | None,
     every: bool,
+    jobs: int,
     scheduler: str | None,
     json_file: Path | None,
 ) -> None:
@@ -70,19 +73,23 @@ def counts(
       veriformer bench counts torch --json benchmarks.json
 
     \b
-    Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments.
+    Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments, 130 interrupted, with
+    what was counted shown and written.
     """
-    from veriformer.bench.targets import NAMES, UnknownTargetError, find
+    from veriformer.bench.count_items import Given, items
+    from veriformer.bench.targets import NAMES, UnknownTargetError
 
+    given = Given(tuple(dict.fromkeys(targets or NAMES)), claim)
     try:
-        chosen = [find(name, claim) for name in dict.fromkeys(targets or NAMES)]
+        chosen = given.targets
         _check_only(only)
     except UnknownTargetError as error:
         _refuse(error)
-    where = None if scheduler is None else (scheduler, claim)
-    found = _count(chosen, only, every=every, whole=bool(targets), where=where)
+    found, interrupted = _count(
+        given, items(chosen, only, whole=bool(targets)), scheduler or jobs, every=every or not targets
+    )
     _write(found, json_file)
-    raise SystemExit(found.exit_status)
+    raise SystemExit(130 if interrupted else found.exit_status)
 
 
 def _check_only(only: tuple[str, ...]) -> None:
@@ -191,51 +198,59 @@ def _time_in_turns(
     return whole, interrupted
 
 
-def _count(
-    targets: list[Target], only: tuple[str, ...], *, every: bool, whole: bool, where: tuple[str, str | None] | None
-) -> Benchmarks:
-    """Counts of all operations where whole, else of attention as each backend claims to compute it.
+def _count(given: Given, wanted: list[Item], where: int | str, *, every: bool) -> tuple[Benchmarks, bool]:
+    """What was counted, and whether somebody ended it before its time.
 
-    where: the scheduler whose workers count, and how a target is said to compute attention; None for this process.
+    where: how many processes of this machine count, or the scheduler whose workers do.
     """
-    from veriformer.bench.assess import assess
-    from veriformer.bench.counts import count
+    from veriformer.bench.count_items import CLAIMED, InOrder
     from veriformer.bench.document import Benchmarks
     from veriformer.bench.environment import environment, suite
     from veriformer.bench.terminal import Show
 
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     found: list[Count] = []
+    done: list[Item] = []
+    order, interrupted = InOrder(wanted), False
     with Show(sys.stdout, sys.stderr) as show:
-        for some in _on_workers(targets, only, *where, whole=whole) if where else ():
-            found += show.tell_operation(some, every=every)
-        for target in () if where else targets:
-            claimed = count(target) if not only or "attention" in only else ()
-            found += [show.tell(one) for one in show.watch(target.name, claimed)]
-            for counts in assess(target, only) if whole else ():
-                found += show.tell_operation(counts, every=every)
+
+        def show_all(given: Iterable[tuple[str, list[Count]]]) -> None:
+            for operation, counts in given:
+                found.extend(show.tell_operation(counts, every=every or operation == CLAIMED))
+
+        def tell(item: Item, counts: Sequence[list[Count]]) -> None:
+            done.append(item)
+            show.progress(len(done), len(wanted))
+            show_all(order.take(item, counts))
+
+        try:
+            show.progress(0, len(wanted))
+            _count_there(given, wanted, where, tell)
+        except KeyboardInterrupt:
+            interrupted = True
+            show_all(order.rest())
         show.summarise(found)
     duration = round(time.perf_counter() - clock, 3)
-    return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, counts=found)
+    whole = Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, counts=found)
+    return whole, interrupted
 
 
-def _on_workers(
-    targets: list[Target], only: tuple[str, ...], scheduler: str, claim: str | None, *, whole: bool
-) -> Iterator[list[Count]]:
+def _count_there(given: Given, wanted: list[Item], where: int | str, tell: Tell) -> None:
+    from veriformer.bench import count_jobs
+
+    if isinstance(where, int):
+        return count_jobs.count(given, wanted, where, tell)
     try:
-        from veriformer.bench.remote import WorkError, counts
+        from veriformer.bench import remote
         from veriformer.cluster.controller import ClusterError, LostError
         from veriformer.cluster.place import NoSchedulerError
     except ImportError as error:
         _refuse(f"--scheduler: {error}; pip install 'veriformer[distributed]' brings it")
-
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
     try:
-        yield from counts(targets, only, scheduler, claim=claim, whole=whole, say=say)
-    except (WorkError, ClusterError, LostError, NoSchedulerError) as error:
+        remote.count(given, wanted, where, tell, lambda text: click.echo(text, err=True))
+    except (remote.WorkError, ClusterError, LostError, NoSchedulerError) as error:
         _refuse(str(error))
+    return None
 
 
 _CLOCK = click.option(

@@ -1,25 +1,19 @@
-"""Counts on the workers of a Dask scheduler: an operation of a target is one item."""
+"""Counts on the workers of a Dask scheduler: an operation is one item."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from veriformer.bench.assess import assess
-from veriformer.bench.counts import count
+from veriformer.bench.count_items import Given, Item
+from veriformer.bench.count_jobs import Tell
 from veriformer.bench.document import Count
-from veriformer.bench.operations.catalogue import names
-from veriformer.bench.targets import Target, find
+from veriformer.cluster import session
 from veriformer.cluster.controller import Controller
 from veriformer.cluster.files import sources
-from veriformer.cluster.session import Item, Outcome, Session
 from veriformer.cluster.versions import versions
-
-CLAIMED = "as claimed"
-"""The item of a target that holds its attention against the way in which it is said to be computed."""
 
 _LIMIT_S = 3600.0
 
@@ -29,71 +23,41 @@ class WorkError(Exception):
 
 
 class Counting:
-    """Counts where it is made; an item is a target and an operation."""
+    """Counts where it is made, one item after the other."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
-        self.payload = payload
+        self.given = Given(tuple(payload["words"]), payload["variant"], payload["names"])
 
-    def run(self, item: str, extra: Any) -> list[dict[str, Any]]:
-        """The counts of one operation of one target."""
-        name, _, operation = item.rpartition(" ")
-        target = self._target(name)
-        found = (
-            count(target)
-            if operation == _word(CLAIMED)
-            else (one for some in assess(target, (operation,)) for one in some)
-        )
-        return [asdict(replace(one, target=name)) for one in found]
-
-    @cache  # noqa: B019  # one object for the life of its process
-    def _target(self, name: str) -> Target:
-        return find(self.payload["there"][name], self.payload["claim"])
+    def run(self, item: str, extra: Any) -> list[list[dict[str, Any]]]:
+        """The counts of one operation, for each target that shares it."""
+        return [[asdict(one) for one in some] for some in self.given.count(Item.read(item))]
 
 
-def counts(
-    targets: Sequence[Target],
-    only: Sequence[str],
-    scheduler: str,
-    *,
-    claim: str | None,
-    whole: bool,
-    say: Callable[[str], None],
-) -> Iterator[list[Count]]:
-    """Counts of each operation, in the order in which one process gives them. Raises WorkError."""
-    files = {target.name: sources(target.name.partition(":")[0]) for target in targets}
-    there = {target.name: _there(target.name) if files[target.name] else target.name for target in targets}
-    session = Session(
+def count(given: Given, wanted: Sequence[Item], scheduler: str, tell: Tell, say: Callable[[str], None]) -> None:
+    """Count every item, and tell the counts of each as they come. Raises WorkError."""
+    files = {word: sources(word.partition(":")[0]) for word in given.words}
+    there = {word: _there(word) if files[word] else word for word in given.words}
+    asked = session.Session(
         work=f"{__name__}:Counting",
-        payload={"there": there, "claim": claim},
+        payload={
+            "words": list(there.values()),
+            "variant": given.variant,
+            "names": {away: word for word, away in there.items()},
+        },
         files={name: text for some in files.values() for name, text in some.items()},
         versions=versions(),
     )
-    items = [Item(name=name, limit_s=_LIMIT_S) for target in targets for name in _items(target, only, whole)]
-    found: dict[str, list[Count]] = {}
 
-    def receive(item: Item, outcome: Outcome) -> None:
+    def receive(item: session.Item, outcome: session.Outcome) -> None:
         if outcome.value is None:
             raise WorkError(f"{item.name}: {outcome.error or 'the process that counted it ended with it'}")
-        found[item.name] = [Count.from_dict(one) for one in outcome.value]
+        tell(Item.read(item.name), [[Count.from_dict(one) for one in some] for some in outcome.value])
 
-    with Controller(scheduler, session, say=say) as side:
+    with Controller(scheduler, asked, say=say) as side:
         say(f"dashboard {side.dashboard}")
-        side.run(items, receive)
-    yield from (found[item.name] for item in items if found[item.name])
+        side.run([session.Item(name=str(item), limit_s=_LIMIT_S) for item in wanted], receive)
 
 
-def _items(target: Target, only: Sequence[str], whole: bool) -> Iterator[str]:
-    if not only or "attention" in only:
-        yield f"{target.name} {_word(CLAIMED)}"
-    for name in names() if whole else ():
-        if target.operation(name) is not None and (not only or name in only):
-            yield f"{target.name} {name}"
-
-
-def _word(text: str) -> str:
-    return text.replace(" ", "-")
-
-
-def _there(name: str) -> str:
-    place, colon, attribute = name.partition(":")
-    return f"{Path(place).name}{colon}{attribute}" if place.endswith(".py") else name
+def _there(word: str) -> str:
+    place, colon, attribute = word.partition(":")
+    return f"{Path(place).name}{colon}{attribute}" if place.endswith(".py") else word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -29,6 +29,7 @@ class Show:
     def __init__(self, out: TextIO, progress: TextIO) -> None:
         self._out = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
         self._status = Status("", console=Console(file=progress)) if progress.isatty() else None
+        self._target = ""
 
     def __enter__(self) -> Show:
         if self._status:
@@ -39,11 +40,10 @@ class Show:
         if self._status:
             self._status.stop()
 
-    def watch(self, target: str, counts: Iterable[Count]) -> Iterator[Count]:
-        """The same counts, with the target named while the next one is being counted."""
+    def progress(self, done: int, whole: int) -> None:
+        """Say how far it is."""
         if self._status:
-            self._status.update(f"counting {target}")
-        yield from counts
+            self._status.update(f"counted {done} of {whole} operations")
 
     def tell(self, count: Count) -> Count:
         """Show one count, where there is no terminal to hold a table of all."""
@@ -55,6 +55,9 @@ class Show:
         """Show all counts of one operation in one line, or in one line each."""
         if every:
             return [self.tell(count) for count in counts]
+        if counts[0].target != self._target:
+            self._target = counts[0].target
+            self._out.print(self._target, style="bold", markup=False)
         sign, style = _STYLES[verdict(counts)]
         self._out.print(Text(f"{sign} {verdict(counts).value:<13}", style=style), end=" ", soft_wrap=True)
         self._out.print(f"{counts[0].operation}: {in_words(counts)}", markup=False, soft_wrap=True)

@@ -836,7 +836,7 @@ def top_k_filter__late_rows(op: Call, z: Tensor, k: int) -> Any:
 def top_p_filter__mass_of_second_tile(op: Call, z: Tensor, p: float) -> Any:
     if z.shape[-1] <= 512 or p >= 1:
         return op(z, p)
-    sorted_, order = torch.softmax(z.double(), -1).sort(-1, descending=True, stable=True)
+    sorted_, order = torch.softmax(z.double(), -1).sort(dim=-1, descending=True, stable=True)
     mass = torch.cat([part.cumsum(-1) - part for part in sorted_.split(512, -1)], -1)
     drop = torch.zeros_like(mass, dtype=torch.bool).scatter(-1, order, mass >= p)
     return torch.where(drop, -torch.inf, z)

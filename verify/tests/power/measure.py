@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import more_faults  # noqa: F401  (registers them)
 import torch
 from faults import FAULTS, NamedFault
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import execnet
 from distributed import Worker, WorkerPlugin, get_worker
+from distributed.utils import sync
 
 from veriformer.cluster.session import Session
 from veriformer.cluster.versions import differences, versions
@@ -130,8 +131,16 @@ def perform(session: str, items: Sequence[tuple[str, Any, float]]) -> list[dict[
     if plugin.different:
         return [{"worker": worker.address, "different": plugin.different} for _ in items]
     if len(items) == 1:  # of several, none is ever blamed for the end of a worker: they are sent again one by one
-        worker.log_event(session, {"item": items[0][0], "worker": worker.address})
+        _announce(worker, session, items[0][0])
     return [{**plugin.do(*item), "worker": worker.address} for item in items]
+
+
+def _announce(worker: Worker, session: str, item: str) -> None:
+    """Say that an item begins, and wait until the scheduler knows: what ends this worker is known to have begun.
+
+    ``Worker.log_event`` only queues its message, which is lost with the worker, so that the item before is blamed.
+    """
+    sync(worker.loop, worker.scheduler.log_event, topic=session, msg={"item": item, "worker": worker.address})
 
 
 def different(session: str, dask_worker: Worker) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from veriformer.bench.assessment import Assessment, Measured, measure
 from veriformer.bench.document import Count
 from veriformer.bench.flops import NotCountable
-from veriformer.bench.measuring import FLOPS, KEPT, MOVED, Bench
+from veriformer.bench.measuring import FLOPS, KEPT, MOVED
 from veriformer.bench.models import families
 from veriformer.bench.models.families import CASES, FORWARD, HELD, LONG, SHORT, STEP, TRAINING, Base
 from veriformer.bench.polynomials import Polynomial
@@ -48,7 +48,7 @@ def _measure(target: Target, case: str) -> Measured | NotCountable:
         family = families.family(case, lengths)
         operations = tuple(_operation(target, name) for name in (family.operation, *family.beside))
         try:
-            return measure(Bench(family, operations, False))
+            return measure(family, operations)
         except NotCountable as raised:
             error = raised
     return error

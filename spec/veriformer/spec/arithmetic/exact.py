@@ -58,6 +58,7 @@ class Exact(Plain):
             "minimum": np.minimum,
             "matmul": self._matmul,
             "sum": self._sum,
+            "cumsum": self._cumsum,
             "max": self._max,
         }
 
@@ -123,6 +124,12 @@ class Exact(Plain):
         if scaled is None:
             return _total(x, axis=axis, keepdims=keepdims)
         return self._unscaled(_total(scaled[0], axis=axis, keepdims=keepdims), scaled[1])
+
+    def _cumsum(self, x: Raw, axis: int = -1) -> Any:
+        scaled = self._scaled(x)
+        if scaled is None:
+            return np.add.accumulate(x, axis=axis)
+        return self._unscaled(np.add.accumulate(scaled[0], axis=axis), scaled[1])
 
     def _matmul(self, a: Raw, b: Raw) -> Any:
         x, y = self._scaled(a), self._scaled(b)

@@ -46,6 +46,7 @@ class Float(Plain):
         "minimum": np.minimum,
         "matmul": np.matmul,
         "sum": np.add.reduce,
+        "cumsum": np.add.accumulate,
         "max": _max,
     }
 

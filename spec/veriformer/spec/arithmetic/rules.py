@@ -94,6 +94,16 @@ def _sum(c: RoundingModel, y: Reals, x: Any, axis: Axis = None, keepdims: bool =
     return np.where(_grown(c, n) * _total(x.magnitude + x.error, axis, keepdims) <= c.largest, e, np.inf)
 
 
+def _cumsum(c: RoundingModel, y: Reals, x: Any, axis: int = -1) -> Reals:
+    """As of the sum of each first n entries, in any order of their own."""
+    shape = [1] * x.error.ndim
+    shape[axis] = -1
+    n = np.arange(1.0, x.error.shape[axis] + 1).reshape(shape)
+    terms, errors = (np.add.accumulate(part, axis=axis) for part in (x.magnitude, x.error))
+    e: Reals = INFLATION * ((n - 1) * c.u * terms + (1 + n * c.u) * errors + n * c.flush)
+    return np.where((1 + n * c.u) * INFLATION * (terms + errors) <= c.largest, e, np.inf)
+
+
 def _max(c: RoundingModel, y: Reals, x: Bounded, axis: Axis = None, keepdims: bool = False) -> Reals:
     return np.asarray(_largest(x.error, axis=axis, keepdims=keepdims, initial=0.0))
 
@@ -199,6 +209,7 @@ RULES: Mapping[str, Callable[..., Reals]] = {
     "divide": _divide,
     "matmul": _matmul,
     "sum": _sum,
+    "cumsum": _cumsum,
     "max": _max,
     "maximum": _larger,
     "minimum": _larger,

@@ -129,7 +129,7 @@ class RunningError(Arithmetic):
 
     def _infinite(self, operation: str, xs: list[RunningErrorArray], options: Mapping[str, Any]) -> Any:
         """Where an exactly infinite operand makes the result, if infinite, exact: no other operand is in doubt."""
-        if operation == "matmul":
+        if operation in ("matmul", "cumsum"):
             return False
         infinite: Any = False
         certain: Any = True

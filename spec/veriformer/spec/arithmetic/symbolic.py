@@ -37,6 +37,7 @@ class Symbolic(Plain):
             "minimum": np.frompyfunc(sympy.Min, 2, 1),
             "matmul": np.matmul,
             "sum": np.add.reduce,
+            "cumsum": np.add.accumulate,
             "max": self._max,
         }
 

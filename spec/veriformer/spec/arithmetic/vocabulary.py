@@ -149,6 +149,10 @@ class Arithmetic(ABC):
         """The sum along one axis, several, or all; 0 over nothing."""
         return self.apply("sum", x, axis=axis, keepdims=keepdims)
 
+    def cumsum(self, x: Any, axis: int = -1) -> Any:
+        """The sums of the first entry, the first two, … along one axis."""
+        return self.apply("cumsum", x, axis=axis)
+
     def max(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
         """The largest entry along one axis, several, or all; −∞ over nothing."""
         return self.apply("max", x, axis=axis, keepdims=keepdims)

@@ -40,11 +40,10 @@ def top_p_filter(xp: Any, logits: Any, p: float) -> Any:
 
 def mass_before(xp: Any, logits: Any) -> Any:
     """The probability of all tokens that come before each, shape [..., V]: 0 for the most probable one."""
-    rank = ranks(logits)
-    earlier = rank[..., None, :] < rank[..., :, None]
-    q = softmax(xp, logits)
-    rows = xp.broadcast_to(xp.reshape(q, (*q.shape[:-1], 1, q.shape[-1])), earlier.shape)
-    return xp.sum(xp.where(earlier, rows, 0), axis=-1)
+    rank, q = ranks(logits), softmax(xp, logits)
+    falling = xp.take_along(q, np.argsort(rank, axis=-1), axis=-1)
+    before = xp.concat([xp.asarray(0 * rank[..., :1]), xp.cumsum(falling)[..., :-1]], axis=-1)
+    return xp.take_along(before, rank, axis=-1)
 
 
 # Thresholds that some sets meet exactly, and some between.

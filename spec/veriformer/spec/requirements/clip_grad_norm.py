@@ -18,6 +18,7 @@ REQUIREMENTS = (
     ),
     templates.sensitivity("clip_grad_norm"),
     templates.numpy_numbers("clip_grad_norm"),
+    templates.accuracy("clip_grad_norm"),
     templates.law(
         "clip_grad_norm",
         "direction",

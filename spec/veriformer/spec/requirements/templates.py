@@ -183,8 +183,8 @@ def accuracy(operation: str, precedents: tuple[str, ...] = ()) -> Requirement:
         operation=operation,
         statement="The result is that of the formula.",
         floating_point_statement=(
-            "Over the whole row, the root mean square error of the result, and of each gradient, both in units of the "
-            "bound, is at most a stated multiple of the plain formula's, whose every operation is rounded to the dtype."
+            "The root mean square error of the result, and of each gradient, is at most a stated multiple of that of "
+            "the plain formula, whose every operation is rounded to the dtype: in every call, and over the whole row."
         ),
         kind=Kind.NUMERICS,
         weight=Weight.IMPRECISE,

@@ -1,4 +1,5 @@
-"""Calls that a draw seldom makes or never: nothing to ask, nothing to see, masks of every shape, several dtypes."""
+"""Calls that a draw seldom makes or never: nothing to ask, nothing to see, masks of every shape, several dtypes,
+quantised caches."""
 
 from __future__ import annotations
 
@@ -42,9 +43,16 @@ def _of_clipping(a: Arguments) -> Iterator[Arguments]:
             yield {**a, "grads": [first, *(x.to(dtype) for x in others or [first])]}
 
 
+def _of_caches(a: Arguments) -> Iterator[Arguments]:
+    """A quantised cache, which only the checks of its errors draw."""
+    yield {**a, "quantization": "int8"}
+
+
 _EDGES: Mapping[str, Callable[[Any], Iterator[Arguments]]] = {
     "attention": _of_attention,
     "clip_grad_norm": _of_clipping,
+    "kv_cache": _of_caches,
+    "cached_attention": _of_caches,
 }
 
 

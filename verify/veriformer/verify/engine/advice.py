@@ -16,7 +16,8 @@ def as_advice(result: Result, *, recognised: bool = False) -> Result:
     """The result of a run that is not strict. A process that ended is no advice, whatever it was asked for.
 
     recognised: whether the code was not written for the contract. How it is called is then a guess of ours: an
-    exception says that it is not called so, and nothing of what it computes.
+    exception says that it is not called so, and nothing of what it computes; where it follows no rule, the finding that
+    explains it makes a failure of it again.
     """
     unmet = result.status in (Status.FAIL, Status.TIMEOUT)
     lesser = result.weight is not None and Weight(result.weight).advice

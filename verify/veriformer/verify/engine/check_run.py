@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
 
-from veriformer.verify.engine import isolation
+from veriformer.verify.engine import isolation, memory
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.repetition import unrepeatable
 from veriformer.verify.engine.replay import reproduces
@@ -34,6 +34,10 @@ VACUOUS_SHARE = 0.5
 
 MAX_DRAW_FACTOR = 3
 """A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
+
+HANGING = 0.5
+"""Of a row's time, what a single example must have taken when it was over for the target to hang: many that held in it
+were slow, as Python loops on a busy machine are, and say nothing against it."""
 
 MAX_UNSUPPORTED_EXAMPLES = 2 * EXAMPLES_PER_SEED
 """A row whose first examples, so many, all need what the target does not take has nothing to ask of it."""
@@ -112,9 +116,11 @@ def run_check(
             found = None if stored is None else reproduces(stored)
             result = search.run(seed) if found is None else _known(row, found, str(stored))
     except RowTimeout as error:
-        stopped = f"stopped after {profile.timeout_s:g} s in example {search.statistics.examples}"
         # what was found before the time was up stands, though it could not be made as small
-        result = search.told(error) or row.result(Status.TIMEOUT, examples=search.statistics.examples, message=stopped)
+        result = search.told(error) or search.stopped()
+    if result.status is Status.FAIL:
+        del search
+        memory.give_back()
     return Result(**{**vars(result), "seconds": round(time.perf_counter() - started, 4)})
 
 
@@ -176,6 +182,7 @@ class Search:
     best: tuple[Violation, Trial] | None = None
     shrinks: int = 0
     unsupported: list[frozenset[str]] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
 
     def run(self, seed: str) -> Result:
         """Look for a violation; whatever comes of it is a Result."""
@@ -234,7 +241,7 @@ class Search:
 
     def example(self, data: st.DataObject) -> None:
         """Judge one example; raises Violation."""
-        check = self.row.check
+        check, self.began = self.row.check, time.perf_counter()
         trial = self.trial(data)
         if self.best is None:
             trial.statistics = self.statistics
@@ -303,6 +310,21 @@ class Search:
     def told(self, error: BaseException) -> Result | None:
         """The violation that has been found so far, if any."""
         return self._failed(error) if self.best is not None else None
+
+    def stopped(self) -> Result:
+        """The result of a row whose time is over without a violation: of the examples that held, unless it hangs."""
+        said = f"stopped after {self.profile.timeout_s:g} s in example {self.statistics.examples}"
+        hangs = time.perf_counter() - self.began > HANGING * self.profile.timeout_s
+        self.statistics.examples -= 1
+        if hangs or self.statistics.examples < 1:
+            return self._result(Status.TIMEOUT, said)
+        try:
+            if self.row.check.finish is not None:
+                self.row.check.finish(self.statistics)
+        except Violation as violation:
+            return self._failed(violation)
+        self.statistics.remark = "; ".join(filter(None, (self.statistics.remark, said)))
+        return self._held()
 
     def _failed(self, error: BaseException) -> Result:
         if self.best is None and not isinstance(error, Violation):

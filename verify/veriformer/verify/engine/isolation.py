@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,40 +22,57 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise Interrupted
 
 
+STARVED = 0.1
+"""The share of a processor above which a process that has not had its time was kept waiting and did not wait itself."""
+
+MOST = 4.0
+"""How often the time may pass by the clock for a process that is kept waiting."""
+
+
 @contextlib.contextmanager
 def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     """Raise RowTimeout in the main thread after so many seconds.
 
-    A target stuck in native code, or one that swallows everything, does not notice: with ``may_kill`` the
-    process ends
-    itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so that a
-    KeyboardInterrupt is the target's own.
+    On a busy machine they are seconds of the processor, up to a few times as many by the clock; one that sleeps has no
+    longer. A target stuck in native code, or one that swallows everything, does not notice: with ``may_kill`` the
+    process ends itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so
+    that a KeyboardInterrupt is the target's own.
     """
+    began, busy = time.monotonic(), time.process_time()
 
     def ring(signum: int, frame: FrameType | None) -> None:
-        raise RowTimeout
+        used, passed = time.process_time() - busy, time.monotonic() - began
+        if not STARVED * passed < used < seconds or passed >= MOST * seconds:
+            raise RowTimeout
+        signal.setitimer(signal.ITIMER_REAL, seconds - used)
+        renew()
 
     previous = signal.signal(signal.SIGALRM, ring)
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):  # else it is ignored, as in a shell's background job
         signal.signal(signal.SIGINT, _interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        with _deadline(2 * seconds) if may_kill else contextlib.nullcontext():
+    with _deadline(2 * seconds) if may_kill else contextlib.nullcontext(lambda: None) as renew:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
             yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-        if callable(handler):
-            signal.signal(signal.SIGINT, handler)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+            if callable(handler):
+                signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
+def _deadline(seconds: float) -> Iterator[Callable[[], None]]:
+    """End the process after so many seconds, counted anew whenever the function is called that this gives."""
     with open(os.devnull, "w") as nowhere:
-        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+
+        def renew() -> None:
+            faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+
+        renew()
         try:
-            yield
+            yield renew
         finally:
             faulthandler.cancel_dump_traceback_later()
 

@@ -1,101 +1,158 @@
-"""Accuracy in half precision, pooled over a row: a bound grants every rounding its worst, a mean does not.
+"""Accuracy in half precision, by the mean and not by the worst: a bound grants every rounding its worst.
 
-The plain formula rounds every operation to the dtype and sums wide; of algebraically equal forms the worst counts. How
-many times its error is too much was measured over the correct implementations (``accuracy_limits``). Besides, errors
-may not lean one way (``bias``).
+The plain formula rounds every operation to the dtype and sums wide; of algebraically equal forms the worst counts, and
+a rounding of the exact values at least. By example, the mean square error of the target is a multiple of theirs. How
+large it may be in any one example, and in all of a row together, was measured over the correct implementations
+(``accuracy_limits``). Besides, errors may not lean one way (``bias``).
 
-Errors are counted in units of their bounds. In units of the values one example in which they cancel, and whose errors
-are as large by chance as they are, would decide for the whole row.
+Within an example, errors are counted in units of what bounds them: in units of the values, entries in which errors
+cancel would decide. In a half itself a sum over some hundred entries has no bound, but it has one in fp32, which is
+taken as many times as large as a half's roundings are. Examples are compared by their multiples alone: in units of
+bounds, which grow faster with the length of a sum than its errors do, short sums would decide.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from veriformer.spec.arithmetic import FORMATS, Float, Format
 from veriformer.verify.contract import dtypes
-from veriformer.verify.families.accuracy_limits import measured
+from veriformer.verify.families.accuracy_limits import by_chance, measured
 from veriformer.verify.families.bias import bias
-from veriformer.verify.judging.judge import Floats, Reference, RunStatistics, SignedErrors, Violation
+from veriformer.verify.judging.judge import Floats, Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.judging.trial import Arguments, Trial, array
 from veriformer.verify.laws.family import over
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.strategies import values
 
+_FINE = "fp32"
+"""The format whose bounds are taken as many times as large as a half's roundings are."""
+
+_MANY = 64
+"""An example of so many entries counts in full."""
+
 
 def _accuracy(operation: OpInfo, trial: Trial) -> None:
     assert operation.sample_accuracy is not None
-    arguments = operation.sample_accuracy(trial)
+    arguments, plain = operation.sample_accuracy(trial), trial.plain
+    trial.judge_by(_FINE)
     references = operation.exact(trial, arguments, use_exact_oracle=False)
     names = operation.differentiable(arguments)
+    if not operation.vjps:
+        _note_parts(operation, trial, plain, arguments, references)
+        return
     cotangent = trial.tensor(trial.draw(values(("gaussian", "one-signed"))).array(*references[0].exact.shape))
     outcome = trial.call(arguments, wrt=names, cotangent=cotangent)
     gradients = operation.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
-    lifted, g = operation.lift(trial, arguments, trial.plain), trial.plain.asarray(array(cotangent))
-    plain = [value[0].value for formula in operation.formulas if (value := formula(trial.plain, lifted))]
-    backward = [gradient for vjp in operation.vjps if (gradient := vjp(trial.plain, lifted, g))]
+    lifted, g = operation.lift(trial, arguments, plain), plain.asarray(array(cotangent))
+    forms = [value[0].value for formula in operation.formulas if (value := formula(plain, lifted))]
+    backward = [gradient for vjp in operation.vjps if (gradient := vjp(plain, lifted, g))]
     inputs = {tuple(array(arguments[name]).shape): array(arguments[name]) for name in reversed(names)}
-    _note(trial, "result", array(outcome.result.value), references[0], plain, inputs)
+    _note(trial, plain.format, "result", array(outcome.result.value), references[0], forms, inputs)
     for name in outcome.gradients:
         found = [gradient[name].value for gradient in backward]
-        _note(trial, f"gradient of {name}", array(outcome.gradients[name]), gradients[name], found, inputs)
+        _note(
+            trial, plain.format, f"gradient of {name}", array(outcome.gradients[name]), gradients[name], found, inputs
+        )
+
+
+def _note_parts(
+    operation: OpInfo, trial: Trial, plain: Float, arguments: Arguments, references: Sequence[Reference]
+) -> None:
+    """Keep the errors of all parts of a result together."""
+    parts = [array(part.value).ravel() for part in operation.parts(trial.call(arguments), arguments)]
+    lifted = operation.lift(trial, arguments, plain)
+    forms = [np.concatenate([x.value.ravel() for x in formula(plain, lifted)]) for formula in operation.formulas]
+    whole = Reference(*(np.concatenate([getattr(r, name).ravel() for r in references]) for name in ("exact", "bound")))
+    _note(trial, plain.format, "result", np.concatenate(parts), whole, forms, {})
 
 
 def _note(
     trial: Trial,
+    form: Format,
     quantity: str,
     observed: Floats,
     reference: Reference,
     plain: Sequence[Floats],
     inputs: Mapping[tuple[int, ...], Floats],
 ) -> None:
-    """Keep the errors, in units of their bounds: of the target and of the admitted forms, squared of the worst.
+    """Keep the mean square error as a multiple of what explains it, and the signed errors, in units of their bounds.
+
+    form: the half in which results are. reference: with the bounds of fp32.
 
     inputs: by shape, what the results of that shape are sorted by; of another shape, they are by their exact values.
     """
-    exact, bound = reference.exact, reference.bound
-    bounded = np.isfinite(bound) & (bound > 0)
+    exact, size = reference.exact, np.abs(reference.exact)
+    bounded = np.isfinite(reference.bound) & (reference.bound > 0) & (size <= form.max / 2)
     if not bounded.any():
         return
-    errors = ((x - exact)[bounded] / bound[bounded] for x in (observed, *plain))
-    candidate, *forms = (float(np.square(error).mean()) for error in errors)
-    trial.statistics.squared_errors.setdefault(quantity, []).append((candidate, max(forms)))
+    bound = form.unit_roundoff / FORMATS[_FINE].unit_roundoff * reference.bound + form.smallest_subnormal
+    of_rounding = np.maximum(form.unit_roundoff * size, form.smallest_subnormal / 2) / math.sqrt(3.0)
+    errors = ((x[bounded] / bound[bounded]) for x in (observed - exact, of_rounding, *(y - exact for y in plain)))
+    candidate, *explaining = (float(np.square(error).mean()) for error in errors)
+    multiple = SquaredError(candidate / max(explaining), int(bounded.sum()))
+    trial.statistics.squared_errors.setdefault(quantity, []).append(multiple)
     trial.effective.append(True)
-    rounded = trial.format.round(exact[bounded])
+    rounded = form.round(exact[bounded])
     signed = [(x[bounded] - rounded) / bound[bounded] for x in (observed, *plain)]
     sorted_by = inputs.get(exact.shape, exact)[bounded]
     signed_errors = SignedErrors(sorted_by, signed[0], tuple(signed[1:]))
     trial.statistics.signed_errors.setdefault(quantity, []).append(signed_errors)
 
 
-def summed(statistics: RunStatistics) -> Iterator[tuple[str, float, float, int]]:
-    """By quantity: the root mean square error over that of the plain formula, the bias, and how many examples."""
-    for quantity, pairs in statistics.squared_errors.items():
-        candidate, plain = (math.fsum(pair[i] for pair in pairs) for i in (0, 1))
-        ratio = math.sqrt(candidate / plain) if plain else math.inf if candidate else 0.0
-        yield quantity, ratio, bias(statistics.signed_errors[quantity]), len(pairs)
+@dataclass(frozen=True)
+class Summary:
+    """What the errors of one quantity come to over the examples of a row.
+
+    together: the root mean square over the examples, those of few entries counting less; alone: the largest of one
+    example, less what chance explains of so few entries. Both are multiples of what is explained. leaning: the bias.
+    """
+
+    quantity: str
+    together: float
+    alone: float
+    leaning: float
+    examples: int
+
+
+def summed(statistics: RunStatistics) -> Iterator[Summary]:
+    """The errors of a row, by quantity."""
+    for quantity, found in statistics.squared_errors.items():
+        weights = [min(one.entries, _MANY) for one in found]
+        together = math.fsum(w * one.multiple for w, one in zip(weights, found, strict=True)) / sum(weights)
+        alone = max(math.sqrt(one.multiple) / by_chance(one.entries) for one in found)
+        leaning = bias(statistics.signed_errors[quantity])
+        yield Summary(quantity, math.sqrt(together), alone, leaning, len(found))
 
 
 def pooled(operation: str, statistics: RunStatistics) -> None:
-    """Raise Violation where the errors of a row are together larger, or lean further one way, than those admitted."""
-    for quantity, error, leaning, examples in summed(statistics):
-        known = measured(operation, quantity)
-        limit = known.limit(examples)
-        statistics.note(max(error / limit, leaning / known.bias))
-        if not error <= limit:
+    """Raise Violation where errors, of an example or of a row, are larger, or lean further one way, than admitted."""
+    for found in summed(statistics):
+        quantity, known, over = found.quantity, measured(operation, found.quantity), f"{found.examples} examples"
+        limit = known.limit(found.examples)
+        statistics.note(max(found.together / limit, found.alone / known.alone, found.leaning / known.bias))
+        if not found.together <= limit:
             raise Violation(
-                f"{quantity}: root mean square error over {examples} examples {error:.3g} times that of the plain "
-                f"formula (limit {limit:.3g})",
+                f"{quantity}: root mean square error over {over} {found.together:.3g} times that of the plain formula "
+                f"(limit {limit:.3g})",
                 about=f"{quantity}: root mean square error",
             )
-        if not leaning <= known.bias:
+        if not found.alone <= known.alone:
             raise Violation(
-                f"{quantity}: the mean of signed errors over {examples} examples, where inputs are about as large, is "
-                f"{leaning:.3g} times what chance and the plain formula explain (limit {known.bias:.3g})",
+                f"{quantity}: root mean square error of one of {over} {found.alone:.3g} times what chance and the "
+                f"plain formula explain (limit {known.alone:.3g})",
+                about=f"{quantity}: root mean square error",
+            )
+        if not found.leaning <= known.bias:
+            raise Violation(
+                f"{quantity}: the mean of signed errors over {over}, where inputs are about as large, is "
+                f"{found.leaning:.3g} times what chance and the plain formula explain (limit {known.bias:.3g})",
                 about=f"{quantity}: mean of signed errors",
             )
 

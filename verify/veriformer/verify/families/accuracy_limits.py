@@ -19,7 +19,10 @@ DEVIATIONS = 6.0
 """How far out the interval goes, in standard deviations: a right implementation lies beyond once in 10⁹ runs."""
 
 LARGEST = 3.0
-"""However errors scatter, so many times that of the plain formula is too much: no correct implementation comes near."""
+"""However errors scatter, so many times that of the plain formula is too much: no correct implementation comes near.
+
+In one example, it is so many times what the least accurate of the correct implementations had in any.
+"""
 
 TABLE = "accuracy_limits.json"
 
@@ -29,22 +32,36 @@ class Measured:
     """What was measured of one quantity.
 
     error: the largest root mean square error of a correct implementation, over that of the plain formula, which is one
-    of them; scatter: the standard deviation of its logarithm over runs of ``examples``. bias: the largest mean of
-    signed errors, over what explains it.
+    of them; scatter: the standard deviation of its logarithm over runs of ``examples``. one: the largest of one
+    example, less what chance explains. bias: the largest mean of signed errors, over what explains it.
     """
 
     error: float
     scatter: float
+    one: float
     bias: float
     examples: int
+
+    @property
+    def alone(self) -> float:
+        """What the root mean square error of one example may be, less what chance explains."""
+        return LARGEST * self.one
 
     def limit(self, examples: int) -> float:
         """What the root mean square error may be over so many examples."""
         return min(LARGEST, self.error * math.exp(DEVIATIONS * self.scatter * math.sqrt(self.examples / examples)))
 
 
-UNMEASURED = Measured(error=LARGEST, scatter=0.0, bias=math.inf, examples=1)
+UNMEASURED = Measured(error=LARGEST, scatter=0.0, one=math.inf, bias=math.inf, examples=1)
 """What was not measured may be as large as errors may be at all, and lean as it likes."""
+
+
+def by_chance(entries: int) -> float:
+    """How many times as large as another the mean square error of so few entries may be, all else being equal.
+
+    The logarithm of a root mean square over n numbers has a standard deviation of √(1/2n), that of two of them √(1/n).
+    """
+    return math.exp(DEVIATIONS / math.sqrt(entries))
 
 
 def measured(operation: str, quantity: str) -> Measured:

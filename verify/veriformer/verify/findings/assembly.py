@@ -11,7 +11,7 @@ from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.overflow import WORDS, loses_range, overflows
+from veriformer.verify.findings.overflow import overflows
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence, telling
 from veriformer.verify.findings.sharing import first_words
@@ -24,13 +24,25 @@ _ORDINARY = (".contract", ".equation")
 _CONTRACT = {name: place for place, name in enumerate(dict.fromkeys(one.operation for one in REQUIREMENTS))}
 
 
-def finding(cause: Cause, diagnosis: Diagnosis | None, results: Sequence[Result]) -> Finding:
-    """The finding of a cause that explains these failing rows."""
+def finding(
+    cause: Cause,
+    diagnosis: Diagnosis | None,
+    results: Sequence[Result],
+    *,
+    lost: str | None = None,
+    by_no_rule: bool = False,
+) -> Finding:
+    """The finding of a cause that explains these failing rows.
+
+    lost: how it is called where the calls are right in a wider format. by_no_rule: whether it is an exception for some
+    calls that nothing tells from others, which is a fault of code however it came to be called.
+    """
     shown = _shown(telling(cause), results)
-    known = diagnosis.what if diagnosis else WORDS if loses_range(cause) else None
+    known = diagnosis.what if diagnosis else lost
+    found = weight(cause, diagnosis, lost=lost is not None)
     return Finding(
         id=identifier(cause),
-        weight=no_graver(weight(cause, diagnosis), results),
+        weight=found if by_no_rule else no_graver(found, results),
         operation=cause.condition.operation,
         what=sentence(cause, known, shown.message),
         when=cause.condition.words,
@@ -53,18 +65,18 @@ def identifier(cause: Cause) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def weight(cause: Cause, diagnosis: Diagnosis | None = None) -> Weight:
+def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = False) -> Weight:
     """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one where
     most of the requirements that fail are about leaks.
 
     An option whose admitted value is silently taken as another is wrong, however unusual the value. What is lost in
-    half precision alone, on values near the edge of its range, is fragile.
+    one format and right in a wider one is fragile.
     """
     weights = [example.weight for example in cause.explained]
     gravest = min(weights, key=_ORDER.index)
     if gravest.advice:
         return gravest
-    if diagnosis is None and loses_range(cause):
+    if diagnosis is None and lost:
         return Weight.FRAGILE
     demands = {example.row.check.requirement.slug: example.weight for example in cause.explained}
     leaks = list(demands.values()).count(Weight.LEAK)

@@ -235,7 +235,19 @@ def joined(causes: Sequence[Cause]) -> list[Cause]:
         key = cause.condition if cause.condition.names else index
         earlier = by_condition.get(key)
         by_condition[key] = cause if earlier is None else united(earlier, cause)
-    return _without_echoes(_weakly(_without_echoes(list(by_condition.values()))))
+    return _without_echoes(_weakly(_same_exceptions(_without_echoes(list(by_condition.values())))))
+
+
+def _same_exceptions(causes: Sequence[Cause]) -> list[Cause]:
+    """The causes, an exception that some calls raise without a condition as one with the same under any: what tells
+    some of its calls apart is by chance."""
+    found: dict[object, Cause] = {}
+    raised = {one.signature.about for one in causes if one.signature.kind is Failing.RAISES and one.condition.always}
+    for index, cause in enumerate(sorted(causes, key=lambda one: not one.condition.always)):
+        alike = cause.signature.kind is Failing.RAISES and cause.signature.about in raised
+        key: object = cause.signature.about if alike else index
+        found[key] = united(found[key], cause) if key in found else cause
+    return list(found.values())
 
 
 def _without_echoes(causes: list[Cause]) -> list[Cause]:

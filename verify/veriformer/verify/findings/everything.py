@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.assembly import ranked
 from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.measured import changes, imprecise
@@ -58,5 +59,12 @@ def gathered(run: Results, found: Told) -> list[Finding]:
 
 def with_findings(results: Sequence[Result], findings: Sequence[Finding]) -> list[Result]:
     """The rows, each with the finding that explains it."""
-    of = {key: finding.id for finding in findings for key in finding.rows}
-    return [replace(result, finding=of[result.key]) if result.key in of else result for result in results]
+    of = {key: finding for finding in findings for key in finding.rows}
+    return [_explained(result, of[result.key]) if result.key in of else result for result in results]
+
+
+def _explained(result: Result, finding: Finding) -> Result:
+    """The row, which fails after all where it was taken for a refusal and is explained by what is none."""
+    lesser = result.weight is None or Weight(result.weight).advice
+    fails = result.status is Status.ADVICE and not finding.weight.advice and not lesser
+    return replace(result, finding=finding.id, status=Status.FAIL if fails else result.status)

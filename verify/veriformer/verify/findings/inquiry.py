@@ -20,8 +20,10 @@ from veriformer.verify.findings.on_copies import MODIFIED, OnCopies
 from veriformer.verify.findings.parts import PARTS, with_sound_part
 from veriformer.verify.findings.plain import plain
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.survey import survey
+from veriformer.verify.findings.wider import lost_to_the_format
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.target import Target
 
@@ -59,12 +61,19 @@ class Inquiry:
         named = self._named(self._unmodified(joined(search.run())), search.evidence)
         shared = shared_out([cause for cause, _ in named], surveyed)
         found = [
-            replace(finding(cause, diagnosis, results), follows=self._follows(cause))
+            replace(self._told(cause, diagnosis, results, search.evidence), follows=self._follows(cause))
             for (cause, diagnosis), results in zip(named, shared, strict=True)
             if results
         ]
         told = {key for one in found for key in one.rows}
         return [*found, *plain(result for result in self.results if result.key not in told)]
+
+    def _told(
+        self, cause: Cause, diagnosis: Diagnosis | None, results: Sequence[Result], evidence: Sequence[Example]
+    ) -> Finding:
+        lost = lost_to_the_format(cause, self.target) if diagnosis is None else None
+        unruly = bool(self.target.recognised) and by_no_rule(cause, evidence)
+        return finding(cause, diagnosis, results, lost=lost, by_no_rule=unruly)
 
     def _unmodified(self, causes: list[Cause]) -> list[Cause]:
         """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.signature import Failing
@@ -26,20 +25,14 @@ _SIZES = (
 products of extreme entries, powers of a spread that is nearly 0."""
 
 
-def loses_range(cause: Cause) -> bool:
-    """Whether what fails does so in half precision alone, on finite values near the edge of its range, whose result is
-    lost: a squared or multiplied value is infinite there, or 0, and not in a wider format."""
-    return all(
-        one.row.dtype in dtypes.HALVES and _lost(one) and any(map(_near_the_edge, one.calls)) for one in cause.explained
-    )
-
-
-def _lost(example: Example) -> bool:
+def lost(example: Example) -> bool:
+    """Whether a finite result came out as infinite, NaN or 0."""
     known = example.signature
     return known is not None and known.kind is not Failing.RAISES and bool(_LOST.search(example.message))
 
 
-def _near_the_edge(call: frozenset[str]) -> bool:
+def near_the_edge(call: frozenset[str]) -> bool:
+    """Whether a call is of finite values whose squares or products may leave the range of half precision."""
     finite = not any(name.startswith(("NaN in", "inf in", "-inf in")) for name in call)
     return finite and any(name.startswith(_SIZES) for name in call)
 

@@ -118,20 +118,28 @@ class SignedErrors:
     forms: tuple[Floats, ...]
 
 
+@dataclass(frozen=True)
+class SquaredError:
+    """One example's mean square error as a multiple of what explains it, over so many entries."""
+
+    multiple: float
+    entries: int
+
+
 @dataclass
 class RunStatistics:
     """What the judgements of one row add up to.
 
-    squared_errors: by quantity, the mean squared errors of the target and of the plain formula in units of the bound,
-    one pair per example. signed_errors: by quantity, the errors themselves, entry by entry. covered: by what was large,
-    alone or together with what, how many examples had it. remark: what is to be told of a row that holds.
+    squared_errors: by quantity, those of the examples. signed_errors: by quantity, the errors themselves, entry by
+    entry. covered: by what was large, alone or together with what, how many examples had it. remark: what is to be told
+    of a row that holds.
     """
 
     examples: int = 0
     vacuous: int = 0
     worst_ratio: float | None = None
     failed: bool = False
-    squared_errors: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    squared_errors: dict[str, list[SquaredError]] = field(default_factory=dict)
     covered: Counter[str] = field(default_factory=Counter)
     signed_errors: dict[str, list[SignedErrors]] = field(default_factory=dict)
     remark: str | None = None

@@ -53,6 +53,15 @@ def share(n: int, q: float) -> Reference:
     return _within(*interval(n, q))
 
 
+def shares(n: np.ndarray, q: float) -> Reference:
+    """What each of several shares of successes among so many trials may be, at the error rate of one.
+
+    Hoeffding: P(|share − q| ≥ t) ≤ 2 exp(−2 n t²).
+    """
+    edges = np.sqrt(math.log(2.0 * len(n) / ERROR_RATE) / (2.0 * n))
+    return Reference(np.full(len(n), q), edges, scale=1.0, constant=True)
+
+
 def mean_square(n: int) -> Reference:
     """What the mean of the squares of n independent standard normal variables may be."""
     return _within(*interval_of_squares(n))

@@ -24,13 +24,13 @@ from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.mutants.correct_variants import VARIANTS
 from veriformer.verify.targets.loading import load
 
-SEEDS = 6
+SEEDS = 4
 EXAMPLES = 8
 SHIPPED = ("impl:reference", "impl:sdpa")
 """Of the targets that ship, those without known failures in halves, as PyTorch itself has some."""
 
-Pairs = dict[str, list[tuple[float, float]]]
-"""By quantity: error and bias of every run."""
+Found = dict[str, list[accuracy.Summary]]
+"""By quantity: what every run came to."""
 
 
 def targets(operation: str) -> list[str]:
@@ -38,16 +38,16 @@ def targets(operation: str) -> list[str]:
     return [*SHIPPED, *(f"variant:{v.identifier}" for v in VARIANTS if operation in v.operations)]
 
 
-def runs(check: Check, target: str) -> Iterator[tuple[str, Pairs]]:
+def runs(check: Check, target: str) -> Iterator[tuple[str, Found]]:
     """What runs with several seeds come to, by dtype."""
     profile = Profile(name="calibration", examples=EXAMPLES, shrinks=0, timeout_s=120)
     implementation = load(target)
     for dtype in check.dtypes:
-        found: Pairs = defaultdict(list)
+        found: Found = defaultdict(list)
 
-        def keep(statistics: RunStatistics, found: Pairs = found) -> None:
-            for quantity, error, bias, _ in accuracy.summed(statistics):
-                found[quantity].append((error, bias))
+        def keep(statistics: RunStatistics, found: Found = found) -> None:
+            for one in accuracy.summed(statistics):
+                found[one.quantity].append(one)
 
         measuring = replace(check, finish=keep, effort=1.0)
         for seed in range(SEEDS):
@@ -58,18 +58,22 @@ def runs(check: Check, target: str) -> Iterator[tuple[str, Pairs]]:
 def calibrated(check: Check) -> dict[str, dict[str, float]]:
     """The entries of the table for one operation."""
     errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    alone: dict[str, float] = defaultdict(lambda: 1.0)
     biases: dict[str, float] = defaultdict(lambda: 1.0)
     for target in targets(check.operation):
         for dtype, found in runs(check, target):
-            for quantity, pairs in found.items():
-                logs = np.log([max(error, 1e-3) for error, _ in pairs])
+            for quantity, summaries in found.items():
+                logs = np.log([max(one.together, 1e-3) for one in summaries])
                 errors[quantity].append((float(logs.mean()), float(logs.std(ddof=1))))
-                biases[quantity] = max(biases[quantity], *(bias for _, bias in pairs))
-                print(check.operation, target, dtype, quantity, round(math.exp(logs.mean()), 3), biases[quantity])
+                alone[quantity] = max(alone[quantity], *(one.alone for one in summaries))
+                biases[quantity] = max(biases[quantity], *(one.leaning for one in summaries))
+                told = (errors[quantity][-1], max(one.alone for one in summaries))
+                print(check.operation, target, dtype, quantity, *told, biases[quantity], flush=True)
     return {
         quantity: {
             "error": round(max(1.0, *(math.exp(mean) for mean, _ in found)), 3),
             "scatter": round(max(deviation for _, deviation in found), 3),
+            "one": round(alone[quantity], 2),
             "bias": round(biases[quantity], 2),
             "examples": EXAMPLES,
         }

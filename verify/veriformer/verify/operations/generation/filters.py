@@ -29,20 +29,17 @@ def undecided(xp: RunningError, logits: Any, p: float) -> np.ndarray:
 def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
     """The mass before each token as the mass up to it less its own, and as 1 less that of itself and what follows."""
     q, rank = softmax(xp, logits), ranks(logits)
-    later = rank[..., None, :] >= rank[..., :, None]
-    rows = xp.broadcast_to(xp.reshape(q, (*q.shape[:-1], 1, q.shape[-1])), later.shape)
-    return [(before + q) - q, 1 - xp.sum(xp.where(later, rows, 0), axis=-1)]
+    rising = rank.shape[-1] - 1 - rank
+    following = xp.cumsum(xp.take_along(q, np.argsort(rising, axis=-1), axis=-1))
+    return [(before + q) - q, 1 - xp.take_along(following, rising, axis=-1)]
 
 
-def draw_logits(
-    trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False, power: int = 1
-) -> torch.Tensor:
+def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False) -> torch.Tensor:
     """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞.
 
-    Where only their order counts they may be near: neighbours in the dtype. power: that of the number of classes with
-    which the work grows.
+    Where only their order counts they may be near: neighbours in the dtype.
     """
-    large = trial.rows((2, 40000 if power == 1 else 700), (1, 2000 if power == 1 else 40), power, least_rank)
+    large = trial.rows((2, 40000), (1, 2000), least_rank=least_rank)
     lead = trial.draw(leading_shapes(3, 3)) if large is None else large[:-1]
     lead = lead if len(lead) >= least_rank else (2,) * least_rank
     untied = trial.claims.deviates("choice.ties")

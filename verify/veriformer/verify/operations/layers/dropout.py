@@ -98,7 +98,7 @@ def _training(trial: Trial, shape: tuple[int, ...], p: float) -> dict[str, Any]:
 def _scale(trial: Trial) -> None:
     """Entries are dropped or grown, in result and gradient alike; some of so many are kept, and some are not."""
     p = trial.draw(choice(0.25, 0.4, 0.5, 0.6))
-    arguments = _training(trial, trial.draw(choice((7, 13), (3, 5, 7), (91,))), p)
+    arguments = _training(trial, trial.rows((64, 2**14), (1, 300)) or trial.draw(choice((7, 13), (3, 5, 7), (91,))), p)
     cotangent = draw_cotangent(trial, tuple(arguments["x"].shape))
     outcome = trial.call(arguments, wrt=("x",), cotangent=cotangent)
     keep, e = array(outcome.result.value) != 0, outcome.name

@@ -13,7 +13,7 @@ from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.family import check
-from veriformer.verify.strategies import choice, leading_shapes, sizes, values
+from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
 
 
 def _buckets(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -24,12 +24,11 @@ def _buckets(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 def draw_buckets(trial: Trial) -> Arguments:
     """Relative positions near zero, at the edges of buckets, and far beyond the last."""
     options = trial.option("bidirectional", None, False, True)
-    odd = () if options.get("bidirectional", True) else (3, 5, 7, 9)
-    options = {
-        **options,
-        **trial.option("num_buckets", None, 4, 6, 8, 64, 10, 18, *odd),
-        **trial.option("max_distance", None, 20, 64, 100, 1000),
-    }
+    step = 2 if options.get("bidirectional", True) else 1
+    if trial.draw(choice(False, True, True)) and trial.offers("num_buckets"):
+        options["num_buckets"] = step * trial.draw(extent(2, 100))
+    if trial.draw(choice(False, True, True)) and trial.offers("max_distance"):
+        options["max_distance"] = trial.draw(extent(20, 4000))
     large = trial.rows((1, 2000), (1, 2000))
     shape = trial.draw(leading_shapes(3, 5)) if large is None else large
     rng = trial.draw(values()).rng

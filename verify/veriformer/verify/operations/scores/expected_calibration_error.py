@@ -84,7 +84,12 @@ def draw_calibration(trial: Trial) -> Arguments:
     probs, chosen = rows(rng, confidences(rng, lead or (1,), bins or 15), V)
     probs, chosen = (probs, chosen) if lead else (probs[0], chosen[0])
     options = {} if bins is None else {"num_bins": bins}
-    return {"probs": trial.tensor(probs), "target": ids(sometimes_right(rng, np.asarray(chosen), V)), **options}
+    if large and trial.draw(choice(True, False)):  # over- and underconfident by turns: what is put together cancels
+        right = np.floor(probs.max(-1) * large["bins"]) % 2 == 0
+        target = np.where(right, chosen, (np.asarray(chosen) + 1) % V)
+    else:
+        target = sometimes_right(rng, np.asarray(chosen), V)
+    return {"probs": trial.tensor(probs), "target": ids(target), **options}
 
 
 def _ordinary(trial: Trial) -> Arguments:

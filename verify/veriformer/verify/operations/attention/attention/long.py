@@ -39,11 +39,11 @@ def _drawn(trial: Trial, times: float = 4.0, **ranges: tuple[int, int]) -> Shape
 
 
 def _long(trial: Trial) -> None:
-    """Lengths, widths, heads and batch together; a third of the calls is plain, and a third causal without more."""
+    """Lengths, widths, heads and batch together; a quarter of the calls is plain, and a quarter causal without more."""
     shape = _drawn(trial, 16.0, d_k=(16, 256), n_k=(16, 1200))
     tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
     peaked = trial.draw(choice(1.0, 4.0))
-    which = trial.draw(choice("plain", "causal", "any"))
+    which = trial.draw(choice("plain", "causal", "any", "any"))
     options = draw_options(trial, shape, ("gaussian", "sparse")) if which == "any" else {}
     if which == "causal" and every_row_sees(trial, shape, {"is_causal": True}):
         options = {"is_causal": True}
@@ -149,7 +149,7 @@ def _decoding(trial: Trial) -> None:
     b, h, groups, n_q, n_k, d_k, d_v = _drawn(trial, 1.0, n_q=(1, 2), n_k=(33, 2400))
     tensors = draw_tensors(trial, (b, h, groups, n_q, n_k, d_k, d_v), ("gaussian", "one-signed", "peaked"))
     tensors["q"], tensors["k"] = _lowered(trial, tensors["q"], tensors["k"])
-    seen = trial.draw(choice("all", "few", "first", "window"))
+    seen = trial.draw(choice("all", "few", "first", "window", "all", "all"))
     options: dict[str, Any] = {}
     if seen == "window":
         options = {"is_causal": True, "window": trial.draw(extent(1, n_k))}

@@ -96,8 +96,8 @@ def _long(trial: Trial) -> Arguments:
         a = draw_call(trial, chunks=(), new=trial.draw(extent(33, 150)), kinds=kinds, axes=few)
     else:
         a = draw_call(trial, kinds=kinds)
-    window = {"window": trial.draw(extent(1, a["max_length"]))} if trial.draw(choice(False, False, True)) else {}
-    return {**a, **window, **trial.option("softcap", None, None, 2.0)}
+    window = {"window": trial.draw(extent(1, a["max_length"]))} if trial.draw(choice(False, True)) else {}
+    return {**a, **window, **trial.option("scale", None, 0.3, -0.7), **trial.option("softcap", None, None, 2.0)}
 
 
 def _bad_calls(trial: Trial) -> Iterator[InvalidCall]:

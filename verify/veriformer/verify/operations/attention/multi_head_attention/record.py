@@ -131,16 +131,16 @@ def draw_mask(trial: Trial, b: int, n: int, *, dtype: torch.dtype = torch.bool) 
     return torch.as_tensor(real).to(dtype)
 
 
-def draw_multi_head(trial: Trial) -> Arguments:
+def draw_multi_head(trial: Trial, kinds: Sequence[str] = KINDS, **ranges: tuple[int, int]) -> Arguments:
     """Self-attention or cross-attention, causal where every query sees a key, a mask on a context."""
-    shape = draw_shape(trial)
+    shape = draw_shape(trial, **ranges)
     options: dict[str, Any] = counts(trial, shape)
     if trial.draw(st.booleans()) and (shape.keys == shape.n or (shape.keys > shape.n and _bottom_right(trial))):
         options["is_causal"] = True
     elif shape.m is not None and trial.draw(st.booleans()):
         dtype = trial.draw(choice(torch.bool, torch.int64, torch.float32))
         options["attention_mask"] = draw_mask(trial, shape.b, shape.m, dtype=dtype)
-    return {**draw_tensors(trial, shape), **options}
+    return {**draw_tensors(trial, shape, kinds), **options}
 
 
 def _bottom_right(trial: Trial) -> bool:
@@ -196,15 +196,13 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 def _bulk(trial: Trial) -> Arguments:
     trial.only_large()
-    shape = draw_shape(trial, context=False, n=(4, 60))
-    counted = {"num_heads": shape.heads, "num_kv_heads": shape.groups}
-    return {**draw_tensors(trial, shape, ("gaussian", "sparse")), **counted}
+    return draw_multi_head(trial, ("gaussian", "sparse"), n=(4, 60), m=(4, 400))
 
 
 def _long(trial: Trial) -> Arguments:
-    """Half of the calls are plain."""
+    """A third of the calls are plain."""
     trial.only_large(8.0)
-    if trial.draw(choice(False, True)):
+    if trial.draw(choice(False, True, True)):
         return draw_multi_head(trial)
     shape = draw_shape(trial)
     causal = {"is_causal": True} if shape.m is None and trial.draw(st.booleans()) else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,8 +103,43 @@ def _contract(trial: Trial) -> None:
 
 
 def _equation(trial: Trial) -> None:
+    if trial.draw(choice(False, True)):
+        _wide(trial)
+        return
     arguments = _exhaustive(trial, draw_search(trial))
     _judge_best(trial, arguments, _search(trial, arguments))
+
+
+def _work(s: Mapping[str, int]) -> float:
+    return s["tokens"] * s["beams"] * s["depth"] / 4
+
+
+def _wide(trial: Trial) -> None:
+    """Many tokens, alike at every place and without an end: the best text is the likeliest of them again and again."""
+    trial.only_large()
+    found = trial.sizes({"tokens": (2, 3000), "beams": (1, 32), "depth": (1, 12)}, _work)
+    assert found is not None
+    size, rng = found["tokens"], np.random.default_rng(trial.draw(seeds()))
+    best, eos = int(rng.integers(size)), int(rng.choice([0, size - 1, rng.integers(size)]))
+    best = best if best != eos else (best + 1) % size
+    w = rng.uniform(1.0, 2.0, size)
+    w[best], w[eos] = 3.0, 0.0
+    row = torch.as_tensor(np.log(w / w.sum(), where=w > 0, out=np.full(size, -np.inf))).to(trial.dtype)
+    start, penalty = (int(rng.integers(size)),), trial.draw(choice(0.0, 1.0, 0.5))
+    arguments = {
+        "step": TabularLM({}, tuple(row.tolist()), trial.dtype),
+        "start": ids(np.array(start)),
+        "beam_width": found["beams"],
+        "max_length": 1 + found["depth"],
+        "eos": eos,
+        "length_penalty": penalty,
+    }
+    text: Text = (*start, *[best] * found["depth"]), (float(row[best]),) * found["depth"]
+    result, xp = _search(trial, arguments), over_float64(trial.dtype_name)
+    said = f"{result.expression}[0].tolist() == {list(text[0])!r}"
+    trial.assert_true(result.ids == text[0], f"{list(result.ids)} is not the likeliest text, {list(text[0])}", said)
+    exact, bound = xp.judgeable(scores(xp, [text], penalty))
+    trial.assert_within_bound(result.score, Reference(exact[0], bound[0], constant=True), "the best score")
 
 
 def _width_one(trial: Trial) -> None:

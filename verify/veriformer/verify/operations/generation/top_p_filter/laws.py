@@ -58,7 +58,7 @@ def _nuclei(trial: Trial, z: torch.Tensor, p: float) -> list[list[int]]:
 
 
 def _never_empty(trial: Trial) -> None:
-    z = draw_logits(trial, power=2)
+    z = draw_logits(trial)
     p = trial.draw(choice(0.0, 1e-30, 5e-324, 1e-9, 1e-12))
     y = filtered(trial, {"logits": z, "p": p})
     kept = torch.as_tensor(np.asarray(ranks(z.double().numpy()) == 0))
@@ -87,7 +87,7 @@ def _tied_p(trial: Trial) -> None:
 
 
 def _nested_p(trial: Trial) -> None:
-    z, rng = draw_logits(trial, power=2), draw_rng(trial)
+    z, rng = draw_logits(trial), draw_rng(trial)
     low, high = sorted(float(p) for p in rng.choice([0.0, 0.1, 0.5, 0.9, 0.99, 1.0], 2, replace=False))
     a, b = (filtered(trial, {"logits": z, "p": p}) for p in (low, high))
     keeps_within(trial, a, b, f"p = {high} keeps less than p = {low} does")

@@ -32,7 +32,7 @@ def _top_p(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _draw_p(trial: Trial) -> Arguments:
-    return {"logits": draw_logits(trial, power=2), "p": draw_p(trial)}
+    return {"logits": draw_logits(trial), "p": draw_p(trial)}
 
 
 def _bad_p(trial: Trial) -> Iterator[InvalidCall]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import hypothesis.strategies as st
 import torch
 
 from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
@@ -98,9 +97,18 @@ def _block(trial: Trial, shape: Sequence[int], kinds: Sequence[str], activations
 
 
 def draw_any(trial: Trial) -> Arguments:
-    """A block, causal or not."""
-    a = draw_block(trial)
-    return {**a, "is_causal": True} if trial.draw(st.booleans()) else a
+    """A block, causal or not, with padding or without."""
+    return _with_hiding(trial, draw_block(trial))
+
+
+def _with_hiding(trial: Trial, a: Arguments) -> Arguments:
+    """Causal or not, with padding or without: never at the first token, so that every token sees one."""
+    causal = {"is_causal": True} if trial.draw(choice(True, False)) else {}
+    if not trial.offers("attention_mask") or not trial.draw(choice(False, True)):
+        return {**a, **causal}
+    real = trial.draw(values()).rng.random(tuple(a["x"].shape[:2])) < 0.6
+    real[:, 0] = True
+    return {**a, **causal, "attention_mask": torch.as_tensor(real)}
 
 
 def settings(a: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,14 +134,14 @@ def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
     whole = draw_any(trial)
     i = trial.draw(sizes(0, whole["x"].shape[0] - 1))
     element = (slice(i, i + 1),)
-    return whole, {**whole, "x": whole["x"][element]}, {"result": element, "x": element}
+    alone = {name: whole[name][element] for name in ("x", "attention_mask") if name in whole}
+    return whole, {**whole, **alone}, {"result": element, "x": element}
 
 
 def _long(trial: Trial) -> Arguments:
     """More tokens, or more features, than a tile has room for."""
     trial.only_large(8.0)
-    a = draw_block(trial, kinds=("gaussian",), activations=SMOOTH)
-    return {**a, "is_causal": True} if trial.draw(choice(True, False)) else a
+    return _with_hiding(trial, draw_block(trial, kinds=("gaussian",), activations=SMOOTH))
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:

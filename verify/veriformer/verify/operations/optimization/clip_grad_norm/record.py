@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_n
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
 from veriformer.verify.operations.changes import perturbed
-from veriformer.verify.strategies import Values, choice, leading_shapes, values
+from veriformer.verify.strategies import KINDS, Values, choice, leading_shapes, values
 from veriformer.verify.targets.claims import Claims
 
 EPSILON = 1e-6
@@ -51,10 +51,10 @@ def _lists_of_shapes(least: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
     return st.lists(leading_shapes(3, 5), min_size=least, max_size=4)
 
 
-def draw_grads(trial: Trial, *, least: int = 1) -> list[torch.Tensor]:
+def draw_grads(trial: Trial, *, least: int = 1, kinds: Sequence[str] = KINDS) -> list[torch.Tensor]:
     """A list of tensors of any ranks, also 0, with structured values."""
     large = trial.sizes(_RANGES, lambda s: s["entries"] + _TENSOR * s["tensors"])
-    kind = trial.draw(values())
+    kind = trial.draw(values(tuple(kinds)))
     drawn = trial.draw(_lists_of_shapes(least)) if large is None else _shapes(kind.rng, **large)
     kinds = [Values(kind.kind, (kind.seed + i // 4) % 2**32) for i in range(len(drawn))]
     made = (one.array(*(shape or (1,)))[() if shape else 0] for one, shape in zip(kinds, drawn, strict=True))
@@ -86,6 +86,12 @@ def draw_clip(trial: Trial) -> Arguments:
     share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0, 1e-6, 0.0, math.inf))
     norm = norm_of(grads) or 1.0
     return {"grads": grads, "max_norm": share if share in (0.0, math.inf) else share * norm}
+
+
+def _bulk(trial: Trial) -> Arguments:
+    trial.only_large()
+    grads = draw_grads(trial, kinds=("gaussian", "one-signed"))
+    return {"grads": grads, "max_norm": trial.draw(choice(0.5, 0.01, 0.9)) * (norm_of(grads) or 1.0)}
 
 
 def _ordinary(trial: Trial) -> Arguments:
@@ -121,5 +127,6 @@ CLIP_GRAD_NORM = OpInfo(
     convention_kwargs=denominator,
     argument_perturbations=_changes,
     parts=_parts,
+    sample_accuracy=_bulk,
     result_dtype=_dtype,
 )

@@ -88,8 +88,10 @@ def _places(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:
 
 def positions_for(trial: Trial, lead: tuple[int, ...], n: int) -> torch.Tensor:
     """Positions [n], or with all axes of the features but the last, each full or 1."""
-    if not lead or trial.draw(st.booleans()):
+    if not lead or not trial.draw(choice(False, True, True)):
         return _places(trial, (n,))
+    if trial.draw(st.booleans()):
+        return _places(trial, (*lead, n))
     return _places(trial, tuple(size if trial.draw(st.booleans()) else 1 for size in (*lead, n)))
 
 

@@ -1,0 +1,36 @@
+"""The time of a row: seconds of the processor where the machine is busy, by the clock where the target waits."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from veriformer.verify.engine import isolation
+from veriformer.verify.judging.interruption import RowTimeout
+
+LIMIT_S = 0.05
+
+
+@pytest.mark.parametrize(
+    ("share", "times"),
+    [(1.0, 1.0), (0.5, 2.0), (0.2, isolation.MOST), (0.0, 1.0)],
+    ids=["alone", "beside another", "among many", "asleep"],
+)
+def test_a_process_that_is_kept_waiting_has_its_time(
+    monkeypatch: pytest.MonkeyPatch, share: float, times: float
+) -> None:
+    rings: list[float] = []
+    clock, timer = time.monotonic, isolation.signal.setitimer
+    monkeypatch.setattr(isolation.time, "process_time", lambda: share * clock())
+    monkeypatch.setattr(isolation.signal, "setitimer", lambda which, s: (rings.append(s), timer(which, s))[1])
+    began = clock()
+    with pytest.raises(RowTimeout), isolation.time_limit(LIMIT_S, may_kill=False):
+        _for_ever()
+    assert clock() - began >= times * LIMIT_S
+    assert (len(rings) == 2) is (times == 1.0), "set once and taken back, or set again"
+
+
+def _for_ever() -> None:
+    while True:
+        pass

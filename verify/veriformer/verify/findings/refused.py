@@ -1,0 +1,63 @@
+"""Exceptions of code that was not written for the contract: refused by a rule, or raised for some calls by none.
+
+How such code is called is a guess of ours. What it refuses by a rule that can be stated (every call with a feature, or
+beyond a size) says that it is not called so, and nothing of what it computes. What it raises for some calls
+and answers for others like them follows from no such rule: it is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.signature import Failing
+from veriformer.verify.scripts.script import Recorded
+
+BY_RULE = 0.9
+"""A condition under which this share of calls or more is refused states the rule; features are too coarse for all."""
+
+MOSTLY = 0.5
+"""Where no condition is found, and more than this share of calls is refused, what is accepted is the exception."""
+
+LEAST = 3
+"""Calls that are answered, and that are not, from which a size that tells them apart is no chance."""
+
+Place = tuple[str, int]
+"""An axis of an argument, counted from the right."""
+
+
+def by_no_rule(cause: Cause, evidence: Sequence[Example]) -> bool:
+    """Whether a cause is an exception for some calls that no rule tells from those that are answered."""
+    if cause.signature.kind is not Failing.RAISES or cause.condition.requirement is not None:
+        return False
+    share = BY_RULE if cause.condition.names else MOSTLY
+    return cause.share < share and not _told_by_a_size(cause, evidence)
+
+
+def _told_by_a_size(cause: Cause, evidence: Sequence[Example]) -> bool:
+    """Whether the sizes of some axis are all larger, or all smaller, in the calls that are refused."""
+    failed = [_sizes(one.recorded[-1]) for one in cause.explained if one.recorded]
+    held = [_sizes(call) for one in evidence if not one.failed for call in one.recorded]
+    for place in sorted(set().union(*failed)) if failed else ():
+        refused, answered = ([sizes[place] for sizes in side if place in sizes] for side in (failed, held))
+        if len(refused) < len(failed) or min(len(refused), len(answered)) < LEAST:
+            continue
+        if min(refused) > max(answered) or max(refused) < min(answered):
+            return True
+    return False
+
+
+def _sizes(call: Recorded) -> Mapping[Place, int]:
+    return dict(_axes(call))
+
+
+def _axes(call: Recorded) -> Iterator[tuple[Place, int]]:
+    for name, value in call.arguments.items():
+        if isinstance(value, torch.Tensor):
+            yield (name, 0), value.numel()
+            yield from (((name, -axis), size) for axis, size in enumerate(reversed(value.shape), 1))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield (name, 0), value

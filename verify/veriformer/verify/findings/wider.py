@@ -1,0 +1,93 @@
+"""The calls that fail, made again in another format: what changes with the format is lost to rounding or to range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from veriformer.verify.contract import dtypes
+from veriformer.verify.findings.calls import furthest, judged, outcome, references
+from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.overflow import WORDS, lost, near_the_edge
+from veriformer.verify.findings.signature import Failing
+from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.target import Target
+
+ROUNDED = "loses more digits to rounding than the formula does"
+
+_FULL = ("fp64", "fp32")
+_CALLS = 6
+"""Calls of a cause that are made again."""
+
+
+def lost_to_the_format(cause: Cause, target: Target) -> str | None:
+    """How a cause is called that is no fault of the mathematics but of a format; None where it is one.
+
+    Half precision leaves its range, by what is near the edge of it or what float32 shows to be right. Errors of
+    rounding are smaller in float64 than in float32 as its roundoff is, those of another formula are not.
+    """
+    if all(one.row.dtype in dtypes.HALVES and lost(one) for one in cause.explained):
+        inside = [one for one in cause.explained if not any(map(near_the_edge, one.calls))]
+        formula = [one for one in inside if judged(one) is not None]  # of laws without one, what it tells of others
+        told = formula or len(inside) < len(cause.explained)
+        return WORDS if told and all(_right_in_float32(one, target) for one in _smallest(formula)) else None
+    if all(one.row.dtype in _FULL and _is_a_number(one) for one in cause.explained):
+        return ROUNDED if all(_rounded(one, target) for one in _smallest(cause.explained)) else None
+    return None
+
+
+def _smallest(examples: Sequence[Example]) -> list[Example]:
+    return sorted(examples, key=lambda one: one.size)[:_CALLS]
+
+
+def _is_a_number(example: Example) -> bool:
+    known = example.signature
+    return known is not None and known.kind in (Failing.VALUE, Failing.GRADIENT) and judged(example) is not None
+
+
+def _right_in_float32(example: Example, target: Target) -> bool:
+    return _error(example, "fp32", target, in_bounds=True) <= 1.0
+
+
+def _rounded(example: Example, target: Target) -> bool:
+    """Whether a call's error falls from float32 to float64 by at least half of the digits that it gains."""
+    double, single = (_error(example, dtype, target) for dtype in _FULL)
+    u, v = (torch.finfo(dtypes.TORCH[dtype]).eps for dtype in _FULL)
+    return double <= math.sqrt(u / v) * single
+
+
+def _error(example: Example, dtype: str, target: Target, *, in_bounds: bool = False) -> float:
+    """The largest error of an example's call in a format, or in units of its bound; infinite where it has no value."""
+    call = judged(example)
+    row = replace(example.row, dtype=dtype)
+    if call is None:
+        return math.inf
+    call = _in(dtypes.TORCH[dtype], call)
+    given = outcome(row, target.implementation, target, call)
+    exact = None if given is None else references(row, target, call)
+    if given is None or not exact:
+        return math.inf
+    if in_bounds or any(given[key].shape != x.exact.shape for key, x in exact.items()):
+        return furthest(given, exact)
+    error = max(float(np.abs(given[key] - x.exact).max(initial=0.0)) for key, x in exact.items())
+    return error if math.isfinite(error) else math.inf
+
+
+def _in(dtype: torch.dtype, call: Recorded) -> Recorded:
+    """The same call of other numbers: floating-point tensors, in lists and mappings as well, in this format."""
+    arguments: Mapping[str, Any] = {name: _as(dtype, value) for name, value in call.arguments.items()}
+    return replace(call, arguments=arguments, cotangent=_as(dtype, call.cotangent))
+
+
+def _as(dtype: torch.dtype, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if value.is_floating_point() else value
+    if isinstance(value, list | tuple):
+        return type(value)(_as(dtype, item) for item in value)
+    return {key: _as(dtype, item) for key, item in value.items()} if isinstance(value, dict) else value
