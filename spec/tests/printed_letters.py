@@ -16,6 +16,7 @@ from veriformer.spec.blocks.transformer_block import attention_sublayer, feed_fo
 from veriformer.spec.efficient.costs_attention import square
 from veriformer.spec.efficient.costs_cache import cache_numbers, with_cache, without_cache
 from veriformer.spec.generation.beam_search import beam_search
+from veriformer.spec.generation.greedy import greedy
 from veriformer.spec.heads.multi_head_attention import multi_head_attention
 from veriformer.spec.language.tokenizer_perplexity import perplexity_per_unit
 from veriformer.spec.language.unigram_segment import unigram_segment
@@ -154,6 +155,12 @@ def nearest():
     return {"q": q[:, None], "V": columns, "v^*": next(c for c in columns if q @ c == largest)}
 
 
+def most_probable():
+    p = [sp.Rational(x, 10) for x in (2, 5, 3)]
+    chosen = int(greedy(np.array([[float(sp.log(x)) for x in p]]))[0])
+    return {"chosen": chosen + 1, "i": [{"i": i} for i in (1, 2, 3)], "p": p}
+
+
 def model(ids):
     """Made-up log-probabilities of two tokens, of which 0 ends the text: another formula has another maximum."""
     return [-sp.Rational(x) for x in (("2", "1/2"), ("7/2", "3"), ("2", "7/4"))[len(ids)]]
@@ -234,6 +241,7 @@ n, d, t = (costs.symbol(name) for name in "ndt")
 groups = costs.kv_cache_bytes().subs({costs.symbol("d_v"): costs.symbol("d_k"), costs.symbol("w"): 1})
 
 LETTERS = {
+    "greedy": (most_probable, (lambda letters: letters["chosen"],)),
     "inner-product-search": (nearest, ()),
     "beam-search": (searched, (lambda _: found_by_beam(),)),
     "unigram-segmentation": (segmented, (lambda _: unigram_segment("aabab", PIECES),)),

@@ -37,7 +37,6 @@ OWN = {
     "value-cache": 1,
     "feed-forward-weights": 1,
     "gpt2-weights": 1,
-    "greedy": 1,
     "head-weights": 1,
     "mixed-precision": 1,
     "model-costs": 1,
