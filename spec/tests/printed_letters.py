@@ -3,6 +3,8 @@
 By the slug of the equation: the letters, and the values of those formulas that state no relation, in turn.
 """
 
+from itertools import product
+
 import numpy as np
 import sympy as sp
 
@@ -13,8 +15,11 @@ from veriformer.spec.blocks.decoder_block import decoder_block
 from veriformer.spec.blocks.transformer_block import attention_sublayer, feed_forward_sublayer
 from veriformer.spec.efficient.costs_attention import square
 from veriformer.spec.efficient.costs_cache import cache_numbers, with_cache, without_cache
+from veriformer.spec.generation.beam_search import beam_search
+from veriformer.spec.generation.greedy import greedy
 from veriformer.spec.heads.multi_head_attention import multi_head_attention
 from veriformer.spec.language.tokenizer_perplexity import perplexity_per_unit
+from veriformer.spec.language.unigram_segment import unigram_segment
 from veriformer.spec.layers.activations import activate
 from veriformer.spec.layers.feed_forward import feed_forward
 from veriformer.spec.layers.layer_norm import layer_norm
@@ -27,6 +32,7 @@ from veriformer.spec.optimization.gradient_norms import normalised_energy
 from veriformer.spec.positions.alibi import alibi_slopes
 from veriformer.spec.positions.rope import rope
 from veriformer.spec.scores.softmax import softmax, softmax_vjp
+from veriformer.spec.vectors.inner_products import largest_inner_product
 from veriformer.spec.vectors.orthogonality import mean_squared_cosine
 
 XP = Symbolic()
@@ -142,6 +148,49 @@ def uniform():
     return {"E": lambda cosines: sum(cosines) / 6, "theta": angles, "d": 1 / mean_squared_cosine(XP, 3).value[()]}
 
 
+def nearest():
+    q, v = np.array([2, 3]), np.array([[1, 1], [4, 0], [0, 5]])
+    largest = largest_inner_product(XP, XP.asarray(q), XP.asarray(v)).value[()]
+    columns = [row[:, None] for row in v]
+    return {"q": q[:, None], "V": columns, "v^*": next(c for c in columns if q @ c == largest)}
+
+
+def most_probable():
+    p = [sp.Rational(x, 10) for x in (2, 5, 3)]
+    chosen = int(greedy(np.array([[float(sp.log(x)) for x in p]]))[0])
+    return {"chosen": chosen + 1, "i": [{"i": i} for i in (1, 2, 3)], "p": p}
+
+
+def model(ids):
+    """Made-up log-probabilities of two tokens, of which 0 ends the text: another formula has another maximum."""
+    return [-sp.Rational(x) for x in (("2", "1/2"), ("7/2", "3"), ("2", "7/4"))[len(ids)]]
+
+
+def searched():
+    """Every text that a beam wide enough has: ended, or of three tokens."""
+    texts = [ids for n in (1, 2, 3) for ids in product((0, 1), repeat=n)]
+    whole = [ids for ids in texts if 0 not in ids[:-1] and (ids[-1] == 0 or len(ids) == 3)]
+    choices = [{"x": ids, "n": len(ids)} for ids in whole]
+    return {"x": choices, "alpha": 1, "P": lambda token, before: sp.exp(model(before)[token])}
+
+
+def found_by_beam():
+    def step(batch):
+        return [model(ids[1:]) for ids in batch.tolist()]
+
+    return beam_search(step, [1], beam_width=8, max_length=4, eos=0, length_penalty=1)[0][1:]
+
+
+PIECES = {"a": -1, "b": -1, "ab": -1, "ba": -1, "aab": -3}
+
+
+def segmented():
+    text = "aabab"
+    cuts = [cut for n in range(1, 6) for cut in product(PIECES, repeat=n) if "".join(cut) == text]
+    choices = [{"tau": cut, "k": len(cut)} for cut in cuts]
+    return {r"\tau _ 1 \cdots \tau _ k = s": choices, "P": lambda piece: sp.exp(PIECES[piece])}
+
+
 FLOAT = Float()
 RNG = np.random.default_rng(0)
 TOKENS, CONTEXT = RNG.normal(size=(2, 1, 3, 2))
@@ -192,6 +241,10 @@ n, d, t = (costs.symbol(name) for name in "ndt")
 groups = costs.kv_cache_bytes().subs({costs.symbol("d_v"): costs.symbol("d_k"), costs.symbol("w"): 1})
 
 LETTERS = {
+    "greedy": (most_probable, (lambda letters: letters["chosen"],)),
+    "inner-product-search": (nearest, ()),
+    "beam-search": (searched, (lambda _: found_by_beam(),)),
+    "unigram-segmentation": (segmented, (lambda _: unigram_segment("aabab", PIECES),)),
     "divergence": (divergence, ()),
     "rope": (turned, ()),
     "next-token-loss": (next_token, ()),

@@ -12,7 +12,13 @@ from veriformer.spec.efficient import costs_cache
 from veriformer.spec.efficient.cached_attention import cached_attention, cached_attention_vjp, decoded, splits
 from veriformer.spec.efficient.int8 import int8_codes, int8_half_step, int8_round_trip
 from veriformer.spec.efficient.kv_cache import cache_reorder, cache_reset, cache_update, kv_cache
-from veriformer.spec.efficient.linear_attention import State, linear_attention, linear_attention_vjp, linear_step
+from veriformer.spec.efficient.linear_attention import (
+    FEATURE_MAPS,
+    State,
+    linear_attention,
+    linear_attention_vjp,
+    linear_step,
+)
 from veriformer.spec.efficient.linear_recurrence import linear_flops, state_bytes
 from veriformer.spec.heads.multi_head_attention import concat, multi_head_attention, split
 from veriformer.spec.proofs.tower_arithmetic import entries
@@ -291,3 +297,13 @@ def test_costs_by_counting():
         at = {"t": t, "d": d}
         assert costs.evaluate(costs_cache.without_cache(), **at) == again
         assert costs.evaluate(costs_cache.with_cache(), **at) == one
+
+
+@pytest.mark.parametrize("name", FEATURE_MAPS)
+def test_slopes_of_feature_maps_are_their_derivatives(name):
+    xp, feature = Float(), FEATURE_MAPS[name]
+    x, h = np.array([-3.0, -0.5, 0.4, 2.0]), 1e-6
+    ends = [feature.function(xp, xp.asarray(x + s)).value for s in (h, -h)]
+    slope = feature.slope(xp, xp.asarray(x)).value
+    # Differences of numbers near 1 keep ten digits of the slope.
+    assert (abs(slope - (ends[0] - ends[1]) / (2 * h)) < 1e-9).all()

@@ -35,19 +35,15 @@ EQUATIONS = {e.slug: e for e in equations()}
 # letters. Nothing here holds those parts; all others are held letter for letter, or read (`printed_letters`).
 OWN = {
     "value-cache": 1,
-    "beam-search": 1,
     "feed-forward-weights": 1,
     "gpt2-weights": 1,
-    "greedy": 1,
     "head-weights": 1,
-    "inner-product-search": 1,
     "mixed-precision": 1,
     "model-costs": 1,
     "momentum-claims": 1,
     "permutation-equivariance": 1,
     "top-k": 1,
     "top-p": 1,
-    "unigram-segmentation": 1,
 }
 
 

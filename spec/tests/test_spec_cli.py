@@ -36,11 +36,11 @@ def call(capsys):
 def test_listing(call, cache):
     code, out, _ = call("spec", "20", "24b", "--jobs", "1")
     assert code == 0
-    assert "(20) Similarity of a query to keys  2 proved for all n, 1 proved for small n" in out
+    assert "(20) Similarity of a query to keys  3 proved for all n, 1 proved for small n" in out
     assert "Var(QKᵀ) = dₖ σ⁴" in out
     assert "\\" not in out
-    assert "2 equations, 7 steps: 5 proved for all n, 2 proved for small n; 7 errata (1 wrong, 5 imprecise" in out
-    assert len(list(cache.glob("proofs/*.json"))) == 7
+    assert "2 equations, 9 steps: 7 proved for all n, 2 proved for small n; 7 errata (1 wrong, 5 imprecise" in out
+    assert len(list(cache.glob("proofs/*.json"))) == 9
 
 
 def test_a_derivation_is_shown_step_by_step(call):
@@ -48,12 +48,12 @@ def test_a_derivation_is_shown_step_by_step(call):
     assert code == 0
     places = [
         out.index(x)
-        for x in ("from", "where", "if", "then", "1. proved for all", "2. proved", "4. proved for small", "errata")
+        for x in ("from", "where", "if", "then", "1. proved for all", "2. proved", "5. proved for small", "errata")
     ]
     assert places == sorted(places)
     assert "document 002, section 5.2, line 678 of The Mathematics of Transformers: From First Principles" in out
     assert "their means are zero" in out
-    assert "4. proved for small n (d_k ≤ 2" in out
+    assert "5. proved for small n (d_k ≤ 2" in out
     assert "the statement gives 1, the truth is 3" in out
 
 
@@ -71,7 +71,7 @@ def test_json_to_standard_output_is_nothing_but_json(call):
     (equation,) = json.loads(out)["equations"]
     assert equation["number"] == "20"
     assert equation["statement"] == r"s_i = \mathbf{q}^T \mathbf{k}_i"
-    assert [s["status"] for s in equation["steps"]] == ["proved"] * 3
+    assert [s["status"] for s in equation["steps"]] == ["proved"] * 4
     assert set(equation["steps"][0]) == {
         *("slug", "claim", "scope", "scope_detail", "status", "seconds", "detail", "identities")
     }

@@ -19,12 +19,15 @@ _SHOWN = 6
 
 
 def starts_from(step: Step) -> tuple[tuple[str, str], ...]:
-    """The definitions that a step's identities are made of, as (name, what it is): read from the step's own code."""
+    """The definitions that a step's identities are made of, as (name, what it is): read from the step's own code.
+
+    A function without a docstring only shortens the code of the step, and is none.
+    """
     if not isinstance(step.identity, FunctionType):
         return ()
     names = _names(step.identity.__code__)
     found = {name: step.identity.__globals__.get(name) for name in names}
-    return tuple((name, _summary(f)) for name, f in found.items() if _is_mathematics(f))
+    return tuple((name, _summary(f)) for name, f in found.items() if _is_mathematics(f) and f.__doc__)
 
 
 def _is_mathematics(f: Any) -> bool:

@@ -58,9 +58,14 @@ def listing(equations: Sequence[Equation], verdicts: Verdicts, *, in_full: bool)
     kinds = [x.kind for e in equations for x in e.errata]
     errata = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ERRATUM_KINDS if kind in kinds)
     told = f"{len(kinds)} errata" + (f" ({errata})" if errata else "")
-    _print(console, 0, Text(f"{len(equations)} equations, {len(steps)} steps: {counts}; {told}"))
-    _print(console, 0, Text(_formulas(equations)))
+    _print(console, 0, Text(f"{_counted(equations, 'equation')}, {_counted(steps, 'step')}: {counts}; {told}"))
+    if not in_full:
+        _print(console, 0, Text(_formulas(equations)))
     _print(console, 0, Text(_statements(equations)))
+
+
+def _counted(things: Sequence[Any], word: str) -> str:
+    return f"{len(things)} {word}" + ("" if len(things) == 1 else "s")
 
 
 def _formulas(equations: Sequence[Equation]) -> str:

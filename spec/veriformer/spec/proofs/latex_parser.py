@@ -210,18 +210,24 @@ class _Parser:
         return total
 
     def largest(self) -> Read:
-        r"""\mathrm{arg}\max_{x \in S} f(x): the first of S, or of what x stands for, at which f is largest."""
+        r"""\mathrm{arg}\max_{x \in S} f(x): the first of S at which f is largest.
+
+        Without a set it is the letter that is all that stands below: a list of what the letters of f may be, each a
+        mapping, of which the first is the result.
+        """
         self.at += 6
         for token in ("\\max", "_", "{"):
             self.take(token)
-        bound = self.word()
-        among: Read = letter(bound, [])
+        start, bound = self.at, self.word()
         if self.peek() == "\\in":
             self.take()
-            among = self.sum()
+            among = then(self.sum(), lambda values: [{bound: x} for x in values])
+        else:
+            end = self.tokens.index("}", start)
+            among, self.at = letter(" ".join(self.tokens[start:end]), []), end
         self.take("}")
         term = self.product()
-        return lambda letters: max(among(letters), key=lambda x: term({**letters, bound: x}))
+        return lambda letters: next(iter(max(among(letters), key=lambda x: term({**letters, **x})).values()))
 
     def condition(self, bound: str) -> Read:
         if self.peek() != ":":
@@ -282,6 +288,9 @@ class _Parser:
             elif rest[:1] == ["^"] and word[0].isupper() and rest[1:2] and rest[1] in "OQKV":
                 self.at += 2
                 word += f"^{rest[1]}"
+            elif rest[:2] == ["^", "*"]:
+                self.at += 2
+                word += "^*"
             elif rest[:1] == ["_"]:
                 self.take()
                 below, found = self.below()
@@ -292,7 +301,7 @@ class _Parser:
         return word, indices
 
     def below(self) -> tuple[str, list[Read]]:
-        """A subscript: words and numbers belong to the name, letters are indices, `ij` two of them."""
+        """A subscript: words and numbers belong to the name, letters are indices, `ij` two, `<t` all before t."""
         if self.peek() != "{":
             token = self.take()
             return (f"_{token}", []) if token.isdigit() else (f"_{token.removeprefix(chr(92))}", [])
@@ -306,6 +315,10 @@ class _Parser:
             self.at = start
         found = []
         while self.peek() != "}":
+            if self.peek() == "<":
+                self.take()
+                found.append(then(self.index(), lambda last: slice(0, int(last) - 1)))
+                continue
             found.append(self.index())
             if self.peek() == ",":
                 self.take()

@@ -76,7 +76,7 @@ def _between_words(line: str) -> Iterator[tuple[str, str]]:
     yield word, part
 
 
-_WORDS = re.compile(r"\\(?:text|mathrm)\{([^{}]*)\}(?=( *[(_=])?)")
+_WORDS = re.compile(r"\\(?:text|mathrm)\{([^{}]*)\}(?=( *(?:[(_=]|\\max))?)")
 
 
 def at_top(text: str) -> list[str]:

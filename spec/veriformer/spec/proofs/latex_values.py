@@ -86,6 +86,8 @@ def _at(value: Any, indices: list[Any]) -> Any:
         return value
     if callable(value):
         return value(*indices)
+    if isinstance(indices[0], slice):
+        return value[indices[0]]
     array = np.array(value, dtype=object)
     if any(not 1 <= i <= size for i, size in zip(indices, array.shape, strict=False)):
         raise UnreadableError(f"index {indices} of shape {array.shape}")

@@ -1,4 +1,9 @@
 """Mutations that change the text and not what it says: nothing can notice them."""
 
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    "formula:layers/gelu.py:gelu_slope:operands:3": "only its square is used",
+    "formula:positions/alibi.py:alibi_slopes:dropped:6": "the last number is even, and only odd ones are taken",
+    "formula:attention/attention.py:_used:constant:11": "what blanks a query that sees nothing has no weight",
+    "statement:generation/beam_search.py:beam-search:number:1": "what is largest is so at twice its size too",
+}
 """The name of a mutation, and why it is equivalent."""
