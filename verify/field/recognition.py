@@ -82,6 +82,29 @@ REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "pytorch-optimizer": ("jettify/pytorch-optimizer@19c3e41952b9", ("torch_optimizer/*.py",)),
+    "pytorch_optimizer": (
+        "kozistr/pytorch_optimizer@7a076d2f8f09",
+        tuple(f"pytorch_optimizer/optimizer/{name}.py" for name in ("sgd", "lion", "adamp", "radam", "adan", "lamb")),
+    ),
+    "SamLynnEvans": ("SamLynnEvans/Transformer@49e01800aab0", ("Sublayers.py", "Layers.py", "Embed.py", "Optim.py")),
+    "pytorch-transformer": ("hkproj/pytorch-transformer@3beddd2604bf", ("model.py",)),
+    "original-transformer": (
+        "gordicaleksa/pytorch-original-transformer@d5b29a41c5c3",
+        ("models/definitions/transformer_model.py", "utils/optimizers_and_distributions.py"),
+    ),
+    "former": ("pbloem/former@ad9cc703b0b8", ("former/modules.py", "former/transformers.py", "former/util/util.py")),
+    "PaLM-rlhf-pytorch": (
+        "lucidrains/PaLM-rlhf-pytorch@bd0d0f3893ec",
+        ("palm_rlhf_pytorch/palm.py", "palm_rlhf_pytorch/attention.py", "palm_rlhf_pytorch/utils.py"),
+    ),
+    "lingua": ("facebookresearch/lingua@437d680e5218", ("lingua/transformer.py", "lingua/optim.py")),
+    "whisper": ("openai/whisper@c0d2f624c09d", ("whisper/model.py",)),
+    "mistral-src": ("mistralai/mistral-src@e3a64e48250b", ("one_file_ref.py", "moe_one_file_ref.py")),
+    "local-attention": ("lucidrains/local-attention@af58e53f81e5", ("local_attention/*.py",)),
+    "vit-pytorch": (
+        "lucidrains/vit-pytorch@69d24fe9e302",
+        tuple(f"vit_pytorch/{name}.py" for name in ("vit", "simple_vit", "cvt", "levit", "simple_flash_attn_vit")),
+    ),
 }
 SECONDS = 240
 

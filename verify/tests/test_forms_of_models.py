@@ -38,6 +38,7 @@ def test_whole_models_are_recognised() -> None:
         "GPT": ("causal_lm", NEXT, True),
         "CachedTransformer": ("causal_lm", {}, True),
         "LastTokenLM": ("causal_lm", {}, True),
+        "LossAloneLM": ("causal_lm", NEXT, True),
     }
     assert "only with targets" in pins["GPT"].told[0]
     assert "looking ahead cannot be seen" in pins["LastTokenLM"].told[0]

@@ -85,6 +85,24 @@ def test_functions_over_jax_arrays_have_results_and_gradients() -> None:
         assert (y.float().equal(right.float()), gradient.float().equal(wanted.float())) == (near, near)
 
 
+def test_attention_over_jax_arrays_has_results_and_gradients() -> None:
+    """Each shape compiles anew, so there are two: as many queries as keys, and fewer."""
+    pytest.importorskip("jax")
+    generator = torch.Generator().manual_seed(0)
+    for file, near in (("arrays_of_jax", True), ("arrays_of_jax_faulty", False)):
+        form = {"layout": "[B,n,H,d]"}
+        attention = bind("functions/qkv_attention", module_of(HERE / f"{file}.py").dot_product_attention, **form)
+        for n_q in (3, 2):
+            q, k, v = (torch.randn(1, 2, n, 4, dtype=torch.float64, generator=generator) for n in (n_q, 3, 3))
+            asked = [x.requires_grad_() for x in (q, k, v)]
+            y, right = attention(q, k, v), torch.nn.functional.scaled_dot_product_attention(q, k, v)
+            weights = torch.randn(right.shape, dtype=torch.float64, generator=generator)
+            found = torch.autograd.grad(y, asked, weights)
+            wanted = torch.autograd.grad(right, asked, weights)
+            assert bool((y - right).abs().max() < 1e-12) == near
+            assert all(bool((a - b).abs().max() < 1e-12) == near for a, b in zip(found, wanted, strict=True))
+
+
 def test_what_no_call_tells_is_left_out() -> None:
     """Its weight without part is not given, and its mask, of which every call is refused, is read in no way."""
     (pin,) = recognise(module_of(HERE / "attention_one_head.py").Attention).pins
@@ -112,22 +130,22 @@ def test_a_default_that_nothing_confirms_is_by_the_signature() -> None:
     assert "eps = 0.001, by the signature" in as_text(found)
 
 
-def test_a_problem_is_compared_and_its_solution_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def compare(*given: str, **options: str) -> SimpleNamespace:
-        asked.append(given)
-        return SimpleNamespace(exit_status=1)
-
-    monkeypatch.setattr(problem, "compare", compare)
-    monkeypatch.setattr(problem, "show", lambda found, out: out.print("shown"))
-    file = str(HERE / "kernel_problem.py")
+def test_a_problem_is_compared_and_its_solution_verified(tmp_path: Path) -> None:
+    """The comparison is run as it is, on a solution that is wrong beyond 1."""
+    file = tmp_path / "faulty_problem.py"
+    problem_of = (HERE / "kernel_problem.py").read_text("utf-8")
+    assert "x.clamp(min=0) ** 2" in problem_of
+    file.write_text(problem_of.replace("x.clamp(min=0) ** 2", "x.clamp(min=0) ** 2 * (x < 1)"), encoding="utf-8")
     found = CliRunner().invoke(
-        verify, [file, "--jobs", "1", "--only", "silu.equation", "--dtype", "fp32", "--profile", "quick"]
+        verify, [str(file), "--jobs", "1", "--only", "silu.equation", "--dtype", "fp32", "--profile", "quick"]
     )
-    assert asked == [(f"{file}:Model", f"{file}:ModelNew")]
     assert found.exit_code == 1, found.output
-    assert "shown" in found.output
+    assert "ModelNew against Model" in found.output
+    assert "DIFFER" in found.output
     assert "not provided silu" in found.output
+
+
+def test_the_statuses_of_a_problem_are_joined() -> None:
+    assert problem.is_problem(str(HERE / "kernel_problem.py"))
     assert not problem.is_problem(str(HERE / "losses.py"))
     assert [problem.joined(*pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0))] == [0, 1, 1, 0, 3]

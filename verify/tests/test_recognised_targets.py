@@ -136,6 +136,19 @@ def test_a_file_of_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None:
     assert load(str(package / "act.py")).operation("silu") is not None
 
 
+def test_a_file_of_a_package_that_cannot_be_imported_whole(tmp_path: Path) -> None:
+    """What another file of the package needs is not there; this one's own neighbours are."""
+    package = tmp_path / "layers_with_a_missing_part"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .images import show\n")
+    (package / "images.py").write_text("import no_such_library\n\n\ndef show(x):\n    no_such_library.show(x)\n")
+    (package / "shared.py").write_text("import torch\n\n\ndef gate(x):\n    return torch.sigmoid(x)\n")
+    (package / "act.py").write_text("from .shared import gate\n\n\ndef swish(x):\n    return x * gate(x)\n")
+    with pytest.raises(TargetError, match="no_such_library"):
+        load(str(package / "__init__.py"))
+    assert load(str(package / "act.py")).operation("silu") is not None
+
+
 def test_nothing_recognised_is_said(tmp_path: Path) -> None:
     file = tmp_path / "nothing.py"
     file.write_text("def plus(a, b):\n    return a + b\n")

@@ -11,3 +11,9 @@ def rms_norm(x, weight, eps=1e-6):
 @jax.jit
 def swish(x):
     return x * jax.nn.sigmoid(x)
+
+
+def dot_product_attention(query, key, value):
+    """[batch, length, heads, width], as JAX has it."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) * query.shape[-1] ** -0.5
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, -1), value)

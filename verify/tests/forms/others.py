@@ -64,3 +64,41 @@ def apply_rotary(xq, xk, cos, sin):
 
 def attention_scores(query, key, temperature):
     return query @ key.transpose(-2, -1) / temperature
+
+
+class LayerNorm2d(nn.Module):
+    """Over channels, which come before height and width."""
+
+    def __init__(self, num_channels, eps=1e-6):
+        super().__init__()
+        self.gamma, self.beta = nn.Parameter(torch.ones(num_channels)), nn.Parameter(torch.zeros(num_channels))
+        self.eps = eps
+
+    def forward(self, x):
+        return layer_norm_of_images(x, self.gamma, self.beta, self.eps)
+
+
+def layer_norm_of_images(x, weight, bias, eps=1e-6):
+    variance, mean = torch.var_mean(x, 1, keepdim=True, unbiased=False)
+    return (x - mean) * torch.rsqrt(variance + eps) * weight.view(1, -1, 1, 1) + bias.view(1, -1, 1, 1)
+
+
+def rms_normalization(x, eps=1e-6):
+    return x * torch.rsqrt(x.square().mean(1, keepdim=True) + eps)
+
+
+def hard_swish(x):
+    return x * F.relu6(x + 3) / 6
+
+
+class ReverseRotary(nn.Module):
+    """Turns back what a rotary embedding turned."""
+
+    def __init__(self, dim, base=10000.0):
+        super().__init__()
+        self.register_buffer("rates", base ** (-torch.arange(0, dim, 2) / dim))
+
+    def forward(self, x):
+        angles = torch.outer(torch.arange(x.shape[-2]), self.rates)
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * angles.cos() + b * angles.sin(), b * angles.cos() - a * angles.sin()), -1)

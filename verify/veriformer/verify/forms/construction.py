@@ -16,11 +16,14 @@ _SIZES: Mapping[str, str] = {
     "width": (
         "d_model d_in in_dim input_dim dim hidden_size hidden_dim n_embd emb_dim embed_dim embedding_dim "
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
-        "num_features channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel units "
-        "d_embed in_channels model_size d_word_vec"
+        "num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
+        "units d_embed in_channels model_size d_word_vec model_dimension model_dims features_count"
     ),
     "out": ("d_out out_dim output_dim out_features output_size dim_out out_channels"),
-    "heads": ("num_heads n_heads n_head heads h num_attention_heads nhead nheads attn_heads attention_heads head n_h"),
+    "heads": (
+        "num_heads n_heads n_head heads h num_attention_heads nhead nheads attn_heads attention_heads head n_h "
+        "heads_count number_of_heads"
+    ),
     "kv_heads": (
         "num_kv_heads n_kv_heads num_key_value_heads n_kv_groups num_kv_groups kv_heads n_query_groups n_kv_head"
     ),
@@ -28,17 +31,17 @@ _SIZES: Mapping[str, str] = {
     "inner": (
         "d_ff ff_dim ffn_dim d_inner inner_dim intermediate_size hidden_dim_ff dim_feedforward "
         "feed_forward_dim feed_forward_hidden ffn_hidden d_hid hidden_features ff_hidden mlp_dim dff "
-        "intermediate_dim ffn_hid_dim feedforward_dim d_feedforward hidden_units n_inner ff_size pf_dim "
+        "filter_size intermediate_dim ffn_hid_dim feedforward_dim d_feedforward hidden_units n_inner ff_size pf_dim "
         "ffn_num_hiddens mlp_hidden_dim d_ffn moe_intermediate_size d_intermediate"
     ),
     "length": (
         "max_len max_length max_seq_len max_seq_length block_size context_length seq_len seq_length "
         "max_positions max_position_embeddings context_size n_ctx max_context n_position n_positions length "
-        "max_seqlen sequence_length seqlen max_sequence_length context_window max_ctx"
+        "max_seqlen sequence_length sequence_len seqlen max_sequence_length context_window max_ctx"
     ),
     "vocabulary": (
-        "vocab_size vocab n_vocab num_embeddings n_tokens vocabulary_size num_tokens num_classes n_classes "
-        "classes voc_size enc_voc_size dec_voc_size src_vocab_size tgt_vocab_size trg_vocab_size n_src_vocab "
+        "vocab_size padded_vocab_size vocab n_vocab num_embeddings n_tokens vocabulary_size num_tokens num_classes "
+        "n_classes classes voc_size enc_voc_size dec_voc_size src_vocab_size tgt_vocab_size trg_vocab_size n_src_vocab "
         "n_trg_vocab src_vocab tgt_vocab input_vocab_size target_vocab_size source_vocabulary_size "
         "target_vocabulary_size src_vocabulary_size tgt_vocabulary_size"
     ),
@@ -57,7 +60,7 @@ SIZES: dict[str, str] = {name: size for size, names in _SIZES.items() for name i
 _RATES = (
     "dropout drop dropout_rate drop_rate attn_dropout resid_dropout attn_pdrop resid_pdrop dropout_p "
     "drop_prob p attention_dropout hidden_dropout_prob attention_probs_dropout_prob embd_pdrop p_drop "
-    "dropout_prob ffn_dropout residual_dropout drop_path proj_drop attn_drop"
+    "dropout_prob dropout_probability ffn_dropout residual_dropout drop_path proj_drop attn_drop"
 )
 LARGEST = 4_000_000
 """Numbers that an instance may hold."""
@@ -73,7 +76,7 @@ FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("layer_id", "layer_idx", "block_idx", "layer_index", "layer_num", "idx"), 0),
     **dict.fromkeys(("ffn_dim_multiplier", "activation", "act", "act_layer", "norm_layer"), None),
     **dict.fromkeys(("dtype", "param_dtype", "torch_dtype"), torch.float32),
-    **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask"), False),
+    **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant"), False),
 }
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
 

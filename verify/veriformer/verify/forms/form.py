@@ -12,6 +12,10 @@ Readings = Mapping[str, str]
 """By the name of a convention, the value by which a candidate is called."""
 
 
+NEAR = 0.5
+"""A reading that explains less of the variance of right results is of another operation."""
+
+
 class Unfit(Exception):
     """A candidate looks like the operation and cannot be judged as it; the message says why."""
 
@@ -41,6 +45,7 @@ class Fit:
     calls: how many were drawn; answered, and right. ordinary: whether all plain calls were right. share: of all numbers
     in answers those that were right. closeness: the share of the variance of right results that the answers explain, 1
     where they are equal. error: what calls were refused with, if any. raised: how many the code itself refused.
+    shapeless: in how many answers some part has another shape than what is right.
     """
 
     calls: int
@@ -51,6 +56,7 @@ class Fit:
     closeness: float
     error: str = ""
     raised: int = 0
+    shapeless: int = 0
 
     @property
     def everywhere(self) -> bool:
@@ -64,7 +70,11 @@ class Fit:
     def rank(self) -> tuple[Any, ...]:
         """What says which of two readings explains more."""
         # Roughly: two wrong readings that are as near are told apart by the calls that they answer, then by order.
-        return self.everywhere, self.ordinary, self.right, self.answered, round(self.share, 1), round(self.closeness, 1)
+        near = self.closeness >= NEAR
+        return (
+            *(self.everywhere, self.ordinary, self.right, near, self.answered),
+            *(round(self.share, 1), round(self.closeness, 1)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,6 +85,10 @@ class LanguageModel(nn.Module):
             arguments |= {how.cached: bool(given.get("use_cache")) or past is not None} if how.cached else {}
         result = self.inner(**{how.ids: ids}, **arguments)
         logits = logits_among(result, ids, self.vocabulary)
+        if logits is None and labels is not None and loss_among(result, self.inner) is not None:
+            # It gives the loss alone: its logits are those of a call without targets.
+            asked = {name: value for name, value in arguments.items() if name != how.targets}
+            logits = logits_among(self.inner(**{how.ids: ids}, **asked), ids, self.vocabulary)
         if logits is None:
             raise ValueError(f"expected logits of shape {(*ids.shape, self.vocabulary)}, got {shapes(result)}")
         loss = loss_among(result, self.inner) if labels is not None else None

@@ -13,9 +13,9 @@ Names = Mapping[str, tuple[str, ...]]
 """By role, the names that a parameter of that role usually has."""
 
 QUERY, KEY, VALUE = (
-    ("q", "query", "queries", "xq", "q_"),
-    ("k", "key", "keys", "xk", "k_"),
-    ("v", "value", "values", "xv"),
+    ("q", "query", "queries", "xq", "q_", "Q"),
+    ("k", "key", "keys", "xk", "k_", "K"),
+    ("v", "value", "values", "xv", "V"),
 )
 INPUT = (
     "x",
@@ -31,7 +31,10 @@ INPUT = (
     "X",
     "src",
 )
-MASK = ("mask", "attn_mask", "attention_mask", "key_padding_mask", "src_mask", "tgt_mask")
+MASK = (
+    *("mask", "attn_mask", "attention_mask", "key_padding_mask", "src_mask", "tgt_mask"),
+    *("enc_self_attn_mask", "sources_mask", "slf_attn_mask", "self_attn_mask", "padding_mask"),
+)
 LOGITS = (
     "logits",
     "input",

@@ -125,8 +125,9 @@ class Fitting:
         calls = self._drawn(dtype, target, conventions)[::every]
         answers = [(call, *_answer(target, call)) for call in calls]
         answered = [(call, outcome) for call, outcome, _ in answers if outcome is not None]
-        error = next((said for _, _, said in answers if said), "")
-        raised = sum(bool(said) and not said.startswith(f"raised {NotOffered.__name__}") for _, _, said in answers)
+        said = [one for _, _, one in answers if one]
+        own = [one for one in said if not one.startswith(f"raised {NotOffered.__name__}")]
+        error, raised = next(iter([*own, *said]), ""), len(own)
         found = _fit(self.operation, len(calls), answered, {}, error, raised)
         names = hidden(target, self.operation.name)
         if names and not found.everywhere and found.closeness > CLOSE:
@@ -193,7 +194,7 @@ def _answer(target: Target, call: Call) -> tuple[Outcome | None, str]:
 def _fit(
     operation: OpInfo, calls: int, answered: list[tuple[Call, Outcome]], constants: Constants, error: str, raised: int
 ) -> Fit:
-    right, numbers, good, ordinary, residual, variance = 0, 0, 0, [], 0.0, 0.0
+    right, shapeless, numbers, good, ordinary, residual, variance = 0, 0, 0, 0, [], 0.0, 0.0
     some_ordinary = any(call.ordinary for call, _ in answered)
     with np.errstate(all="ignore"):
         for call, outcome in answered:
@@ -206,6 +207,8 @@ def _fit(
             except Violation:  # no tensor
                 parts = []
             held = len(parts) == len(references)
+            shapes = [part.shape == one.exact.shape for part, one in zip(parts, references, strict=False)]
+            shapeless += not (held and all(shapes))
             for part, reference in zip(parts, references, strict=False):
                 within, left, spread = _compared(part, reference)
                 held = held and bool(within.all())
@@ -224,6 +227,7 @@ def _fit(
         closeness=max(0.0, 1.0 - residual / variance) if variance else float(bool(ordinary) and all(ordinary)),
         error=error,
         raised=raised,
+        shapeless=shapeless,
     )
 
 

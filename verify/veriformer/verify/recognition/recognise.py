@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import UNKNOWN, Fit, Form, Match, Unfit
+from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Match, Unfit
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
 from veriformer.verify.operations.registry import OPERATIONS
@@ -19,9 +19,9 @@ from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 _T = TypeVar("_T")
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
-EXPLAINED, SHARE = 0.5, 0.1
-"""A named candidate is taken for the operation where its nearest reading explains so much of the variance of right
-results, or gives such a share of the numbers."""
+SHARE = 0.1
+"""A named candidate is taken for the operation where its nearest reading is near, or gives such a share of the
+numbers."""
 
 READINGS = 96
 """So many combinations of readings are tried of one form at most."""
@@ -130,7 +130,13 @@ def _against(found: _Reading) -> str:
     fit = found.fit
     if fit.answered == 0:
         return f"no call of it was answered: {fit.error[:160] or 'nothing could be asked'}"
-    if fit.everywhere or (found.match.named and (_near(found))):
+    if 2 * fit.shapeless > fit.answered:  # it works along other axes, or on something else
+        return f"{fit.shapeless} of {fit.answered} results have another shape than the operation's"
+    if fit.everywhere:
+        return ""
+    if fit.raised > fit.answered:  # what is left are the smallest calls, which are right by many readings
+        return f"it refuses {fit.raised} of the calls that it could take, and answers {fit.answered}: {fit.error[:160]}"
+    if found.match.named and _near(found):
         return ""
     how = f"the nearest reading gives {fit.share:.0%} of the numbers and explains {fit.closeness:.0%} of their variance"
     return how if found.match.named else f"neither name nor signature say so, and {how}"
@@ -152,7 +158,7 @@ def rival_of(form: Form, candidate: Candidate, found: _Reading) -> str:
 def _near(found: _Reading) -> bool:
     """Whether the nearest reading is near enough, or nothing else has the structure that was matched."""
     fit = found.fit
-    return found.form.closed or fit.ordinary or fit.closeness >= EXPLAINED or fit.share >= SHARE
+    return found.form.closed or fit.ordinary or fit.closeness >= NEAR or fit.share >= SHARE
 
 
 def nearest(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str]) -> _Reading:
@@ -185,6 +191,14 @@ def nearest(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str,
     if not untold:
         return best
     without = tried((dict(best.conventions), {**best.readings, **dict.fromkeys(untold, UNKNOWN)}), 1)
+    if not without.fit.answered:  # it is asked for in every call: each of them tells it, where not all is right by all
+        others = [
+            {**best.readings, name: x} for name in untold for x in match.readings[name] if x != best.readings[name]
+        ]
+        fits = [tried((dict(best.conventions), other), 1).fit for other in others]
+        if best.fit.everywhere and any(fit.answered and not fit.everywhere for fit in fits):
+            return best
+        raise Unfit(f"it asks for its {' and '.join(untold)}, and no call tells how that is read")
     told = tuple(f"its {name} is left out: no call tells how it is read" for name in untold)
     return replace(without, match=replace(match, told=(*match.told, *told)))
 

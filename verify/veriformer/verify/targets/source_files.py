@@ -20,8 +20,21 @@ _PLAIN_CALLS = frozenset(("dict", "list", "tuple", "set", "int", "float", "str",
 def module_of(path: Path) -> ModuleType:
     """The module in a file, with whatever it raises while it is imported.
 
-    A file of a package is imported as part of it. What it imports is sought beside it and in the folders above.
+    A file of a package is imported as part of it, and where the package cannot be imported whole (what it needs for
+    other files is not there) with those of its files alone that this one asks for. What it imports is sought beside it
+    and in the folders above.
     """
+    try:
+        return _with_neighbours(path)
+    except Exception:
+        module = _within_bare_packages(path)
+        if module is None:
+            raise
+        return module
+
+
+def _with_neighbours(path: Path) -> ModuleType:
+    """The module in a file; the folders above it are added to what is searched as they are needed."""
     tried: set[str] = set()
     while True:
         try:
@@ -36,18 +49,46 @@ def module_of(path: Path) -> ModuleType:
 
 
 def _imported(path: Path) -> ModuleType:
-    if (path.parent / "__init__.py").is_file():
-        root = path.parent
-        while (root.parent / "__init__.py").is_file():
-            root = root.parent
-        parts = path.relative_to(root.parent).with_suffix("").parts
-        if all(part.isidentifier() for part in parts):
-            if str(root.parent) not in sys.path:
-                sys.path.insert(0, str(root.parent))
-            module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
-            if Path(module.__file__ or "").resolve() == path:  # else another package has this name
-                return module
+    above, parts = _place_in_package(path)
+    if parts:
+        if str(above) not in sys.path:
+            sys.path.insert(0, str(above))
+        module = importlib.import_module(".".join(part for part in parts if part != "__init__"))
+        if Path(getattr(module, "__file__", None) or "").resolve() == path:  # else another package has this name
+            return module
     return _executed(path)
+
+
+def _place_in_package(path: Path) -> tuple[Path, tuple[str, ...]]:
+    """The folder above the outermost package of a file, and its dotted name in parts; none outside of packages."""
+    if not (path.parent / "__init__.py").is_file():
+        return path.parent, ()
+    root = path.parent
+    while (root.parent / "__init__.py").is_file():
+        root = root.parent
+    parts = path.relative_to(root.parent).with_suffix("").parts
+    return root.parent, parts if all(part.isidentifier() for part in parts) else ()
+
+
+def _within_bare_packages(path: Path) -> ModuleType | None:
+    """The file imported within packages whose own ``__init__`` is not run; None where that does not help either."""
+    above, parts = _place_in_package(path)
+    if not parts or parts[-1] == "__init__":
+        return None
+    made: list[str] = []
+    for length in range(1, len(parts)):
+        name = ".".join(parts[:length])
+        if name not in sys.modules:
+            package = ModuleType(name)
+            package.__path__ = [str(above.joinpath(*parts[:length]))]
+            sys.modules[name] = package
+            made.append(name)
+    try:
+        return importlib.import_module(".".join(parts)) if made else None
+    except Exception:
+        for name in made:
+            del sys.modules[name]
+        return None
 
 
 def _executed(path: Path) -> ModuleType:
@@ -100,7 +141,8 @@ def definitions_of(path: Path) -> ModuleType:
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:
     for node in tree.body:
         plain = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _plain(node.value)
-        if plain or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+        either = isinstance(node, ast.Try) and all(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body)
+        if plain or either or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
             yield node
 
 

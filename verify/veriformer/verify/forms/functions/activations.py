@@ -18,6 +18,12 @@ GELU = Known(
     rivals={_QUICK: lambda x, **_: x * torch.sigmoid(1.702 * x)},
     says="gelu(x), exact or by tanh, as a function or a class",
 )
-SILU = Known("silu", words_of("silu", "swish"), _X, says="silu(x) or swish(x), as a function or a class")
+SILU = Known(
+    "silu",
+    words_of("silu", "swish"),
+    _X,
+    rivals={"a gate of three straight pieces": lambda x, **_: torch.nn.functional.hardswish(x)},
+    says="silu(x) or swish(x), as a function or a class",
+)
 
 FORMS = (form_of("functions/gelu", GELU), form_of("functions/silu", SILU))

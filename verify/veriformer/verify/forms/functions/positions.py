@@ -23,6 +23,9 @@ _LENGTH = (
     "end",
 )
 _WIDTH = ("d_model", "dim", "d_hid", "hidden_dim", "d", "embed_dim", "hidden_size", "d_embed", "embedding_dim")
+SIZES = ("a number", "tokens [1,n]")
+"""What tells a function of masks how many tokens there are."""
+
 _SIZE = ("size", "n", "sz", "seq_len", "seq_length", "length", "T", "n_q", "tgt_len", "seq", "L", "N")
 
 
@@ -37,20 +40,25 @@ def _flat(result: Any, readings: Readings) -> Any:
 
 
 def _table(result: Any, readings: Readings) -> Any:
-    found = _as_tensor(result, readings)
-    alone = found.ndim > 2 and found.numel() == found.shape[-1] * found.shape[-2]
-    return found.reshape(found.shape[-2:]) if alone else found
+    return _two_axes(_as_tensor(result, readings))
+
+
+def _two_axes(x: torch.Tensor) -> torch.Tensor:
+    """Without the axes of length one, the first of them first, as long as there are more than two axes."""
+    while x.ndim > 2 and 1 in x.shape:
+        x = x.squeeze(list(x.shape).index(1))
+    return x
 
 
 def _square(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
     if given["n_q"] != given["n_k"]:
         raise NotOffered("n_q, n_k: a square mask is all there is")
-    return {"n_q": given["n_q"]}
+    return {"n_q": given["n_q"] if readings["size"] == SIZES[0] else torch.ones(1, given["n_q"], dtype=torch.int64)}
 
 
 def _seen(result: Any, readings: Readings) -> Any:
     mask = result[0] if isinstance(result, tuple) else result
-    mask = mask.reshape(mask.shape[-2:])
+    mask = _two_axes(mask)
     if readings["mask"] == "additive":
         return mask == 0
     return mask.to(torch.bool) if readings["mask"] != "inverted" else ~mask.to(torch.bool)
@@ -90,10 +98,11 @@ MASK = Known(
         "causal mask", "subsequent mask", "square subsequent", "look ahead", "lookahead mask", "autoregressive mask"
     ),
     {"n_q": _SIZE},
-    readings={"mask": ("boolean", "inverted", "additive")},
+    readings={"mask": ("boolean", "inverted", "additive"), "size": SIZES},
+    neutral=("size",),
     arrange=_square,
     result=_seen,
-    says="subsequent_mask(size): a square mask, boolean, inverted or additive",
+    says="subsequent_mask(size), or of tokens: a square mask, boolean, inverted or additive",
     closed=False,
 )
 

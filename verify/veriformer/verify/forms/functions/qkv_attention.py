@@ -26,6 +26,9 @@ _OPTIONS = {
     "window": ("window", "sliding_window", "window_size"),
     "bias": ("bias", "attn_bias", "attention_bias"),
 }
+_WIDTH = {"width": ("d_k", "dk", "dim_k", "head_dim")}
+"""What some functions are told though their queries say it."""
+
 _WORDS = {"attention", "attn", "sdpa", "sdp"}
 _AXES = ("[B,H,n,n]", "[B,n,n]", "[n,n]")
 
@@ -33,7 +36,7 @@ _AXES = ("[B,H,n,n]", "[B,n,n]", "[n,n]")
 def _match(candidate: Candidate) -> Match | None:
     if not (candidate.is_function or candidate.is_class):
         return None
-    found = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, _OPTIONS)
+    found = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, {**_OPTIONS, **_WIDTH})
     if found is None or not _weightless(candidate):
         return None
     readings: dict[str, tuple[str, ...]] = {"layout": LAYOUTS}
@@ -56,13 +59,17 @@ def _weightless(candidate: Candidate) -> bool:
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
-    names = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, _OPTIONS) or {}
+    names = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, {**_OPTIONS, **_WIDTH}) or {}
     if readings.get("mask") == UNKNOWN:
         del names["mask"]
     options = {role: name for role, name in names.items() if role in _OPTIONS}
 
     def call(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
-        theirs = {names[role]: laid_out(x, readings["layout"]) for role, x in (("q", q), ("k", k), ("v", v))}
+        theirs: dict[str, Any] = {
+            names[role]: laid_out(x, readings["layout"]) for role, x in (("q", q), ("k", k), ("v", v))
+        }
+        if "width" in names:
+            theirs[names["width"]] = q.shape[-1]
         for role, value in given.items():
             if role == "mask" and value is not None:
                 theirs[names[role]] = _mask(value, q, k, readings)

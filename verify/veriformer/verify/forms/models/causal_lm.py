@@ -111,7 +111,7 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     start = {names["start"]: 0} if "start" in names and _demanded(candidate, names["start"]) else {}
     how = Calling(names["ids"], names.get("targets", ""), always=start, source=source)
     model = _model(candidate)
-    if not any(vocabulary_of(how) in p.shape for p in model.parameters()):
+    if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
     how, told = _with_logits_of_every_token(model, how)
     if "attention_mask" in candidate.parameters and _answered(model, how, masked=True):
@@ -123,6 +123,11 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
         told += () if goes_on else ("its cache is left out: a call could not go on from what another returned",)
     readings, more = _readings(model, how)
     return how, (*told, *more), readings
+
+
+def _padded(vocabulary: int) -> list[int]:
+    """The vocabulary, and what it is filled up to where a multiple is held."""
+    return [vocabulary, *(-(-vocabulary // multiple) * multiple for multiple in (64, 128, 256, 512))]
 
 
 def _encoded(candidate: Candidate) -> str:
@@ -251,7 +256,10 @@ def _loss_is_right_for(drawn: Tensor, model: nn.Module, how: Calling, labels: st
         given = drawn if labels == LABELS[0] else torch.cat((drawn[:, 1:], drawn[:, :1]), 1)
         arguments = {how.ids: ids, how.targets: given}
         result = _quietly(lambda: model(**arguments, **how.always))
-        logits, loss = logits_among(result, ids, SIZES["vocabulary"]), loss_among(result, model)
+        loss = loss_among(result, model)
+        logits = logits_among(result, ids, SIZES["vocabulary"])
+        if logits is None:  # it gives the loss alone
+            logits = logits_among(_quietly(lambda: model(**{how.ids: ids}, **how.always)), ids, SIZES["vocabulary"])
         if logits is None:
             return False
         scored = (logits[:, :-1], given[:, 1:]) if labels == LABELS[0] else (logits, given)

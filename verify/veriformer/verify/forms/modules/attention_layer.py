@@ -30,12 +30,14 @@ _OTHER_KINDS = frozenset(_KINDS.split())
 _CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
 _CAUSAL = ("is_causal", "causal")
 _COS, _SIN, _CIS = ("cos", "freqs_cos"), ("sin", "freqs_sin"), ("freqs_cis", "freqs_complex")
+_BOTH = ("position_embeddings", "cos_sin", "rotary_pos_emb")
 _STARTS = ("start_pos", "offset", "pos_offset")
 TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
 """Tables of rotary embeddings that a layer is given: those that turn by no angle leave attention as it is."""
 
 CAUSALITY = ("as it is asked", "always")
 BATCH = ("[B,n,d]", "[n,B,d]")
+UNTURNED = ("turned by no angle: its rotary embedding is judged apart",)
 HEADS, WIDTH = 2, 12
 
 
@@ -51,9 +53,9 @@ def _match(candidate: Candidate) -> Match | None:
     found = projections(linears(instance))
     readings: dict[str, tuple[str, ...]] = {"causal": CAUSALITY, "batch": BATCH}
     told: tuple[str, ...] = ()
-    if "cos" in names or "cis" in names:
+    if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}
-        told = ("turned by no angle: its rotary embedding is judged apart",)
+        told = UNTURNED
     if "mask" in names:
         readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
     if found.fused or "kv" in found.maps:
@@ -65,7 +67,8 @@ def _match(candidate: Candidate) -> Match | None:
 
 def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
     """By role the names of the call's parameters: x alone, or q, k and v."""
-    optional = {"mask": MASK, "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS, "start": _STARTS}
+    optional = {"mask": MASK, "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS}
+    optional |= {"both": _BOTH, "start": _STARTS}
     three = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, optional)
     if three is not None:
         return three
@@ -75,6 +78,11 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
         else None
     )
     return two or first_input(candidate.parameters, {**optional, "context": _CONTEXT})
+
+
+def has_tables(names: Mapping[str, str]) -> bool:
+    """Whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or numbers."""
+    return bool({"cos", "cis", "both"} & names.keys())
 
 
 def mask_told(candidate: Candidate, arguments: Mapping[str, Any]) -> bool:
@@ -148,6 +156,8 @@ def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim:
     ones = torch.ones(*shape, x.shape[1], width, dtype=x.dtype)
     if "cis" in names:
         return {**found, names["cis"]: torch.polar(ones, torch.zeros_like(ones))}
+    if "both" in names:
+        return {**found, names["both"]: (ones, torch.zeros_like(ones))}
     return {**found, names["cos"]: ones, names["sin"]: torch.zeros_like(ones)}
 
 

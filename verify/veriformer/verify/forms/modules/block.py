@@ -18,7 +18,10 @@ from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.modules.attention_layer import (
     BATCH,
     CAUSALITY,
+    TABLES,
+    UNTURNED,
     arguments_of,
+    has_tables,
     mask_told,
     roles_of_call,
     sizes_of,
@@ -57,7 +60,9 @@ def _match(candidate: Candidate) -> Match | None:
         readings |= {"mask": MASKS[:3], "mask_axes": MASK_AXES[:4]}
     if found.attention.fused:
         readings["joined"] = FUSED[:1]
-    return Match(True, readings)
+    if has_tables(names):
+        readings["tables"] = TABLES
+    return Match(True, readings, UNTURNED if has_tables(names) else ())
 
 
 def _parts(module: nn.Module) -> Parts:
@@ -153,7 +158,7 @@ FORM = Form(
     name="modules/block",
     operation="transformer_block",
     says="a module of attention, a network of two layers and two norms, built from its sizes: block(x)",
-    neutral=("norm", "norms", "causal", "joined", "mask_axes", "batch"),
+    neutral=("norm", "norms", "causal", "joined", "mask_axes", "batch", "tables"),
     told_by={"mask": mask_told},
     closed=True,
     rivals={

@@ -43,20 +43,32 @@ def _sizes(vocabulary: int, width: int) -> dict[str, int]:
     return {"vocabulary": vocabulary, "width": width, "length": 64}
 
 
+def _power_of_four(width: int) -> int:
+    """So wide is a table made whose rows come out times √d: this root is a power of two, and undone without error."""
+    found = 1
+    while found < width:
+        found *= 4
+    return found
+
+
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     def call(ids: Tensor, weight: Tensor) -> Tensor:
         if weight.ndim != 2 or ids.is_floating_point():
             raise NotOffered("ids, weight: expected integers and rank 2")
+        count, width = weight.shape
+        scaled = readings["scale"] == _SCALES[1]
+        if scaled:
+            weight = nn.functional.pad(weight, (0, _power_of_four(width) - width))
         module = Holder.of(candidate).module(_sizes(*weight.shape), weight.dtype)
         pad = _padding(module)
         table = weight
         if pad is not None:
-            module = Holder.of(candidate).module(_sizes(weight.shape[0] + 1, weight.shape[1]), weight.dtype)
+            module = Holder.of(candidate).module(_sizes(count + 1, weight.shape[1]), weight.dtype)
             table = torch.cat((weight[:pad], torch.zeros_like(weight[:1]), weight[pad:]))
             ids = ids.to(torch.int64) + (ids >= pad)
         name = next(name for name, _ in module.named_parameters())
         result: Tensor = called(module, {name: table}, ids)
-        return result if readings["scale"] == _SCALES[0] else result / weight.shape[1] ** 0.5
+        return result[..., :width] / weight.shape[1] ** 0.5 if scaled else result
 
     return offered("token_embedding", call)
 
