@@ -18,7 +18,7 @@ def test_every_limit_was_measured(operation: str) -> None:
     known = measured(operation, "result")
     assert known is not UNMEASURED
     assert known.limit(EXAMPLES) <= UNMEASURED.limit(EXAMPLES)
-    assert known.bias < 3
+    assert known.leaning < 3
 
 
 def test_what_was_not_measured_is_held_to_no_more_than_its_size() -> None:
