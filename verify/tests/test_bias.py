@@ -61,5 +61,5 @@ def test_chance_is_not_accused_and_a_lean_of_a_part_is() -> None:
 
 
 def test_the_limit_narrows_with_the_examples() -> None:
-    known = Measured(error=1.2, scatter=0.1, bias=1.0, examples=8)
+    known = Measured(error=1.2, scatter=0.1, one=1.0, bias=1.0, examples=8)
     assert known.limit(8) > known.limit(52) > 1.2

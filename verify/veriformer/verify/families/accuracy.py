@@ -136,7 +136,7 @@ def pooled(operation: str, statistics: RunStatistics) -> None:
     for found in summed(statistics):
         quantity, known, over = found.quantity, measured(operation, found.quantity), f"{found.examples} examples"
         limit = known.limit(found.examples)
-        statistics.note(max(found.together / limit, found.alone / known.alone, found.leaning / known.bias))
+        statistics.note(max(found.together / limit, found.alone / known.alone, found.leaning / known.leaning))
         if not found.together <= limit:
             raise Violation(
                 f"{quantity}: root mean square error over {over} {found.together:.3g} times that of the plain formula "
@@ -149,10 +149,10 @@ def pooled(operation: str, statistics: RunStatistics) -> None:
                 f"plain formula explain (limit {known.alone:.3g})",
                 about=f"{quantity}: root mean square error",
             )
-        if not found.leaning <= known.bias:
+        if not found.leaning <= known.leaning:
             raise Violation(
                 f"{quantity}: the mean of signed errors over {over}, where inputs are about as large, is "
-                f"{found.leaning:.3g} times what chance and the plain formula explain (limit {known.bias:.3g})",
+                f"{found.leaning:.3g} times what chance and the plain formula explain (limit {known.leaning:.3g})",
                 about=f"{quantity}: mean of signed errors",
             )
 

@@ -24,6 +24,9 @@ LARGEST = 3.0
 In one example, it is so many times what the least accurate of the correct implementations had in any.
 """
 
+LEANING = 1.5
+"""So many times the largest bias that a correct implementation was met with is too much: few runs meet the worst."""
+
 TABLE = "accuracy_limits.json"
 
 
@@ -41,6 +44,11 @@ class Measured:
     one: float
     bias: float
     examples: int
+
+    @property
+    def leaning(self) -> float:
+        """What the bias may be."""
+        return LEANING * self.bias
 
     @property
     def alone(self) -> float:
