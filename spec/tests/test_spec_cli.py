@@ -75,7 +75,7 @@ def test_json_to_standard_output_is_nothing_but_json(call):
     assert set(equation["steps"][0]) == {
         *("slug", "claim", "scope", "scope_detail", "status", "seconds", "detail", "identities")
     }
-    assert equation["scope"] == {"proved for small n": 1, "proved for all n": 2}
+    assert equation["scope"] == {"proved for small n": 1, "proved for all n": 3}
     (distance,) = equation["steps"][0]["identities"]
     assert " = " in distance
     assert "Sum(k[" in distance
