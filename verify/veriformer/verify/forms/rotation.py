@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -94,20 +93,7 @@ def taken_apart(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).to(x.dtype)
 
 
-def backwards(x: Tensor, positions: Tensor, base: float = 10000.0, *, halves: bool = False) -> Tensor:
-    """Features turned by the opposite angles: the inverse of the rotation."""
-    cos, sin = (table[positions.to(torch.int64)] for table in usual_tables("pairs", x.shape[-1], LONGEST, base))
-    a, b = x.double().chunk(2, -1) if halves else (x[..., 0::2].double(), x[..., 1::2].double())
-    turned = a * cos + b * sin, b * cos - a * sin
-    return (torch.cat(turned, -1) if halves else torch.stack(turned, -1).flatten(-2)).to(x.dtype)
-
-
-_OPPOSITE = "the opposite angles"
-RIVALS = {
-    "pairs that come in side by side and go out by halves": taken_apart,
-    _OPPOSITE: backwards,
-    f"{_OPPOSITE}, by halves": partial(backwards, halves=True),
-}
+RIVALS = {"pairs that come in side by side and go out by halves": taken_apart}
 
 
 def places(positions: Tensor, lead: tuple[int, ...]) -> Tensor:

@@ -22,7 +22,7 @@ _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_ro
 def _match(candidate: Candidate) -> Match | None:
     if not candidate.is_class or not any(names <= set(candidate.words) for names in WORDS):
         return None
-    if {"attention", "attn", "block", "model"} & set(candidate.words):
+    if {"attention", "attn", "block", "model", "reverse", "inverse"} & set(candidate.words):
         return None
     method = _method(candidate)
     if method is None:
