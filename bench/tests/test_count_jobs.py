@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from veriformer.bench import assess, count_jobs
-from veriformer.bench.count_items import Given, InOrder, Item, items
+from veriformer.bench import assess
+from veriformer.bench.counting import jobs as counting
+from veriformer.bench.counting.items import Given, InOrder, Item, items
 from veriformer.bench.document import Count
 from veriformer.bench.verdicts import Verdict
 
@@ -29,7 +30,7 @@ THEIRS = "from torch.nn.functional import silu\n\ndef residual(x, branch):\n    
 def counted(given: Given, wanted: list[Item], jobs: int) -> list[Count]:
     found: list[Count] = []
     order = InOrder(wanted)
-    count_jobs.count(given, wanted, jobs, lambda item, counts: [found.extend(x) for _, x in order.take(item, counts)])
+    counting.count(given, wanted, jobs, lambda item, counts: [found.extend(x) for _, x in order.take(item, counts)])
     return [replace(one, seconds=0.0) for one in found]
 
 

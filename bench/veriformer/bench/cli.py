@@ -5,19 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 if TYPE_CHECKING:
-    from veriformer.bench.count_items import Given, Item
-    from veriformer.bench.count_jobs import Tell
-    from veriformer.bench.document import Benchmarks, Count
-    from veriformer.bench.peers.case import Case
+    from veriformer.bench.document import Benchmarks
 
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -76,18 +70,17 @@ def counts(
     Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments, 130 interrupted, with
     what was counted shown and written.
     """
-    from veriformer.bench.count_items import Given, items
+    from veriformer.bench.counting import command
+    from veriformer.bench.counting.items import Given, items
     from veriformer.bench.targets import NAMES, UnknownTargetError
 
     given = Given(tuple(dict.fromkeys(targets or NAMES)), claim)
     try:
-        chosen = given.targets
+        wanted = items(given.targets, only, whole=bool(targets))
         _check_only(only)
-    except UnknownTargetError as error:
+        found, interrupted = command.run(given, wanted, scheduler or jobs, every=every)
+    except (UnknownTargetError, command.PlaceError) as error:
         _refuse(error)
-    found, interrupted = _count(
-        given, items(chosen, only, whole=bool(targets)), scheduler or jobs, every=every or not targets
-    )
     _write(found, json_file)
     raise SystemExit(130 if interrupted else found.exit_status)
 
@@ -158,99 +151,16 @@ def peers(
     Exit status: 0 no goal is refuted, 1 at least one is, 2 unusable arguments, 130 interrupted, with what was finished
     shown and written.
     """
+    from veriformer.bench.peers import command
     from veriformer.bench.peers.catalogue import CASES, UnknownCaseError, find
 
     try:
         chosen = [find(name) for name in dict.fromkeys(cases or CASES)]
     except UnknownCaseError as error:
         _refuse(error)
-    found, interrupted = _time_in_turns(chosen, rounds, seconds, threads, clock)
+    found, interrupted = command.run(chosen, rounds, seconds, threads, clock)
     _write(found, json_file)
     raise SystemExit(130 if interrupted else found.exit_status)
-
-
-def _time_in_turns(
-    cases: list[Case], rounds: int, seconds: float, threads: int | None, clock: str
-) -> tuple[Benchmarks, bool]:
-    """What was found, and whether somebody ended it before its time."""
-    import torch
-
-    from veriformer.bench.document import Benchmarks
-    from veriformer.bench.environment import environment, suite
-    from veriformer.bench.peers.case import Schedule
-    from veriformer.bench.peers.terminal import Show
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-    started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    found, interrupted = [], False
-    with Show(sys.stdout, sys.stderr) as show:
-        schedule = Schedule(rounds, clock, show.progress, seconds)
-        try:
-            for case in cases:
-                for one in case(schedule):
-                    found.append(show.tell(one))  # noqa: PERF401, for what was found before an interrupt counts
-        except KeyboardInterrupt:
-            interrupted = True
-        show.summarise(found)
-    duration = round(time.perf_counter() - begin, 3)
-    whole = Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, peers=found)
-    return whole, interrupted
-
-
-def _count(given: Given, wanted: list[Item], where: int | str, *, every: bool) -> tuple[Benchmarks, bool]:
-    """What was counted, and whether somebody ended it before its time.
-
-    where: how many processes of this machine count, or the scheduler whose workers do.
-    """
-    from veriformer.bench.count_items import CLAIMED, InOrder
-    from veriformer.bench.document import Benchmarks
-    from veriformer.bench.environment import environment, suite
-    from veriformer.bench.terminal import Show
-
-    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    found: list[Count] = []
-    done: list[Item] = []
-    order, interrupted = InOrder(wanted), False
-    with Show(sys.stdout, sys.stderr) as show:
-
-        def show_all(given: Iterable[tuple[str, list[Count]]]) -> None:
-            for operation, counts in given:
-                found.extend(show.tell_operation(counts, every=every or operation == CLAIMED))
-
-        def tell(item: Item, counts: Sequence[list[Count]]) -> None:
-            done.append(item)
-            show.progress(len(done), len(wanted))
-            show_all(order.take(item, counts))
-
-        try:
-            show.progress(0, len(wanted))
-            _count_there(given, wanted, where, tell)
-        except KeyboardInterrupt:
-            interrupted = True
-            show_all(order.rest())
-        show.summarise(found)
-    duration = round(time.perf_counter() - clock, 3)
-    whole = Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, counts=found)
-    return whole, interrupted
-
-
-def _count_there(given: Given, wanted: list[Item], where: int | str, tell: Tell) -> None:
-    from veriformer.bench import count_jobs
-
-    if isinstance(where, int):
-        return count_jobs.count(given, wanted, where, tell)
-    try:
-        from veriformer.bench import remote
-        from veriformer.cluster.controller import ClusterError, LostError
-        from veriformer.cluster.place import NoSchedulerError
-    except ImportError as error:
-        _refuse(f"--scheduler: {error}; pip install 'veriformer[distributed]' brings it")
-    try:
-        remote.count(given, wanted, where, tell, lambda text: click.echo(text, err=True))
-    except (remote.WorkError, ClusterError, LostError, NoSchedulerError) as error:
-        _refuse(str(error))
-    return None
 
 
 _CLOCK = click.option(

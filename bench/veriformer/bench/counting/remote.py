@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from veriformer.bench.count_items import Given, Item
-from veriformer.bench.count_jobs import Tell
+from veriformer.bench.counting.items import Given, Item
+from veriformer.bench.counting.jobs import Tell
 from veriformer.bench.document import Count
 from veriformer.cluster import session
 from veriformer.cluster.controller import Controller

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
-from veriformer.bench.count_items import Given, Item
+from veriformer.bench.counting.items import Given, Item
 from veriformer.bench.document import Count
 
 Tell = Callable[[Item, Sequence[list[Count]]], None]
