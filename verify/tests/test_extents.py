@@ -19,8 +19,8 @@ from veriformer.verify.catalogue.selection import select
 from veriformer.verify.engine.check_run import plan, run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.examples import prepared
+from veriformer.verify.judging.copies import fresh
 from veriformer.verify.judging.coverage import Coverage
-from veriformer.verify.judging.trial import fresh
 from veriformer.verify.results import Status
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import extent

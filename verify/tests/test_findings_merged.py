@@ -30,7 +30,8 @@ from veriformer.verify.findings.signature import Failing, Signature, signature
 from veriformer.verify.findings.survey import _Watched
 from veriformer.verify.findings.wider import ROUNDED, lost_to_the_format
 from veriformer.verify.judging.judge import Reference, Violation
-from veriformer.verify.judging.trial import Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.claims import Claims

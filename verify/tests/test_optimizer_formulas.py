@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from veriformer.verify.judging.trial import rounded
+from veriformer.verify.judging.rounded import rounded
 from veriformer.verify.operations.optimization.optimizer_formulas import sgd_momentum
 
 

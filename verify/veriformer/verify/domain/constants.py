@@ -13,8 +13,9 @@ import torch
 from veriformer.spec.arithmetic import Float
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.sample import Sample, all_fit
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, array
+from veriformer.verify.judging.trial import Arguments
 from veriformer.verify.targets.target import Target
 
 _EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-3, 1e-4, 1e-9, 1e-10, 1e-15, 0.0, 2.0**-23, 2.0**-52)

@@ -29,7 +29,8 @@ from veriformer.verify.judging.completion import completed, without
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Outcome, Trial
+from veriformer.verify.judging.outcome import Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.layouts import laid_out
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts import drivers, training_drivers

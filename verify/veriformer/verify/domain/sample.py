@@ -11,7 +11,8 @@ import numpy as np
 
 from veriformer.verify.judging.judge import HarnessError, Violation
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Outcome, Trial
+from veriformer.verify.judging.outcome import Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 
 

@@ -23,7 +23,8 @@ from veriformer.verify.judging import global_state
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import RunStatistics, Violation
-from veriformer.verify.judging.trial import NoGradient, Trial
+from veriformer.verify.judging.outcome import NoGradient
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.script import describe, script

@@ -24,9 +24,10 @@ from veriformer.spec.arithmetic import FORMATS, Float, Format
 from veriformer.verify.contract import dtypes
 from veriformer.verify.families.accuracy_limits import by_chance, measured
 from veriformer.verify.families.bias import bias
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Floats, Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Trial, array
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import over
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.strategies import values

@@ -6,8 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 
 from veriformer.verify.families.judged import JUDGED
+from veriformer.verify.judging.copies import fresh
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Trial, fresh
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.family import over
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients

@@ -7,7 +7,8 @@ import torch
 
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.family import over
 from veriformer.verify.operations.registry import OPERATIONS

@@ -13,9 +13,10 @@ import torch
 
 from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.evidence import Example
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Floats, Reference, ratios
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target

@@ -23,7 +23,8 @@ from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
-from veriformer.verify.judging.trial import NoGradient, Observation, Trial
+from veriformer.verify.judging.outcome import NoGradient, Observation
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
 

@@ -13,7 +13,6 @@ import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import hypothesis.strategies as st
@@ -21,26 +20,28 @@ import numpy as np
 import torch
 from hypothesis.errors import UnsatisfiedAssumption
 
-from veriformer.spec.arithmetic import Float, Format, RunningError
+from veriformer.spec.arithmetic import Float, Format
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.completion import completed
+from veriformer.verify.judging.copies import array, fresh, lifted
 from veriformer.verify.judging.coverage import Coverage
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import (
-    Floats,
     HarnessError,
     Reference,
     RunStatistics,
     Violation,
     assert_within_bound,
 )
+from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.rounded import over_float64, rounded
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.drivers import DRIVERS
-from veriformer.verify.scripts.script import Recorded, Seed, naming, within_bound
+from veriformer.verify.scripts.script import Recorded, naming, within_bound
 from veriformer.verify.strategies import option
 from veriformer.verify.strategies.extents import Ranges, Ties, Work, drawn_together
 from veriformer.verify.targets.claims import Claims
@@ -58,61 +59,6 @@ _ROW_STEPS = 3
 
 BUDGET = 20000.0
 """How many numbers the formula may make in such an example, at each of its steps."""
-
-
-class NoGradient(Exception):
-    """The target claims to have no gradients: the example ends here, and what was judged before stands."""
-
-
-@dataclass(frozen=True)
-class Observation:
-    """A tensor that came from the target, and the Python expression that gives it again in a script."""
-
-    value: torch.Tensor
-    expression: str
-    sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one call of the target gave: its result and the gradients that were asked for."""
-
-    name: str
-    value: Any
-    gradients: Mapping[str, torch.Tensor] = field(default_factory=dict)
-
-    @property
-    def result(self) -> Observation:
-        """The result, as something to judge. Raises Violation where it is not a tensor."""
-        if not isinstance(self.value, torch.Tensor):
-            raise Violation(
-                f"the result is a {type(self.value).__name__}, not a tensor", lines=_not_a_tensor(self.name)
-            )
-        return Observation(self.value, self.name)
-
-    def item(self, *path: int) -> Observation:
-        """One tensor inside a result that is a tuple or a list, such as ``item(0, 2)`` for ``result[0][2]``."""
-        expression = self.name + "".join(f"[{i}]" for i in path)
-        value = self.value
-        for i in path:
-            if not isinstance(value, list | tuple) or i >= len(value):
-                raise Violation(
-                    f"the result has no element {expression}", lines=[f"{expression}", "raise SystemExit(0)"]
-                )
-            value = value[i]
-        if not isinstance(value, torch.Tensor):
-            raise Violation(f"{expression} is a {type(value).__name__}, not a tensor", lines=_not_a_tensor(expression))
-        return Observation(value, expression)
-
-    def gradient(self, argument: str) -> Observation:
-        """The gradient for one argument, as something to judge. Raises NoGradient where the target claims none."""
-        if not self.gradients:
-            raise NoGradient
-        return Observation(self.gradients[argument], f"{self.name}_grad_{argument}")
-
-
-def _not_a_tensor(expression: str) -> list[str]:
-    return [f'raise SystemExit(0 if isinstance({expression}, torch.Tensor) else "not a tensor")']
 
 
 class Trial:
@@ -221,7 +167,7 @@ class Trial:
 
     def lift(self, arguments: Arguments, xp: Any = None) -> dict[str, Any]:
         """The same arguments for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
-        return {key: _lift(value, xp or self.xp) for key, value in arguments.items()}
+        return {key: lifted(value, xp or self.xp) for key, value in arguments.items()}
 
     def option(self, name: str, *given: Any) -> dict[str, Any]:
         """An option of a call with one of these values, None to leave it out, which the target may lack."""
@@ -502,16 +448,6 @@ def _source(function: Callable[..., torch.Tensor]) -> str:
     return textwrap.dedent(inspect.getsource(function))
 
 
-_ROUNDED: dict[str, RunningError] = {}
-
-
-def rounded(dtype: str) -> RunningError:
-    """The rounded arithmetic of a dtype by its record name, made once."""
-    if dtype not in _ROUNDED:
-        _ROUNDED[dtype] = RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
-    return _ROUNDED[dtype]
-
-
 @functools.cache
 def option_of_axes() -> st.SearchStrategy[int]:
     """The length of a further axis before the others, or 0 for none."""
@@ -521,46 +457,3 @@ def option_of_axes() -> st.SearchStrategy[int]:
 @functools.cache
 def _share(n: int) -> st.SearchStrategy[int]:
     return st.integers(0, n - 1)
-
-
-@functools.cache
-def over_float64(dtype: str) -> RunningError:
-    """Rounded arithmetic of a dtype over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
-    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
-
-
-def array(tensor: torch.Tensor) -> Floats:
-    """A tensor as a float64 array, which holds every value of the four dtypes exactly."""
-    values: Floats = tensor.detach().to("cpu", torch.float64).numpy()
-    return values
-
-
-def _lift(value: Any, xp: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return xp.asarray(array(value)) if value.is_floating_point() else value.detach().cpu().numpy()
-    if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
-        return [_lift(item, xp) for item in value]
-    return value
-
-
-def fresh(value: Any, leaf: bool) -> Any:
-    """A copy that the target may do with as it likes: the same values and strides, a new generator for a seed."""
-    if isinstance(value, Seed):
-        return value.generator()
-    if isinstance(value, torch.Tensor):
-        return _copy(value).requires_grad_(leaf and value.is_floating_point())
-    if isinstance(value, list | tuple):
-        return type(value)(fresh(item, leaf) for item in value)
-    return value
-
-
-def _copy(value: torch.Tensor) -> torch.Tensor:
-    steps = zip(value.shape, value.stride(), strict=True)
-    base = value.detach()[tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in steps)]
-    extent = 1 + sum((size - 1) * stride for size, stride in zip(base.shape, base.stride(), strict=True))
-    if base.is_floating_point() and extent > base.numel() > 0:  # what lies between its entries is nobody's
-        between = torch.full((extent,), torch.nan, dtype=base.dtype, device=base.device)
-        copy = between.as_strided(base.shape, base.stride()).copy_(base)
-    else:
-        copy = torch.empty_strided(base.shape, base.stride(), dtype=base.dtype, device=base.device).copy_(base)
-    return copy if copy.shape == value.shape else copy.expand(value.shape)

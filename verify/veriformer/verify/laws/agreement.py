@@ -9,7 +9,8 @@ import torch
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 
 
 def has_form(

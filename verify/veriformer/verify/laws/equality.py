@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from veriformer.verify.judging.judge import Floats, Reference
-from veriformer.verify.judging.trial import Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.scripts.script import literal
 
 _SUBTRACTION = 1.0 + 2.0**-50  # two results are subtracted in float64, which rounds once

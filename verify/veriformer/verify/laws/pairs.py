@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import constant, difference, equal
 from veriformer.verify.laws.gradients import draw_cotangent
 

@@ -24,9 +24,11 @@ from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.forms.form import Fit, NotOffered
 from veriformer.verify.judging.completion import completed
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import HarnessError, Reference, Violation, ratios
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Outcome, Trial, array
+from veriformer.verify.judging.outcome import Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.target import Target
 

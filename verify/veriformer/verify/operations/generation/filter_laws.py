@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.trial import Arguments, Observation, Trial, over_float64
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.rounded import over_float64
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.operations.generation.filters import draw_logits, undecided
 from veriformer.verify.operations.generation.top_k_filter.record import TOP_K_FILTER

@@ -10,7 +10,8 @@ import torch
 
 from veriformer.spec.generation.greedy import greedy
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import check, settles_ties
 from veriformer.verify.operations.generation.filter_laws import distinct_scores, draw_rng, tied_scores

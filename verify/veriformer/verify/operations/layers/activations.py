@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Trial, array
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import difference, finite
 from veriformer.verify.laws.gradients import draw_cotangent

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial, array
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.chance import agreement, kept_share, share
 from veriformer.verify.laws.equality import constant

@@ -12,7 +12,8 @@ import torch
 from veriformer.spec.language.lm_head import lm_head, lm_head_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import finite, sums
 from veriformer.verify.laws.family import check

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.mlp import mlp, mlp_vjp
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, inner, multiplied, scaled
 from veriformer.verify.laws.family import check

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 
 from veriformer.verify.judging.op_info import InvalidCall
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import sizes, values, widths
 

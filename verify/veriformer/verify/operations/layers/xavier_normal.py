@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import BUDGET, Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import BUDGET, Arguments, Trial
 from veriformer.verify.laws import chance
 from veriformer.verify.laws.agreement import has_form
 from veriformer.verify.laws.equality import constant

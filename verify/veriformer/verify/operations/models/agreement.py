@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.judge import Floats, Reference, Violation, assert_within_bound, ratios
-from veriformer.verify.judging.trial import Outcome, Trial
+from veriformer.verify.judging.outcome import Outcome
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.operations.models import decision, noise
 from veriformer.verify.operations.models.answer import Answer, differences, distance_of, telling_much
 from veriformer.verify.operations.models.drawn import LONGEST, DrawnInputs, Given

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veriformer.verify.judging.judge import Floats
-from veriformer.verify.judging.trial import Outcome
+from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.operations.models import noise
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.trial import Outcome
+from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, lengthened, model_property
 from veriformer.verify.operations.models.applies import always, has_cache, has_cache_and_mask, has_reorder

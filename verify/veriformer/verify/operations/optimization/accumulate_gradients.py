@@ -13,7 +13,8 @@ import torch
 from veriformer.spec.optimization.accumulate_gradients import accumulate_gradients
 from veriformer.spec.optimization.updates import zeros
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import equal
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.changes import perturbed

@@ -8,7 +8,8 @@ import torch
 
 from veriformer.spec.optimization.noam import noam
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import equal
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.optimization.schedules import (

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.op_info import Formula, InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import Values, choice, layouts, shapes, sizes, values
 from veriformer.verify.targets.claims import Claims

@@ -11,7 +11,8 @@ import torch
 from veriformer.spec.optimization.warmup import warmup
 from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.judging.op_info import Formula, InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import between, equal
 from veriformer.verify.strategies import choice, sizes, values

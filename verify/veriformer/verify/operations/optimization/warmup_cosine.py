@@ -9,7 +9,8 @@ import torch
 
 from veriformer.spec.optimization.warmup_cosine import warmup_cosine
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.optimization.schedules import (
     BAD_INT,

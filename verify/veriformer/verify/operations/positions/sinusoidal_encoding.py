@@ -11,7 +11,8 @@ import torch
 from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import slice_result
 from veriformer.verify.laws.family import check

@@ -12,7 +12,8 @@ import torch
 from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check

@@ -13,7 +13,8 @@ import torch
 from veriformer.spec.layers.smooth_labels import smooth_labels
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import has_form
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check

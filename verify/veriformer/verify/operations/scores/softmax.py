@@ -11,7 +11,8 @@ import torch
 from veriformer.spec.scores.softmax import softmax, softmax_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check

@@ -13,7 +13,8 @@ import torch
 from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, OpInfo, Vjp
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients

@@ -8,8 +8,9 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Trial, array
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.chance import ERROR_RATE, agreement, kept_share, share
 from veriformer.verify.laws.equality import constant

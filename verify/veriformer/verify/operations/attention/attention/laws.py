@@ -10,7 +10,8 @@ import torch
 
 from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import assert_not_constant, between, constant, difference, equal, inner, scaled
 from veriformer.verify.laws.family import check

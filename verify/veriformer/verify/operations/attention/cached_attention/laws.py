@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.trial import Trial, array
+from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.pairs import differ_only_where, exact, same

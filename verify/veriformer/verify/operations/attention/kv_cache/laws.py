@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial, array
+from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import has_form
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.attention.kv_cache.draws import (

@@ -9,7 +9,8 @@ import torch
 
 from veriformer.spec.efficient import kv_cache as spec
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.attention.kv_cache.draws import (
     draw_axes,
     draw_extent,

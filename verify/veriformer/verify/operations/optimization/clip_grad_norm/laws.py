@@ -12,7 +12,8 @@ import torch
 from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Outcome, Trial
+from veriformer.verify.judging.outcome import Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.equality import constant, equal, scaled
 from veriformer.verify.laws.family import check

@@ -13,7 +13,8 @@ import torch
 
 from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_norm
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Observation, Outcome, Trial
+from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import KINDS, Values, choice, leading_shapes, values
 from veriformer.verify.targets.claims import Claims

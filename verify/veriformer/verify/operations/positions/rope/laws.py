@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.judge import Floats, Reference
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import difference, equal, slice_reference, slice_result
 from veriformer.verify.laws.family import check

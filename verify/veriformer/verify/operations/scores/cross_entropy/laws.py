@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.trial import Arguments, Observation, Trial
+from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, slice_reference, slice_result, total
 from veriformer.verify.laws.family import check
