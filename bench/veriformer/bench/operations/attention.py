@@ -9,6 +9,7 @@ import torch
 
 from veriformer.bench.measuring import KEPT
 from veriformer.bench.operations.family import Call, Costs, Family, Operation, Sizes, random
+from veriformer.bench.polynomials import Axis
 from veriformer.spec import costs
 from veriformer.spec.efficient.int8 import int8_cache_bytes
 from veriformer.spec.efficient.linear_recurrence import linear_flops, state_bytes
@@ -156,6 +157,9 @@ def _features() -> Any:
 
 
 _H = costs.symbol
+_SHORTER = Axis("n", (256, 384, 512, 640), 768)
+"""Lengths for loops in Python over chunks, each of which is counted operator by operator."""
+
 FAMILIES = (
     Family(
         "attention",
@@ -209,6 +213,7 @@ FAMILIES = (
             extra=_square(_states, 2),
         ),
         case="causal",
+        nodes={"n": _SHORTER},
     ),
     Family("causal_mask", "n_q n_k", _mask, Costs(flops=lambda: 0 * _H("w"), moved=_mask_bytes)),
     _appending("", "G t m d", None, int8=False),
