@@ -1,0 +1,48 @@
+"""Arguments of a call, copied for the target and lifted for a formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from veriformer.verify.judging.judge import Floats
+from veriformer.verify.scripts.script import Seed
+
+
+def fresh(value: Any, leaf: bool) -> Any:
+    """A copy that the target may do with as it likes: the same values and strides, a new generator for a seed."""
+    if isinstance(value, Seed):
+        return value.generator()
+    if isinstance(value, torch.Tensor):
+        return _copy(value).requires_grad_(leaf and value.is_floating_point())
+    if isinstance(value, list | tuple):
+        return type(value)(fresh(item, leaf) for item in value)
+    return value
+
+
+def _copy(value: torch.Tensor) -> torch.Tensor:
+    steps = zip(value.shape, value.stride(), strict=True)
+    base = value.detach()[tuple(slice(0, 1) if stride == 0 and size > 1 else slice(None) for size, stride in steps)]
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(base.shape, base.stride(), strict=True))
+    if base.is_floating_point() and extent > base.numel() > 0:  # what lies between its entries is nobody's
+        between = torch.full((extent,), torch.nan, dtype=base.dtype, device=base.device)
+        copy = between.as_strided(base.shape, base.stride()).copy_(base)
+    else:
+        copy = torch.empty_strided(base.shape, base.stride(), dtype=base.dtype, device=base.device).copy_(base)
+    return copy if copy.shape == value.shape else copy.expand(value.shape)
+
+
+def array(tensor: torch.Tensor) -> Floats:
+    """A tensor as a float64 array, which holds every value of the four dtypes exactly."""
+    values: Floats = tensor.detach().to("cpu", torch.float64).numpy()
+    return values
+
+
+def lifted(value: Any, xp: Any) -> Any:
+    """A value for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
+    if isinstance(value, torch.Tensor):
+        return xp.asarray(array(value)) if value.is_floating_point() else value.detach().cpu().numpy()
+    if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
+        return [lifted(item, xp) for item in value]
+    return value

@@ -1,0 +1,66 @@
+"""What one call of the target gave, and the expressions that give it again in a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from veriformer.verify.judging.judge import Violation
+
+
+class NoGradient(Exception):
+    """The target claims to have no gradients: the example ends here, and what was judged before stands."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A tensor that came from the target, and the Python expression that gives it again in a script."""
+
+    value: torch.Tensor
+    expression: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call of the target gave: its result and the gradients that were asked for."""
+
+    name: str
+    value: Any
+    gradients: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def result(self) -> Observation:
+        """The result, as something to judge. Raises Violation where it is not a tensor."""
+        if not isinstance(self.value, torch.Tensor):
+            raise Violation(
+                f"the result is a {type(self.value).__name__}, not a tensor", lines=_not_a_tensor(self.name)
+            )
+        return Observation(self.value, self.name)
+
+    def item(self, *path: int) -> Observation:
+        """One tensor inside a result that is a tuple or a list, such as ``item(0, 2)`` for ``result[0][2]``."""
+        expression = self.name + "".join(f"[{i}]" for i in path)
+        value = self.value
+        for i in path:
+            if not isinstance(value, list | tuple) or i >= len(value):
+                raise Violation(
+                    f"the result has no element {expression}", lines=[f"{expression}", "raise SystemExit(0)"]
+                )
+            value = value[i]
+        if not isinstance(value, torch.Tensor):
+            raise Violation(f"{expression} is a {type(value).__name__}, not a tensor", lines=_not_a_tensor(expression))
+        return Observation(value, expression)
+
+    def gradient(self, argument: str) -> Observation:
+        """The gradient for one argument, as something to judge. Raises NoGradient where the target claims none."""
+        if not self.gradients:
+            raise NoGradient
+        return Observation(self.gradients[argument], f"{self.name}_grad_{argument}")
+
+
+def _not_a_tensor(expression: str) -> list[str]:
+    return [f'raise SystemExit(0 if isinstance({expression}, torch.Tensor) else "not a tensor")']
