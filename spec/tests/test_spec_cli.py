@@ -174,9 +174,10 @@ def test_packages_that_are_not_installed_cost_no_other(call, monkeypatch):
     assert code == 0
     assert "Not available here" in out
     assert "Equations with their derivations" in out
-    code, _, err = call("bench")
-    assert code == 2
-    assert "veriformer.nowhere" in err
+    for words in ([], ["counts", "impl", "--only", "attention"]):
+        code, _, err = call("bench", *words)
+        assert code == 2
+        assert "veriformer.nowhere" in err
     assert call("spec", "24b", "--jobs", "1")[0] == 0
 
 

@@ -35,7 +35,9 @@ class PluginGroup(click.Group):
         try:
             command: click.Command = entry.load()
         except ImportError as error:
-            return click.Command(name, callback=_absent(name, error), help=f"Not available here: {error}.")
+            taken = {"ignore_unknown_options": True, "allow_extra_args": True}  # what it would have taken is not known
+            why = f"Not available here: {error}."
+            return click.Command(name, context_settings=taken, callback=_absent(name, error), help=why)
         return command
 
     def resolve_command(
