@@ -95,8 +95,6 @@ def _same_reach(e: ModelExample, ids: torch.Tensor, s: int, asked: dict[str, Any
 
 
 def _cache_steps(e: ModelExample) -> None:
-    asked = e.call_options()
-    e.assert_not_constant(**asked)
     few = e.trial.draw(choice(None, 1, 3, 6))
     if few is None:  # from the start, else the last few of a long text
         e.n = min(e.n, 9)
@@ -104,6 +102,8 @@ def _cache_steps(e: ModelExample) -> None:
     else:
         e.B, e.n = 1, LONGEST - e.trial.draw(choice(0, 3))
         start = e.n - few
+    asked = e.call_options()  # a source has as many texts
+    e.assert_not_constant(**asked)
     ids = e.tokens()
     cached = e.answer("in_parts", ids=ids, splits=list(range(start, e.n)), **asked)
     e.agree(cached, e.answer("whole", ids=ids, **asked), "logits token by token through the cache")
