@@ -213,7 +213,7 @@ def linear_by_scores(q, k, v, is_causal=False):
     return s / s.sum(-1, keepdim=True) @ v
 
 
-def over_all_room(q, k, v, cache):
+def over_whole_capacity(q, k, v, cache):
     cache.update(k, v)
     heads = q.shape[1] // k.shape[1]
     keys, values = (x.unsqueeze(2) for x in (cache.k, cache.v))
@@ -255,7 +255,7 @@ PLANTED = [
     ("rope", rotation_by_matrix, {}, "2 in d"),
     ("softmax", softmax_by_pairs, {}, "2 in d"),
     ("linear_attention", linear_by_scores, {}, "the scores are materialised"),
-    ("cached_attention", over_all_room, {"kv_cache": Buffer}, "grows with max_length, not with length"),
+    ("cached_attention", over_whole_capacity, {"kv_cache": Buffer}, "grows with max_length, not with length"),
     ("mixture_of_experts", all_experts, {}, "1 in E"),
     ("adam", Remembering, {}, "it grows with the number of steps"),
     ("adam", Replaying, {}, "it grows with the number of steps"),

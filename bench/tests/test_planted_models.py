@@ -14,7 +14,7 @@ from veriformer.bench.predicted_costs import IN_BLOCKS_WORD
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
 
-WIDTH, HEADS, VOCABULARY, ROOM = 16, 2, 13, 128
+WIDTH, HEADS, VOCABULARY, CAPACITY = 16, 2, 13, 128
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def short(monkeypatch):
 
 
 class Model(nn.Module):
-    """One layer; its cache is keys and values that were made with room for all."""
+    """One layer; its cache is keys and values that were made with their whole capacity."""
 
     def __init__(self):
         super().__init__()
@@ -44,8 +44,8 @@ class Model(nn.Module):
         return SimpleNamespace(logits=logits, past_key_values=past) if use_cache else logits
 
     def start(self, k):
-        room = (*k.shape[:2], ROOM, k.shape[3])
-        return SimpleNamespace(k=k.new_empty(room), v=k.new_empty(room), length=0)
+        whole = (*k.shape[:2], CAPACITY, k.shape[3])
+        return SimpleNamespace(k=k.new_empty(whole), v=k.new_empty(whole), length=0)
 
     def append(self, past, k, v):
         end = past.length + k.shape[2]
@@ -77,7 +77,7 @@ class ReadsThePrefixAgain(Model):
         return SimpleNamespace(logits=logits, past_key_values=past) if use_cache else logits
 
 
-class ReadsAllRoom(Model):
+class ReadsWholeCapacity(Model):
     def append(self, past, k, v):
         super().append(past, k, v)
         return past.k, past.v
@@ -120,7 +120,7 @@ def refuted(found):
         (CopiesItsCache, (FORWARD, STEP, HELD), None, "the cache copies itself: cat moves 256 bytes"),
         (ReadsThePrefixAgain, (FORWARD, STEP, HELD), None, "the tokens before are computed again at every step"),
         (ReadsThePrefixAgain, (FORWARD, TEXT), None, "64/3*s**3 more FLOPs than the formula: the tokens before"),
-        (ReadsAllRoom, (FORWARD, STEP, HELD), None, "all of the room is read, whatever the length"),
+        (ReadsWholeCapacity, (FORWARD, STEP, HELD), None, "the whole capacity is read, whatever the length"),
         (EveryPrefixByItself, (FORWARD, STEP, HELD), None, "every prefix is computed by itself"),
         (ForwardTwice, (FORWARD, STEP, HELD, TRAINING), None, "the forward pass is computed twice"),
         (Model, (FORWARD, STEP, HELD), IN_BLOCKS_WORD, "the scores are materialised"),

@@ -87,7 +87,7 @@ def _explained(one: Count, measured: Measured, base: Base, forward: Polynomial |
     if one.verdict is not Verdict.REFUTED:
         return one
     if one.case == STEP and not counted.degree("t"):
-        return replace(one, reason=f"{one.reason}: all of the room is read, whatever the length")
+        return replace(one, reason=f"{one.reason}: the whole capacity is read, whatever the length")
     if one.case == TRAINING and forward and counted.terms == {e: 4 * c for e, c in forward.terms.items()}:
         return replace(one, reason=f"{one.reason}: the forward pass is computed twice")
     return one

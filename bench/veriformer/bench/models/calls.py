@@ -93,7 +93,7 @@ def held(made: Operation, s: Sizes) -> Call:
 
 
 def step(made: Operation, s: Sizes) -> Call:
-    """The token t: the one before, which may make room, is not counted."""
+    """The token t: the one before, which may allocate a capacity, is not counted."""
     model, ids = _ready(made, s["B"], s["t"])
     with torch.no_grad():
         past = cached(model, ids[:, :-2]).past_key_values

@@ -1,4 +1,4 @@
-"""Calls of attention and of caches: G key heads, R query heads to each, t tokens cached, room for m, a window of W."""
+"""Calls of attention and caches: G key heads, R query heads to each, t tokens cached, a capacity of m, a window of W."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _scope(s: Sizes, int8: bool) -> dict[str, Any]:
 
 
 def _append(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
-    """One token more, after t: a first one, which may make room, is not counted."""
+    """One token more, after t: a first one, which may allocate a capacity, is not counted."""
 
     def call(operation: Operation, s: Sizes) -> Call:
         cache, new = _filled(operation, s, s["t"], **_scope(s, int8)), _new(s, 1)
