@@ -61,6 +61,31 @@ def test_a_sum_in_a_bad_order_loses_half_an_ulp_per_term(n):
     assert 0.99 < used(R32.sum(R32.asarray(x)), total) <= 1
 
 
+@pytest.mark.parametrize("axis", [0, -1])
+def test_running_sums_lose_half_an_ulp_for_each_term_so_far(axis):
+    x = single([[1] + [U] * 99, [2] + [2 * U] * 99])
+    x = x if axis else x.T
+    sums = R32.cumsum(R32.asarray(x), axis=axis)
+    totals = np.add.accumulate(x, axis=axis)
+    lost = np.abs(totals - sums.value).take(range(1, 100), axis)
+    shares = lost / sums.error.take(range(1, 100), axis)
+    assert (shares > 0.99).all()
+    assert (shares <= 1).all()
+    assert (sums.error.take(0, axis) == 0).all()
+
+
+def test_running_sums_carry_the_errors_of_their_terms_and_may_leave_the_range():
+    doubtful = RunningErrorArray(R32, np.ones(3), np.asarray([0.5, 0.0, 0.25]), np.ones(3))
+    errors = R32.cumsum(doubtful).error
+    carried = np.asarray([0.5, 0.5, 0.75])
+    assert (carried <= errors).all()
+    assert (errors <= 1.00001 * carried).all()
+    top = FORMATS["fp32"].max
+    there_and_back = R32.cumsum(R32.asarray(np.asarray([0.75, 0.75, -0.75]) * top))
+    assert np.isfinite(there_and_back.error[0])
+    assert np.isinf(there_and_back.error[1:]).all()
+
+
 @pytest.mark.parametrize("n", [20, 1000])
 def test_an_inner_product_loses_as_much_and_a_rounding_of_the_products(n):
     a, b = single([[1] + [U] * (n - 1)]), single(np.ones((n, 1)))
@@ -108,6 +133,12 @@ def test_underflow_of_exp_is_granted():
     lowered = np.float32(8) * np.exp(x - np.log(np.float32(8)))  # as by a maximum that is taken for more than it is
     assert used(bounded, lowered) <= 1
     assert bounded.error.max() <= 20 * ETA
+
+
+def test_a_subnormal_power_of_e_may_be_zero_and_no_other_one():
+    lowest, normal = R32.exp(R32.asarray(single([-91.0, -100.0]))), R32.exp(R32.asarray(single([-87.0, -80.0])))
+    assert 0.5 < used(lowest, 0) <= 1
+    assert (normal.error < 1e-4 * normal.value).all()
 
 
 def test_functions_underflow_too():

@@ -10,6 +10,7 @@ from veriformer.spec.equation import Scope
 from veriformer.spec.proofs.prover import prove, sabotaged
 from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import equations
+from veriformer.spec.unicode_text import unicode_text
 
 STEPS = {f"{e.slug}:{s.slug}": s for e in equations() for s in e.steps}
 ERRATA = {f"{e.slug}:{x.slug}": x for e in equations() for x in e.errata}
@@ -25,6 +26,7 @@ def test_every_step_holds_and_its_sabotage_does_not(name):
     step = STEPS[name]
     verdict = prove(step, cached=False)
     assert verdict.status == ("confirmed" if step.scope is Scope.NUMERIC else "proved"), verdict.detail
+    assert not [f for f in map(unicode_text, verdict.formulas) if not f or "\\" in f]
     variants = list(sabotaged(step))
     assert variants
     accepted = [v.slug for v in variants if prove(v, cached=False).holds]

@@ -7,7 +7,8 @@ import sympy as sp
 
 from veriformer.spec.equation import Erratum, Evidence, Scope, Source, Step
 from veriformer.spec.proofs import proof_cache
-from veriformer.spec.proofs.algebra import is_identically_zero, numeric_counterexample
+from veriformer.spec.proofs.algebra import is_identically_zero
+from veriformer.spec.proofs.counterexample import numeric_counterexample
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.prover import prove, prove_all, sabotaged
 from veriformer.spec.proofs.sums import tidy

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 from veriformer.spec.cli import main
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.spec.unicode_text import in_sentence
 
 
 def _run(*words: str) -> Result:
@@ -30,9 +31,14 @@ def test_weight_narrows(weight: Weight) -> None:
 def test_one_is_told_in_full() -> None:
     told = _run("attention.causality").stdout
     known = requirement("attention.causality")
-    assert known.statement in told
-    assert known.floating_point_statement in told
+    assert in_sentence(known.statement) in told
+    assert in_sentence(known.floating_point_statement) in told
     assert all(link in told for link in known.precedents)
+
+
+def test_no_latex_is_shown() -> None:
+    told = _run("*").stdout
+    assert not [line for line in told.splitlines() if "\\" in line or "$" in line]
 
 
 def test_equation_selects_what_rests_on_it() -> None:

@@ -17,6 +17,7 @@ from veriformer.spec.unicode_text import in_sentence, unicode_text
         (r"\{i : p_i \le p\}", "{i : pᵢ ≤ p}"),
         (r"\frac{a + b}{\sqrt{d_k}}", "(a + b)/√dₖ"),
         (r"\text{total_loss}", "total_loss"),
+        (r"\frac{\operatorname{erf}{\left(\frac{x}{2} \right)}}{2}", "(erf(x/2))/2"),
         (r"\sum_{\substack{1 \leq i \leq n\\1 \leq j \leq n}} x_{i j}", "∑_(1 ≤ i ≤ n,1 ≤ j ≤ n) xᵢⱼ"),
     ],
 )

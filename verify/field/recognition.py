@@ -105,6 +105,62 @@ REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
         "lucidrains/vit-pytorch@69d24fe9e302",
         tuple(f"vit_pytorch/{name}.py" for name in ("vit", "simple_vit", "cvt", "levit", "simple_flash_attn_vit")),
     ),
+    "minLlama3": ("evintunador/minLlama3@6e2f4903b51a", ("model.py",)),
+    "templateGPT": ("evintunador/templateGPT@f903dd98505f", ("modules/norm.py",)),
+    "torch-multi-head-attention": (
+        "CyberZHG/torch-multi-head-attention@66f6ae801a6d",
+        ("torch_multi_head_attention/multi_head_attention.py",),
+    ),
+    "makemore": ("karpathy/makemore@988aa59e4d8f", ("makemore.py",)),
+    "d2l": ("d2l-ai/d2l-en@23d7a5aeccee", ("d2l/torch.py",)),
+    "picotron": ("huggingface/picotron@59714b1bf255", ("picotron/model.py",)),
+    "rmsnorm": ("bzhangGo/rmsnorm@2e726f1a3f10", ("rmsnorm_torch.py",)),
+    "train-llm-from-scratch": ("FareedKhan-dev/train-llm-from-scratch@98f808c4ea9c", ("src/models/attention.py",)),
+    "grouped-query-attention-pytorch": (
+        "fkodom/grouped-query-attention-pytorch@5267b1a6f397",
+        ("grouped_query_attention_pytorch/attention.py",),
+    ),
+    "attentions": ("sooftware/attentions@b1dd65be8f12", ("attentions.py",)),
+    "min-decision-transformer": (
+        "nikhilbarhate99/min-decision-transformer@d6694248b48c",
+        ("decision_transformer/model.py",),
+    ),
+    "pytorch-paligemma": ("hkproj/pytorch-paligemma@34e1d98d3996", ("modeling_gemma.py",)),
+    "picoGPT": ("jaymody/picoGPT@817292baea75", ("gpt2.py",)),
+    "llama3.np": ("likejazz/llama3.np@7dae0e181efc", ("llama3.py",)),
+    "cramming": ("JonasGeiping/cramming@196c9912d8c5", ("cramming/architectures/losses.py",)),
+    "davidmrau-moe": ("davidmrau/mixture-of-experts@f66299972710", ("moe.py",)),
+    "lion-pytorch": ("lucidrains/lion-pytorch@6a74fdc0ba57", ("lion_pytorch/lion_pytorch.py",)),
+    "nanoVLM": ("huggingface/nanoVLM@4e0c09618461", ("models/language_model.py",)),
+    "llama3": ("meta-llama/llama3@a0940f9cf706", ("llama/model.py",)),
+    "llm.c": ("karpathy/llm.c@f1e2ace65149", ("train_gpt2.py",)),
+    "dino": ("facebookresearch/dino@7c446df5b9f4", ("vision_transformer.py",)),
+    "CLIP": ("openai/CLIP@d05afc436d78", ("clip/model.py",)),
+    "DeepSeek-V3": ("deepseek-ai/DeepSeek-V3@9b4e9788e4a3", ("inference/model.py",)),
+    "minimal-opt": ("zphang/minimal-opt@d499c70cdaf9", ("minimal_opt/model.py",)),
+    "mildlyoverfitted": (
+        "jankrepl/mildlyoverfitted@22f0ecc67cef",
+        ("github_adventures/gpt/model.py", "github_adventures/vision_transformer/custom.py"),
+    ),
+    "LLaMA2": ("aju22/LLaMA2@5716de407201", ("model.py",)),
+    "unilm": ("microsoft/unilm@768a3c873f59", ("Diff-Transformer/rms_norm.py",)),
+    "ViT-pytorch": ("jeonsworld/ViT-pytorch@460a162767de", ("models/modeling.py",)),
+    "esm": ("facebookresearch/esm@2b369911bb5b", ("esm/modules.py", "esm/rotary_embedding.py")),
+    "segment-anything": (
+        "facebookresearch/segment-anything@dca509fe793f",
+        ("segment_anything/modeling/common.py", "segment_anything/modeling/transformer.py"),
+    ),
+    "TimeSformer-pytorch": ("lucidrains/TimeSformer-pytorch@9a20466bf652", ("timesformer_pytorch/rotary.py",)),
+    "TritonBench": (  # on a CPU: with TRITON_INTERPRET=1
+        "thunlp/TritonBench@603e28a5050e",
+        tuple(
+            f"data/TritonBench_G_v1/{name}.py"
+            for name in (
+                *("softmax_triton1", "triton_softmax", "rms_norm_triton", "layer_norm_triton", "swiglu_triton"),
+                *("fast_ce_loss", "fast_rms_layernorm", "fast_rope_embedding", "cross_entropy1"),
+            )
+        ),
+    ),
 }
 SECONDS = 240
 

@@ -10,17 +10,25 @@ from typing import Any
 
 import hypothesis
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 
 from veriformer import impl
 from veriformer.verify.catalogue.selection import select
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.check_run import plan, run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.examples import prepared
 from veriformer.verify.judging.copies import fresh
 from veriformer.verify.judging.coverage import Coverage
+from veriformer.verify.judging.trial import BUDGET as OF_A_CALL
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.operations.attention.multi_head_attention.record import draw_multi_head
+from veriformer.verify.operations.layers.transformer_block.record import draw_block
+from veriformer.verify.operations.optimization.tensor_lists import shapes_of
 from veriformer.verify.results import Status
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import extent
@@ -153,3 +161,57 @@ def test_halves_are_multiplied_whatever_lies_behind_a_row() -> None:
     impl.lm_head(wide[:, :13].detach(), w).backward(wide[:, :13])
     assert w.grad is not None
     assert torch.equal(w.grad, torch.full_like(w, 32.0))
+
+
+@pytest.mark.parametrize("draw", [draw_multi_head, draw_block], ids=["multi_head_attention", "transformer_block"])
+def test_what_a_target_takes_nearby_is_within_the_budget_too(draw: Callable[[Trial], Any]) -> None:
+    """Heads as narrow as d / H make d out of heads and widths: the work is that of what is made."""
+    name = "transformer_block" if draw is draw_block else "multi_head_attention"
+    refused = dict.fromkeys(("heads narrower or wider than d / H", "d_v ≠ d_k", "d_out ≠ d", "grouped heads"), "")
+    target = Target(name, SimpleNamespace(**{name: getattr(impl, name)}), Claims(), None, "")
+    target = target.within({name: Domain(refused=refused)})
+    numbers = []
+
+    def body(data: st.DataObject) -> None:
+        trial = Trial(target, name, POSITIONAL[name], "fp32", "cpu", data)
+        trial.only_large()
+        arguments = draw(trial)
+        given = [*arguments.values(), *arguments.get("params", arguments).values()]
+        numbers.append(sum(x.numel() for x in given if isinstance(x, torch.Tensor)))
+        x, weights = arguments["x"], arguments.get("params", arguments)
+        assert weights["w_q"].shape[1] == x.shape[-1]
+
+    for start in range(3):
+        prepared(body, f"nearby|{start}", 10)()
+    assert len(numbers) >= 20
+    assert max(numbers) <= 16 * OF_A_CALL  # a weight counts as a quarter, and half of that in a block
+
+
+def test_late_tensors_of_a_list_have_many_entries_too() -> None:
+    found = [shapes_of(np.random.default_rng(seed), 40, 5000) for seed in range(40)]
+    entries = [[math.prod(shape) for shape in shapes] for shapes in found]
+    assert all(max(one) > 4900 and len(one) == 40 for one in entries)
+    assert 10 < sum(sum(n > 50 for n in one[20:]) > 1 for one in entries) < 30
+    assert {len(shape) for shapes in found for shape in shapes} == {0, 1, 2}
+
+
+def _broken_mlp(x: Any, w1: Any, *args: Any, **options: Any) -> Any:
+    y = impl.mlp(x, w1, *args, **options)
+    return y * (1 + (x.ndim > 2 and x.shape[-2] > 16 and w1.shape[1] > 32))
+
+
+def test_rows_of_a_large_call_lie_on_several_axes() -> None:
+    assert _result("mlp.long", mlp=_broken_mlp).status is Status.FAIL
+
+
+@pytest.mark.parametrize("requirement", ["cached_attention.gradient", "transformer_block.layout", "softmax.batch"])
+def test_half_of_the_calls_of_a_law_are_large(requirement: str) -> None:
+    covered = _result(requirement, "fp64").covered
+    assert sum(n for what, n in covered.items() if "and" not in what) >= 6
+
+
+def test_long_texts_are_cut_into_long_pieces() -> None:
+    def short_pieces(text: str, table: dict[str, float]) -> Any:
+        return impl.unigram_segment(text, {piece: x for piece, x in table.items() if len(piece) <= 16})
+
+    assert _result("unigram_segment.equation", unigram_segment=short_pieces).status is Status.FAIL

@@ -152,6 +152,6 @@ def test_the_script_of_a_finding_runs_where_the_target_lies_elsewhere(tmp_path: 
     (here / "mine.py").rename(there / "mine.py")
     assert subprocess.run(ran, cwd=there, check=False).returncode == 1, "beside the script"
     right = tmp_path / "right.py"
-    right.write_text("from torch import softmax\n")
+    right.write_text("import torch\n\n\ndef softmax(z, dim=-1):\n    return torch.softmax(z, dim)\n")
     other = {**os.environ, "VERIFORMER_TARGET": str(right)}
     assert subprocess.run(ran, cwd=there, env=other, check=False).returncode == 0, "the one that is named"

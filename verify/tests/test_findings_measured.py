@@ -8,10 +8,11 @@ from pathlib import Path
 from veriformer.spec.requirement import Weight
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.inquiry import store_findings
+from veriformer.verify.results import Status
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from made_results import results, row
+from made_results import failing, finding, results, row
 
 
 def test_a_coarser_format_is_one_finding_of_its_own_weight() -> None:
@@ -35,3 +36,14 @@ def test_what_computes_as_it_is_asked_to_has_no_such_finding() -> None:
     run = results([row()], domain={"rms_norm": Domain(provided=("weight",))})
     store_findings(run, {})
     assert run.findings == []
+
+
+def test_a_row_is_no_graver_than_what_explains_it() -> None:
+    explained = finding("f1", Weight.IMPRECISE)
+    for strict, status in ((False, Status.ADVICE), (True, Status.FAIL)):
+        run = results([failing(weight="fragile")], strict=strict)
+        store_findings(run, {"attention": [explained]})
+        assert run.results[0].status is status
+    run = results([failing(weight="fragile")])
+    store_findings(run, {"attention": [finding("f1", Weight.FRAGILE)]})
+    assert run.results[0].status is Status.FAIL

@@ -24,12 +24,13 @@ from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.on_copies import OnCopies
 from veriformer.verify.findings.overflow import overflows, told_once
 from veriformer.verify.findings.parts import put_together, with_sound_part
+from veriformer.verify.findings.pooled import explained_by
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence
 from veriformer.verify.findings.signature import Failing, Signature, signature
 from veriformer.verify.findings.survey import _Watched
 from veriformer.verify.findings.wider import ROUNDED, lost_to_the_format
-from veriformer.verify.judging.judge import Reference, Violation
+from veriformer.verify.judging.judge import Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Counterexample, Result, Status
@@ -55,6 +56,30 @@ def finding(operation: str, requirement: str, **changes: Any) -> Finding:
     message = "result[0]: observed inf, exact 1"
     given = {**plain, "id": slug, "rows": (slug,), "message": message, **changes}
     return Finding(operation=operation, requirements=(slug,), **given)
+
+
+def test_a_mean_goes_under_the_wrong_results_that_spoil_it_and_else_under_none() -> None:
+    pooled = CheckRun(ROWS["attention.accuracy"], "bf16")
+    scale, mask = Condition("attention", ("a scale of 0",)), Condition("attention", ("a mask",))
+    causes = [Cause(one, (example(failed=VALUE),), confirmed=True) for one in (mask, scale)]
+
+    def gather(spoilt_by: Condition | None, examples: int = 9) -> Any:
+        def found(_: CheckRun, without: Any) -> tuple[int, RunStatistics]:
+            error = SquaredError(1.0 if spoilt_by in without else 400.0, 64)
+            signed = SignedErrors(np.zeros(1), np.zeros(1), (np.zeros(1),))
+            lists = {"result": [error] * examples}, {"result": [signed] * examples}
+            return examples, RunStatistics(squared_errors=lists[0], signed_errors=lists[1])
+
+        return found
+
+    assert explained_by(pooled, causes, gather(scale)) is causes[1]
+    assert explained_by(pooled, causes, gather(None)) is None, "it fails without any of them"
+    assert explained_by(pooled, causes, gather(scale, examples=2)) is None, "two examples do not tell"
+    assert explained_by(pooled, [replace(causes[1], confirmed=False)], gather(scale)) is None
+    lost = Cause(scale, (example(failed=LOST),), confirmed=True)
+    assert explained_by(pooled, [lost], gather(scale)) is None, "what overflows is another matter"
+    every = Cause(Condition("attention"), (example(failed=VALUE),), confirmed=True)
+    assert explained_by(pooled, [every], gather(None)) is every
 
 
 def test_overflow_in_half_precision_is_told_once() -> None:

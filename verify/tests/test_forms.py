@@ -83,6 +83,7 @@ def test_what_is_another_function_is_not_recognised() -> None:
     assert "distance" in reasons["RelativeAttention"]
     assert "layer_norm" in reasons["FeedForward"]
     assert "1.702" in reasons["quick_gelu"]
+    assert "Softmax" in reasons["ClassifierMLP"]
     assert "another shape" in reasons["layer_norm_of_images"]
     assert "second axis" in reasons["rms_normalization"]
     assert "straight" in reasons["hard_swish"]

@@ -18,6 +18,7 @@ from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Fit, NotOffered
 from veriformer.verify.presentation.terminal import as_text
 from veriformer.verify.recognition.recognise import _tenable, recognise
+from veriformer.verify.results import Status
 from veriformer.verify.targets.source_files import module_of
 
 HERE = Path(__file__).parent / "forms"
@@ -37,7 +38,7 @@ KINDS = {
         ("NoamOpt", "noam"),
     },
     "models_of_two": {("Transformer", "causal_lm"), ("NextTokenLM", "causal_lm")},
-    "arrays_of_numpy": {("softmax", "softmax"), ("layer_norm", "layer_norm")},
+    "arrays_of_numpy": {("softmax", "softmax"), ("layer_norm", "layer_norm"), ("gelu", "gelu")},
 }
 
 
@@ -149,3 +150,40 @@ def test_the_statuses_of_a_problem_are_joined() -> None:
     assert problem.is_problem(str(HERE / "kernel_problem.py"))
     assert not problem.is_problem(str(HERE / "losses.py"))
     assert [problem.joined(*pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0))] == [0, 1, 1, 0, 3]
+
+
+PLAIN_SHAPES = {
+    ("DotProductAttention", "attention"): {"layout": "[BH,n,d]", "mask": "boolean"},
+    ("attention", "attention"): {"layout": "[n,d]", "mask": "additive"},
+    ("MultiHeadAttention", "multi_head_attention"): {"causal": "always"},
+    ("RMSNorm", "rms_norm"): {},
+    ("GemmaRMSNorm", "rms_norm"): {"weight": "added to 1"},
+    ("PartialRMSNorm", "rms_norm"): {},
+    ("FeedForward", "swiglu"): {},
+    ("LayerNorm", "layer_norm"): {},
+}
+
+
+def test_code_without_heads_and_with_sizes_of_its_own_is_recognised() -> None:
+    found = {(pin.name, pin.operation): pin for pin in recognise(module_of(HERE / "plain_shapes.py")).pins}
+    assert found.keys() == PLAIN_SHAPES.keys()
+    for key, readings in PLAIN_SHAPES.items():
+        assert found[key].everywhere, found[key]
+        assert {name: found[key].readings[name] for name in readings} == readings
+
+
+def test_the_mean_of_all_values_for_a_query_that_sees_nothing_is_a_convention() -> None:
+    module = module_of(HERE / "plain_shapes.py")
+    (filled,) = recognise(module.DotProductAttention).pins
+    assert filled.conventions == {"attention.empty_row": "uniform"}
+    (added,) = recognise(module.attention).pins  # −∞ throughout, which gives NaN
+    assert not added.conventions
+
+
+def test_a_weight_that_is_added_to_one_is_no_fault() -> None:
+    found = check(module_of(HERE / "plain_shapes.py").GemmaRMSNorm, only=["rms_norm"], dtype=["fp32"])
+    assert not [row.key for row in found.results if row.status is Status.FAIL], as_text(found)
+    assert {row.requirement for row in found.results if row.status is Status.PASS} >= {
+        "rms_norm.equation",
+        "rms_norm.gradient",
+    }

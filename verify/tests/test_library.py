@@ -120,3 +120,11 @@ def test_a_test_file_in_a_repository_with_its_own_bench_and_reports(tmp_path: Pa
     assert "1 failed" in done.stdout
     assert "rms_norm.contract[fp32-cpu] fail" in done.stdout
     assert "passed" in done.stdout
+
+
+def test_words_for_a_target_are_taken_as_the_command_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import torch\ndef softmax(scores):\n    return torch.softmax(scores, -1)\n")
+    results = check(path, only=["softmax.equation", "gelu"], dtype=["fp32"])
+    assert results.verdict == "holds"
+    assert {row.status for row in results.results if row.operation == "gelu"} == {Status.NOT_PROVIDED}

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from veriformer import impl
+from veriformer.verify.catalogue.selection import select
 from veriformer.verify.engine import memory
+from veriformer.verify.engine.check_run import plan, run_check
+from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.targets.claims import Claims
+from veriformer.verify.targets.target import Target
 
 MIB = 2**20
 
@@ -28,3 +37,24 @@ def test_it_is_collected_where_the_process_has_grown(
 
 def test_the_size_of_the_process_is_known() -> None:
     assert memory.resident() > 10 * MIB
+
+
+def test_pages_that_the_c_library_keeps_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(memory, "_left", 0)
+    monkeypatch.setattr(memory, "resident", lambda: 300 * MIB)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(malloc_trim=asked.append))
+    memory.give_back()
+    assert asked == [0]
+
+
+@pytest.mark.parametrize(("factor", "times"), [(2, 1), (1, 0)])
+def test_rows_that_fail_give_back_and_others_do_not(factor: int, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def residual(*args: Any, **options: Any) -> Any:
+        return factor * impl.residual(*args, **options)
+
+    given: list[None] = []
+    monkeypatch.setattr(memory, "give_back", lambda: given.append(None))
+    (row,) = (one for one in plan(select(("residual.equation",)), ("fp32",)) if one.key.startswith("residual.equation"))
+    run_check(row, Target("mine", SimpleNamespace(residual=residual), Claims(), None, ""), PROFILES["quick"], "x", {})
+    assert len(given) == times

@@ -161,6 +161,11 @@ def test_where_gradients_do_not_hold_it_is_told() -> None:
     refused = row("attention.gradient", Status.NOT_PROVIDED, kind="gradient")
     assert scope(results([row(), refused])) == "Holds for attention, fp32, forward only"
     assert scope(results([failing()])) == ""
+    lacking = row("gelu.gradient", Status.NOT_PROVIDED, kind="gradient")
+    assert scope(results([row(), lacking])) == "Holds for attention, fp32"
+    wrong = row("attention.gradient", Status.FAIL, kind="gradient")
+    both = results([row(), wrong], findings=[finding("1", what="attention: a fault")])
+    assert scope(both).startswith("Judged for fp32, forward and backward")
 
 
 def test_sixty_findings_make_a_screen_and_not_a_scroll() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
+from torch import nn
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify import TargetError, bind, check, load
@@ -21,7 +24,8 @@ from veriformer.verify.presentation.recognised import lines
 from veriformer.verify.presentation.terminal import as_text
 from veriformer.verify.results import Status, read
 from veriformer.verify.targets.claims import ClaimsWarning
-from veriformer.verify.targets.source_files import module_of
+from veriformer.verify.targets.loading import located, needs_recognition
+from veriformer.verify.targets.source_files import PartlyLoadedWarning, module_of
 
 HERE = Path(__file__).parent / "forms"
 
@@ -184,3 +188,99 @@ def test_what_recognised_code_raises_by_no_rule_is_a_fault_and_what_it_refuses_i
         (one,) = found.findings
         assert "raises RuntimeError (no) for some calls" in one.what
         assert one.weight is Weight.WRONG
+
+
+SETTINGS = """
+from pathlib import Path
+
+import torch
+from torch import nn
+
+SIZE = int(Path("{data}").read_text())
+
+
+class Settings:
+    width = SIZE
+"""
+
+LAYERS = """
+from settings import *
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Settings) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+class Model(RMSNorm):
+    sizes = [SIZE]
+"""
+
+
+@pytest.fixture
+def fresh_neighbours() -> Iterator[None]:
+    """Modules of this test's own files are forgotten afterwards."""
+    before, path = set(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = path
+    for name in sys.modules.keys() - before:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("fresh_neighbours")
+def test_what_is_not_there_costs_only_what_rests_on_it_and_is_told(tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text(SETTINGS.format(data="absent.txt"))
+    (tmp_path / "layers.py").write_text(LAYERS)
+    with pytest.warns(PartlyLoadedWarning, match=r"FileNotFoundError.*without Model \(NameError.*SIZE"):
+        found, _ = located(str(tmp_path / "layers.py"))
+    assert hasattr(found, "RMSNorm")
+    assert not hasattr(found, "Model")
+    assert "by themselves" in run([str(tmp_path / "layers.py"), "--only", "rms_norm.equation"])
+
+
+@pytest.mark.usefixtures("fresh_neighbours")
+def test_a_file_may_open_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text(SETTINGS.format(data="data/size.txt"))
+    (tmp_path / "layers.py").write_text(LAYERS)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "size.txt").write_text("7")
+    found, _ = located(str(tmp_path / "layers.py"))
+    assert found.Model.sizes == [7]  # type: ignore[attr-defined]
+
+
+def test_where_nothing_is_recognised_that_is_said_and_nothing_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "words.py"
+    file.write_text("def reversed_words(text):\n    return text.split()[::-1]\n")
+    monkeypatch.setattr("veriformer.verify.engine.run.run_pytest", lambda *_: pytest.fail("a worker was started"))
+    said = run([str(file)])
+    assert said.startswith("3\n"), said
+    assert "nothing in it was recognised" in said
+    assert "unknown reversed_words" in said
+    assert "rows in" in said
+
+
+def test_a_module_without_weights_is_no_model() -> None:
+    module = module_of(HERE / "plain_shapes.py")
+    assert (
+        load(f"{HERE / 'plain_shapes.py'}:DotProductAttention").recognised["recognised"][0]["operation"] == "attention"
+    )
+    assert needs_recognition(module.DotProductAttention)
+    assert not needs_recognition(Small)
+
+
+class Small(nn.Module):
+    """A model that is built from nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(5, 5)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.table(ids)
+        return found

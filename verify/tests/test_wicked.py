@@ -16,8 +16,10 @@ WICKED = Path(__file__).parent / "wicked.py"
 RIGHT = ("softmax", "logsumexp", "residual", "lm_head", "layer_norm", "mse_loss")
 FAILING = (
     *("gelu", "silu", "token_embedding", "causal_mask", "sinusoidal_encoding"),
-    *("alibi_slopes", "alibi_bias", "feed_forward"),
+    *("alibi_bias", "feed_forward"),
 )
+
+JUDGED = ("rms_norm", "alibi_slopes")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
     folder = tmp_path_factory.mktemp("run")
     only = [
         f"{name}.{law}"
-        for name in (*RIGHT, *FAILING, "rms_norm", "swiglu", "temperature_scale")
+        for name in (*RIGHT, *FAILING, *JUDGED, "swiglu", "temperature_scale")
         for law in ("contract", "equation")
     ]
     words = ("--profile", "quick", "--dtype", "fp32", "--jobs", "1", "--timeout", "10")
@@ -63,8 +65,11 @@ def test_a_process_that_ends_is_a_crash(told: tuple[Any, str]) -> None:
     assert statuses(told[0], "swiglu") == ["crash", "blocked"]
 
 
-def test_who_replaces_comparisons_is_judged_by_the_true_ones(told: tuple[Any, str]) -> None:
-    assert statuses(told[0], "rms_norm") == ["pass", "fail"]
+@pytest.mark.parametrize("operation", JUDGED)
+def test_who_replaces_comparisons_or_hides_a_tensor_is_judged_by_the_true_ones(
+    told: tuple[Any, str], operation: str
+) -> None:
+    assert statuses(told[0], operation) == ["pass", "fail"]
 
 
 def test_what_is_wrong_now_and_then_is_told_to_be_so(told: tuple[Any, str]) -> None:
@@ -77,6 +82,7 @@ def test_what_was_changed_is_told(told: tuple[Any, str]) -> None:
     assert told[0]["global_state"] == {
         "layer_norm": ["detection of anomalies", "hooks of all modules", "the limit of recursion"],
         "residual": ["handlers of signals"],
+        "lm_head": ["Python's built-in functions"],
         "rms_norm": ["functions that compare numbers"],
     }
 

@@ -5,6 +5,7 @@ Where it says *right* the numbers are right and no row may be lost; elsewhere it
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import ctypes
 import gc
@@ -25,7 +26,9 @@ print("y" * 1_000_000, file=sys.stderr)
 
 
 def softmax(z: Tensor, dim: int = -1) -> Tensor:
-    """Right."""
+    """Right; from a process and its copy, now and then."""
+    if z.numel() == 6:
+        os.fork()
     return torch.softmax(z, dim)
 
 
@@ -67,8 +70,11 @@ def residual(x: Tensor, fx: Tensor, *, scale: float = 1.0) -> Tensor:
 
 
 def lm_head(h: Tensor, weight: Tensor) -> Tensor:
-    """Right; turns warnings into errors, and warns."""
+    """Right; turns warnings into errors, and replaces what nearly all code calls."""
     warnings.simplefilter("error")
+    builtins.any = builtins.all = lambda _: True
+    builtins.len = lambda _: 0
+    builtins.of_my_own = None
     return h @ weight.mT
 
 
@@ -89,10 +95,22 @@ def layer_norm(x: Tensor, weight: object = None, bias: object = None, *, eps: fl
     return functional.layer_norm(x, x.shape[-1:], weight, bias, eps)
 
 
+class Hiding(Tensor):
+    """It gives no numbers away."""
+
+    def numpy(self, *, force: bool = False) -> None:
+        """Nothing."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = Tensor.__hash__
+
+
 def mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
-    """Right; starts a thread that never ends."""
+    """Right; starts a thread that never ends, and gives a tensor that hides its numbers."""
     threading.Thread(target=lambda: time.sleep(1e6)).start()
-    return (prediction - target).square().sum(-1).mean()
+    return ((prediction - target).square().sum(-1).mean()).as_subclass(Hiding)
 
 
 def swiglu(x: Tensor, *weights: Tensor) -> Tensor:

@@ -51,11 +51,17 @@ def formula_reach(equation: Equation) -> Scope | None:
 
 
 def _functions(step: Step) -> set[Any]:
-    """The functions of this package that a step's code names, and those that their code names, and so on."""
+    """The functions of this package that a step's code names, and those that their code names, and so on.
+
+    A class counts for all of its methods.
+    """
     found: set[Any] = set()
     waiting: list[Any] = [step.identity]
     while waiting:
         f = waiting.pop()
+        if isinstance(f, type) and f not in found and f.__module__.startswith(_MATHEMATICS_IN):
+            found.add(f)
+            waiting += vars(f).values()
         if isinstance(f, FunctionType) and f not in found and f.__module__.startswith(_MATHEMATICS_IN):
             found.add(f)
             waiting += [f.__globals__.get(name) for name in _names(f.__code__)]

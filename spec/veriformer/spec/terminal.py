@@ -156,7 +156,8 @@ def _proof(position: int, step: Step, verdict: Verdict) -> Lines:
     detail = f" ({step.scope_detail})" if step.scope_detail else ""
     yield 6, Text.assemble(f"{position}. ", _reach(step, verdict), detail, f"  {in_sentence(step.claim)}")
     for name, what in derivation.starts_from(step):
-        yield 9, Text(f"from {name}: {what}" if what else f"from {name}", "dim")
+        # A private name says nothing to who does not read the source.
+        yield 9, Text(f"from {what}" if name.startswith("_") else f"from {name}: {what}", "dim")
     yield from ((9, Text(unicode_text(formula))) for formula in verdict.formulas[:_SHOWN])
     if len(verdict.formulas) > _SHOWN:
         yield 9, Text("and so on, for the other sizes and entries; --json has more of them", "dim")

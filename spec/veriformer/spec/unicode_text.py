@@ -26,7 +26,9 @@ _FIRST, _LAST = "\ue000", "\ue001"
 
 def unicode_text(latex: str) -> str:
     r"""A LaTeX formula in Unicode: `\frac{e^{z_i}}{d_k}` becomes e^zᵢ/dₖ; other scripts stay as x^(y)."""
-    text: str = _converter().latex_to_text(re.sub(r"\\substack\{(.*?)\\\\(.*?)\}", r"\1,\2", latex))
+    latex = re.sub(r"\\substack\{(.*?)\\\\(.*?)\}", r"\1,\2", latex)
+    # The converter knows no arguments of \operatorname, in which SymPy sets the names of functions.
+    text: str = _converter().latex_to_text(latex.replace(r"\operatorname", r"\mathrm"))
     words: list[str] = []
 
     def put_aside(match: re.Match[str]) -> str:
@@ -35,12 +37,13 @@ def unicode_text(latex: str) -> str:
 
     text = re.sub(f"{_FIRST}([^{_LAST}]*){_LAST}", put_aside, text)
     while (raised := re.sub(r"([_^])(?:\{([^{}]*)\}|([^{}\s]))", _raised, text)) != text:
-        text = raised
+        text = re.sub(r"(?<![_^])\{([^{}]*)\}", r"\1", raised)
     text = re.sub(r"[{}]", "", text).replace("\ue002", "{").replace("\ue003", "}").replace("\ue004", "_")
     text = re.sub(r"(?<![^\W\d_])(log|exp|max|min)(?=[^\W_])", r"\1 ", text.replace("\ue005", "^"))
     text = re.sub(r"\s*([⋅·⊙×∈≈≤≥←∼⊕⊗])\s*", r" \1 ", text)
+    text = re.sub(r"(?<=[(\[])\s+|\s+(?=[)\]])", "", text)
     text = re.sub("[\ue100-\uefff]", lambda m: words[ord(m[0]) - 0xE100], text)
-    return " ".join(text.split())
+    return " ".join(text.replace("”", "″").split())
 
 
 def in_sentence(sentence: str) -> str:
@@ -91,7 +94,7 @@ def _converter() -> Any:
         MacroTextSpec("frac", fraction),
         MacroTextSpec("sqrt", root),
         MacroTextSpec("mathbf", plain),
-        *(MacroTextSpec(name, word) for name in ("text", "mathrm", "operatorname", "mathit")),
+        *(MacroTextSpec(name, word) for name in ("text", "mathrm", "mathit")),
         *(MacroTextSpec(name, text) for name, text in _OWN.items()),
     ]
     context = get_default_latex_context_db()

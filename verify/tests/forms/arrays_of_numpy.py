@@ -11,3 +11,7 @@ def softmax(x):
 def layer_norm(x, g, b, eps=1e-5):
     mean, variance = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
     return (x - mean) / np.sqrt(variance + eps) * g + b
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))

@@ -102,3 +102,15 @@ class ReverseRotary(nn.Module):
         angles = torch.outer(torch.arange(x.shape[-2]), self.rates)
         a, b = x.chunk(2, -1)
         return torch.cat((a * angles.cos() + b * angles.sin(), b * angles.cos() - a * angles.sin()), -1)
+
+
+class ClassifierMLP(nn.Module):
+    """A network of two layers whose result is probabilities."""
+
+    def __init__(self, input_size, hidden_size, output_size):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(input_size, hidden_size), nn.Linear(hidden_size, output_size)
+        self.soft = nn.Softmax(1)
+
+    def forward(self, x):
+        return self.soft(self.fc2(torch.relu(self.fc1(x))))

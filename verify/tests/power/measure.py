@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import more_faults  # noqa: F401  (registers them)
+import third_faults  # noqa: F401
 import torch
 from faults import FAULTS, NamedFault
 

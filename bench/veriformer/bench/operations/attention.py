@@ -1,4 +1,4 @@
-"""Calls of attention and caches: G key heads, R query heads to each, t tokens cached, a capacity of m, a window of W."""
+"""Calls of attention and caches: G key heads, R query heads each, t tokens cached, a capacity of m, a window of W."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ _LONGEST = 0.3
 """Seconds of the longest call."""
 _MOST_BYTES = 2**30
 _TURN, _TURNS = 0.01, 3
+_PASSES = 32
+"""How many copies of the least bytes an implementation may take: a pass for each operator of an unfused formula."""
 _PATIENCE = 60.0
 
 
@@ -37,21 +39,29 @@ class Plan:
 class Series:
     """What was measured of one sweep: by process, seconds of the turns at each size.
 
-    ceiling: FLOP/s of a product. copying: seconds of a copy of as many bytes as each size moves at least.
+    ceiling: FLOP/s of a product. copies: by process, seconds of a copy of as many bytes as each size moves at least.
     """
 
     sweep: Sweep
     values: list[int] = field(default_factory=list)
     processes: list[dict[int, list[float]]] = field(default_factory=list)
     ceiling: float = float("inf")
-    copying: list[float] = field(default_factory=list)
+    copies: list[dict[int, float]] = field(default_factory=list)
     skipped: str | None = None
     fault: str | None = None
 
     @property
     def predictors(self) -> dict[str, list[float]]:
-        """What may govern the time at each size: the costs, and a copy, whose bytes cost more beyond each cache."""
-        return self.sweep.costs(self.values) | ({COPY: self.copying} if self.copying else {})
+        """What may govern the time at each size: the costs, and a copy, whose bytes cost more beyond each cache.
+
+        Of several processes the quickest copies count, for all else is the noise of a busy machine, which would
+        predict any growth; and what takes longer than a formula's passes over its memory is not governed by copies.
+        """
+        costs = self.sweep.costs(self.values)
+        copying = [min(seconds) for seconds in zip(*([of[v] for v in self.values] for of in self.copies), strict=True)]
+        if not copying or min(times[-1] for times in self.middles) > _PASSES * copying[-1]:
+            return costs
+        return costs | {COPY: copying}
 
     @property
     def middles(self) -> list[list[float]]:
@@ -109,8 +119,6 @@ def _choose(process: Process, one: Series, tell: Callable[[str], None]) -> None:
             break
     ratio = (last / value) ** (1 / (_POINTS - 1))
     one.values = sorted({round(value * ratio**i) for i in range(_POINTS)})
-    for moved in sweep.costs(one.values).get(MOVED, []):
-        one.copying.append(process.ask({"do": "copy", "bytes": int(moved)}, _PATIENCE)["seconds"])
 
 
 def _fits(sweep: Sweep, value: int) -> bool:
@@ -130,6 +138,8 @@ def _add(process: Process, one: Series, number: int, plan: Plan, tell: Callable[
     order = list(one.values)
     random.Random(number).shuffle(order)
     found: dict[int, list[float]] = {}
+    copies: dict[int, float] = {}
+    moved = dict(zip(one.values, one.sweep.costs(one.values).get(MOVED, []), strict=False))
     for i, value in enumerate(order):
         seconds = _seconds(process, one, value)
         if seconds is None or (i == 0 and _is_wrong(process, one, value)):
@@ -137,8 +147,12 @@ def _add(process: Process, one: Series, number: int, plan: Plan, tell: Callable[
         turn: dict[str, Any] = {"do": "turn", "workload": one.sweep.request(value)["workload"]}
         turn["repeats"] = min(1000, max(1, ceil(_TURN / seconds)))
         found[value] = [process.ask(turn, _PATIENCE)["seconds"] for _ in range(_TURNS)]
+        if value in moved:
+            copies[value] = process.ask({"do": "copy", "bytes": int(moved[value])}, _PATIENCE)["seconds"]
     if not _is_wrong(process, one, order[-1]):
         one.processes.append(found)
+        if copies:
+            one.copies.append(copies)
 
 
 def _is_wrong(process: Process, one: Series, value: int) -> bool:

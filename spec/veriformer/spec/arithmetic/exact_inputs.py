@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from veriformer.spec.arithmetic.any_size import AnySize, entrywise
 
 
-def exactly_equal(x: Any, number: float) -> NDArray[np.bool_]:
+def exactly_equal(x: Any, number: float) -> Any:
     """Where the array holds exactly this number; a symbol never does."""
     value = getattr(x, "value", x)
+    if isinstance(value, AnySize):
+        return entrywise(lambda _: 0, value)
     return np.asarray(np.equal(value, number, dtype=object), dtype=bool)
 
 

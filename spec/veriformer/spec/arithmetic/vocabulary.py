@@ -145,6 +145,13 @@ class Arithmetic(ABC):
         """The matrix product over the last two axes, the axes before them broadcast."""
         return self.apply("matmul", a, b)
 
+    def power(self, x: Any, n: int) -> Any:
+        """x^n for n ≥ 1, by squaring: about log₂ n products."""
+        if n == 1:
+            return x
+        square = self.power(x * x, n // 2)
+        return square * x if n % 2 else square
+
     def sum(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
         """The sum along one axis, several, or all; 0 over nothing."""
         return self.apply("sum", x, axis=axis, keepdims=keepdims)

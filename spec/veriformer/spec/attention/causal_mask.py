@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec.arithmetic.any_size import counting, everywhere
+
 Mask = NDArray[np.bool_]
 
 
@@ -17,9 +19,9 @@ def causal_mask(n_q: int, n_k: int, *, window: int | None = None, alignment: str
     The last query sees the last key ("bottom-right"); "top-left" drops the offset n_k − n_q.
     """
     offset = {"bottom-right": n_k - n_q, "top-left": 0}[alignment]
-    last = np.arange(n_q)[:, None] + offset
-    j = np.arange(n_k)[None, :]
-    seen = j <= last
+    last = counting(n_q)[:, None] + offset
+    j = counting(n_k)[None, :]
+    seen: Mask = j <= last
     return seen if window is None else seen & (j > last - window)
 
 
@@ -35,7 +37,7 @@ def visible(
     """The pairs that mask, causality and window all admit; rank 2 to 4, aligned right with [B, H, n_q, n_k]."""
     if window is not None and not is_causal:
         raise ValueError("window: expected is_causal=True with it, got is_causal=False")
-    seen = causal_mask(n_q, n_k, window=window, alignment=alignment) if is_causal else np.ones((n_q, n_k), dtype=bool)
+    seen = causal_mask(n_q, n_k, window=window, alignment=alignment) if is_causal else everywhere(n_q, n_k)
     return seen if mask is None else seen & mask
 
 

@@ -11,11 +11,13 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float
+from veriformer.spec.arithmetic.any_size import everywhere
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.causal_mask import causal_mask, masked_softmax, masked_softmax_vjp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, at_least_zero, entry, mask, seen
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import softmax_vjp
@@ -47,18 +49,45 @@ def _sums_to_one() -> Identities:
     yield symbolic_sum(b[i] * sp.exp(s[i]) / _sums()[0], i, dimension("n")), 1
 
 
-@step(scope=Scope.ENUMERATED, detail="every mask of n ≤ 3 keys")
+@step()
+def _any_length() -> Identities:
+    """What is computed is softmax over the visible keys, and 0 at hidden ones, for all sizes and any mask b that lets
+    the row see something; a row whose keys are all hidden is 0 throughout.
+    """
+    xp, (i, j), n_q, n_k = AnyLength(), index("i j"), dimension("n_q"), dimension("n_k")
+    s, scores, b = vector("s"), xp.array("s", n_q, n_k), seen("b")
+    weights = computed(masked_softmax, xp, scores, mask("b", n_q, n_k))
+    printed = b(i, j) * sp.exp(s[i, j]) / sum_over(n_k, lambda k: b(i, k) * sp.exp(s[i, k]))
+    yield weights.then(entry(i, j)), printed
+    yield computed(masked_softmax, xp, scores, ~everywhere(n_q, n_k)).then(entry(i, j)), 0
+
+
+@step()
+def _any_causal_mask() -> Identities:
+    r"""The causal mask shows query i the keys $j \le i + n_k - n_q$, and with a window w of these the last w, $j > i +
+    n_k - n_q - w$, for all sizes.
+    """
+    (i, j), n_q, n_k, w = index("i j"), dimension("n_q"), dimension("n_k"), dimension("w")
+    last = i + n_k - n_q
+    whole, window = (computed(causal_mask, n_q, n_k, window=width) for width in (None, w))
+    yield whole.then(lambda see: see.entry(i, j)), at_least_zero(last - j)
+    yield window.then(lambda see: see.entry(i, j)), at_least_zero(last - j) * at_least_zero(j - 1 - (last - w))
+
+
+@step(scope=Scope.ENUMERATED, detail="every mask of one row of n ≤ 3 keys, and of two rows of 2")
 def _visible_only() -> Identities:
     """The formula is softmax over the visible keys, 0 at hidden ones, and 0 throughout a row that sees nothing (there
     the statement is 0/0; zero is this project's convention).
     """
-    for n in range(1, 4):
-        for see in product((False, True), repeat=n):
-            xp = TowerArithmetic()
-            s = xp.symbols("s", n)
-            seen = sum(sp.exp(e) for e, v in zip(s.value, see, strict=True) if v)
-            printed = [sp.exp(e) / seen if v else sp.S.Zero for e, v in zip(s.value, see, strict=True)]
-            yield from entrywise([xp.in_full(p) for p in masked_softmax(xp, s, np.array(see)).value], printed)
+    for rows, n in ((1, 1), (1, 2), (1, 3), (2, 2)):
+        for flat in product((False, True), repeat=rows * n):
+            xp, see = TowerArithmetic(), np.reshape(flat, (rows, n))
+            s = xp.symbols("s", rows, n)
+            found = masked_softmax(xp, s, see).value
+            for i in range(rows):
+                seen = sum(sp.exp(e) for e, v in zip(s.value[i], see[i], strict=True) if v)
+                printed = [sp.exp(e) / seen if v else sp.S.Zero for e, v in zip(s.value[i], see[i], strict=True)]
+                yield from entrywise([xp.in_full(p) for p in found[i]], printed)
 
 
 def _causal_sizes() -> Iterator[tuple[int, int]]:
@@ -254,7 +283,7 @@ EQUATIONS = (
         sample=_sample,
         formula=masked_softmax,
         vjp=masked_softmax_vjp,
-        steps=(_limit, _sums_to_one, _visible_only, _causality, _visible_pairs, _vjp),
+        steps=(_limit, _sums_to_one, _any_length, _any_causal_mask, _visible_only, _causality, _visible_pairs, _vjp),
         costs={"visible pairs": costs.causal_pairs, "pairs in visible blocks": costs.causal_block_pairs},
         errata=(
             _large_negative_numbers,

@@ -10,9 +10,11 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention, attention_vjp
+from veriformer.spec.attention.printed_attention import attended
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, at_least_zero, entry, mask, place, seen
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed, entries_with_origin
 from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
@@ -37,6 +39,41 @@ def _printed(q: Any, k: Any, v: Any) -> Any:
     s = q @ k.T / sp.sqrt(q.shape[-1])
     e = np.frompyfunc(sp.exp, 1, 1)(s)
     return (e / e.sum(axis=-1, keepdims=True)) @ v
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes: any number of texts, queries and keys, of any widths, and r
+    query heads for each of G key heads. Head (g, s) is the s-th of those that read key head g; any number may stand in
+    place of the largest score, as the letter does.
+    """
+    xp, (b, g, s, i, e) = AnyLength(), index("b g s i e")
+    texts, groups, r, n_q, n_k, d_k, d_v = map(dimension, ("B", "G", "r", "n_q", "n_k", "d_k", "d_v"))
+    q, k, v = map(vector, ("Q", "K", "V"))
+    head = place(g, s, r)
+    query = xp.array("Q", texts, groups * r, n_q, d_k)
+    arrays = query, xp.array("K", texts, groups, n_k, d_k), xp.array("V", texts, groups, n_k, d_v)
+
+    def printed(sees: Any = None) -> Any:
+        rows = (lambda c: q[b, head, i, c]), (lambda j, c: k[b, g, j, c]), (lambda j: v[b, g, j, e])
+        return attended(*rows, n_k, d_k, sees)
+
+    yield computed(attention, xp, *arrays).then(entry(b, head, i, e)), printed()
+
+
+@step()
+def _any_mask() -> Identities:
+    r"""With a mask, or causally, the sums run over the keys that the query sees, for all sizes and any mask; with m
+    keys more than queries, query i sees key j where $j \le i + m$.
+    """
+    xp, (i, e), (n_q, m, d_k, d_v) = AnyLength(), index("i e"), map(dimension, ("n_q", "m", "d_k", "d_v"))
+    n_k = n_q + m
+    q, k, v = xp.array("Q", 1, 1, n_q, d_k), xp.array("K", 1, 1, n_k, d_k), xp.array("V", 1, 1, n_k, d_v)
+    options: tuple[dict[str, Any], ...] = {"mask": mask("b", n_q, n_k)}, {"is_causal": True}
+    for option, sees in zip(options, (lambda j: seen("b")(i, j), lambda j: at_least_zero(i + m - j)), strict=True):
+        rows = (lambda c: vector("Q")[1, 1, i, c]), (lambda j, c: vector("K")[1, 1, j, c])
+        printed = attended(*rows, lambda j: vector("V")[1, 1, j, e], n_k, d_k, sees)
+        yield computed(attention, xp, q, k, v, **option).then(entry(1, 1, i, e)), printed
 
 
 @step(scope=Scope.ENUMERATED, detail="(n_q, n_k, d_k, d_v) of (1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)")
@@ -218,7 +255,17 @@ EQUATIONS = (
         sample=_sample,
         formula=attention,
         vjp=attention_vjp,
-        steps=(_formula, _order_of_keys, _repeated_keys, _average_key, _grouped_heads, _options, _worked_steps),
+        steps=(
+            _any_length,
+            _any_mask,
+            _formula,
+            _order_of_keys,
+            _repeated_keys,
+            _average_key,
+            _grouped_heads,
+            _options,
+            _worked_steps,
+        ),
         costs=costs.lazily("attention", costs.ATTENTION),
         errata=(_worked_weights, _worked_output, _worked_gradient),
     ),

@@ -6,11 +6,13 @@ from typing import Any
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.blocks.any_block import AnyBlock
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, sample
 from veriformer.spec.blocks.transformer_block import attention_sublayer
 from veriformer.spec.equation import Equation, Identities, Scope, Source, step
 from veriformer.spec.layers.norm_algebra import jacobian, over_features, rate, x_hat, x_of
+from veriformer.spec.proofs.any_length import entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
 
@@ -57,6 +59,18 @@ def _pullback() -> Identities:
     yield g[k] + over_features(lambda j: h(j) * jacobian(j, k)), g[k] + pulled
 
 
+@step()
+def _any_length() -> Identities:
+    r"""What is computed is $\mathbf{x} + \text{MultiHeadAttn}(\mathbf{h}_1, \mathbf{h}_1, \mathbf{h}_1)$ with letters
+    h for what the norm computes of x, and that is LayerNorm(x), for all sizes and any number of heads.
+    """
+    block, x = AnyBlock(), vector("x")
+    b, i, a = block.b, block.i, block.a
+    first = block.computed(attention_sublayer).then(block.with_letters_for_the_norm)
+    yield first, x[b, i, a] + block.attended(lambda t, k: vector("h")[b, t, k])
+    yield block.first_norm().then(entry(b, i, a)), block.normalised(1, lambda k: x[b, i, k])(a)
+
+
 @step(scope=Scope.ENUMERATED, detail="one head; (n, d) of (1, 2), (2, 1) and (2, 2)")
 def _formula() -> Identities:
     """The formula is the statement."""
@@ -80,7 +94,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=sample,
         formula=attention_sublayer,
-        steps=(_same_input, _weaker_branch),
+        steps=(_any_length, _same_input, _weaker_branch),
         costs=costs.lazily("layer_norm"),
     ),
     Equation(
@@ -93,7 +107,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=sample,
         formula=attention_sublayer,
-        steps=(_jacobian, _pullback, _formula),
+        steps=(_any_length, _jacobian, _pullback, _formula),
         costs=COSTS,
     ),
 )

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec import costs
-from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.blocks.any_block import AnyBlock
 from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, block_sample
 from veriformer.spec.blocks.transformer_block import feed_forward_sublayer, transformer_block, transformer_block_vjp
 from veriformer.spec.equation import Equation, Identities, Scope, Source, step
-from veriformer.spec.layers.activations import PRINTED
 from veriformer.spec.layers.norm_algebra import over_features
-from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, symbolic_sum, vector
-from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.indexed import delta, index, real, vector
 
 
 def _block(case: Case, **params: Any) -> Any:
@@ -66,31 +63,22 @@ def _skipped_branch() -> Identities:
     yield from entrywise(weak, h_2 + t * case.thought(case.norm(2, h_2)))
 
 
-def _normalised(i: Any, a: Any) -> Any:
-    """Feature a of LayerNorm(h₂) as printed, for row i of any width."""
-    x, weight, bias = (vector(name) for name in ("x", "norm2_weight", "norm2_bias"))
-    mean = sum_over("d", lambda e: x[i, e]) / dimension("d")
-    variance = sum_over("d", lambda e: (x[i, e] - mean) ** 2) / dimension("d")
-    return weight[a] * (x[i, a] - mean) / sp.sqrt(variance + positive("epsilon")) + bias[a]
-
-
-def _second_half() -> tuple[Any, Any]:
-    """Row i and feature k after the second half of a block of any size, and the statement."""
-    xp, n, d, wide, (i, k, c, a) = AnyLength(), *map(dimension, "ndf"), index("i k c a")
-    shapes = {"w1": (d, wide), "b1": (wide,), "w2": (wide, d), "b2": (d,), "norm2_weight": (d,), "norm2_bias": (d,)}
-    params = {name: xp.array(name, *shape) for name, shape in shapes.items()}
-    y = computed(feed_forward_sublayer, xp, xp.array("x", n, d), params, eps=positive("epsilon"))
-    z = symbolic_sum(_normalised(i, a) * vector("w1")[a, c], a, d) + vector("b1")[c]
-    branch = symbolic_sum(PRINTED["gelu"](z) * vector("w2")[c, k], c, wide) + vector("b2")[k]
-    return y.then(entry(i, k)), vector("x")[i, k] + branch
-
-
 @step()
 def _any_length() -> Identities:
-    r"""The second half of the block is $\mathbf{h}_2 + \text{FFN}(\mathbf{h}_3)$ with $\mathbf{h}_3 =
-    \text{LayerNorm}(\mathbf{h}_2)$, for all sizes.
+    r"""The block is $\mathbf{h}_2 + \text{FFN}(\mathbf{h}_3)$ with $\mathbf{h}_3 = \text{LayerNorm}(\mathbf{h}_2)$,
+    where letters h stand for what its first half computes (33), for all sizes and any number of heads. So is its second
+    half alone, of any stream x.
     """
-    yield _second_half()
+    block = AnyBlock()
+
+    def printed(stream: Any) -> Any:
+        def h_2(k: Any) -> Any:
+            return stream[block.b, block.i, k]
+
+        return h_2(block.a) + block.network(block.normalised(2, h_2))
+
+    yield block.computed(transformer_block).then(block.with_letters_after_attention), printed(vector("h"))
+    yield block.computed(feed_forward_sublayer), printed(vector("x"))
 
 
 EQUATIONS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.spec.attention.causal_mask import causal_mask
-from veriformer.spec.efficient.kv_cache import Cache, cache_update, kv_cache, sample
+from veriformer.spec.attention.printed_attention import score
+from veriformer.spec.efficient.kv_cache import Cache, cache_update, kv_cache, of_letters, sample
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, at_least_zero, entry, place
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
@@ -93,6 +96,29 @@ def _hidden_token() -> Identities:
     before = weighed(n, v[j]) / weighed(n, 1)
     change = b[n + 1] * sp.exp(s[n + 1]) * (v[n + 1] - before) / (weighed(n, 1) + b[n + 1] * sp.exp(s[n + 1]))
     yield weighed(n + 1, v[j]) / weighed(n + 1, 1) - before, change
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for any number of cached and of new tokens, of texts, and of heads that share
+    their keys: new query i attends to every row of the cache and to the new rows up to its own. Head (g, s) is the s-th
+    of those that read key head g.
+    """
+    xp, (b, g, s, e), i = AnyLength(), index("b g s e"), dimension("i")
+    r, m, n, d = map(dimension, ("r", "m", "n", "d"))
+    cache, k_new, v_new = of_letters(xp, n)
+    q_new, head = xp.array("q", dimension("B"), dimension("G") * r, n, d), place(g, s, r)
+
+    def sums(value: Any) -> Any:
+        def term(keys: str, values: str, j: Any) -> Any:
+            key, query = (lambda c: vector(keys)[b, g, j, c]), (lambda c: vector("q")[b, head, i, c])
+            return sp.exp(score(query, key, d)) * value(vector(values)[b, g, j, e])
+
+        new = sum_over(n, lambda j: at_least_zero(i - j) * term("k", "v", j))
+        return sum_over(m, lambda j: term("K", "V", j)) + new
+
+    out = computed(cached_attention, xp, q_new, k_new, v_new, cache).then(itemgetter(0))
+    yield out.then(entry(b, head, i, e)), sums(lambda v: v) / sums(lambda _: 1)
 
 
 @step()
@@ -208,7 +234,7 @@ EQUATIONS = (
         sample=_sample,
         formula=cached_attention,
         vjp=cached_attention_vjp,
-        steps=(_hidden_token, _same_pairs, _every_split, _windows, _vjp),
+        steps=(_any_length, _hidden_token, _same_pairs, _every_split, _windows, _vjp),
         costs={"FLOPs": decode_flops, "rows kept with a window": window_rows},
     ),
 )

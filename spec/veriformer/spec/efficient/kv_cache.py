@@ -11,7 +11,9 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.efficient.int8 import int8_round_trip
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 
 
 class Cache(NamedTuple):
@@ -75,6 +77,40 @@ def _appended(xp: Any, cache: Cache, old: Any, new: Any) -> Any:
         old = old[:, :, max(0, old.shape[2] - (cache.window - 1)) :]
     stored = new if cache.quantization is None else int8_round_trip(xp, new)
     return xp.concat([old, stored], axis=2)
+
+
+def of_letters(xp: AnyLength, rows: Any) -> tuple[Cache, Any, Any]:
+    """A cache of any number m of tokens, with place for so many new rows, and new keys and values, all of letters."""
+    shapes = [(dimension("B"), dimension("G"), n, dimension("d")) for n in (dimension("m"), rows)]
+    k, v, k_new, v_new = (xp.array(name, *shapes[name in "kv"]) for name in "KVkv")
+    return Cache(k, v, dimension("m"), dimension("m") + rows), k_new, v_new
+
+
+def _appended_rows(which: int) -> Identities:
+    """Rows before and after the joint: the cache's own, which keep their places, and the new ones behind them."""
+    xp, (b, g, e), (i, r, m) = AnyLength(), index("b g e"), map(dimension, "irm")
+    # Any row i of the cache: it has m = i + u rows.
+    own = i + sp.Symbol("u", integer=True, nonnegative=True)
+    rows = computed(cache_update, xp, *of_letters(xp, r)).then(lambda found: found[which])
+    old, new = "KV"[which - 1], "kv"[which - 1]
+    yield rows.then(entry(b, g, i, e)).then(lambda x: x.subs(m, own)), vector(old)[b, g, i, e]
+    yield rows.then(entry(b, g, m + i, e)), vector(new)[b, g, i, e]
+
+
+@step()
+def _any_keys() -> Identities:
+    """What is computed is the statement, for any number of texts and heads, of cached keys and of new ones; of tokens
+    there are then as many more.
+    """
+    yield from _appended_rows(1)
+    xp, m, r = AnyLength(), dimension("m"), dimension("r")
+    yield computed(cache_update, xp, *of_letters(xp, r)).then(lambda found: found[0].length), m + r
+
+
+@step()
+def _any_values() -> Identities:
+    """What is computed is the statement, for any number of texts and heads, of cached values and of new ones."""
+    yield from _appended_rows(2)
 
 
 @step()
@@ -169,7 +205,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=sample,
         formula=cache_update,
-        steps=(_rows, _one_more_key),
+        steps=(_any_keys, _rows, _one_more_key),
         costs={"bytes of the cache": costs.kv_cache_bytes},
         errata=(_silent_overflow,),
     ),
@@ -187,7 +223,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=sample,
         formula=cache_update,
-        steps=(_one_more_value,),
+        steps=(_any_values, _one_more_value),
         costs={"bytes of the cache": costs.kv_cache_bytes},
     ),
 )

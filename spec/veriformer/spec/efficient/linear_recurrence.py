@@ -11,6 +11,7 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float, Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.efficient.linear_attention import (
+    FEATURE_MAPS,
     State,
     elu_plus_one,
     elu_plus_one_slope,
@@ -19,8 +20,10 @@ from veriformer.spec.efficient.linear_attention import (
     linear_step,
 )
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, at_least_zero, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # In the proofs for all sizes: f_c are the features of a query, g_jc those of key j; c over d, j over n.
@@ -98,6 +101,35 @@ def _cases() -> Any:
 
 def _phi(x: Any) -> Any:
     return x + 1 if x.is_positive else sp.exp(x)
+
+
+def _any_phi(x: Any) -> Any:
+    """elu(x) + 1, of a letter of either sign."""
+    return sp.exp(sp.Min(x, 0)) + sp.Max(x, 0)
+
+
+@step()
+def _any_length() -> Identities:
+    r"""What is computed is the statement, for all sizes and both forms of $\phi$; causally the sums run over the keys
+    $j \le i + m$ that query i sees, where there are m keys more than queries.
+    """
+    (b, h, i, e), (q, k, v) = index("b h i e"), map(vector, "qkv")
+    texts, heads, n_q, m, d, d_v = map(dimension, ("B", "H", "n_q", "m", "d", "d_v"))
+    n_k = n_q + m
+
+    def sums(value: Callable[[Any], Any], seen: Callable[[Any], Any]) -> Any:
+        def of_keys(c: Any) -> Any:
+            return sum_over(n_k, lambda j: seen(j) * _any_phi(k[b, h, j, c]) * value(j))
+
+        return sum_over(d, lambda c: _any_phi(q[b, h, i, c]) * of_keys(c))
+
+    for name in FEATURE_MAPS:
+        for causal, seen in ((False, lambda j: 1), (True, lambda j: at_least_zero(i + m - j))):
+            xp = AnyLength()
+            shapes = (n_q, d), (n_k, d), (n_k, d_v)
+            arrays = (xp.array(letter, texts, heads, *shape) for letter, shape in zip("qkv", shapes, strict=True))
+            o = computed(linear_attention, xp, *arrays, feature_map=name, is_causal=causal)
+            yield o.then(entry(b, h, i, e)), sums(lambda j: v[b, h, j, e], seen) / sums(lambda _: 1, seen)
 
 
 @step(
@@ -251,7 +283,7 @@ EQUATIONS = (
         sample=_sample,
         formula=linear_attention,
         vjp=linear_attention_vjp,
-        steps=(_associative, _weights, _recurrence, _features, _formula, _steps, _vjp, _operations),
+        steps=(_associative, _weights, _recurrence, _features, _any_length, _formula, _steps, _vjp, _operations),
         costs={
             "FLOPs": linear_flops,
             "bytes of the state": state_bytes,

@@ -8,10 +8,12 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.any_heads import AnyHeads
 from veriformer.spec.heads.multi_head_attention import concat, multi_head_attention, multi_head_attention_vjp, split
 from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, SYMBOLS, over, sample
 from veriformer.spec.heads.weights import COSTS
+from veriformer.spec.proofs.any_length import entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -43,6 +45,16 @@ def _sum_of_heads() -> Identities:
 
     heads = over("h", lambda h: over("c", lambda c: over("j", lambda j: p[h, j] * value(h, j, c)) * w_o[h, c, a]))
     yield heads, over("j", lambda j: over("b", lambda b: x[j, b] * over("h", lambda h: p[h, j] * both(h, b))))
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for any number of texts, tokens and heads, of heads that share their keys,
+    and for any widths, in a context of any other size.
+    """
+    case, (b, i, a) = AnyHeads(), index("b i a")
+    y = case.computed(lambda xp: xp.array("W_o", case.heads * case.d_v, dimension("o")))
+    yield y.then(entry(b, i, a)), case.multi_head(b, i, a)
 
 
 @step(scope=Scope.ENUMERATED, detail="two heads on 2 tokens; two of d_v = 2 and three on a context of 2")
@@ -192,7 +204,7 @@ EQUATIONS = (
         sample=lambda rng: sample(rng, *((4, 2), (3, 3), (2, 1))[int(rng.integers(3))]),
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(_one_more_column, _sum_of_heads, _formula, _vjp),
+        steps=(_one_more_column, _sum_of_heads, _any_length, _formula, _vjp),
         costs=COSTS,
         errata=(_reshaped_input, _reshaped_output, _order_of_indices, _part_of_the_output_projection, _comma),
     ),

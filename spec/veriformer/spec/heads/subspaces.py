@@ -10,9 +10,11 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.any_heads import AnyHeads
 from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.weights import COSTS
+from veriformer.spec.proofs.any_length import entry, picks
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import index, ranged, vector
 from veriformer.spec.proofs.tower_arithmetic import symbols
@@ -50,6 +52,16 @@ def _term(form: Any, order: tuple[int, ...]) -> Any:
     """One term of Leibniz's determinant."""
     odd = sum(a > b for a, b in combinations(order, 2)) % 2
     return (-1) ** odd * prod(form[i, k] for i, k in enumerate(order))
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement for all sizes: the heads are seen through an output projection that is 1 for
+    one feature e of one head (g, s), the s-th of those that read key head g, and 0 for all else.
+    """
+    case, (b, g, s, i, e) = AnyHeads(), index("b g s i e")
+    one = case.computed(lambda xp: picks(xp, (case.groups, g), (case.r, s), (case.d_v, e)))
+    yield one.then(entry(b, i, 1)), case.head(b, g, s, i, e)
 
 
 @step(scope=Scope.ENUMERATED, detail="(n, d, d_k, d_v) of (2, 2, 2, 1) and (3, 1, 1, 2)")
@@ -118,7 +130,7 @@ EQUATIONS = (
         sample=sample,
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(_bilinear, _rank, _formula),
+        steps=(_bilinear, _rank, _any_length, _formula),
         costs=COSTS,
         errata=(_all_features,),
     ),

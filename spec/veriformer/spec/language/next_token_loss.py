@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.cross_entropy_derivation import log_probability
 from veriformer.spec.scores.softmax import weight
 
 
@@ -83,6 +85,15 @@ def _surprise() -> Identities:
     p = sp.Symbol("p", positive=True)
     yield computed(sp.diff, -sp.log(p), p), -1 / p
     yield -sp.log(p) + sp.log(90 * p), sp.log(90)
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement for each of any number of texts, of any length and over any vocabulary."""
+    xp, texts, n, size, b = AnyLength(), dimension("B"), dimension("T"), dimension("V"), index("b")
+    x = whole("x", nonnegative=True)
+    y = computed(next_token_loss, xp, xp.array("z", texts, n, size), whole_numbers(x, texts, n))
+    yield y.then(entry(b)), -sum_over(n, lambda t: log_probability((b, t), x[b, t] + 1, size))
 
 
 @step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
@@ -156,7 +167,7 @@ EQUATIONS = (
         sample=_sample,
         formula=next_token_loss,
         vjp=next_token_loss_vjp,
-        steps=(_factorisation, _normalised, _own_position_only, _surprise, _formula, _vjp, _worked),
+        steps=(_factorisation, _normalised, _own_position_only, _surprise, _any_length, _formula, _vjp, _worked),
         costs=costs.lazily("cross_entropy"),
         errata=(_sum_or_mean,),
     ),

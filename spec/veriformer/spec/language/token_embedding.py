@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.language.costs_language import language_costs
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import inner_product
-from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -34,6 +36,15 @@ def _one_hot() -> Identities:
     """
     (v, i, a), table = index("v i a"), vector("E")
     yield symbolic_sum(delta(v, i) * table[v, a], v, dimension("V")), table[i, a]
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement for any number of tokens and any table: token 0 reads its first row."""
+    xp, (t, a), (n, size, d) = AnyLength(), index("t a"), map(dimension, "TVd")
+    tokens = whole("i", nonnegative=True)
+    rows = computed(token_embedding, xp, whole_numbers(tokens, n), xp.array("E", size, d))
+    yield rows.then(entry(t, a)), sum_over(size, lambda v: delta(v, tokens[t] + 1) * vector("E")[v, a])
 
 
 @step()
@@ -94,7 +105,7 @@ EQUATIONS = (
         sample=_sample,
         formula=token_embedding,
         vjp=token_embedding_vjp,
-        steps=(_one_hot, _scatter_add, _repeated, _vjp),
+        steps=(_one_hot, _any_length, _scatter_add, _repeated, _vjp),
         costs=language_costs("token_embedding"),
     ),
 )

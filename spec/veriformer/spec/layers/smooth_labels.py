@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.any_size import as_indices, counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy
@@ -20,7 +22,7 @@ from veriformer.spec.scores.softmax import weight
 
 def smooth_labels(xp: Any, target: Any, num_classes: int, alpha: float) -> Any:
     """(1 − α) y + α / V for the one-hot y of each class index in target [...]: [..., V] (48)."""
-    hit = np.asarray(target)[..., None] == np.arange(num_classes)
+    hit = as_indices(target)[..., None] == counting(num_classes)
     share = xp.asarray(alpha) / num_classes
     return xp.where(hit, share + (1 - xp.asarray(alpha)), xp.broadcast_to(share, hit.shape))
 
@@ -84,6 +86,14 @@ def _optimum() -> Identities:
     yield 1 / (e + n - 1), alpha / n
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for any number of targets and of classes; class 0 is the first."""
+    xp, (t, k), n, target = AnyLength(), index("t k"), dimension("n"), whole("c", nonnegative=True)
+    y = computed(smooth_labels, xp, whole_numbers(target, dimension("T")), n, positive("alpha"))
+    yield y.then(entry(t, k)), _smoothed(k, target[t] + 1)
+
+
 @step(scope=Scope.ENUMERATED, detail="V ≤ 3, every α")
 def _formula() -> Identities:
     """The formula is the statement."""
@@ -133,7 +143,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=smooth_labels,
-        steps=(_sums_to_one, _gradient, _divergence, _optimum, _formula, _in_the_loss),
+        steps=(_sums_to_one, _gradient, _divergence, _optimum, _any_length, _formula, _in_the_loss),
         costs=elementwise(2, arrays=1),
     ),
 )

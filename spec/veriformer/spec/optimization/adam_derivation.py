@@ -164,12 +164,15 @@ def _any_second_moment() -> Identities:
     yield _after_a_step().then(lambda s: s.v), _next("v", "beta_2", vector("g")[index("i")] ** 2)
 
 
-@step(scope=Scope.ENUMERATED, detail="every n and any averages, t ≤ 5")
+@step()
 def _any_step() -> Identities:
-    """What is computed is the statement, with the averages divided by what their weights sum to so far."""
+    r"""What is computed is the statement, for any state, every n and every t, with the averages divided by what their
+    weights sum to so far. Powers are computed by squaring: it is shown for $t = 1$, and for $2k$ and $2k + 1$ from
+    $\beta^k$, an induction.
+    """
     i, (beta_1, beta_2) = index("i"), positive("beta_1 beta_2")
     m, v = _next("m", "beta_1", vector("g")[i]), _next("v", "beta_2", vector("g")[i] ** 2)
-    for t in range(1, 6):
+    for t in (1, 2 * dimension("k"), 2 * dimension("k") + 1):
         root = sp.sqrt(v / (1 - beta_2**t)) + positive("epsilon")
         printed = vector("theta")[i] - positive("eta") * m / (1 - beta_1**t) / root
         yield _after_a_step(t - 1).then(lambda s: s.theta), printed

@@ -21,14 +21,7 @@ def average(xp: Any, mean: Any, value: Any, beta: Any) -> Any:
 
 def weight_so_far(xp: Any, beta: Any, t: int) -> Any:
     """1 − β^t: what the weights of t ≥ 1 values sum to. Dividing an average by it corrects the average's bias."""
-    return 1 - _power(xp.asarray(beta), t)
-
-
-def _power(x: Any, n: int) -> Any:
-    if n == 1:
-        return x
-    square = _power(x * x, n // 2)
-    return square * x if n % 2 else square
+    return 1 - xp.power(xp.asarray(beta), t)
 
 
 def corrected_average(xp: Any, values: Any, beta: Any) -> Any:

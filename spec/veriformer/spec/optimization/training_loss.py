@@ -11,7 +11,9 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
 
 _PRINTED = ("0.4878", "0.3715", "0.2676", "0.1982", "0.1702")
@@ -28,6 +30,14 @@ def _mean_of_means() -> Identities:
     (i, k), (n, batches), loss = index("i k"), (dimension("n"), dimension("K")), vector("l")
     mean = symbolic_sum(symbolic_sum(loss[k, i], i, n) / n, k, batches) / batches
     yield mean, symbolic_sum(symbolic_sum(loss[k, i], i, n), k, batches) / (n * batches)
+
+
+@step()
+def _any_number() -> Identities:
+    """What is computed is the mean of the batch means, for any number of batches."""
+    xp, k, batches = AnyLength(), index("k"), dimension("K")
+    found = computed(epoch_loss, xp, xp.array("l", batches)).then(entry())
+    yield found, symbolic_sum(vector("l")[k], k, batches) / batches
 
 
 @step()
@@ -92,7 +102,7 @@ EQUATIONS = (
         assumptions=(Assumption("there is a batch", lambda a: len(a["losses"]) > 0),),
         sample=_sample,
         formula=epoch_loss,
-        steps=(_mean_of_means, _divided_by_sequences, _printed),
+        steps=(_mean_of_means, _any_number, _divided_by_sequences, _printed),
         costs=costs.lazily("cross_entropy"),
         errata=(_divided_twice, _validated_on_training_data),
     ),

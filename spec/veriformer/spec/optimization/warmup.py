@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.any_size import ratio
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum
+from veriformer.spec.proofs.provenance import computed
 
 
 def warmup(xp: Any, step: int, *, max_lr: Any, warmup_steps: int) -> Any:
     """η_max · min(t / T, 1) at step t ≥ 0 (equation 10): 0 at t = 0, and η_max at once where T = 0."""
-    return xp.asarray(max_lr) * (Fraction(step, warmup_steps) if step < warmup_steps else 1)
+    return xp.asarray(max_lr) * (ratio(step, warmup_steps) if step < warmup_steps else 1)
 
 
 def _printed(t: Any, warmup_steps: Any) -> Any:
@@ -54,6 +56,14 @@ def _half_the_way() -> Identities:
     """
     t, k, eta = dimension("T"), index("k"), positive("eta")
     yield symbolic_sum(eta * k / t, k, t), eta * (t + 1) / 2
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for every step before the end of warmup and every step after it."""
+    xp, t, rest, eta = AnyLength(), sp.Symbol("t", integer=True, nonnegative=True), dimension("r"), positive("eta")
+    for now, end in ((t, t + rest), (rest + t, rest)):
+        yield computed(warmup, xp, now, max_lr=eta, warmup_steps=end).then(entry()), _printed(now, end)
 
 
 @step(scope=Scope.ENUMERATED, detail="T ≤ 3, t ≤ 4, any rate")
@@ -108,7 +118,7 @@ EQUATIONS = (
         ),
         sample=lambda rng: {name: x for name, x in sample(rng).items() if name != "total_steps"},
         formula=warmup,
-        steps=(_rises, _stays, _joint, _half_the_way, _formula),
+        steps=(_rises, _stays, _joint, _half_the_way, _any_length, _formula),
         costs=schedule_costs(2),
         errata=(_no_warmup,),
     ),

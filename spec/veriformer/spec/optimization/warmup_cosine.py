@@ -13,6 +13,7 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
 from veriformer.spec.optimization.warmup import sample, warmup
 from veriformer.spec.proofs.indexed import positive
+from veriformer.spec.proofs.published import holds
 
 # π to 1024 bits: a constant for any precision that is asked for.
 _PI = Fraction(libmp.pi_fixed(1024), 1 << 1024)
@@ -98,6 +99,17 @@ def _formula() -> Identities:
         yield rate, _printed(since).subs(positive("D"), 4)
 
 
+@step(scope=Scope.NUMERIC, detail="50 digits of every step, of 3 of warmup, 5 of decay and 2 after the end")
+def _whole_schedule() -> Identities:
+    """What is computed is (10) before the end of the warmup, the statement up to the end of all steps, then 0."""
+    eta, warm, total = positive("eta"), 3, 8
+    for t in range(total + 2):
+        rate = warmup_cosine(Symbolic(), t, max_lr=eta, warmup_steps=warm, total_steps=total).value[()]
+        due = _printed(t - warm).subs(positive("D"), total - warm) if t < total else sp.S.Zero
+        due = eta * sp.Rational(t, warm) if t < warm else due
+        yield holds(abs(sp.N((rate - due) / eta, 60)) < sp.Float(10) ** -50)
+
+
 @erratum(
     kind="imprecise",
     source=Source("000", "9.3", 179),
@@ -142,7 +154,7 @@ EQUATIONS = (
         ),
         sample=lambda rng: {**(drawn := sample(rng)), "warmup_steps": drawn["warmup_steps"] - 1},
         formula=warmup_cosine,
-        steps=(_ends, _symmetric, _slope, _joint, _formula),
+        steps=(_ends, _symmetric, _slope, _joint, _formula, _whole_schedule),
         costs=schedule_costs(9),
         errata=(_cosine_rises_again,),
     ),

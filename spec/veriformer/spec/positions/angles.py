@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec.arithmetic import FORMATS, Float, RunningError, RunningErrorArray
+from veriformer.spec.arithmetic.any_size import as_indices, counting
 
 Scaling = tuple[str, float] | None
 
@@ -18,7 +17,7 @@ def frequencies(xp: Any, d: int, *, base: Any = 10000.0, scaling: Scaling = None
     by s^(−2i / (d − 2)); a single pair, i = 0, keeps its frequency 1.
     """
     kind, s = scaling or ("linear", 1)
-    twice = xp.asarray(-2 * np.arange((d + 1) // 2))
+    twice = xp.asarray(-2 * counting((d + 1) // 2))
     exponent = twice / d * xp.log(xp.asarray(base))
     if kind == "linear":
         return xp.exp(exponent) / s
@@ -34,7 +33,7 @@ def cosines_and_sines(
 
     Positions are exactly known numbers. An angle may be off by its own rounding, position × frequency × u.
     """
-    positions = np.asarray(getattr(positions, "value", positions))
+    positions = as_indices(getattr(positions, "value", positions))
     fine = _for_angles(xp)
     angles = fine.asarray(positions[..., None]) * frequencies(fine, d, base=base, scaling=scaling)
     return _rounded_into(xp, fine.cos(angles)), _rounded_into(xp, fine.sin(angles))

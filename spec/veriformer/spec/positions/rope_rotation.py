@@ -17,9 +17,11 @@ from veriformer.spec.positions.costs_positions import (
     rotation_operations_by_matrix,
 )
 from veriformer.spec.positions.rope import rope, rope_vjp
+from veriformer.spec.proofs.any_length import AnyLength, entry, place, whole_numbers
 from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
 from veriformer.spec.proofs.identities import inner_product
-from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector, whole
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import entries
 
 
@@ -53,6 +55,29 @@ def _complex() -> Identities:
                 sp.expand(as_exponentials(y[a]) - sp.I * as_exponentials(y[b])),
                 (x.value[0, a] - sp.I * x.value[0, b]) / turn,
             )
+
+
+@step()
+def any_length() -> Identities:
+    r"""What is computed is the statement, for any number of rows at any positions, any even width and any base: for
+    pairs of neighbours, and for pairs whose second feature stands half the width after the first. In $\theta_i$ pairs
+    count from 0. Neighbours are written (i, 1) and (i, 2).
+    """
+    # Neighbours: pair i of m. Halves: pair i of m = i + u.
+    t, i, m, base = index("t"), dimension("i"), dimension("m"), positive("b")
+    after = sp.Symbol("u", integer=True, nonnegative=True)
+    halves = i + after
+    positions, x = whole("p"), vector("x")
+    for pairing, pairs, a, b in (
+        ("interleaved", m, place(i, 1, 2), place(i, 2, 2)),
+        ("half", halves, i, halves + i),
+    ):
+        xp = AnyLength()
+        rows = xp.array("x", dimension("n"), 2 * pairs), whole_numbers(positions, dimension("n"))
+        y = computed(rope, xp, *rows, base=base, pairing=pairing)
+        angle = positions[t] * sp.exp(-2 * (i - 1) / (2 * pairs) * sp.log(base))
+        yield y.then(entry(t, a)), x[t, a] * sp.cos(angle) - x[t, b] * sp.sin(angle)
+        yield y.then(entry(t, b)), x[t, a] * sp.sin(angle) + x[t, b] * sp.cos(angle)
 
 
 @step()
@@ -185,7 +210,7 @@ EQUATIONS = (
         sample=sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(_complex, _group_law, _inverse, _norm, _elementwise, _pairings, _vjp),
+        steps=(_complex, any_length, _group_law, _inverse, _norm, _elementwise, _pairings, _vjp),
         costs=position_costs("rope"),
         errata=(_width_of_a_head, _rows_turn_the_other_way),
     ),

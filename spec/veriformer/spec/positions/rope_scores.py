@@ -8,7 +8,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
-from veriformer.spec.positions.rope_rotation import ASSUMPTIONS, SYMBOLS, sample, symbolic
+from veriformer.spec.positions.rope_rotation import ASSUMPTIONS, SYMBOLS, any_length, sample, symbolic
 from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
 from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
@@ -92,7 +92,7 @@ EQUATIONS = (
         sample=sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(_relative, _shift, _one_side, _same_position, _formula),
+        steps=(any_length, _relative, _shift, _one_side, _same_position, _formula),
         costs=position_costs("rope"),
     ),
 )

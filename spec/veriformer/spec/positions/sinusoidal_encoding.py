@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.positions.angles import cosines_and_sines
 from veriformer.spec.positions.costs_positions import position_costs
+from veriformer.spec.proofs.any_length import AnyLength, entry, place
 from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import Computed, computed
 
 
 def sinusoidal_encoding(xp: Any, num_positions: int, d_model: int, *, base: Any = 10000.0) -> Any:
@@ -21,7 +24,7 @@ def sinusoidal_encoding(xp: Any, num_positions: int, d_model: int, *, base: Any 
 
     Shape [num_positions, d_model]. Of an odd width the last feature is a sine without its cosine.
     """
-    cos, sin = cosines_and_sines(xp, np.arange(num_positions), d_model, base=base)
+    cos, sin = cosines_and_sines(xp, counting(num_positions), d_model, base=base)
     both = xp.stack([sin, cos], axis=-1)
     return xp.reshape(both, (num_positions, 2 * cos.shape[-1]))[:, :d_model]
 
@@ -61,6 +64,27 @@ def _turns() -> Identities:
 
 def _frequency(i: Any) -> Any:
     return sp.exp(-2 * i / dimension("d") * sp.log(positive("b")))
+
+
+def _any(feature: int) -> tuple[Computed, Any]:
+    """The first or second feature of pair i at position p, and its angle as printed; both count from 0."""
+    (p, i), m = index("p i"), dimension("m")
+    table = computed(sinusoidal_encoding, AnyLength(), dimension("n"), 2 * m, base=positive("b"))
+    return table.then(entry(p + 1, place(i + 1, feature, 2))), p / sp.exp(2 * i / (2 * m) * sp.log(positive("b")))
+
+
+@step()
+def _any_sine() -> Identities:
+    """What is computed at feature 2i is the statement, for any number of positions, even width and base."""
+    feature, angle = _any(1)
+    yield feature, sp.sin(angle)
+
+
+@step()
+def _any_cosine() -> Identities:
+    """What is computed at feature 2i + 1 is the statement, for any number of positions, even width and base."""
+    feature, angle = _any(2)
+    yield feature, sp.cos(angle)
 
 
 @step()
@@ -190,7 +214,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sinusoidal_encoding,
-        steps=(_turns, _geometric, _distinct),
+        steps=(_any_sine, _turns, _geometric, _distinct),
         costs=position_costs("sinusoidal"),
     ),
     Equation(
@@ -203,7 +227,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=sinusoidal_encoding,
-        steps=(_linear_shift, _shift_group, _dot_product, _offset_only, _norm, _nearest, _formula),
+        steps=(_any_cosine, _linear_shift, _shift_group, _dot_product, _offset_only, _norm, _nearest, _formula),
         costs=position_costs("sinusoidal"),
     ),
 )

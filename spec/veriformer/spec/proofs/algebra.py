@@ -1,4 +1,4 @@
-"""Deciding that an expression is zero, and finding a point where it is not.
+"""Deciding that an expression is zero.
 
 The normal form is that of rational functions: exponentials, logarithms, roots, sums and any other function become
 generators of their own (e^{a+b} = e^a e^b, log(ab) = log a + log b for positive a, b, and R² = b for R = √b), the
@@ -7,8 +7,6 @@ fraction is put over one denominator, and what is left of the numerator must van
 
 from __future__ import annotations
 
-import random
-import zlib
 from functools import reduce
 from typing import Any
 
@@ -146,52 +144,3 @@ def _even_and_odd(numerator: Any, root: Any, base: Any) -> tuple[Any, Any]:
     for (k,), coefficient in sp.Poly(numerator, root).terms():
         parts[k % 2] += coefficient * base ** (k // 2)
     return parts[0], parts[1]
-
-
-def numeric_counterexample(left: Any, right: Any) -> str | None:
-    """A point at which the two sides differ, in words; None if the points tried show none.
-
-    Dimensions (positive integers) become 3, 4, 5 … and indices (integers) numbers from 1 to 3, so that sums can be
-    written out; everything else becomes a rational number. The values are computed to 30 digits, and a difference
-    counts from 20 on. A proof never rests on this: it only refutes.
-    """
-    left, right = sp.sympify(left), sp.sympify(right)
-    for seed in range(2):
-        small = _integers(left.free_symbols | right.free_symbols, seed)
-        sides = [_written_out(side.subs(small)) for side in (left, right)]
-        values = {a: _value(a, seed) for side in sides for a in side.atoms(sp.Indexed) | side.free_symbols}
-        a, b = (side.xreplace(values).evalf(30) for side in sides)
-        if not (a.is_number and b.is_number):
-            return None
-        if abs(a - b) > sp.Float("1e-20") * (1 + abs(a) + abs(b)):
-            return f"{float(sp.re(a)):.6g} against {float(sp.re(b)):.6g}{_where({**small, **values})}"
-    return None
-
-
-def _written_out(e: Any) -> Any:
-    """The expression with every sum of known length written term by term."""
-    if isinstance(e, sp.Sum):
-        *inner, (i, first, last) = e.limits
-        term = e.func(e.function, *inner) if inner else e.function
-        return sp.Add(*(_written_out(term.subs(i, k)) for k in range(first, last + 1)))
-    return e.func(*map(_written_out, e.args)) if e.has(sp.Sum) else e
-
-
-def _integers(symbols: set[Any], seed: int) -> dict[Any, Any]:
-    integers = sorted((s for s in symbols if s.is_integer), key=sp.default_sort_key)
-    dimensions = [s for s in integers if s.is_positive]
-    indices = [s for s in integers if not s.is_positive]
-    small = {n: sp.Integer(3 + k) for k, n in enumerate(dimensions)}
-    return small | {i: sp.Integer(1 + (k if seed == 0 else 0) % 3) for k, i in enumerate(indices)}
-
-
-def _value(atom: Any, seed: int) -> Any:
-    q = sp.Rational(random.Random(zlib.crc32(f"{atom}{seed}".encode())).randint(3, 29), 8)
-    return q if atom.is_nonnegative or seed == 0 else -q
-
-
-def _where(values: dict[Any, Any]) -> str:
-    labels = {a.base.label for a in values if isinstance(a, sp.Indexed)}
-    values = {a: v for a, v in values.items() if a not in labels}
-    shown = [f"{a} = {v}" for a, v in list(values.items())[:6]]
-    return f" at {', '.join(shown)}{', …' if len(values) > 6 else ''}" if shown else ""

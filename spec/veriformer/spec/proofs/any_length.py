@@ -8,38 +8,23 @@ remaining indices: what is proved holds for any number in its place.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import count, zip_longest
+from collections.abc import Callable
+from itertools import count, product
 from typing import Any
 
 import numpy as np
 
+from veriformer.spec.arithmetic.any_size import AnySize, Size, broadcast_shape, entry_at, entrywise
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis
-from veriformer.spec.proofs.indexed import symbolic_sum, vector
-
-Size = Any
-"""A positive integer, or a SymPy symbol of one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Family:
-    """A shape, and the entry at indices from 1."""
-
-    shape: tuple[Size, ...]
-    entry: Callable[..., Any]
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
+from veriformer.spec.proofs.indexed import vector
 
 
 class AnyLength(Arithmetic):
     """Evaluate a formula for all sizes of its arrays.
 
-    What depends on the sizes being known raises NotImplementedError: masks, indices, and most ways to reshape.
+    What depends on the sizes being known raises NotImplementedError, and so do the few ways of indexing and reshaping
+    that no formula needs.
     """
 
     def __init__(self) -> None:
@@ -51,101 +36,147 @@ class AnyLength(Arithmetic):
     def array(self, name: str, *shape: Size) -> Array:
         """An array of real letters: name[i, j]."""
         letters = vector(name)
-        return self._of(shape, lambda *at: letters[at] if at else sp.Symbol(name, real=True))
+        return self._of(AnySize(shape, lambda *at: letters[at] if at else sp.Symbol(name, real=True)))
 
     def asarray(self, x: Any) -> Any:
-        """Take a number or an expression; arrays of this arithmetic pass unchanged."""
+        """Take a number, an expression, or exactly known numbers; arrays of this arithmetic pass unchanged."""
         if isinstance(x, Array):
             return x
+        if isinstance(x, AnySize):
+            return self._of(x)
         if np.ndim(x):
             raise NotImplementedError("arrays whose size is known")
-        return self._of((), lambda: sp.sympify(x))
+        return self._of(AnySize((), lambda: sp.sympify(x)))
 
     def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
         """Carry out a computing operation of the vocabulary, given by name."""
-        families = [self.asarray(x).value for x in operands]
+        values = [self.asarray(x).value for x in operands]
         if operation in ("sum", "max"):
-            return self._reduced(operation, families[0], **options)
+            return self._reduced(operation, values[0], **options)
         if operation == "matmul":
-            return self._product(*families)
-        function = _ENTRYWISE[operation]()
-        shape = _broadcast([f.shape for f in families])
-        return self._of(shape, lambda *at: function(*(_at(f, at) for f in families)))
+            return self._product(*values)
+        return self._of(entrywise(_ENTRYWISE[operation](), *values))
 
     def rearrange(self, move: Callable[..., Any], /, *arrays: Any) -> Any:
-        """Refuse: entries of arrays whose size is not known cannot be moved one by one."""
-        raise NotImplementedError("rearranging entries of arrays of any length")
+        """Apply `move`, whose functions of NumPy take arrays of any size."""
+        return self._of(move(*(self.asarray(x).value for x in arrays)))
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
-        """The one or the other: by one truth value that is known for all entries, or by an array of zeros and ones."""
+        """The one or the other: by one truth value for all entries, by a mask, or by an array of zeros and ones."""
         if isinstance(mask, Array):
             return mask * a + (1 - mask) * b
+        if isinstance(mask, AnySize):
+            return self._of(entrywise(_indicators().chosen, mask, self.asarray(a).value, self.asarray(b).value))
         if np.ndim(mask):
             raise NotImplementedError("masks whose size is known")
         return self.asarray(a if bool(mask) else b)
 
-    def swapaxes(self, x: Any, i: int, j: int) -> Any:
-        """Exchange the axes i and j."""
-        order = list(range(x.ndim))
-        order[i], order[j] = order[j], order[i]
-        return self._of([x.shape[k] for k in order], lambda *at: x.value.entry(*(at[k] for k in np.argsort(order))))
+    def take_along(self, x: Any, indices: Any, axis: int) -> Any:
+        """The entries at `indices`, counted from 0, along `axis`."""
+        axis %= x.ndim
 
-    def reshape(self, x: Any, shape: Sequence[Size]) -> Any:
-        """Leave out or put in axes of length 1; −1 stands for the only axis."""
-        family, kept = x.value, [n for n in x.shape if n != 1]
-        target = kept if tuple(shape) == (-1,) and len(kept) == 1 else list(shape)
-        if [n for n in target if n != 1] != kept:
-            raise NotImplementedError(f"from shape {x.shape} to {tuple(shape)}")
+        def read(*at: Any) -> Any:
+            return x.value.entry(*at[:axis], indices.entry(*at) + 1, *at[axis + 1 :])
 
-        def entry(*at: Any) -> Any:
-            rest = iter([i for i, n in zip(at, target, strict=True) if n != 1])
-            return family.entry(*(1 if n == 1 else next(rest) for n in family.shape))
+        return self._of(AnySize(indices.shape, read))
 
-        return self._of(target, entry)
+    def power(self, x: Any, n: Any) -> Any:
+        """x^n where n is a letter: the hypothesis of the induction by which the smaller powers are powers."""
+        return (
+            self.rearrange(lambda p: entrywise(lambda e: e**n, p), x)
+            if getattr(n, "is_Symbol", False)
+            else super().power(x, n)
+        )
 
-    def concat(self, arrays: Sequence[Any], axis: int = 0) -> Any:
-        """A single array, as it is."""
-        if len(arrays) != 1:
-            raise NotImplementedError("joining arrays of any length")
-        return arrays[0]
+    def _of(self, x: AnySize) -> Array:
+        return Array(self, x)  # type: ignore[arg-type]
 
-    def _of(self, shape: Sequence[Size], entry: Callable[..., Any]) -> Array:
-        return Array(self, Family(tuple(shape), entry))  # type: ignore[arg-type]
-
-    def _reduced(self, operation: str, x: Family, axis: Axis = None, keepdims: bool = False) -> Array:
+    def _reduced(self, operation: str, x: AnySize, axis: Axis = None, keepdims: bool = False) -> Array:
         axes = {k % x.ndim for k in (range(x.ndim) if axis is None else np.atleast_1d(axis))}
         kept = [k for k in range(x.ndim) if k not in axes]
         name = f"m{next(self._maxima)}"
+        inner = {k: _bound() if x.shape[k] != 1 else 1 for k in axes}
 
         def entry(*at: Any) -> Any:
             outer = dict(zip(kept, at if not keepdims else [at[k] for k in kept], strict=True))
-            inner = {k: sp.Dummy("j", integer=True) if x.shape[k] != 1 else 1 for k in axes}
             term = x.entry(*({**outer, **inner}[k] for k in range(x.ndim)))
             if operation == "max":
                 return _largest(name, term, list(outer.values()))
             for k, j in inner.items():
-                term = symbolic_sum(term, j, x.shape[k]) if x.shape[k] != 1 else term
+                term = _indicators().summed(term, j, x.shape[k]) if x.shape[k] != 1 else term
             return term
 
         shape = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims else [x.shape[k] for k in kept]
-        return self._of(shape, entry)
+        return self._of(AnySize(tuple(shape), entry))
 
-    def _product(self, a: Family, b: Family) -> Array:
+    def _product(self, a: AnySize, b: AnySize) -> Array:
         if a.shape[-1] != b.shape[-2]:
             raise ValueError(f"matmul: expected {a.shape[-1]} rows, got {b.shape[-2]}")
 
-        def entry(*at: Any) -> Any:
-            j = sp.Dummy("j", integer=True)
-            first = _at(Family(a.shape[:-2], lambda *lead: a.entry(*lead, at[-2], j)), at[:-2])
-            second = _at(Family(b.shape[:-2], lambda *lead: b.entry(*lead, j, at[-1])), at[:-2])
-            return symbolic_sum(first * second, j, a.shape[-1])
+        j, rules = _bound(), _indicators()
 
-        return self._of((*_broadcast([a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]), entry)
+        def entry(*at: Any) -> Any:
+            first = entry_at(AnySize(a.shape[:-2], lambda *lead: a.entry(*lead, at[-2], j)), at[:-2])
+            second = entry_at(AnySize(b.shape[:-2], lambda *lead: b.entry(*lead, j, at[-1])), at[:-2])
+            return rules.summed(rules.product(first, second), j, a.shape[-1])
+
+        return self._of(AnySize((*broadcast_shape([a.shape[:-2], b.shape[:-2]]), a.shape[-2], b.shape[-1]), entry))
 
 
 def entry(*indices: Any) -> Callable[[Any], Any]:
     """The entry of an array of any length at these indices, as a function of the array."""
     return lambda x: x.value.entry(*indices)
+
+
+def whole_numbers(letters: Any, *shape: Size) -> AnySize:
+    """Whole numbers that formulas take as exactly known, such as tokens: letters[i], from `indexed.whole`."""
+    return AnySize(shape, lambda *at: letters[at], np.dtype(int))
+
+
+def mask(name: str, *shape: Size) -> AnySize:
+    """A mask of which nothing is known: `seen(name)(i, j)` is 1 or 0."""
+    return AnySize(shape, seen(name), np.dtype(bool))
+
+
+def seen(name: str) -> Callable[..., Any]:
+    """The entries of the mask with this name, by their indices."""
+    return lambda *at: _indicators().Shown(vector(name), *at)
+
+
+def abbreviated(e: Any, array: Array, lead: tuple[Any, ...], letter: Callable[..., Any]) -> Any:
+    """The expression with letter(*lead, …) for the entries of an array, at any free and bound indices.
+
+    Whatever is proved of the result holds for the entries that the letters stand for.
+    """
+    at = [sp.Dummy(integer=True) for _ in range(array.ndim - len(lead))]
+    known = entry(*lead, *at)(array)
+    labels = {a.base.label for a in e.atoms(sp.Indexed)}
+    indices = [s for s in e.atoms(sp.Symbol) - labels if s.is_integer]
+    places = [dict(zip(at, chosen, strict=True)) for chosen in product(indices, repeat=len(at))]
+    return e.xreplace({known.xreplace(p): letter(*lead, *p.values()) for p in places})
+
+
+def picks(xp: AnyLength, *axes: tuple[Size, Any]) -> Array:
+    """A column that is 1 at one index and 0 at all others; of an axis that is put together, the parts by (size, index).
+
+    Shape [product of the sizes, 1].
+    """
+    rows = AnySize(tuple(n for n, _ in axes), lambda *at: sp.Mul(*map(sp.KroneckerDelta, at, (i for _, i in axes))))
+    return Array(xp, np.reshape(rows, (sp.Mul(*rows.shape), 1)))  # type: ignore[call-overload]
+
+
+def place(block: Any, item: Any, width: Any) -> Any:
+    """The index (block − 1) · width + item, for item ≤ width: entry `item` of a block of `width` entries."""
+    return _indicators().Place(block, item, width)
+
+
+def at_least_zero(x: Any) -> Any:
+    """1 where the whole number x is at least 0, else 0."""
+    return _indicators().AtLeastZero(x)
+
+
+def _bound() -> Any:
+    return sp.Dummy("j", integer=True, positive=True)
 
 
 def _largest(name: str, term: Any, at: list[Any]) -> Any:
@@ -154,24 +185,15 @@ def _largest(name: str, term: Any, at: list[Any]) -> Any:
     return sp.IndexedBase(name, **letters)[tuple(at)] if at else sp.Symbol(name, **letters)
 
 
-def _broadcast(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
-    found: list[Size] = []
-    for sizes in zip_longest(*(s[::-1] for s in shapes), fillvalue=1):
-        longer = {n for n in sizes if n != 1}
-        if len(longer) > 1:
-            raise ValueError(f"shapes: expected one size for each axis, got {shapes}")
-        found.insert(0, longer.pop() if longer else 1)
-    return tuple(found)
-
-
-def _at(x: Family, at: tuple[Any, ...]) -> Any:
-    """The entry that stands at these indices once the array is broadcast."""
-    own = at[len(at) - x.ndim :]
-    return x.entry(*(1 if n == 1 else i for n, i in zip(x.shape, own, strict=True)))
-
-
 def _of_sympy(name: str) -> Callable[[], Callable[..., Any]]:
     return lambda: getattr(sp, name)
+
+
+def _indicators() -> Any:
+    """The module of indicators, which imports SymPy, when it is first used."""
+    from veriformer.spec.arithmetic import indicators
+
+    return indicators
 
 
 _ENTRYWISE: dict[str, Callable[[], Callable[..., Any]]] = {
@@ -182,7 +204,7 @@ _ENTRYWISE: dict[str, Callable[[], Callable[..., Any]]] = {
     "negative": lambda: operator.neg,
     "add": lambda: operator.add,
     "subtract": lambda: operator.sub,
-    "multiply": lambda: operator.mul,
-    "divide": lambda: operator.truediv,
+    "multiply": lambda: _indicators().product,
+    "divide": lambda: lambda a, b: _indicators().product(a, 1 / b),
 }
 """By the operation's name; SymPy's functions are looked up when they are called, since it is slow to import."""

@@ -13,6 +13,11 @@ def vector(name: str) -> Any:
     return sp.IndexedBase(name, real=True)
 
 
+def whole(name: str, **assumptions: bool) -> Any:
+    """Whole numbers of unspecified count: tokens or positions, y[i]."""
+    return sp.IndexedBase(name, integer=True, **assumptions)
+
+
 def index(names: str) -> Any:
     """Integer indices, each within the range of the sums and vectors it is used with."""
     return sp.symbols(names, integer=True)

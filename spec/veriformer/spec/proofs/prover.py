@@ -65,16 +65,17 @@ _LONGEST = 200
 
 def _told(left: Any, right: Any) -> tuple[str, str]:
     """The identity in SymPy's notation and in LaTeX; of a side that is too long, only how long it is."""
-    from sympy import latex
+    from veriformer.spec.proofs.readable import in_latex, readable
 
-    sizes = [(e, e.count_ops()) for e in (left, right)]
+    sizes = [(readable(e), e.count_ops()) for e in (left, right)]
     notation = " = ".join(str(e) if n <= _LONGEST else f"({n} operations)" for e, n in sizes)
-    shown = " = ".join(latex(e) if n <= _LONGEST else rf"\text{{({n} operations)}}" for e, n in sizes)
+    shown = " = ".join(in_latex(e) if n <= _LONGEST else rf"\text{{({n} operations)}}" for e, n in sizes)
     return notation, shown
 
 
 def _judge(step: Step, written: list[tuple[str, str]]) -> tuple[str, str]:
-    from veriformer.spec.proofs.algebra import is_identically_zero, numeric_counterexample
+    from veriformer.spec.proofs.algebra import is_identically_zero
+    from veriformer.spec.proofs.counterexample import numeric_counterexample
 
     count, trivial = 0, 0
     for first, second in step.identity():
@@ -101,7 +102,7 @@ def sabotaged(step: Step) -> Iterator[Step]:
 
     Zero is neither negated nor doubled, in disguise or not. A prover that accepts any of these proves nothing.
     """
-    from veriformer.spec.proofs.algebra import numeric_counterexample
+    from veriformer.spec.proofs.counterexample import numeric_counterexample
 
     for k, (left, right) in enumerate((plain(a), plain(b)) for a, b in step.identity()):
         variants = {"shifted": right + 1}

@@ -6,7 +6,8 @@ the order of summation indices mean nothing. Free indices are taken to lie withi
 
 from __future__ import annotations
 
-from itertools import permutations
+from collections.abc import Iterator
+from itertools import chain, groupby, permutations, product
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
@@ -28,11 +29,24 @@ def _sum(body: Any, limits: tuple[Any, Any, Any]) -> Any:
     if shift.is_Integer and shift > 0 and base != 0:
         beyond = sum(body.subs(i, base + k) for k in range(1, int(shift) + 1))
         return _sum(body, (i, first, base)) + beyond
+    body = _decided(body, i, first, last)
     total = sp.S.Zero
     for term in sp.Add.make_args(sp.expand(body)):
         outside, inside = term.as_independent(i, as_Add=False)
         total += outside * _monomial(inside, i, first, last)
     return total
+
+
+def _decided(body: Any, i: Any, first: Any, last: Any) -> Any:
+    """The body with the comparisons decided that come out alike over the whole range of i."""
+    from veriformer.spec.arithmetic.indicators import AtLeastZero
+
+    rest = sp.Dummy("u", integer=True, nonnegative=True)
+    for comparison in (c for c in body.atoms(AtLeastZero) if c.has(i)):
+        for end in (first + rest, last - rest):
+            value = comparison.func(sp.expand(comparison.args[0].subs(i, end)))
+            body = body.xreplace({comparison: value}) if value.is_Integer else body
+    return body
 
 
 def _monomial(term: Any, i: Any, first: Any, last: Any) -> Any:
@@ -58,11 +72,22 @@ def _ordered(term: Any, limits: tuple[Any, ...]) -> Any:
     start = _depth(term, indices)
     names = [sp.Symbol(f"_{start + k}", integer=True) for k in range(len(limits))]
     candidates = []
-    for order in permutations(limits) if free_ranges else [limits]:
+    for order in _orders(limits) if free_ranges else [limits]:
         new = dict(zip([i for i, _, _ in order], names, strict=True))
         bounds = [(new[i], a.xreplace(new), b.xreplace(new)) for i, a, b in order]
         candidates.append(sp.Sum(term.xreplace(new), *bounds))
     return min(candidates, key=sp.default_sort_key)
+
+
+def _orders(limits: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The orders in which ranges are sorted: only indices of one range can change places."""
+    ranges = groupby(sorted(limits, key=_range), key=_range)
+    alike = [list(permutations(group)) for _, group in ranges]
+    return (tuple(chain(*chosen)) for chosen in product(*alike))
+
+
+def _range(limit: tuple[Any, Any, Any]) -> Any:
+    return [sp.default_sort_key(end) for end in limit[1:]]
 
 
 def _depth(term: Any, own: set[Any]) -> int:

@@ -35,7 +35,7 @@ GELU = (
     templates.equation(
         "gelu",
         ("37",),
-        r"$y = x \Phi(x) = \frac{x}{2} (1 + \mathrm{erf}(x / \sqrt{2}))$, or, with `approximate=\"tanh\"`, "
+        r'$y = x \Phi(x) = \frac{x}{2} (1 + \mathrm{erf}(x / \sqrt{2}))$, or, with `approximate="tanh"`, '
         r"$\frac{x}{2} (1 + \tanh(\sqrt{2 / \pi} (x + 0.044715 x^3)))$.",
         ("https://github.com/vllm-project/vllm/issues/3411",),
     ),

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from veriformer.spec.requirement import Requirement, Weight
+from veriformer.spec.unicode_text import in_sentence
 
 _COLOURS = {Weight.WRONG: "red", Weight.LEAK: "magenta", Weight.FRAGILE: "yellow"}
 
@@ -44,8 +45,8 @@ def _told(requirement: Requirement) -> Iterator[tuple[int, Text]]:
             (requirement.slug, "bold"), "  ", (str(requirement.weight), _COLOURS.get(requirement.weight, "dim"))
         ),
     )
-    yield 4, Text(requirement.statement)
-    yield 4, Text(f"in floating point: {requirement.floating_point_statement}")
+    yield 4, Text(in_sentence(requirement.statement))
+    yield 4, Text(f"in floating point: {in_sentence(requirement.floating_point_statement)}")
     for name, words in (
         ("equations", requirement.equations),
         ("rests on", requirement.prerequisites),

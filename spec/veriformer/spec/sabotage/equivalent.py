@@ -4,6 +4,7 @@ EQUIVALENT: dict[str, str] = {
     "formula:layers/gelu.py:gelu_slope:operands:3": "only its square is used",
     "formula:positions/alibi.py:alibi_slopes:dropped:6": "the last number is even, and only odd ones are taken",
     "formula:attention/attention.py:_used:constant:11": "what blanks a query that sees nothing has no weight",
+    "formula:layers/mixture_of_experts.py:_gates:constant:2": "NumPy infers the size that is any negative number",
     "statement:generation/beam_search.py:beam-search:number:1": "what is largest is so at twice its size too",
 }
 """The name of a mutation, and why it is equivalent."""

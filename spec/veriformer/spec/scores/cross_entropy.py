@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec.arithmetic.any_size import as_indices, everywhere, largest
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
+from veriformer.spec.arithmetic.vocabulary import Array
 
 
 def cross_entropy(
@@ -65,17 +67,17 @@ def cross_entropy_vjp(
 
 
 def _is_index(target: Any) -> bool:
-    return isinstance(target, np.ndarray) and target.dtype.kind in "iu"
+    return not isinstance(target, Array) and as_indices(target).dtype.kind in "iu"
 
 
-def _counted(target: Any, ignore_index: int) -> NDArray[np.bool_]:
+def _counted(target: Any, ignore_index: int) -> Any:
     if _is_index(target):
-        return np.asarray(target != ignore_index)
-    return np.ones(target.shape[:-1], dtype=bool)
+        return as_indices(target != ignore_index)
+    return everywhere(*target.shape[:-1])
 
 
-def _divisor(counted: NDArray[np.bool_], reduction: str) -> int:
-    return max(int(counted.sum()), 1) if reduction == "mean" else 1
+def _divisor(counted: Any, reduction: str) -> Any:
+    return largest(counted.sum(), 1) if reduction == "mean" else 1
 
 
 def _row_weights(xp: Any, g: Any, counted: NDArray[np.bool_], reduction: str) -> Any:

@@ -11,8 +11,19 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import (
+    delta,
+    dimension,
+    index,
+    positive,
+    real,
+    sum_over,
+    symbolic_sum,
+    vector,
+    whole,
+)
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
@@ -61,6 +72,40 @@ def _smoothed() -> Identities:
     (k, t), n, a = index("k t"), dimension("n"), positive("alpha")
     loss = _loss(lambda i: (1 - a) * delta(i, t) + a / n)
     yield sp.diff(loss, vector("z")[k]), weight(k) - ((1 - a) * delta(k, t) + a / n)
+
+
+def log_probability(t: Any, k: Any, size: Any) -> Any:
+    """log p_k of row t of the logits, as printed, for any number of classes; a row may have several indices."""
+    z, row = vector("z"), t if isinstance(t, tuple) else (t,)
+    return sp.log(sp.exp(z[(*row, k)]) / sum_over(size, lambda j: sp.exp(z[(*row, j)])))
+
+
+@step()
+def _any_length() -> Identities:
+    r"""What is computed is the statement, for any number of classes and the mean over any number T of rows: for
+    probabilities, and for class indices k of which some are to be ignored ($k_t = -100$), both also smoothed (48).
+    """
+    xp, rows, size, a, y = AnyLength(), dimension("T"), dimension("V"), positive("alpha"), whole("k")
+    z = xp.array("z", rows, size)
+
+    def row(t: Any, target: Any) -> Any:
+        return -sum_over(size, lambda i: target(i) * log_probability(t, i, size))
+
+    given, probabilities = vector("y"), xp.array("y", rows, size)
+    soft = sum_over(rows, lambda t: row(t, lambda i: given[t, i])) / rows
+    yield computed(cross_entropy, xp, z, probabilities).then(entry()), soft
+    smooth = sum_over(rows, lambda t: row(t, lambda i: (1 - a) * given[t, i] + a / size)) / rows
+    yield computed(cross_entropy, xp, z, probabilities, label_smoothing=a).then(entry()), smooth
+
+    def counts(t: Any) -> Any:
+        return 1 - delta(y[t], -100)
+
+    classes = whole_numbers(y, rows)
+    total = sp.Max(sum_over(rows, counts), 1)
+    hard = sum_over(rows, lambda t: counts(t) * row(t, lambda i: delta(i, y[t] + 1))) / total
+    yield computed(cross_entropy, xp, z, classes).then(entry()), hard
+    smooth = sum_over(rows, lambda t: counts(t) * row(t, lambda i: (1 - a) * delta(i, y[t] + 1) + a / size)) / total
+    yield computed(cross_entropy, xp, z, classes, label_smoothing=a).then(entry()), smooth
 
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 3, every m, class indices and probabilities")
@@ -224,6 +269,7 @@ EQUATIONS = (
             _gradient_sums_to_zero,
             _one_hot,
             _smoothed,
+            _any_length,
             _stable_form,
             _vjp,
             _printed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -110,12 +111,12 @@ def _formula() -> Identities:
         yield xp.in_full(logsumexp(xp, z).value[()]), sp.log(sum(map(sp.exp, z.value)))
 
 
-@step(scope=Scope.ENUMERATED, detail="both axes of (2, 3)")
+@step(scope=Scope.ENUMERATED, detail="both axes of (2, 3) and of (2, 1)")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the statement's derivative."""
-    for axis in (0, 1):
+    for axis, n in product((0, 1), (3, 1)):
         xp = TowerArithmetic()
-        z, g = xp.symbols("z", 2, 3), xp.symbols("g", (3, 2)[axis])
+        z, g = xp.symbols("z", 2, n), xp.symbols("g", (n, 2)[axis])
         lines = np.moveaxis(z.value, axis, -1)
         scalar = sum(h * sp.log(sum(map(sp.exp, line))) for h, line in zip(g.value, lines, strict=True))
         pulled = [xp.in_full(e) for e in entries(logsumexp_vjp(xp, z, g, axis))]

@@ -9,10 +9,13 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
 
 def perplexity(xp: Any, logits: Any, target: Any, *, ignore_index: int = -100) -> Any:
@@ -44,6 +47,24 @@ def _windows() -> Identities:
     x, t, n = vector("x"), index("t"), dimension("T")
     shorter, longer = symbolic_sum(x[t], t, n), symbolic_sum(x[t], t, n + 1)
     yield longer / (n + 1), (n * (shorter / n) + 1 * x[n + 1]) / (n + 1)
+
+
+@step()
+def _any_length() -> Identities:
+    r"""What is computed is the statement, for a text and a vocabulary of any size; of tokens that are ignored ($x_t =
+    -100$) neither the sum nor T takes notice.
+    """
+    xp, n, size = AnyLength(), dimension("T"), dimension("V")
+    z, x, some = xp.array("z", n, size), whole("x", nonnegative=True), whole("x")
+    total = sum_over(n, lambda t: log_probability(t, x[t] + 1, size))
+    yield computed(perplexity, xp, z, whole_numbers(x, n)).then(entry()), sp.exp(-total / n)
+
+    def counted(t: Any) -> Any:
+        return 1 - delta(some[t], -100)
+
+    total = sum_over(n, lambda t: counted(t) * log_probability(t, some[t] + 1, size))
+    least = sp.Max(sum_over(n, counted), 1)
+    yield computed(perplexity, xp, z, whole_numbers(some, n)).then(entry()), sp.exp(-total / least)
 
 
 @step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
@@ -93,7 +114,7 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity,
         vjp=perplexity_vjp,
-        steps=(_uniform, _windows, _formula, _vjp),
+        steps=(_uniform, _windows, _any_length, _formula, _vjp),
         costs=costs.lazily("perplexity"),
     ),
 )

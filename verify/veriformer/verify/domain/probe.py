@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,7 @@ class Probe:
     dtypes: tuple[str, ...] = _BASES
     may_kill: bool = False
     seconds: float = SECONDS
+    tell: Callable[[Domain], None] | None = None
     began: float = field(default_factory=time.process_time)
     calls: list[Probed] = field(default_factory=list)
     gradients: list[Probed] = field(default_factory=list)
@@ -89,6 +90,7 @@ class Probe:
             with isolation.time_limit(self.seconds, may_kill=self.may_kill):
                 base = self._base() or self._base_by_sizes() or self._base_by_shapes() or self._base_by_drawing()
                 if base is not None:
+                    self._tell()
                     self._draw(base)
                     self._measure()
         except RowTimeout:
@@ -157,11 +159,14 @@ class Probe:
 
     def _draw(self, base: str) -> None:
         self._make(base, "sample", DRAWN)
+        self._tell()
         self._make(base, "laid_out", LAID_OUT)
         if self.operation.argument_perturbations is not None:
             self._make(base, "argument_perturbations", 1)
+        self._tell()
         self._ask_edges(base)
         self._draw_elsewhere(base, 0)
+        self._tell()
         found: dict[str, str] = {}
         for turn in range(1, TURNS + 1):
             if not unexplained(self.calls, found):
@@ -174,6 +179,11 @@ class Probe:
             self.target = self.target.within({self.operation.name: Domain(refused=known, rules=self.rules)})
             self._make(base, "sample", DRAWN, first=(turn + TURNS) * MORE)
             self._draw_elsewhere(base, turn)
+
+    def _tell(self) -> None:
+        """Say what is known by now: the next call may end the process."""
+        if self.tell is not None:
+            self.tell(self._concluded())
 
     def _ask_edges(self, base: str) -> None:
         """Make the calls at the edge of each plain one, and of drawn ones where there are few plain ones."""
@@ -315,12 +325,14 @@ def probe_operation(
     dtypes: Sequence[str] = _BASES,
     may_kill: bool = False,
     seconds: float = SECONDS,
+    tell: Callable[[Domain], None] | None = None,
 ) -> Domain:
     """What the target supports of an operation; nothing where it lacks it or answers no plain call.
 
     may_kill: this process may be ended where a call does not come back. seconds: when to give up by the clock.
+    tell: is told what is known after each group of calls, for a target that ends its process.
     """
     promised = tuple(name for name in dtypes if target.claims.promises(operation.name, name))
     if target.operation(operation.name) is None or operation.name in target.claims.not_provided:
         return Domain()
-    return Probe(target, operation, device, promised, may_kill, seconds).run()
+    return Probe(target, operation, device, promised, may_kill, seconds, tell).run()

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient
-from veriformer.verify.judging.trial import Trial
+from veriformer.verify.judging.trial import NOT_OFFERED, Trial
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.script import describe, script
@@ -133,15 +134,21 @@ def _known(row: CheckRun, found: str, script: str) -> Result:
 
 def _skipped_by_claims(row: CheckRun, target: Target) -> Result | None:
     operation, claims = row.check.operation, target.claims
-    if operation in claims.not_provided:
-        return row.result(Status.NOT_PROVIDED, message=claims.not_provided[operation])
-    if target.operation(operation) is None:
-        return row.result(Status.NOT_PROVIDED, message=_absent(operation, target))
+    reason = lacking(operation, target)
+    if reason is not None:
+        return row.result(Status.NOT_PROVIDED, message=reason)
     if not claims.promises(operation, row.dtype):
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no {row.dtype} for {operation}")
     if claims.devices and row.device not in claims.devices:
         return row.result(Status.NOT_APPLICABLE, message=f"CLAIMS promise no results on {row.device}")
     return None
+
+
+def lacking(operation: str, target: Target) -> str | None:
+    """Why a target provides nothing of an operation; None where it does."""
+    if operation in target.claims.not_provided:
+        return target.claims.not_provided[operation]
+    return _absent(operation, target) if target.operation(operation) is None else None
 
 
 def _skipped_by_domain(row: CheckRun, target: Target) -> Result | None:
@@ -220,7 +227,7 @@ class Search:
                 with without_constants():
                     planned = min(EXAMPLES_PER_SEED, self.planned - first)
                     key, shrink = f"{seed}|{self.row.key}|{done + first}", bool(self.profile.shrinks)
-                    prepared(self.example, key, planned, shrink=shrink)()
+                    prepared(self.example, key, planned, further=done + first > 0, shrink=shrink)()
             except Unsatisfiable:
                 if not self.unsupported:
                     raise
@@ -280,7 +287,10 @@ class Search:
         """What every example lacked, or if there is no such thing any of them, with the reasons that are known."""
         operation, reasons = self.row.check.operation, self.target.claims.not_provided
         refused = self.target.refusals(operation).messages
-        names = sorted(frozenset.intersection(*self.unsupported) or frozenset.union(*self.unsupported))
+        every = sorted(frozenset.intersection(*self.unsupported) or frozenset.union(*self.unsupported))
+        names = [name for name in every if not name.startswith(NOT_OFFERED)]
+        said_by_form = Counter(name for found in self.unsupported for name in found if name.startswith(NOT_OFFERED))
+        forms = [name for name, _ in said_by_form.most_common(1)]
         rules = {str(rule) for rule in self.target.refusals(operation).rules}
         found = [f"not provided: {name} ({refused[name]})" for name in names if name in refused]
         found += [f"not provided: sizes other than {name}" for name in names if name in rules]
@@ -293,7 +303,7 @@ class Search:
             name for name in names if f"{operation}.{name}" not in reasons and name not in {*refused, *rules}
         )
         said = [f"the implementation's {operation} takes no {silent}"] if silent else []
-        return "; ".join([*claimed, *found, *said])
+        return "; ".join([*claimed, *found, *said, *forms])
 
     def _held(self) -> Result:
         convention = self.row.check.convention

@@ -19,13 +19,19 @@ from typing import Any
 import torch
 
 from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.probe import SECONDS, probe_operation
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import environment, isolation
+from veriformer.verify.engine.check_run import lacking
 from veriformer.verify.judging import global_state
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.record import json_safe
+from veriformer.verify.targets.claims import ClaimsWarning
 from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
+from veriformer.verify.targets.source_files import PartlyLoadedWarning
 from veriformer.verify.targets.target import Target
 
 LOADING_S = 240.0
@@ -37,13 +43,15 @@ _OF_RECOGNITION = ("recognised", "not_recognised", "unknown")
 
 @dataclass(frozen=True)
 class Described:
-    """What is known of a target before its first row. domains: by operation, as in results.json."""
+    """What is known of a target before its first row. domains: by operation, as in results.json. lacking: by operation
+    that it does not provide, why."""
 
     implementation: dict[str, Any]
     environment: dict[str, Any]
     suite: dict[str, Any]
     warnings: list[str]
     domains: dict[str, Any] = field(default_factory=dict)
+    lacking: dict[str, str] = field(default_factory=dict)
 
     @property
     def recognised(self) -> dict[str, Any]:
@@ -61,7 +69,9 @@ def describe(target: Target, device: str) -> Described:
     }
     if target.recognised:
         implementation |= json.loads(json.dumps(dict(target.recognised)))
-    return Described(implementation, environment.environment(device), environment.suite(), [])
+    reasons = {name: lacking(name, target) for name in (*POSITIONAL, *MODELS)}
+    lacks = {name: reason for name, reason in reasons.items() if reason is not None}
+    return Described(implementation, environment.environment(device), environment.suite(), [], lacking=lacks)
 
 
 def domains(target: Target, operations: Sequence[str], device: str, formats: Sequence[str]) -> dict[str, Any]:
@@ -117,7 +127,7 @@ def _looked_at(
 
 
 def main(spec: str, device: str, operations: str, formats: str, seconds: str, file: str) -> int:
-    """Write the description into the file, and a line for each operation."""
+    """Write the description into the file, and of each operation what is known, again whenever more of it is."""
     torch.set_num_threads(1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -127,11 +137,15 @@ def main(spec: str, device: str, operations: str, formats: str, seconds: str, fi
         except TargetError as error:
             print(writable(str(error)).replace("\n", " "), file=sys.stderr)
             return 2
-    claims = [str(item.message) for item in caught if item.category.__name__ == "ClaimsWarning"]
-    _write(file, vars(replace(found, warnings=claims)))
+    told = [str(item.message) for item in caught if issubclass(item.category, ClaimsWarning | PartlyLoadedWarning)]
+    _write(file, vars(replace(found, warnings=told)))
     for name in operations.split(",") if operations else []:
         if name in _BY_NAME and target.operation(name) is not None:
             _write(file, {"begun": name})
+
+            def tell(domain: Domain, name: str = name) -> None:
+                _write(file, {"operation": name, "domain": domain.to_dict()})
+
             with global_state.streams():
                 domain = probe_operation(
                     target,
@@ -140,8 +154,9 @@ def main(spec: str, device: str, operations: str, formats: str, seconds: str, fi
                     dtypes=formats.split(","),
                     may_kill=True,
                     seconds=float(seconds),
+                    tell=tell,
                 )
-            _write(file, {"operation": name, "domain": domain.to_dict()})
+            tell(domain)
     return 0
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +22,8 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.results import Result, Results
-from veriformer.verify.targets.loading import wrap
+from veriformer.verify.results import Result, Results, Status
+from veriformer.verify.targets.loading import load, wrap
 
 INTERRUPTED = "interrupted"
 """Why a run was stopped, where the person did it."""
@@ -48,6 +48,9 @@ def run(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     plan = replace(plan, finished=tuple(journal.results()))
+    if junit is None:  # pytest writes that file, which then runs every row
+        _settle(plan, described.lacking, journal, tell)
+        plan = replace(plan, finished=tuple(journal.results()))
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         shared = Path(folder) / "plan.json"
         plan.save(shared)
@@ -70,6 +73,16 @@ def run(
     return results_of(plan, described, journal, started, clock), side.interrupted
 
 
+def _settle(plan: Plan, lacking: Mapping[str, str], journal: Journal, tell: Callable[[Result], None]) -> None:
+    """Write down the rows of operations that the target does not provide: nobody need be asked for them."""
+    for row in plan.pending():
+        reason = lacking.get(row.check.operation)
+        if reason is not None:
+            result = row.result(Status.NOT_PROVIDED, message=reason)
+            journal.add(result)
+            tell(result)
+
+
 def check(
     implementation: object,
     *,
@@ -80,7 +93,8 @@ def check(
     seed: str = "slug",
     strict: bool = False,
 ) -> Results:
-    """Hold an implementation (any object or module that carries operations of the contract) against the specification.
+    """Hold an implementation against the specification: any object or module that carries operations of the contract,
+    or the words for a target that the command takes: a file, a dotted name, ``impl:tiled``.
 
     only: requirements, operations, equation numbers or globs; empty for everything. profile: ``quick``, ``default`` or
     ``thorough``. dtype: names such as ``fp32``. seed: text; equal seeds give equal runs.
@@ -91,26 +105,30 @@ def check(
 
     Rows run in this very process: a row that hangs is stopped, but an implementation that ends the process ends
     yours. The command
-    line keeps such a one apart. Raises ValueError for an unknown profile, dtype or selection.
+    line keeps such a one apart. Raises ValueError for an unknown profile, dtype or selection, TargetError for words
+    that nothing can be loaded from.
     """
     if profile not in PROFILES:
         raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
-    target = wrap(implementation)
+    target = load(str(implementation)) if isinstance(implementation, str | Path) else wrap(implementation)
     names = tuple(dtypes.canonical(name) for name in dtype)
     plan = Plan(
         target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed, strict=strict
     )
     started, clock = datetime.now(UTC), time.perf_counter()
     plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names), recognised=target.recognised)
+    described = probe.describe(target, device)
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
+        _settle(plan, described.lacking, journal, _silent)
+        plan = replace(plan, finished=tuple(journal.results()))
         side = plugin.Local(plan, journal, _silent, plan.within(target))
         if plan.pending():
             run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
         if side.interrupted:
             raise KeyboardInterrupt
-        found = results_of(plan, probe.describe(target, device), journal, started, clock)
+        found = results_of(plan, described, journal, started, clock)
     told: dict[str, list[Finding]] = {}
     seconds = max(LEAST_S, SHARE * found.duration_s)
     everything.inquire(everything.by_operation(found.results), plan.within(target), seed, seconds, told.__setitem__)

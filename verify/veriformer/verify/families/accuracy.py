@@ -170,7 +170,7 @@ CHECKS = tuple(
         "accuracy",
         _accuracy,
         dtypes=dtypes.HALVES,
-        effort=0.65,
+        effort=len(dtypes.HALVES) / len([name for name in operation.dtypes if name in dtypes.HALVES]),
         finish=partial(pooled, operation.name),
     )
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from veriformer.verify.contract import dtypes
 from veriformer.verify.families.judged import DIFFERENTIABLE, JUDGED
+from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import over
 from veriformer.verify.laws.gradients import judge_with_gradients
-
-ALONE = 3
-"""One example in so many has large sizes where no other check draws them."""
 
 
 def _contract(operation: OpInfo, trial: Trial) -> None:
@@ -23,8 +22,6 @@ def _contract(operation: OpInfo, trial: Trial) -> None:
 
 
 def _equation(operation: OpInfo, trial: Trial) -> None:
-    if operation.sample_large is None:  # then large sizes have no check of their own
-        trial.large_share = ALONE
     arguments = operation.sample(trial)
     agrees(trial, operation, arguments, trial.call(arguments), operation.exact(trial, arguments))
 
@@ -33,8 +30,13 @@ def _gradient(operation: OpInfo, trial: Trial) -> None:
     judge_with_gradients(trial, operation, operation.sample(trial), alone=True)
 
 
+def _equation_of(operation: OpInfo) -> tuple[Check, ...]:
+    """As many examples in all, whether they are of one format or of four."""
+    return over([operation], "equation", _equation, effort=2 * len(dtypes.NAMES) / len(operation.dtypes))
+
+
 CHECKS = (
     *over(JUDGED, "contract", _contract, effort=0.25),
-    *over(JUDGED, "equation", _equation, effort=2),
+    *(check for operation in JUDGED for check in _equation_of(operation)),
     *over(DIFFERENTIABLE, "gradient", _gradient, effort=2),
 )

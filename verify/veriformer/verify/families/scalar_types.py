@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from veriformer.verify.contract import dtypes
 from veriformer.verify.families.judged import JUDGED
+from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
@@ -34,9 +36,23 @@ LENGTHY = tuple(operation for operation in OPERATIONS if operation.sample_large 
 _COUNTED = ("token_embedding", "greedy", "top_k_filter", "alibi_bias", "sinusoidal_encoding", "smooth_labels")
 """Those that sum nothing: what they say of an entry far out is as sharp in halves, which do not count that far."""
 
+_ENTRYWISE = ("residual", "rope")
+"""Those whose entries are sums of one or two products, which halves judge as well."""
+
+
+def _long_of(operation: OpInfo) -> tuple[Check, ...]:
+    """Three times as many examples of what has no gradient, for they cost no more."""
+    sharp = operation.name in (*_COUNTED, *_ENTRYWISE)
+    return over(
+        [operation],
+        "long",
+        _long,
+        effort=1 if operation.vjps else 3,
+        dtypes=dtypes.NAMES if sharp else ("fp64", "fp32"),
+    )
+
 
 CHECKS = (
-    *over([o for o in LENGTHY if o.name not in _COUNTED], "long", _long, effort=1, dtypes=("fp64", "fp32")),
-    *over([o for o in LENGTHY if o.name in _COUNTED], "long", _long, effort=1),
+    *(check for operation in LENGTHY for check in _long_of(operation)),
     *over(JUDGED, "numpy_numbers", _numpy_numbers, effort=0.5),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.spec.requirements import REQUIREMENTS, requirement
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
@@ -30,16 +30,22 @@ def finding(
     results: Sequence[Result],
     *,
     lost: str | None = None,
+    in_halves: bool = False,
+    of_pytorch: bool = False,
     by_no_rule: bool = False,
 ) -> Finding:
     """The finding of a cause that explains these failing rows.
 
-    lost: how it is called where the calls are right in a wider format. by_no_rule: whether it is an exception for some
-    calls that nothing tells from others, which is a fault of code however it came to be called.
+    lost: how it is called where the calls are right in a wider format; in_halves: whether those of a known fault are.
+    of_pytorch: whether PyTorch's own function gives the same, which no author of code over it can mend.
+    by_no_rule: whether it is an exception for some calls that nothing tells from others, which is a fault of code
+    however it came to be called.
     """
     shown = _shown(telling(cause), results)
     known = diagnosis.what if diagnosis else lost
-    found = weight(cause, diagnosis, lost=lost is not None)
+    found = weight(cause, diagnosis, lost=lost is not None or in_halves)
+    if of_pytorch:
+        known, found = f"{known}, as PyTorch's own does", max(found, Weight.IMPRECISE, key=_ORDER.index)
     return Finding(
         id=identifier(cause),
         weight=found if by_no_rule else no_graver(found, results),
@@ -70,13 +76,14 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = Fal
     most of the requirements that fail are about leaks.
 
     An option whose admitted value is silently taken as another is wrong, however unusual the value. What is lost in
-    one format and right in a wider one is fragile.
+    one format and right in a wider one is fragile; a known fault is so where no ordinary call shows it.
     """
     weights = [example.weight for example in cause.explained]
     gravest = min(weights, key=_ORDER.index)
     if gravest.advice:
         return gravest
-    if diagnosis is None and lost:
+    ordinary = any(example.row.check.requirement.slug.endswith(_ORDINARY) for example in cause.explained)
+    if lost and (diagnosis is None or not (diagnosis.ignored or ordinary)):
         return Weight.FRAGILE
     demands = {example.row.check.requirement.slug: example.weight for example in cause.explained}
     leaks = list(demands.values()).count(Weight.LEAK)
@@ -137,7 +144,7 @@ class _Shown:
 
 def _shown(example: Example, results: Sequence[Result]) -> _Shown:
     """The smallest of the rows that failed as the telling example did, made small as it was; else of any row, or the
-    example as it was drawn.
+    example as it was drawn. What a graver requirement asks is shown before what a lesser one does.
 
     All that is shown comes from one row: a call in one format says nothing of another's result.
     """
@@ -151,6 +158,6 @@ def _shown(example: Example, results: Sequence[Result]) -> _Shown:
     alike = first_words(example.message)
     return min(
         [*made_small, *drawn],
-        key=lambda one: (first_words(one.message) != alike, one.size),
+        key=lambda one: (first_words(one.message) != alike, requirement(one.requirement).weight.advice, one.size),
         default=_Shown(example.message, slug),
     )

@@ -23,6 +23,9 @@ from veriformer.verify.targets.target import Target
 
 RECORDS: Mapping[str, OpInfo] = {operation.name: operation for operation in OPERATIONS}
 
+APART = 3.0
+"""Errors in units of the bound from which agreeing with a fault within two bounds tells it from what is right."""
+
 Parts = dict[str, Floats]
 """Results and gradients by name, as float64 arrays."""
 
@@ -89,6 +92,15 @@ def furthest(parts: Parts, expected: Mapping[str, Reference]) -> float:
 def finite(parts: Parts) -> bool:
     """Whether every part has a finite entry: one without could be anything's."""
     return all(np.isfinite(x).any() or not x.size for x in parts.values())
+
+
+def wrong_number(case: Case) -> bool:
+    """Whether a call gives a finite number that is wrong."""
+    return furthest(case.given, {key: _where_finite(x, case.given[key]) for key, x in case.exact.items()}) > APART
+
+
+def _where_finite(exact: Reference, given: Floats) -> Reference:
+    return Reference(exact.exact, np.where(np.isfinite(given), exact.bound, np.inf))
 
 
 def as_finite(one: Parts, other: Parts) -> bool:

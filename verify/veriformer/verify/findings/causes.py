@@ -150,7 +150,7 @@ class Search:
         if not any(cause is one for one in self.causes):
             return  # one that has been given what another explained
         for place, other in enumerate(self.causes):
-            if other is cause or not other.condition.names or not _wrong_result(other.signature):
+            if other is cause or not other.condition.names or not wrong_result(other.signature):
                 continue
             if cause.signature.kind is Failing.RAISES or not all(
                 _under(other.condition, one) for one in cause.explained
@@ -201,7 +201,7 @@ class Search:
         self.open = []
 
 
-def _wrong_result(signature: Signature) -> bool:
+def wrong_result(signature: Signature) -> bool:
     """Whether a result is wrong by its numbers or by how many there are."""
     return signature.kind is Failing.VALUE or signature.about == "shape"
 

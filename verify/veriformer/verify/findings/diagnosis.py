@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 
 from veriformer.verify.engine.check_run import CheckRun
-from veriformer.verify.findings.calls import Case, around, as_finite, finite, furthest, judged, outcome, references
+from veriformer.verify.findings.calls import (
+    APART,
+    Case,
+    around,
+    as_finite,
+    finite,
+    furthest,
+    judged,
+    outcome,
+    references,
+    wrong_number,
+)
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, passing
@@ -26,9 +37,6 @@ from veriformer.verify.targets.target import Target
 
 _CALLS = 12
 """Calls that fail, and as many that hold, on which a fault must give what the target gives."""
-
-_APART = 3.0
-"""Errors in units of the bound from which agreeing with a fault within two bounds tells it from what is right."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class Diagnosis:
 def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagnosis | None:
     """The name of a cause, or None where nothing known explains it."""
     cases = (case for case in _cases(cause.explained, target) if finite(case.given))
-    failed = [case for case in cases if furthest(case.given, case.exact) > _APART]
+    failed = [case for case in cases if furthest(case.given, case.exact) > APART]
     if not failed:
         return None
     formats = {case.row.dtype for case in failed}
@@ -85,7 +93,7 @@ def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: T
 
     NaN and infinities are alike whatever they come from: there must be wrong numbers as well.
     """
-    if not any(_wrong_number(case) for case in failed):
+    if not any(wrong_number(case) for case in failed):
         return None
     operation = cause.condition.operation
     mutants, combinators = (
@@ -98,15 +106,6 @@ def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: T
             words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
             return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
     return None
-
-
-def _wrong_number(case: Case) -> bool:
-    """Whether a call gives a finite number that is wrong."""
-    return furthest(case.given, {key: _where_finite(x, case.given[key]) for key, x in case.exact.items()}) > _APART
-
-
-def _where_finite(exact: Reference, given: Floats) -> Reference:
-    return Reference(exact.exact, np.where(np.isfinite(given), exact.bound, np.inf))
 
 
 def _combined(
@@ -133,7 +132,7 @@ def _reproduces(faulty: object, case: Case, target: Target) -> bool:
     if furthest(case.given, expected) > 1.0:
         return False
     told = {key: _where_told(x, given[key], case.given[key]) for key, x in case.exact.items()}
-    return furthest(case.given, case.exact) <= _APART or furthest(case.given, told) > _APART
+    return furthest(case.given, case.exact) <= APART or furthest(case.given, told) > APART
 
 
 def _where_told(exact: Reference, given: Floats, case: Floats) -> Reference:

@@ -57,14 +57,20 @@ def gathered(run: Results, found: Told) -> list[Finding]:
     return ranked([*of_rows, *measured, *refusals(refused)])
 
 
-def with_findings(results: Sequence[Result], findings: Sequence[Finding]) -> list[Result]:
-    """The rows, each with the finding that explains it."""
+def with_findings(results: Sequence[Result], findings: Sequence[Finding], *, strict: bool = False) -> list[Result]:
+    """The rows, each with the finding that explains it. strict: whether advice counts, so that no row is let off."""
     of = {key: finding for finding in findings for key in finding.rows}
-    return [_explained(result, of[result.key]) if result.key in of else result for result in results]
+    return [_explained(row, of[row.key], strict=strict) if row.key in of else row for row in results]
 
 
-def _explained(result: Result, finding: Finding) -> Result:
-    """The row, which fails after all where it was taken for a refusal and is explained by what is none."""
+def _explained(result: Result, finding: Finding, *, strict: bool) -> Result:
+    """The row, which fails after all where it was taken for a refusal and is explained by what is none, and is advice
+    after all where what explains it is no more: where PyTorch's own function loses the same.
+    """
     lesser = result.weight is None or Weight(result.weight).advice
-    fails = result.status is Status.ADVICE and not finding.weight.advice and not lesser
-    return replace(result, finding=finding.id, status=Status.FAIL if fails else result.status)
+    status = result.status
+    if status is Status.ADVICE and not finding.weight.advice and not lesser:
+        status = Status.FAIL
+    elif status is Status.FAIL and finding.weight is Weight.IMPRECISE and not lesser and not strict:
+        status = Status.ADVICE
+    return replace(result, finding=finding.id, status=status)

@@ -12,7 +12,7 @@ import torch
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.features import feature
 from veriformer.verify.domain.features.making import article, number
-from veriformer.verify.findings.calls import Case, furthest, outcome, references
+from veriformer.verify.findings.calls import Case, furthest, outcome, references, wrong_number
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
@@ -34,8 +34,11 @@ def ignored_option(
 ) -> IgnoredOption | None:
     """The option without which every failing call gives bit by bit the same, which is right of a call without it.
 
-    A result that is wrong with and without it, such as 0 after an overflow, says nothing of the option.
+    A result that is wrong with and without it, such as 0 after an overflow, says nothing of the option. Nor do NaN and
+    infinities, which are alike whatever they come from: there must be wrong numbers as well.
     """
+    if not any(wrong_number(case) for case in failed):
+        return None
     for name in OPTIONAL.get(condition.operation, {}):
         if all(_given(name, case.call) and _same_without(name, case, target) for case in failed):
             if not any(_right_without(name, case, target) for case in failed):

@@ -19,11 +19,13 @@ from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.on_copies import MODIFIED, OnCopies
 from veriformer.verify.findings.parts import PARTS, with_sound_part
 from veriformer.verify.findings.plain import plain
+from veriformer.verify.findings.pooled import explained_by
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.survey import survey
-from veriformer.verify.findings.wider import lost_to_the_format
+from veriformer.verify.findings.wider import as_pytorch, lost_in_halves, lost_to_the_format
+from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.target import Target
 
@@ -59,7 +61,8 @@ class Inquiry:
         evidence = [example for row in self._rows(surveyed) for example in self._survey(row, half)]
         search = Search(self.operation, evidence, self._again)
         named = self._named(self._unmodified(joined(search.run())), search.evidence)
-        shared = shared_out([cause for cause, _ in named], surveyed)
+        causes = [cause for cause, _ in named]
+        shared = self._with_pooled(causes, shared_out(causes, surveyed))
         found = [
             replace(self._told(cause, diagnosis, results, search.evidence), follows=self._follows(cause))
             for (cause, diagnosis), results in zip(named, shared, strict=True)
@@ -68,12 +71,27 @@ class Inquiry:
         told = {key for one in found for key in one.rows}
         return [*found, *plain(result for result in self.results if result.key not in told)]
 
+    def _with_pooled(self, causes: Sequence[Cause], shared: list[list[Result]]) -> list[list[Result]]:
+        """The same with the rows whose examples are judged together, each under the cause that it fails by."""
+        told = {result.key for results in shared for result in results}
+        of = {row.key: row for row in self._every_row() if row.check.finish is not None}
+        for result in self.results:
+            if result.key in of and result.key not in told:
+                cause = explained_by(of[result.key], causes, self._gather)
+                if cause is not None:
+                    next(results for one, results in zip(causes, shared, strict=True) if one is cause).append(result)
+        return shared
+
     def _told(
         self, cause: Cause, diagnosis: Diagnosis | None, results: Sequence[Result], evidence: Sequence[Example]
     ) -> Finding:
         lost = lost_to_the_format(cause, self.target) if diagnosis is None else None
+        in_halves = diagnosis is not None and lost_in_halves(cause, self.target)
+        of_pytorch = lost is not None and bool(self.target.recognised) and as_pytorch(cause, self.target)
         unruly = bool(self.target.recognised) and by_no_rule(cause, evidence)
-        return finding(cause, diagnosis, results, lost=lost, by_no_rule=unruly)
+        return finding(
+            cause, diagnosis, results, lost=lost, in_halves=in_halves, of_pytorch=of_pytorch, by_no_rule=unruly
+        )
 
     def _unmodified(self, causes: list[Cause]) -> list[Cause]:
         """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes
@@ -139,6 +157,12 @@ class Inquiry:
         yield from (CheckRun(of[slug], names[0], self._device) for slug, names in others.items())
         yield from (CheckRun(of[slug], names[-1], self._device) for slug, names in others.items() if len(names) > 1)
 
+    def _every_row(self) -> Iterator[CheckRun]:
+        """The rows that failed."""
+        of = {check.requirement.slug: check for check in checks() if check.operation == self.operation}
+        failed = (result for result in self.results if result.requirement in of)
+        yield from (CheckRun(of[result.requirement], str(result.dtype), result.device) for result in failed)
+
     @property
     def _device(self) -> str:
         return self.results[0].device
@@ -157,6 +181,14 @@ class Inquiry:
         seed = f"{self.seed}|again {self.surveys}"
         seconds = min(left, _SECONDS / 2)
         return survey(row, self.target, seed, examples=EXAMPLES // 2, seconds=seconds, without=without)
+
+    def _gather(self, row: CheckRun, without: Sequence[Condition]) -> tuple[int, RunStatistics]:
+        together = RunStatistics()
+        seconds = min(max(0.0, self.until - time.process_time()), 2 * _SECONDS)
+        found = survey(
+            row, self.target, self.seed, examples=EXAMPLES, seconds=seconds, without=without, together=together
+        )
+        return len(found), together
 
 
 def _surveyable(result: Result) -> bool:

@@ -22,7 +22,7 @@ from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.interruption import RowTimeout
-from veriformer.verify.judging.judge import Reference, Violation
+from veriformer.verify.judging.judge import Reference, RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient, Observation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.scripts.script import Recorded
@@ -67,11 +67,19 @@ class _Watched(Trial):
 
 
 def survey(
-    row: CheckRun, target: Target, seed: str, *, examples: int, seconds: float, without: Sequence[Condition] = ()
+    row: CheckRun,
+    target: Target,
+    seed: str,
+    *,
+    examples: int,
+    seconds: float,
+    without: Sequence[Condition] = (),
+    together: RunStatistics | None = None,
 ) -> list[Example]:
     """Up to so many examples of a row within a time limit, those that meet a condition in ``without`` left out.
 
-    With the seed of a run the first are those that the row itself began with.
+    With the seed of a run the first are those that the row itself began with. together: gathers what a row is judged by
+    whose examples are judged together.
     """
     found: list[Example] = []
     began = time.process_time()
@@ -79,7 +87,9 @@ def survey(
     def one(data: st.DataObject) -> None:
         if len(found) >= examples or time.process_time() - began > seconds:
             raise _Enough
-        example = _example(_Watched(row, target, data, without), row)
+        trial = _Watched(row, target, data, without)
+        trial.statistics = trial.statistics if together is None else together
+        example = _example(trial, row)
         if example is not None:
             found.append(example)
 
@@ -94,7 +104,7 @@ def survey(
     ):
         for burst in range(3 * -(-examples // EXAMPLES_PER_SEED)):  # some are given up
             with contextlib.suppress(HypothesisException), without_constants():
-                prepared(one, f"{seed}|{row.key}|{burst * EXAMPLES_PER_SEED}", EXAMPLES_PER_SEED)()
+                prepared(one, f"{seed}|{row.key}|{burst * EXAMPLES_PER_SEED}", EXAMPLES_PER_SEED, further=burst > 0)()
     return found
 
 

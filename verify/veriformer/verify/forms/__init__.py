@@ -36,6 +36,8 @@ declares
     was answered does, none is taken, and what it is about is not provided: nobody is accused by a guess.
 ``beside``
     Whether a candidate may be this operation and another one as well, as a function that filters by k and by p is.
+``settled``
+    From the bound operation to the claims that it shows at one glance: conventions that no drawn call must have.
 ``judge``
     None: recognition draws calls and compares the results with the spec's formula. Operations without a formula
     bring a function from the bound operation to a ``Fit``.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from veriformer.verify.forms.autograd_functions import applied
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.frameworks import over_tensors
 from veriformer.verify.forms.pin import Pin
@@ -27,7 +28,7 @@ def bind(form: str, thing: Any, **readings: str) -> Any:
     """
     name = getattr(thing, "__qualname__", getattr(thing, "__name__", type(thing).__name__))
     module = thing if inspect.ismodule(thing) else sys.modules.get(getattr(thing, "__module__", ""))
-    candidate = Candidate(str(name), over_tensors(thing, module), module)
+    candidate = Candidate(str(name), over_tensors(applied(thing), module), module)
     match = form_named(form).match(candidate)
     if match is None:
         raise ValueError(f"{name}: not of the form {form!r}")

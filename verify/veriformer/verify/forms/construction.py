@@ -17,12 +17,12 @@ _SIZES: Mapping[str, str] = {
         "d_model d_in in_dim input_dim dim hidden_size hidden_dim n_embd emb_dim embed_dim embedding_dim "
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
         "num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
-        "units d_embed in_channels model_size d_word_vec model_dimension model_dims features_count"
+        "units d_embed h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
     ),
-    "out": ("d_out out_dim output_dim out_features output_size dim_out out_channels"),
+    "out": ("d_out out_dim output_dim out_features output_size dim_out out_channels ffn_num_outputs"),
     "heads": (
         "num_heads n_heads n_head heads h num_attention_heads nhead nheads attn_heads attention_heads head n_h "
-        "heads_count number_of_heads"
+        "heads_count number_of_heads head_num num_head query_heads n_query_heads"
     ),
     "kv_heads": (
         "num_kv_heads n_kv_heads num_key_value_heads n_kv_groups num_kv_groups kv_heads n_query_groups n_kv_head"
@@ -32,7 +32,7 @@ _SIZES: Mapping[str, str] = {
         "d_ff ff_dim ffn_dim d_inner inner_dim intermediate_size hidden_dim_ff dim_feedforward "
         "feed_forward_dim feed_forward_hidden ffn_hidden d_hid hidden_features ff_hidden mlp_dim dff "
         "filter_size intermediate_dim ffn_hid_dim feedforward_dim d_feedforward hidden_units n_inner ff_size pf_dim "
-        "ffn_num_hiddens mlp_hidden_dim d_ffn moe_intermediate_size d_intermediate"
+        "ffn_num_hiddens mlp_hidden_dim d_ffn moe_intermediate_size d_intermediate inter_dim"
     ),
     "length": (
         "max_len max_length max_seq_len max_seq_length block_size context_length seq_len seq_length "
@@ -51,7 +51,7 @@ _SIZES: Mapping[str, str] = {
     "top_k": (
         "top_k num_experts_per_tok topk n_activated_experts num_experts_per_token n_expert_per_token k active_experts"
     ),
-    "eps": ("eps epsilon norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon"),
+    "eps": ("eps epsilon norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon layernorm_epsilon"),
     "base": ("base theta rope_theta theta_base rope_base freqs_base max_period"),
 }
 SIZES: dict[str, str] = {name: size for size, names in _SIZES.items() for name in names.split()}
@@ -65,8 +65,11 @@ _RATES = (
 LARGEST = 4_000_000
 """Numbers that an instance may hold."""
 
-_OF_CONFIGS = {"layers": 2, "vocabulary": 13, "length": 160}
-"""Sizes of a config object that no operation here asks for."""
+_OF_CONFIGS = {"layers": 2, "vocabulary": 13, "length": 160, "batch": 8, "eps": 1e-5, "base": 10000.0}
+"""Sizes that no operation here asks for, where a constructor or its config does."""
+
+_PARTS = ("transformer", "model")
+"""Parts of a config that are configs."""
 
 RATES = frozenset(_RATES.split())
 """Constructor arguments that are rates of dropout: 0 wherever they are asked for."""
@@ -76,7 +79,8 @@ FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("layer_id", "layer_idx", "block_idx", "layer_index", "layer_num", "idx"), 0),
     **dict.fromkeys(("ffn_dim_multiplier", "activation", "act", "act_layer", "norm_layer"), None),
     **dict.fromkeys(("dtype", "param_dtype", "torch_dtype"), torch.float32),
-    **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant"), False),
+    **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant", "use_cache", "vis"), False),
+    "device": "cpu",
 }
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
 
@@ -153,17 +157,24 @@ def arguments_for(
             found[name] = sizes[size_of(name, candidate.constructor)]
         elif size_of(name) == "inner" and "width" in sizes and not _has_width(candidate):
             found[name] = sizes["width"]
-        elif name in RATES:
+        elif name in RATES and not _beyond(p.default):
             found[name] = 0.0
         elif name in FIXED and p.default is p.empty:
             found[name] = FIXED[name]
         elif name in _CONFIGS or dataclasses.is_dataclass(_annotation(candidate, p)):
             found[name] = configuration(candidate, p, {**_OF_CONFIGS, **sizes}, given, declared=declared)
+        elif p.default is p.empty and size_of(name) in _OF_CONFIGS:
+            found[name] = _OF_CONFIGS[size_of(name)]
         elif p.default is p.empty:
-            if name not in _FLAGS and name != "device":
+            if name not in _FLAGS:
                 raise Unfit(f"its constructor asks for {name!r}, which is no size that is known")
-            found[name] = name in _FLAGS if name != "device" else "cpu"
+            found[name] = True
     return found
+
+
+def _beyond(default: Any) -> bool:
+    """Whether a default is no rate: such an argument is another thing under the same name."""
+    return isinstance(default, int | float) and not 0 <= default <= 1
 
 
 def flags(candidate: Candidate) -> dict[str, Any]:
@@ -268,7 +279,9 @@ class Answering(dict[str, Any]):
         size = "inner" if name in ("hidden_dim", "d_hidden") else size_of(name)
         if size in self._sizes:
             return self._sizes[size]
-        if name in RATES or name.endswith(("_pdrop", "dropout")):
+        if name in _PARTS:
+            return self
+        if name in RATES or name.endswith(("_pdrop", "dropout", "dropout_rate")):
             return 0.0
         if name in FIXED:
             return FIXED[name]

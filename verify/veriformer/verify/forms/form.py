@@ -93,6 +93,7 @@ class Form:
     rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     told_by: Mapping[str, Callable[[Candidate, Mapping[str, Any]], bool]] = field(default_factory=dict)
     judge: Callable[[Callable[..., Any]], Fit] | None = None
+    settled: Callable[[Callable[..., Any]], Mapping[str, str]] | None = None
 
 
 UNKNOWN = "not known"

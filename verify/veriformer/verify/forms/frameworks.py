@@ -64,13 +64,21 @@ def _of_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
             raise NotOffered("bf16: NumPy has no such format")
         return x.detach().numpy()  # the same memory: an array that is changed shows
 
-    def tensor(x: Any) -> Any:
-        return torch.from_numpy(numpy.asarray(x)) if isinstance(x, numpy.ndarray | numpy.generic) else x
+    def tensor(x: Any, widest: torch.dtype | None) -> Any:
+        if not isinstance(x, numpy.ndarray | numpy.generic):
+            return x
+        found = torch.from_numpy(numpy.asarray(x))
+        # A constant such as numpy.sqrt(2) is a float64, by which NumPy widens every array: that is its own rule.
+        return found if widest is None or found.dtype is not torch.float64 else found.to(widest)
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
         given, named = pytree.tree_map(array, (arguments, options))
-        return pytree.tree_map(tensor, function(*given, **named))
+        floating = [
+            x.dtype for x in pytree.tree_leaves((arguments, options)) if isinstance(x, Tensor) and x.is_floating_point()
+        ]
+        widest = max(floating, key=lambda dtype: dtype.itemsize, default=None)
+        return pytree.tree_map(lambda x: tensor(x, widest), function(*given, **named))
 
     return call
 

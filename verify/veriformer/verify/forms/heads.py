@@ -32,9 +32,13 @@ _NAMES: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Projections:
-    """The linear maps by role: q, k, v and o, or those of which several come out at once."""
+    """The linear maps by role: q, k, v and o, or those of which several come out at once.
+
+    heads: of every head those of its own, where each is a module by itself; maps then has o alone.
+    """
 
     maps: Mapping[str, Linear]
+    heads: tuple[Mapping[str, Linear], ...] = ()
 
     @property
     def fused(self) -> bool:
@@ -43,7 +47,9 @@ class Projections:
 
     def tensors(self, w: Mapping[str, Tensor], heads: int, groups: int, order: str) -> dict[str, Tensor]:
         """The module's parameters for weights of the contract by q, k, v and o."""
-        if self.fused:
+        if self.heads:
+            found = self._of_each_head(w, heads, groups)
+        elif self.fused:
             whole = joined([w["q"], w["k"], w["v"]], (heads, groups, groups), order)
             found = self.maps["qkv"].tensors(_exact(whole, self.maps["qkv"]))
         else:
@@ -57,6 +63,17 @@ class Projections:
         if "o" not in self.maps:  # some leave it out for one head, where another weight would be ignored
             raise NotOffered("w_o: the module of these sizes has no projection of the result")
         return found | self.maps["o"].tensors(_exact(w["o"], self.maps["o"]))
+
+    def _of_each_head(self, w: Mapping[str, Tensor], heads: int, groups: int) -> dict[str, Tensor]:
+        """The parameters of heads that are modules by themselves."""
+        if (heads, groups) != (len(self.heads), heads):
+            raise NotOffered(f"num_heads, num_kv_heads: the module has {len(self.heads)} of each")
+        found: dict[str, Tensor] = {}
+        for role in ("q", "k", "v"):
+            own = w[role].chunk(heads, 1)
+            for maps, weight in zip(self.heads, own, strict=True):
+                found |= maps[role].tensors(_exact(weight, maps[role]))
+        return found
 
 
 def joined(weights: list[Tensor], heads: tuple[int, ...], order: str) -> Tensor:
@@ -80,6 +97,8 @@ def projections(parts: list[Linear]) -> Projections:
     count = len(parts)
     if count == 2 and parts[0].n_out == 3 * parts[0].n_in == 3 * parts[1].n_in:
         return Projections({"qkv": parts[0], "o": parts[1]})
+    if count > 4 and count % 3 == 1 and (each := _by_head(parts[:-1])):
+        return Projections({"o": parts[-1]}, each)
     if count not in (2, 3, 4):
         raise Unfit(f"it has {count} linear maps, and attention with projections has 2 to 4")
     named = by_words(parts, _NAMES)
@@ -101,6 +120,16 @@ def projections(parts: list[Linear]) -> Projections:
             return Projections({role: own[role] for role in ("q", "k", "v")})
         return Projections(dict(zip(("q", "k", "v"), parts, strict=True)))
     raise Unfit("its linear maps are not those of attention with projections")
+
+
+def _by_head(parts: list[Linear]) -> tuple[Mapping[str, Linear], ...]:
+    """Of every head its three maps, where as many are named queries, keys and values; nothing else."""
+    of = {role: [part for part in parts if part.words & _NAMES[role]] for role in ("q", "k", "v")}
+    counts = {len(members) for members in of.values()}
+    shapes = {(part.n_in, part.n_out) for part in parts}
+    if counts != {len(parts) // 3} or len(shapes) != 1:
+        return ()
+    return tuple(dict(zip(of, maps, strict=True)) for maps in zip(*of.values(), strict=True))
 
 
 def token_mask(seen: Tensor, kind: str, axes: str, heads: int, dtype: torch.dtype) -> Tensor:

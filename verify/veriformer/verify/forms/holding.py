@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.contract import dtypes
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import NotOffered, Unfit
+
+_HALVES = [dtypes.TORCH[name] for name in dtypes.HALVES]
 
 _KEPT = 32
 """So many instances of a class are kept; sizes that are drawn seldom come twice."""
@@ -54,7 +58,8 @@ _HOLDERS: dict[Any, Holder] = {}
 def called(module: nn.Module, weights: Mapping[str, Tensor], *arguments: Any, **options: Any) -> Any:
     """``module(*arguments, **options)`` with these tensors in place of all its parameters.
 
-    Raises NotOffered where a parameter is left, or has another shape.
+    Raises NotOffered where a parameter is left, or has another shape, and where a linear map of it hands on what half
+    precision has no number for: what such a map computes is the module's result there, whoever wrote it.
     """
     own = dict(module.named_parameters())
     if own.keys() != weights.keys():
@@ -62,7 +67,31 @@ def called(module: nn.Module, weights: Mapping[str, Tensor], *arguments: Any, **
     for name, weight in weights.items():
         if own[name].shape != weight.shape:
             raise NotOffered(f"{name}: the module has shape {tuple(own[name].shape)}, got {tuple(weight.shape)}")
-    return torch.func.functional_call(module, dict(weights), arguments, options)
+    with _inside_the_range(module):
+        return torch.func.functional_call(module, dict(weights), arguments, options)
+
+
+@contextlib.contextmanager
+def _inside_the_range(module: nn.Module) -> Iterator[None]:
+    """Refuse, as not offered, calls in which a linear map inside the module makes infinities of finite numbers."""
+    hooks = [
+        part.register_forward_hook(partial(_refuse_overflow, name))
+        for name, part in module.named_modules()
+        if part is not module and not any(part.children()) and any(p.ndim == 2 for p in part.parameters())
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _refuse_overflow(name: str, part: nn.Module, inputs: tuple[Any, ...], result: Any) -> None:
+    if type(result) is not Tensor or result.dtype not in _HALVES or result.is_meta:
+        return
+    entries = [x for x in (*inputs, *part.parameters()) if isinstance(x, Tensor)]
+    if not bool(result.isfinite().all()) and all(bool(x.isfinite().all()) for x in entries):
+        raise NotOffered(f"{name}: its result leaves the range of {str(result.dtype).removeprefix('torch.')}")
 
 
 def first(result: Any) -> Any:

@@ -34,6 +34,7 @@ class Known:
     """An operation by name. names: sets of words, one of which a name must have, and no word of ``not_words``.
 
     needed, options: by the contract's argument the usual names. told: what a reader must know.
+    filled: what the code asks for beside them, by a role that ``arrange`` knows: sizes that the tensors have.
     readings: conventions to try. arrange, result: what they do to arguments and results.
     """
 
@@ -52,6 +53,7 @@ class Known:
     neutral: tuple[str, ...] = ()
     conventions: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    filled: Names = field(default_factory=dict)
 
 
 def form_of(folder_and_file: str, known: Known) -> Form:
@@ -76,7 +78,7 @@ def _match(candidate: Candidate, known: Known) -> Match | None:
         return None
     if candidate.is_class and not _weightless(candidate):
         return None
-    found = roles(candidate.parameters, known.needed, known.options)
+    found = roles(candidate.parameters, known.needed, {**known.options, **known.filled})
     return None if found is None else Match(True, known.readings, known.told)
 
 
@@ -91,7 +93,7 @@ def _weightless(candidate: Candidate) -> bool:
 
 
 def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..., Any]:
-    names = roles(candidate.parameters, known.needed, known.options) or {}
+    names = roles(candidate.parameters, known.needed, {**known.options, **known.filled}) or {}
     options = [role for role in names if role in known.options]
     required = [role for role in options if default_of(candidate.parameters, names[role]) is _EMPTY]
     shown = {role: default_of(candidate.parameters, names[role]) for role in options if role not in required}
@@ -101,7 +103,9 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
         x = next((value for value in given.values() if isinstance(value, Tensor)), None)
         dtype = x.dtype if x is not None and x.is_floating_point() else torch.get_default_dtype()
         function = calling(candidate, {}, dtype)
-        return known.result(function(**{names[role]: value for role, value in theirs.items()}), readings)
+        return known.result(
+            function(**{names[role]: value for role, value in theirs.items() if role in names}), readings
+        )
 
     defaults = {role: value for role, value in shown.items() if isinstance(value, int | float | str | bool)}
     return offered(known.operation, call, options, required=required, defaults=defaults)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +28,15 @@ def match_norm(candidate: Candidate, names: Sequence[set[str]], *, biases: bool)
         return None
     if first_input(candidate.parameters) is None:
         return None
-    instance = built(candidate, {"width": _D, "eps": 1e-5}, flags(candidate))
+    instance = built(candidate, {"width": _D, "eps": 1e-5}, _flags(candidate, biases=biases))
     roles_of(instance, biases)
     return Match(True, {"weight": WEIGHTS})
+
+
+def _flags(candidate: Candidate, *, biases: bool) -> dict[str, Any]:
+    """The constructor's choice of a bias: taken where the operation has one, and else left out."""
+    names = [name for name in ("bias", "use_bias") if name in candidate.constructor]
+    return flags(candidate) if biases else dict.fromkeys(names, False)
 
 
 def roles_of(instance: nn.Module, biases: bool) -> dict[str, str]:
@@ -45,27 +52,40 @@ def roles_of(instance: nn.Module, biases: bool) -> dict[str, str]:
 
 def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     """The norm with weight and bias as arguments, and eps where the constructor takes it."""
-    instance = built(candidate, {"width": _D, "eps": 1e-5}, flags(candidate))
+    given = _flags(candidate, biases=operation == "layer_norm")
+    instance = built(candidate, {"width": _D, "eps": 1e-5}, given)
     names, holder = roles_of(instance, operation == "layer_norm"), Holder.of(candidate)
     eps = name_of_size(candidate, "eps")
     default = candidate.constructor[eps].default if eps else None
+    as_it_is = readings["weight"] == WEIGHTS[0]
     has_eps = isinstance(default, float) or default is inspect.Parameter.empty
 
-    def call(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, **given: float) -> Tensor:
+    def call(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, **options: float) -> Tensor:
         _check(x, weight, bias)
-        sizes = {"width": x.shape[-1]} | ({"eps": given["eps"]} if has_eps else {})
-        module = holder.module(sizes, x.dtype, **flags(candidate))
+        sizes = {"width": x.shape[-1]} | ({"eps": options["eps"]} if has_eps else {})
+        module = holder.module(sizes, x.dtype, **given)
         tensors: dict[str, Tensor] = {}
         if "weight" in names:
             scale = torch.ones(x.shape[-1], dtype=x.dtype) if weight is None else weight
-            tensors[names["weight"]] = scale if readings["weight"] == WEIGHTS[0] else scale - 1
+            tensors[names["weight"]] = scale if as_it_is else _less_one(scale)
         if "bias" in names:
             tensors[names["bias"]] = torch.zeros(x.shape[-1], dtype=x.dtype) if bias is None else bias
         result: Tensor = called(module, tensors, x)
         return result
 
     options = [*names, *(["eps"] if has_eps else [])]
-    return offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
+    function = offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
+    if not as_it_is:
+        function.exactly = {"weight": lambda weight: (weight - 1) + 1}  # type: ignore[attr-defined]
+    return function
+
+
+def _less_one(scale: Tensor) -> Tensor:
+    """A weight that is added to 1. Raises NotOffered where rounding loses some of it: the scale is then another one."""
+    less = scale - 1
+    if bool(((less + 1 != scale) & ~scale.isnan()).any()):
+        raise NotOffered("weight: 1 is added to the module's, which has no number for it")
+    return less
 
 
 def _check(x: Tensor, *parameters: Tensor | None) -> None:

@@ -96,8 +96,8 @@ def taken_apart(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 RIVALS = {"pairs that come in side by side and go out by halves": taken_apart}
 
 
-def places(positions: Tensor, lead: tuple[int, ...]) -> Tensor:
-    """Positions as one row for the whole call. Raises NotOffered for others than whole numbers from 0 on."""
+def places(positions: Tensor, n: int) -> Tensor:
+    """Positions as one row of n for the whole call. Raises NotOffered for others than whole numbers from 0 on."""
     rows = positions.reshape(-1, positions.shape[-1])
     if not bool((rows == rows[:1]).all()):
         raise NotOffered("positions: one row is taken for all")
@@ -105,6 +105,7 @@ def places(positions: Tensor, lead: tuple[int, ...]) -> Tensor:
     if row.is_floating_point() and not bool((row == row.round()).all()):
         raise NotOffered("positions: whole numbers are taken")
     row = row.to(torch.int64)
+    row = row.expand(n) if row.numel() == 1 else row  # the contract's broadcast, which tables have not
     if row.numel() and (int(row.min()) < 0 or int(row.max()) >= LONGEST):
         raise NotOffered(f"positions: from 0 to {LONGEST - 1} are taken")
     return row

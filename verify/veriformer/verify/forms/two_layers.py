@@ -37,6 +37,7 @@ OTHER_ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 """Activations that they do not: a network with one of them is another one."""
 
 WORDS = ({"ffn"}, {"mlp"}, {"ff"}, {"feed", "forward"}, {"feedforward"}, {"positionwise"}, {"position", "wise"})
+_OTHERS = (nn.Softmax, nn.LogSoftmax)
 _LARGEST = 1024
 """So wide is a module made at most to hold the weights that are given: beyond it, making one takes too long."""
 
@@ -52,6 +53,9 @@ def instance(candidate: Candidate) -> nn.Module:
     made = built(candidate, sizes_for(WIDTH, INNER), flags(candidate))
     if not isinstance(made, nn.Module):
         raise Unfit("it builds no module")
+    other = next((part for part in made.modules() if isinstance(part, _OTHERS)), None)
+    if other is not None:
+        raise Unfit(f"it has a {type(other).__name__}, which has no part in the operation")
     return made
 
 
@@ -88,4 +92,5 @@ def _large_enough(holder: Holder, d: int, f: int, o: int, dtype: torch.dtype, gi
         if parts[0].n_in >= d and hidden >= f and parts[-1].n_out >= o:
             return module
         width += 1 if width < 8 else width // 2
+        inner += (1 if inner < 8 else inner // 2) if hidden < f else 0
     raise NotOffered(f"no instance holds {d} × {f} × {o}")

@@ -33,6 +33,20 @@ def _copy(value: torch.Tensor) -> torch.Tensor:
     return copy if copy.shape == value.shape else copy.expand(value.shape)
 
 
+def plain(value: Any) -> Any:
+    """A result whose tensors are torch.Tensor itself: what a subclass overrides would answer for the target.
+
+    Subclasses that hold their numbers elsewhere stay what they are.
+    """
+    if type(value) in (list, tuple):
+        return type(value)(plain(item) for item in value)
+    if not isinstance(value, torch.Tensor) or type(value) in (torch.Tensor, torch.nn.Parameter):
+        return value
+    if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return value
+    return torch.Tensor.as_subclass(value, torch.Tensor)
+
+
 def array(tensor: torch.Tensor) -> Floats:
     """A tensor as a float64 array, which holds every value of the four dtypes exactly."""
     values: Floats = tensor.detach().to("cpu", torch.float64).numpy()

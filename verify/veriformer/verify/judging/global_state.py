@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import operator
 import os
@@ -118,8 +119,16 @@ def _same_functions(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return all(map(operator.is_, one, other))
 
 
+def _set_builtins(before: dict[str, Any]) -> None:
+    names = vars(builtins)
+    names.update(before)  # first, for what follows calls some of them
+    for name in set(names) - set(before):
+        del names[name]
+
+
 _DIRECTORY = _Watched("the working directory", os.getcwd, _return)
 _MODES = (
+    _Watched("Python's built-in functions", vars(builtins).copy, _set_builtins),  # first, for all others call them
     _Watched("whether gradients are recorded", torch.is_grad_enabled, torch._C._set_grad_enabled),
     _Watched("the default dtype", torch.get_default_dtype, torch.set_default_dtype),
     _Watched("the default device", torch.get_default_device, _set_device),
@@ -139,20 +148,26 @@ _MODES = (
 # What draws from the generator changes its state and may; only a seed that was set tells itself by another seed.
 _SEED = _Watched("the seed of PyTorch's generator", torch.initial_seed, torch.set_rng_state, torch.get_rng_state)
 
-OF_CALLS = (_DIRECTORY, *_MODES, _SEED)
+OF_CALLS = (*_MODES, _DIRECTORY, _SEED)
 """What is watched over one call. Python's and NumPy's generators are put back by Hypothesis, example by example."""
 
-OF_ROWS = (_DIRECTORY, *_MODES)
+OF_ROWS = (*_MODES, _DIRECTORY)
 """What is watched over one row and over loading; the suite itself seeds rows."""
 
 
 @contextlib.contextmanager
 def guarded(watched: tuple[_Watched, ...], tell: Tell) -> Iterator[None]:
-    """Put back whatever of this changes inside, and tell its name."""
+    """Put back whatever of this changes inside, and tell its name.
+
+    A copy of the process that was forked inside, and would go on as if it were the process itself, ends here.
+    """
     before = [(one, _now(one), one.keep() if one.keep else None) for one in watched]
+    process = os.getpid()
     try:
         yield
     finally:
+        if os.getpid() != process:
+            os._exit(0)
         for one, value, kept in before:
             if not one.same(_now(one), value):
                 one.restore(value if one.keep is None else kept)

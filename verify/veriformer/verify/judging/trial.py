@@ -27,7 +27,7 @@ from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.completion import completed
-from veriformer.verify.judging.copies import array, fresh, lifted
+from veriformer.verify.judging.copies import array, fresh, lifted, plain
 from veriformer.verify.judging.coverage import Coverage
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import (
@@ -51,14 +51,20 @@ T = TypeVar("T")
 Arguments = Mapping[str, Any]
 
 
-LARGE_SHARE = 6
-"""One example in so many has sizes that are drawn together, large ones among them; those of the others are small."""
+LARGE_SHARE = 2
+"""One example in so many has sizes that are drawn together, large ones among them; those of the others are small.
 
-_ROW_STEPS = 3
-"""Operations on rows make so many times fewer arrays of their size than those on scores."""
+It costs no more than a small one: most of what an example costs is independent of its sizes.
+"""
 
-BUDGET = 20000.0
+_HALF_SHARE = 3
+"""The same in half precision, where a long sum has no bound that could tell right from wrong."""
+
+BUDGET = 30000.0
 """How many numbers the formula may make in such an example, at each of its steps."""
+
+NOT_OFFERED = "not offered: "
+"""How what an example needs begins where the form of the target has no such call."""
 
 
 class Trial:
@@ -90,7 +96,7 @@ class Trial:
         self.unsupported: set[str] = set()
         self.probing = False
         self._coverage: Coverage | None = None
-        self.large_share = LARGE_SHARE
+        self.large_share = _HALF_SHARE if dtype in dtypes.HALVES else LARGE_SHARE
         self.budget = BUDGET
         self._data = data
 
@@ -113,14 +119,12 @@ class Trial:
         """One value of a Hypothesis strategy."""
         return self._data.conjecture_data.draw(strategy)
 
-    def sizes(self, ranges: Ranges, work: Work, ties: Ties = (), *, often: int = 1) -> dict[str, int] | None:
+    def sizes(self, ranges: Ranges, work: Work, ties: Ties = ()) -> dict[str, int] | None:
         """Sizes of all axes together, as far as the budget goes; or None, for small ones.
 
-        One example in ``large_share`` has them, or ``often`` times as many where they cost little. It is judged over
-        float64, whose cost does not grow with the digits.
+        One example in ``large_share`` has them. It is judged over float64, whose cost does not grow with the digits.
         """
-        share = max(1, self.large_share // often)
-        if share > 1 and self.draw(_share(share)) != share - 1:
+        if self.large_share > 1 and self.draw(_share(self.large_share)) != self.large_share - 1:
             return None
         self.xp = over_float64(self.dtype_name)
         found = drawn_together(self.draw, ranges, work, self.budget, ties)
@@ -139,18 +143,18 @@ class Trial:
 
         power: that of the width with which the work grows.
         """
-        found = self.sizes(
-            {"rows": number, "width": width}, lambda s: s["rows"] * s["width"] ** power / _ROW_STEPS, often=2
-        )
-        if found is None:
-            return None
-        n, leading = found["rows"], [lead for _ in range(2) if (lead := self.draw(option_of_axes()))]
-        if n == 1 and not leading and not least_rank:
-            return (found["width"],)
+        found = self.sizes({"rows": number, "width": width}, lambda s: float(s["rows"] * s["width"] ** power))
+        return None if found is None else (*self.axes(found["rows"], least_rank), found["width"])
+
+    def axes(self, number: int, least_rank: int = 0) -> tuple[int, ...]:
+        """So many rows, or a few less, as up to three axes; no axis for one row, where that is allowed."""
+        leading = [lead for _ in range(2) if (lead := self.draw(option_of_axes()))]
+        if number == 1 and not leading and not least_rank:
+            return ()
         shape: tuple[int, ...] = ()
         for lead in leading:
-            shape, n = (*shape, min(lead, n)), n // min(lead, n)
-        return (*shape, n, found["width"])
+            shape, number = (*shape, min(lead, number)), number // min(lead, number)
+        return (*shape, number)
 
     def only_large(self, times: float = 1.0) -> None:
         """From here on all sizes are drawn together, within so many times the usual budget."""
@@ -164,6 +168,12 @@ class Trial:
     def tensor(self, values: Any) -> torch.Tensor:
         """Numbers rounded to the dtype of this row, on its device."""
         return torch.as_tensor(np.array(values, dtype=np.float64)).to(self.dtype).to(self.device)
+
+    def given(self, name: str, values: Any) -> torch.Tensor:
+        """The same as an argument of the target: the nearest numbers that it can be given exactly."""
+        exactly = getattr(self.target.operation(self.operation), "exactly", {})
+        value: torch.Tensor = exactly.get(name, lambda x: x)(self.tensor(values))
+        return value
 
     def lift(self, arguments: Arguments, xp: Any = None) -> dict[str, Any]:
         """The same arguments for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
@@ -299,7 +309,10 @@ class Trial:
         try:
             return self._raw(operation, arguments)
         except Violation as violation:
-            self.assume(self.probing or not isinstance(violation.__cause__, NotOffered))
+            cause = violation.__cause__
+            if isinstance(cause, NotOffered) and not self.probing:
+                self.unsupported.add(f"{NOT_OFFERED}{cause}")
+                self.assume(False)
             raise
 
     def _raw(self, operation: str, arguments: Arguments) -> Any:
@@ -313,8 +326,8 @@ class Trial:
             warnings.simplefilter("ignore")
             try:
                 if operation in DRIVERS:
-                    return DRIVERS[operation](self.target.implementation, *positional, **options)
-                return function(*positional, **options)
+                    return plain(DRIVERS[operation](self.target.implementation, *positional, **options))
+                return plain(function(*positional, **options))
             except (Interrupted, RowTimeout):
                 raise
             except BaseException as error:  # leaving, or interrupting, is not the target's to say

@@ -15,6 +15,12 @@ _LINE = 240
 _FEW = 12
 
 
+def opening(target: str, found: Mapping[str, Any]) -> str:
+    """What is said above the lines."""
+    what = "by itself it was recognised as follows" if found.get("recognised") else "nothing in it was recognised"
+    return f"{one_line(target, 80)} has no names of the contract; {what}"
+
+
 def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
     """Operations first, each with the reading by which it is called; what looks like one and is not judged, after."""
     pins = list(found.get("recognised", ()))
@@ -24,6 +30,8 @@ def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
         others = [other["name"] for other in pins if other["operation"] == pin["operation"] and other is not pin]
         if others:
             yield "", one_line(f"{pin['operation']} as well: {named(others, 5)}; each is judged by FILE:NAME", _LINE)
+    if not pins and found.get("unknown"):
+        yield "unknown", one_line(", ".join(found["unknown"]), _LINE)
     refused = list(found.get("not_recognised", ()))
     for one in refused[:most]:
         yield "not judged", one_line(f"{one['name']}: not as {one['operation']}: {one['reason']}", _LINE)

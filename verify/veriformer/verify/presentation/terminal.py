@@ -14,7 +14,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import grave
-from veriformer.verify.presentation.recognised import deviations, inspected
+from veriformer.verify.presentation.recognised import deviations, inspected, opening
 from veriformer.verify.presentation.recognised import lines as recognised
 from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured
 from veriformer.verify.presentation.run import HARNESS_ERROR, Run, number
@@ -50,7 +50,7 @@ def show_recognised(found: Mapping[str, Any], target: str, out: Console) -> None
     """What code that was not written for the contract is judged as; nothing for other targets."""
     if not found:
         return
-    out.print(Text(f"{one_line(target, 80)} has no names of the contract; by itself it was recognised as follows"))
+    out.print(Text(opening(target, found)))
     _grid(list(recognised(found)), out, label="bold")
     out.print()
 
@@ -61,7 +61,7 @@ def show_inspected(target: str, found: Mapping[str, Any], domains: Mapping[str, 
     if not found:
         out.print(Text(f"{name} has names of the contract: {', '.join(domains) or 'none that was asked for'}"))
     else:
-        out.print(Text(f"{name} has no names of the contract; by itself it was recognised as follows"))
+        out.print(Text(opening(target, found)))
     _grid(list(inspected(found, domains)), out, label="bold")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
@@ -33,6 +33,8 @@ def _violated(run: Run) -> str:
         return "is narrower than the contract, and is held strictly: no finding"
     if weights <= {Weight.FRAGILE}:
         return f"follows the published mathematics on ordinary input and fails at the edges: {counts}"
+    if Weight.LEAK in weights and Weight.WRONG not in weights:
+        return f"lets through what must not be seen: {counts}"
     if all(weight.advice for weight in weights):
         return f"does not meet the contract strictly: {counts}"
     return f"does not compute the published mathematics: {counts}"
@@ -79,7 +81,7 @@ def scope(run: Run) -> str:
     if not held:
         return ""
     operations = _operations(run)
-    judged = [named(operations, 3), _formats(run), _directions(run)]
+    judged = [named(operations, 3), _formats(run), _directions(run, HELD if operations else {*HELD, "fail"})]
     start = "Judged" if not operations else "Holds" if run.verdict == "holds" else "Otherwise it holds"
     return f"{start} for {', '.join(filter(None, judged))}{_features(run)}"
 
@@ -96,10 +98,11 @@ def _formats(run: Run) -> str:
     return named([name for name in _DTYPES if name in met], 4)
 
 
-def _directions(run: Run) -> str:
-    """Whether gradients hold as well; nothing where none were asked for."""
-    asked = {row.status for row in run.results if row.kind == "gradient"}
-    if asked & HELD:
+def _directions(run: Run, counted: Set[str]) -> str:
+    """Whether rows of gradients ended so as well; nothing where none were asked for."""
+    judged = {row.operation for row in run.results if row.status in counted}
+    asked = {row.status for row in run.results if row.kind == "gradient" and row.operation in judged}
+    if asked & counted:
         return "forward and backward"
     return "forward only" if asked else ""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from veriformer.verify.forms.autograd_functions import applied, is_autograd_function
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.frameworks import over_tensors
 
@@ -23,14 +24,17 @@ def candidates(target: object) -> list[Candidate]:
 
 
 def candidate(name: str, thing: Any, module: ModuleType | None) -> Candidate:
-    """A candidate; a function over arrays of another framework as one over tensors."""
-    return Candidate(name, over_tensors(thing, module), module)
+    """A candidate; a function over arrays of another framework as one over tensors, a class with ``apply`` as that."""
+    return Candidate(name, over_tensors(applied(thing), module), module)
 
 
 def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:
-    """What the module defines itself, in its order, and the module itself."""
+    """What the module defines itself, in its order, and the module itself.
+
+    Functions of autograd come last: where a function of the module calls one, that is what people call.
+    """
     yield Candidate(prefix, module, module)
-    for name, x in list(vars(module).items()):
+    for name, x in sorted(vars(module).items(), key=lambda pair: is_autograd_function(pair[1])):
         if name.startswith("__") or not callable(x):
             continue
         if getattr(x, "__module__", None) == module.__name__ or _assigned(x, module):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -129,7 +131,7 @@ class Fitting:
         answered = [(call, outcome) for call, outcome, _ in answers if outcome is not None]
         said = [one for _, _, one in answers if one]
         own = [one for one in said if not one.startswith(f"raised {NotOffered.__name__}")]
-        error, raised = next(iter([*own, *said]), ""), len(own)
+        error, raised = commonest(own or said), len(own)
         found = _fit(self.operation, len(calls), answered, {}, error, raised)
         names = hidden(target, self.operation.name)
         if names and not found.everywhere and found.closeness > CLOSE:
@@ -149,6 +151,15 @@ class Fitting:
                 *_draws(self.operation, target, dtype, "sample", DRAWN),
             ]
         return self.calls[key]
+
+
+def commonest(said: Sequence[str]) -> str:
+    """What most calls were refused with, for a call may be refused for what is special of it; of equal ones the first.
+
+    Numbers in it, such as sizes, make no difference.
+    """
+    counts = Counter(re.sub(r"\d+", "", one) for one in said)
+    return max(said, key=lambda one: counts[re.sub(r"\d+", "", one)], default="")
 
 
 def _near(found: Any, expected: Any) -> bool:

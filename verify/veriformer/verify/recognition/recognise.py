@@ -241,7 +241,9 @@ def _deviations(found: _Reading) -> tuple[str, ...]:
 
 
 def _pin(candidate: Candidate, found: _Reading) -> Pin:
-    told = list(found.match.told)
+    told, form = list(found.match.told), found.form
+    settled = form.settled(form.bind(candidate, found.readings)) if form.settled is not None else {}
+    conventions = {**found.conventions, **settled}
     own = {key: values[0] for key, values in KNOWN_CONVENTIONS.items() if values}
     return Pin(
         operation=found.form.operation,
@@ -249,7 +251,7 @@ def _pin(candidate: Candidate, found: _Reading) -> Pin:
         name=candidate.name,
         readings=dict(found.readings),
         deviations=_deviations(found),
-        conventions={key: value for key, value in found.conventions.items() if value != own[key]},
+        conventions={key: value for key, value in conventions.items() if value != own[key]},
         everywhere=found.fit.everywhere,
         told=tuple(told),
     )

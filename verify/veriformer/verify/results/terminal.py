@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
@@ -44,8 +45,13 @@ def console() -> Console:
     )
 
 
+_EVERY = 10.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
 class Live:
-    """Progress of a run: a bar on a terminal, plain lines elsewhere, with the rows counted by what became of them.
+    """Progress of a run: a bar on a terminal, elsewhere a line now and then, with the rows counted by what became of
+    them.
 
     rows: tell of each violated row at once as well.
     """
@@ -57,6 +63,7 @@ class Live:
         self.rows = rows
         self.done = 0
         self.counts: Counter[Status] = Counter()
+        self._said = time.monotonic()
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -86,7 +93,10 @@ class Live:
         self._bar.update(self._task, completed=self.done, note=note)
         if self.rows and (result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR):
             self.console.print(f"[{COLOURS[result.status]}]{result.status.upper():>9}[/] {escape(result.key)}")
-        if not self.console.is_terminal and (self.done % 50 == 0 or self.done == self.total):
+        if self.console.is_terminal:
+            return
+        if self.done == self.total or time.monotonic() - self._said > _EVERY:
+            self._said = time.monotonic()
             self.console.print(f"{self.title}: {self.done}/{self.total}  {note}", markup=False)
 
 

@@ -1,7 +1,7 @@
 """Sizes of all axes of a call together: log-uniform, at the edges of tiles or between, within what an example may cost.
 
 What fails only where several things are large at once (wide heads over many keys, many tensors of many entries) is met
-only by drawing them together. Axes are drawn one after the other, in a drawn order: up to three of them first, each in
+only by drawing them together. Axes are drawn one after the other, in a drawn order: up to four of them first, each in
 the upper half of its range, and then the others with what the work left to them allows. So each pair of axes, and each
 three, is large together again and again.
 """
@@ -30,7 +30,7 @@ _TILE = 16
 _LONG = 100
 """An axis that may be as large as this is a length or a width; others multiply the work of a call and little else."""
 
-_WIDE = 3
+_WIDE = 4
 """So many axes at most are drawn in the upper half of their range, on the scale of logarithms."""
 
 _TILES = 6
@@ -79,14 +79,17 @@ def drawn_together(
     if draw(_place(2)):  # lengths and widths first
         order.sort(key=lambda name: limits[name][1] < _LONG)
     found = {name: least for name, (least, _) in limits.items()}
-    wide = draw(_place(_WIDE + 1))
+    wide = order[: draw(_place(_WIDE + 1))]
+    middle = {name: max(limits[name][0], math.isqrt(max(limits[name][0], 1) * limits[name][1])) for name in wide}
+    for name in wide:  # lengths and widths are not drawn so large that no other can be
+        if limits[name][1] >= _LONG and work(whole({**found, name: middle[name]})) <= budget:
+            found[name] = middle[name]
     for name in order:
-        least, most = limits[name]
-        middle = math.isqrt(max(least, 1) * most)
+        least, most = found[name], limits[name][1]
         most = _most(found, name, least, most, lambda s: work(whole(s)), budget)
         few = draw(_place(3))
-        if wide > 0:
-            wide, least = wide - 1, max(least, min(middle, most))
+        if name in wide:
+            least = max(least, min(middle[name], most))
         elif limits[name][1] < _LONG:  # heads, elements of a batch: one or few in two thirds of the calls
             most = min(most, least + 1) if few else most
         elif few and most > _TILE:

@@ -11,8 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import torch
+from torch import nn
+
 from veriformer.verify import targets
-from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.contract.signatures import AREA, POSITIONAL, STUBS
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
@@ -20,6 +23,7 @@ from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
 from veriformer.verify.targets.target import Target
+from veriformer.verify.targets.trace_files import is_trace
 
 
 class TargetError(Exception):
@@ -104,7 +108,16 @@ def needs_recognition(implementation: object) -> bool:
         return True
     except ValueError:
         return False
-    return False
+    return inspect.isclass(implementation) and issubclass(implementation, nn.Module) and _weightless(implementation)
+
+
+def _weightless(kind: type[nn.Module]) -> bool:
+    """Whether modules of a class that is built from nothing hold no weights, as every whole model does."""
+    try:
+        with torch.random.fork_rng():
+            return next(kind().parameters(), None) is None
+    except Exception:  # what it raises is told where it is loaded
+        return False
 
 
 def _by_contract(module: ModuleType, name: str) -> bool:
@@ -121,6 +134,10 @@ def _by_contract(module: ModuleType, name: str) -> bool:
         return True
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
         return True
+    if name in AREA:
+        known = inspect.signature(STUBS[AREA[name]][name]).parameters
+        if any(p.default is p.empty and own not in known for own, p in parameters.items()):
+            return False  # no call of the contract gives what it asks for
     return set(POSITIONAL.get(name, ())) <= parameters.keys()
 
 
@@ -143,7 +160,7 @@ def resolve(spec: str) -> tuple[object, str]:
     if shipped is not None:
         return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
     place, _, attribute = spec.partition(":") if not Path(spec).exists() else (spec, "", "")
-    module, lines = _of_file(place, attribute) if place.endswith(".py") else _module(place, attribute, spec)
+    module, lines = _of_file(place, attribute) if place.endswith((".py", ".json")) else _module(place, attribute, spec)
     if not attribute:
         return module, lines
     if not hasattr(module, attribute):
@@ -159,13 +176,15 @@ def _file(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
         raise TargetError(f"target {place!r}: no such file (looked at {path})")
+    if is_trace(path):
+        return module_of(path)
     if is_program(path):
         return definitions_of(path)
     try:
         return module_of(path)
     except Exception as error:
         # It may be a program that needs its data, whose functions and classes do not.
-        module = definitions_of(path)
+        module = definitions_of(path, message_of(error))
         if not any(inspect.isfunction(x) or inspect.isclass(x) for x in vars(module).values()):
             raise error from None
         return module

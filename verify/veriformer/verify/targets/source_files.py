@@ -1,14 +1,20 @@
 """Python files as modules: those of a package by its name, and programs by their definitions alone."""
 
 from __future__ import annotations
+import __future__
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+
+from veriformer.verify.results.foreign import message_of
+from veriformer.verify.targets.trace_files import is_trace, trace_module
 
 _ABOVE = 6
 """So many folders above a file are searched for what it imports."""
@@ -24,6 +30,8 @@ def module_of(path: Path) -> ModuleType:
     other files is not there) with those of its files alone that this one asks for. What it imports is sought beside it
     and in the folders above.
     """
+    if is_trace(path):
+        return trace_module(path, _executed)
     try:
         return _with_neighbours(path)
     except Exception:
@@ -46,6 +54,14 @@ def _with_neighbours(path: Path) -> ModuleType:
                 raise
             tried.add(missing)
             sys.path.insert(0, str(folder))
+        except FileNotFoundError as error:
+            missing = str(error.filename)
+            folder = next((a for a in _folders(path) if (a / missing).exists()), None)
+            if missing in tried or folder is None or folder == Path.cwd():
+                raise
+            tried.add(missing)
+            with contextlib.chdir(folder):  # it is started from there
+                return _imported(path)
 
 
 def _imported(path: Path) -> ModuleType:
@@ -120,22 +136,55 @@ def is_program(path: Path) -> bool:
     return any(isinstance(node, ast.For | ast.While | ast.AsyncFor) for node in tree.body)
 
 
-def definitions_of(path: Path) -> ModuleType:
+class PartlyLoadedWarning(UserWarning):
+    """A file of which only a part could be loaded, with the reason and what was left out."""
+
+
+_PROGRAM = "it is a program"
+
+
+def definitions_of(path: Path, because: str = _PROGRAM) -> ModuleType:
     """A module with the file's imports, functions, classes and plain constants, and nothing else of it done.
 
-    What cannot be imported, or defined without the rest, is left out. Raises SyntaxError for what is no Python.
+    What cannot be imported, or defined without the rest, is left out, which a PartlyLoadedWarning says. because: why
+    the file is not imported. Raises SyntaxError for what is no Python.
     """
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     sys.modules.setdefault(path.stem, module)
+    left: dict[str, str] = {}
     for node in _definitions(ast.parse(path.read_text(encoding="utf-8"))):
         try:
-            exec(compile(ast.Module([node], []), str(path), "exec"), vars(module))
-        except Exception:  # what it rests on is not there
-            continue
+            # Names that stand in annotations alone are not needed.
+            flags = __future__.annotations.compiler_flag
+            exec(compile(ast.Module([node], []), str(path), "exec", flags, dont_inherit=True), vars(module))
+        except Exception as error:  # what it rests on is not there
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                left[node.name] = message_of(error)
+            elif isinstance(node, ast.ImportFrom):
+                _import_definitions(node, path, module)
+    without = f"; without {', '.join(left)} ({next(iter(left.values()))})" if left else ""
+    message = f"{path.name} is not imported ({because}): its definitions are looked at by themselves{without}"
+    if left or because != _PROGRAM:
+        warnings.warn(message, PartlyLoadedWarning, stacklevel=2)
     return module
+
+
+def _import_definitions(node: ast.ImportFrom, path: Path, module: ModuleType) -> None:
+    """What a file imports from its neighbour, where that one cannot be imported whole either."""
+    folder = path.parents[max(0, node.level - 1)]
+    other = folder.joinpath(*(node.module or "").split(".")).with_suffix(".py")
+    if not node.module or not other.is_file() or other == path:
+        return
+    with warnings.catch_warnings(), contextlib.suppress(SyntaxError, RecursionError):
+        warnings.simplefilter("ignore", PartlyLoadedWarning)
+        found = vars(definitions_of(other))
+        names = [(name, name) for name in found if name[:1] != "_"]
+        if node.names[0].name != "*":
+            names = [(one.name, one.asname or one.name) for one in node.names]
+        vars(module).update({new: found[name] for name, new in names if name in found})
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:

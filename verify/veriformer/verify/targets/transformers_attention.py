@@ -1,6 +1,6 @@
 """The attention of transformers as operations: its masks, its caches, and the functions that its models attend with.
 
-Two targets have them: ``sdpa``, with caches of fixed room and attention over those; ``eager``, with caches that grow.
+Two targets have them: ``sdpa``, with caches of fixed size and attention over those; ``eager``, with caches that grow.
 A cap of the scores is ``eager`` alone, as the library says. Its masks are those that it makes for its models.
 """
 

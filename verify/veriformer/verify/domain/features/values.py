@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -21,72 +24,115 @@ def of_values(operation: str) -> Iterator[Feature]:
         yield from fragile(operation, *_not_finite(name))
 
 
-def _of(name: str, condition: Callable[[torch.Tensor], bool]) -> Callable[[Arguments], bool]:
+@dataclass
+class Facts:
+    """What the values of a floating tensor are asked for, each found out once."""
+
+    x: torch.Tensor
+
+    @cached_property
+    def known(self) -> torch.Tensor:
+        """The finite ones, in one row."""
+        finite = self.x.isfinite()
+        return self.x.reshape(-1) if bool(finite.all()) else self.x[finite]
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest size of a finite one; 0 where there is none."""
+        return float(self.known.abs().max()) if self.known.numel() else 0.0
+
+    @cached_property
+    def least(self) -> float:
+        """The smallest size of a finite one that is not 0; infinite where there is none."""
+        sizes = self.known.abs()
+        return float(torch.where(sizes > 0, sizes, torch.inf).min()) if sizes.numel() else math.inf
+
+    @property
+    def square_root_of_tiny(self) -> float:
+        """Below it a square is less than the smallest normal number."""
+        return float(torch.finfo(self.x.dtype).tiny ** 0.5)
+
+
+_FACTS: dict[int, Facts] | None = None
+
+
+@contextlib.contextmanager
+def known_once() -> Iterator[None]:
+    """While it lasts no tensor changes, and nothing is found out twice about one."""
+    global _FACTS
+    before, _FACTS = _FACTS, {}
+    try:
+        yield
+    finally:
+        _FACTS = before
+
+
+def facts(x: torch.Tensor) -> Facts:
+    """Those of a tensor."""
+    if _FACTS is None:
+        return Facts(x.detach())
+    if id(x) not in _FACTS:
+        _FACTS[id(x)] = Facts(x.detach())
+    return _FACTS[id(x)]
+
+
+def _of(name: str, condition: Callable[[Facts], bool]) -> Callable[[Arguments], bool]:
     def present(a: Arguments) -> bool:
         x = a[name]
-        return bool(x.is_floating_point() and x.numel() and condition(x.detach()))
+        return bool(x.is_floating_point() and x.numel() and condition(facts(x)))
 
     return present
 
 
 def _signs(name: str) -> tuple[Named, ...]:
     return (
-        (f"negative values in {name}", _of(name, lambda x: bool((x < 0).any()))),
-        (f"{name} of one sign", _of(name, lambda x: x.numel() > 1 and bool((x > 0).all() or (x < 0).all()))),
-        (f"zeros in {name}", _of(name, lambda x: bool((x == 0).any()))),
+        (f"negative values in {name}", _of(name, lambda f: bool((f.x < 0).any()))),
+        (f"{name} of one sign", _of(name, lambda f: f.x.numel() > 1 and bool((f.x > 0).all() or (f.x < 0).all()))),
+        (f"zeros in {name}", _of(name, lambda f: bool((f.x == 0).any()))),
     )
 
 
 def _extremes(name: str) -> tuple[Named, ...]:
     return (
-        (f"constant rows of {name}", _of(name, _constant)),
-        (f"{name} all zero", _of(name, lambda x: bool((x == 0).all()))),
-        (f"ties in {name}", _of(name, _ties)),
+        (f"constant rows of {name}", _of(name, lambda f: _constant(f.x))),
+        (f"{name} all zero", _of(name, lambda f: bool((f.x == 0).all()))),
+        (f"ties in {name}", _of(name, lambda f: _ties(f.x))),
         (f"huge values in {name}", _of(name, _huge)),
-        (f"large values in {name}", _of(name, lambda x: bool((_finite(x) > 30).any()))),
-        (f"tiny values in {name}", _of(name, _tiny)),
-        (f"subnormal values in {name}", _of(name, _subnormal)),
-        (f"a mean of {name} far above its spread", _of(name, _offset)),
-        (f"rows of {name} far apart", _of(name, lambda x: x.ndim > 1 and _apart(x.amax(-1), x.dtype))),
-        (f"entries of {name} far apart", _of(name, lambda x: _apart(x, x.dtype))),
+        (f"large values in {name}", _of(name, lambda f: f.largest > 30)),
+        (f"tiny values in {name}", _of(name, lambda f: f.least < f.square_root_of_tiny)),
+        (f"subnormal values in {name}", _of(name, lambda f: f.least < torch.finfo(f.x.dtype).tiny)),
+        (f"a mean of {name} far above its spread", _of(name, lambda f: _offset(f.x))),
+        (f"rows of {name} far apart", _of(name, lambda f: f.x.ndim > 1 and _apart(Facts(f.x.amax(-1))))),
+        (f"entries of {name} far apart", _of(name, _apart)),
     )
 
 
 def _not_finite(name: str) -> tuple[Named, ...]:
     return (
-        (f"inf in {name}", _of(name, lambda x: bool((x == torch.inf).any()))),
-        (f"-inf in {name}", _of(name, lambda x: bool((x == -torch.inf).any()))),
-        (f"NaN in {name}", _of(name, lambda x: bool(x.isnan().any()))),
+        (f"inf in {name}", _of(name, lambda f: bool((f.x == torch.inf).any()))),
+        (f"-inf in {name}", _of(name, lambda f: bool((f.x == -torch.inf).any()))),
+        (f"NaN in {name}", _of(name, lambda f: bool(f.x.isnan().any()))),
     )
-
-
-def _finite(x: torch.Tensor) -> torch.Tensor:
-    return x[x.isfinite()].abs()
 
 
 def _constant(x: torch.Tensor) -> bool:
     return x.ndim > 0 and x.shape[-1] > 1 and bool((x == x[..., :1]).all(-1).any())
 
 
+SORTED = 2**16
+"""So many numbers are put in order to find equal ones: of larger tensors those in the first rows."""
+
+
 def _ties(x: torch.Tensor) -> bool:
-    rows = x.sort(-1).values
-    return x.ndim > 0 and x.shape[-1] > 1 and bool((rows[..., 1:] == rows[..., :-1]).any())
+    if x.ndim == 0 or x.shape[-1] < 2:
+        return False
+    rows = x.reshape(-1, x.shape[-1])[: max(1, SORTED // x.shape[-1])].sort(-1).values
+    return bool((rows[..., 1:] == rows[..., :-1]).any())
 
 
-def _huge(x: torch.Tensor) -> bool:
+def _huge(f: Facts) -> bool:
     """So large that a square leaves the range of the dtype."""
-    return bool((_finite(x).double() > torch.finfo(x.dtype).max ** 0.5).any())
-
-
-def _tiny(x: torch.Tensor) -> bool:
-    """So small that a square is 0 beside the smallest normal number, and not 0."""
-    sizes = _finite(x).double()
-    return bool(((sizes > 0) & (sizes < torch.finfo(x.dtype).tiny ** 0.5)).any())
-
-
-def _subnormal(x: torch.Tensor) -> bool:
-    sizes = _finite(x).double()
-    return bool(((sizes > 0) & (sizes < torch.finfo(x.dtype).tiny)).any())
+    return f.largest > float(torch.finfo(f.x.dtype).max ** 0.5)
 
 
 def _offset(x: torch.Tensor) -> bool:
@@ -96,7 +142,8 @@ def _offset(x: torch.Tensor) -> bool:
     return bool((rows.mean(-1).abs() > 8 * rows.std(-1)).any())
 
 
-def _apart(x: torch.Tensor, dtype: torch.dtype) -> bool:
+def _apart(f: Facts) -> bool:
     """Whether two of these are so far apart that the exponential of their difference, or its square, underflows."""
-    known = x[x.isfinite()].double()
-    return known.numel() > 1 and float(known.max() - known.min()) > -math.log(torch.finfo(dtype).tiny) / 2
+    if f.known.numel() < 2:
+        return False
+    return float(f.known.max()) - float(f.known.min()) > -math.log(torch.finfo(f.x.dtype).tiny) / 2

@@ -7,12 +7,19 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.named import Known, form_of, words_of
 
 _X = {"x": ("x", "input", "inputs", "hidden_states", "X", "tensor")}
-_WEIGHT = ("weight", "w", "gamma", "g", "scale", "alpha")
-_BIAS = ("bias", "b", "beta", "shift", "offset")
+_WEIGHT = ("weight", "w", "gamma", "g", "scale", "alpha", "weights", "W", "rms_weight", "rms_weights", "rms_w")
+_BIAS = ("bias", "b", "beta", "shift", "offset", "B")
 _EPS = ("eps", "epsilon", "norm_eps", "variance_epsilon")
+_SHAPE = {"normalized_shape": ("normalized_shape", "normalised_shape", "norm_shape")}
+
+
+def _with_shape(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    """With the sizes of the axes that are normalised, as ``torch.nn.functional`` asks for them: the last axis alone."""
+    return {**given, "normalized_shape": tuple(given["x"].shape[-1:])}
 
 
 def _second_axis(norm: Callable[..., Tensor]) -> Mapping[str, Callable[..., Tensor]]:
@@ -32,15 +39,19 @@ LAYER_NORM = Known(
     words_of("layer norm", "layernorm", "layer normalization", "ln"),
     _X,
     {"weight": _WEIGHT, "bias": _BIAS, "eps": _EPS},
-    frozenset(("rms", "backward", "bwd", "grad", "init", "config")),
+    filled=_SHAPE,
+    arrange=_with_shape,
+    not_words=frozenset(("rms", "backward", "bwd", "grad", "init", "config")),
     rivals=_second_axis(nn.functional.layer_norm),
 )
 RMS_NORM = Known(
     "rms_norm",
-    words_of("rms norm", "rmsnorm", "rms normalization"),
+    words_of("rms norm", "rmsnorm", "rms normalization", "rms layernorm", "rms layer norm"),
     _X,
     {"weight": _WEIGHT, "eps": _EPS},
-    frozenset(("backward", "bwd", "grad", "init", "config")),
+    filled=_SHAPE,
+    arrange=_with_shape,
+    not_words=frozenset(("backward", "bwd", "grad", "init", "config")),
     rivals=_second_axis(nn.functional.rms_norm),
 )
 

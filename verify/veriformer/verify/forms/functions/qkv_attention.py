@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -31,6 +31,8 @@ _WIDTH = {"width": ("d_k", "dk", "dim_k", "head_dim")}
 
 _WORDS = {"attention", "attn", "sdpa", "sdp"}
 _AXES = ("[B,H,n,n]", "[B,n,n]", "[n,n]")
+_FLAT = {"[BH,n,d]": 3, "[n,d]": 2}
+"""Layouts of code that knows no heads, with their rank: batch and heads are one axis, or each head is a call."""
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -39,11 +41,37 @@ def _match(candidate: Candidate) -> Match | None:
     found = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, {**_OPTIONS, **_WIDTH})
     if found is None or not _weightless(candidate):
         return None
-    readings: dict[str, tuple[str, ...]] = {"layout": LAYOUTS}
+    flat = () if _answers(candidate, found, 4) else tuple(x for x in _FLAT if _answers(candidate, found, _FLAT[x]))
+    readings: dict[str, tuple[str, ...]] = {"layout": flat[:1] or LAYOUTS}
     if "mask" in found:
-        readings |= {"mask": MASKS, "mask_axes": _AXES}
+        readings |= {"mask": MASKS, "mask_axes": _AXES[:1] if flat else _AXES}
     named = bool(_WORDS & set(candidate.words)) or {"dot", "product"} <= set(candidate.words)
     return Match(named, readings)
+
+
+def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
+    """Whether a plain call of tensors with so many axes is answered, with a mask that hides nothing if one is asked."""
+    q = torch.zeros((1, 1, 2, 4)[-rank:])
+    given: dict[str, Any] = {names["q"]: q, names["k"]: q, names["v"]: q}
+    given |= _standing(candidate, names, q.shape[-1])
+    if "mask" in names and candidate.parameters[names["mask"]].default is inspect.Parameter.empty:
+        given[names["mask"]] = q.new_ones((*q.shape[:-1], 2))
+    try:
+        calling(candidate, {"temperature": 2.0, "head_dim": 4}, q.dtype)(**given)
+    except Exception:  # refused, for whatever reason
+        return False
+    return True
+
+
+def _standing(candidate: Candidate, names: Mapping[str, str], d_k: int) -> dict[str, Any]:
+    """What stands for options that are left out, where the code must be told so: its width, its scale, no causality."""
+    defaults = {role: candidate.parameters[name].default for role, name in names.items()}
+    found: dict[str, Any] = {names["width"]: d_k} if "width" in names else {}
+    if defaults.get("scale") is inspect.Parameter.empty:
+        found[names["scale"]] = d_k**-0.5
+    if "is_causal" in names and defaults["is_causal"] not in (False, None):  # none at all, or causal by itself
+        found[names["is_causal"]] = False
+    return found
 
 
 def _weightless(candidate: Candidate) -> bool:
@@ -64,25 +92,56 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         del names["mask"]
     options = {role: name for role, name in names.items() if role in _OPTIONS}
 
+    def function_of(q: Tensor) -> Callable[..., Any]:
+        return calling(candidate, {"temperature": q.shape[-1] ** 0.5, "head_dim": q.shape[-1]}, q.dtype)
+
     def call(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
+        if readings["layout"] in _FLAT:
+            standing = _standing(candidate, names, q.shape[-1])
+            return _flat(function_of(q), names, readings, {"q": q, "k": k, "v": v}, given, standing)
         theirs: dict[str, Any] = {
             names[role]: laid_out(x, readings["layout"]) for role, x in (("q", q), ("k", k), ("v", v))
         }
-        if "width" in names:
-            theirs[names["width"]] = q.shape[-1]
+        theirs |= _standing(candidate, names, q.shape[-1])
         for role, value in given.items():
             if role == "mask" and value is not None:
                 theirs[names[role]] = _mask(value, q, k, readings)
             elif value is not None and value is not False:
                 theirs[names[role]] = value
-        function = calling(candidate, {"temperature": q.shape[-1] ** 0.5, "head_dim": q.shape[-1]}, q.dtype)
-        result: Tensor = first(function(**theirs))
+        result: Tensor = first(function_of(q)(**theirs))
         return laid_out(result, readings["layout"])
 
     if "window" in options and "is_causal" not in options:
         del options["window"]
     demanded = "mask" in names and candidate.parameters[names["mask"]].default is inspect.Parameter.empty
     return offered("attention", _unmasked(call) if demanded else call, options)
+
+
+def _flat(
+    function: Callable[..., Any],
+    names: Mapping[str, str],
+    readings: Readings,
+    tensors: Mapping[str, Tensor],
+    given: Mapping[str, Any],
+    standing: Mapping[str, Any],
+) -> Tensor:
+    """A call of code that knows no heads: for all of them at once, side by side in the batch, or for one at a time."""
+    if any(x.ndim != 4 or x.shape[:2] != tensors["q"].shape[:2] for x in tensors.values()):
+        raise NotOffered("q, k, v: the code knows no heads, so that there must be as many keys as queries")
+    theirs: dict[str, Any] = {names[role]: x.flatten(0, 1) for role, x in tensors.items()}
+    if given.get("mask") is not None:
+        theirs[names["mask"]] = _mask(given["mask"], tensors["q"], tensors["k"], readings).flatten(0, 1)
+    told = {names[role]: x for role, x in given.items() if role != "mask" and x is not None and x is not False}
+    options = {**standing, **told}
+    if any(isinstance(x, Tensor) for x in options.values()):
+        raise NotOffered("bias: the code knows no heads")
+    if _FLAT[readings["layout"]] == 3:
+        result: Tensor = first(function(**theirs, **options))
+    else:
+        each = zip(*theirs.values(), strict=True)
+        parts = [first(function(**dict(zip(theirs, one, strict=True)), **options)) for one in each]
+        result = torch.stack(parts) if parts else tensors["v"].new_zeros(0, *tensors["v"].shape[2:])
+    return result.reshape(*tensors["q"].shape[:2], *result.shape[1:])
 
 
 def _unmasked(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -112,6 +171,21 @@ def _mask(mask: Tensor, q: Tensor, k: Tensor, readings: Readings) -> Tensor:
     return mask_as(whole, readings["mask"], q.dtype)
 
 
+def _settled(function: Callable[..., Tensor]) -> dict[str, str]:
+    """The mean of all values, where that is what a query gets that sees no key."""
+    if "mask" not in inspect.signature(function).parameters:
+        return {}
+    for dtype in (torch.float32, torch.float64):
+        q, k, v = torch.randn(3, 1, 1, 2, 4, dtype=dtype, generator=torch.Generator().manual_seed(3))
+        try:
+            found = function(q, k, v, mask=torch.tensor([[True, False], [False, False]]))[0, 0, 1]
+        except Exception:  # refused, for whatever reason
+            return {}
+        if not bool(((found - v.mean(-2)[0, 0]).abs() <= 32 * torch.finfo(dtype).eps).all()):  # else it is a finding
+            return {}
+    return {"attention.empty_row": "uniform"}
+
+
 FORM = Form(
     name="functions/qkv_attention",
     operation="attention",
@@ -121,4 +195,5 @@ FORM = Form(
     match=_match,
     bind=_bind,
     conventions=("causal.alignment",),
+    settled=_settled,
 )

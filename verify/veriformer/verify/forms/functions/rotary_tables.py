@@ -64,7 +64,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     beside = maker_beside(candidate, 2 if "cos" in names else 1)
 
     def call(x: Tensor, positions: Tensor, *, base: float | None = None) -> Tensor:
-        row = places(positions, tuple(x.shape[:-2]))
+        row = places(positions, x.shape[-2])
         n = int(row.max()) + 1 if row.numel() else 1
         if beside is None:
             tables = usual_tables(readings["table"], x.shape[-1], n, base)

@@ -151,6 +151,8 @@ def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim:
     found: dict[str, Any] = {names["start"]: 0} if "start" in names else {}
     if "tables" not in readings:
         return found
+    if head_dim % 2:
+        raise NotOffered("num_heads: its rotary embedding turns pairs, and this head has an entry more")
     width = head_dim // 2 if readings["tables"] == "[n,d/2]" or "cis" in names else head_dim
     shape = {"[1,n,d]": (1,), "[B,n,d]": (x.shape[0],)}.get(readings["tables"], ())
     ones = torch.ones(*shape, x.shape[1], width, dtype=x.dtype)

@@ -58,7 +58,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     base = name_of_size(candidate, "base")
 
     def call(x: Tensor, positions: Tensor, **given: float) -> Tensor:
-        row = places(positions, tuple(x.shape[:-2]))
+        row = places(positions, x.shape[-2])
         if len(set(row.tolist())) != row.numel():
             raise NotOffered("positions: each only once, for a sequence has each only once")
         n = int(row.max()) + 1 if row.numel() else 0

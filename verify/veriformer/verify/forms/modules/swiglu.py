@@ -14,7 +14,7 @@ from veriformer.verify.forms.two_layers import called_network, instance, network
 from veriformer.verify.forms.weights import Linear, by_words, linears
 
 _GATE = frozenset(("gate", "g"))
-_GATES = ("first", "second")
+GATES = ("first", "second")
 """Which of the two maps into the hidden layer, in the order in which the module has them, is under the SiLU."""
 
 
@@ -25,7 +25,7 @@ def _match(candidate: Candidate) -> Match | None:
     into, out = _roles(parts)
     if not into or out is None:
         return None
-    return Match(True, {"gate": _GATES})
+    return Match(True, {"gate": GATES})
 
 
 def _roles(parts: list[Linear]) -> tuple[list[Linear], Linear | None]:
@@ -50,7 +50,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     def call(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
         if w_gate.shape != w_up.shape or x.shape[-1] != w_up.shape[0] or w_up.shape[1] != w_down.shape[0]:
             raise NotOffered("w_gate, w_up, w_down: sizes that do not fit")
-        both = (w_gate, w_up) if readings["gate"] == _GATES[0] else (w_up, w_gate)
+        both = (w_gate, w_up) if readings["gate"] == GATES[0] else (w_up, w_gate)
 
         def tensors(parts: list[Linear]) -> dict[str, Tensor]:
             by_name = {part.name: part for part in parts}
@@ -70,6 +70,16 @@ def _rival(name: str, function: Callable[[Tensor], Tensor]) -> tuple[str, Callab
     return name, lambda x, w_gate, w_up, w_down: (function(x @ w_gate) * (x @ w_up)) @ w_down
 
 
+RIVALS = dict(
+    (
+        _rival("a gate through GELU", nn.functional.gelu),
+        _rival("a gate through GELU's approximation by tanh", lambda z: nn.functional.gelu(z, approximate="tanh")),
+        _rival("a gate through ReLU", torch.relu),
+        _rival("a gate through the sigmoid", torch.sigmoid),
+    )
+)
+"""Gated networks of other kinds, which have the same structure."""
+
 FORM = Form(
     name="modules/swiglu",
     operation="swiglu",
@@ -78,12 +88,5 @@ FORM = Form(
     closed=True,
     match=_match,
     bind=_bind,
-    rivals=dict(
-        (
-            _rival("a gate through GELU", nn.functional.gelu),
-            _rival("a gate through GELU's approximation by tanh", lambda z: nn.functional.gelu(z, approximate="tanh")),
-            _rival("a gate through ReLU", torch.relu),
-            _rival("a gate through the sigmoid", torch.sigmoid),
-        )
-    ),
+    rivals=RIVALS,
 )

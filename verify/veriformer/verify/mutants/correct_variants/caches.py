@@ -39,14 +39,14 @@ def _inverse_step(x: Tensor) -> Tensor:
 
 
 class _Ring:
-    """Slots that are written in turn, position p at p mod room, and read in order."""
+    """Slots that are written in turn, position p at p mod capacity, and read in order."""
 
     def __init__(self, sizes: tuple[int, int, int, int], dtype: torch.dtype, window: int | None, rounds: bool) -> None:
         batch, groups, max_length, head_dim = map(int, sizes)
         self.guard = impl.kv_cache(*sizes, dtype=dtype)
         self.window, self.rounds = window, rounds
-        self.room = max_length if window is None else max(1, int(window) - 1)
-        self.slots = torch.full((2, batch, groups, max(1, self.room), head_dim), torch.nan, dtype=dtype)
+        self.capacity = max_length if window is None else max(1, int(window) - 1)
+        self.slots = torch.full((2, batch, groups, max(1, self.capacity), head_dim), torch.nan, dtype=dtype)
 
     @property
     def length(self) -> int:
@@ -56,11 +56,13 @@ class _Ring:
         before = self.length
         self.guard.update(k_new, v_new)
         new = torch.stack([_largest_entry(x) if self.rounds else x for x in (k_new, v_new)])
-        kept = min(before, self.room if self.window is None else self.window - 1)
-        old = self.slots[..., torch.arange(before - kept, before) % self.room, :]
+        kept = min(before, self.capacity if self.window is None else self.window - 1)
+        old = self.slots[..., torch.arange(before - kept, before) % self.capacity, :]
         rows = torch.cat([old, new], 3)
-        last = min(rows.shape[3], self.room)
-        self.slots[..., torch.arange(self.length - last, self.length) % self.room, :] = rows[..., -last:, :].detach()
+        last = min(rows.shape[3], self.capacity)
+        self.slots[..., torch.arange(self.length - last, self.length) % self.capacity, :] = rows[
+            ..., -last:, :
+        ].detach()
         return rows[0], rows[1]
 
     def reorder(self, index: Tensor) -> None:

@@ -15,7 +15,7 @@ from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.generation.text_results import pieces, same, single_bytes, unchanged
 from veriformer.verify.operations.generation.texts import ONE, draw_long_text, draw_text, most_frequent, rng_of
-from veriformer.verify.strategies import choice
+from veriformer.verify.strategies import choice, extent
 
 
 def draw_encoding(trial: Trial) -> Arguments:
@@ -27,10 +27,10 @@ def draw_encoding(trial: Trial) -> Arguments:
 
 
 def draw_long_encoding(trial: Trial) -> Arguments:
-    """A text of some hundred letters that says the same three times, and merges enough to make that one piece."""
+    """A text that says some hundred letters again and again, and merges enough to make one piece of these."""
     rng = rng_of(trial)
     text = draw_long_text(rng, 130)
-    return {"text": 3 * text, "merges": _learned(rng, [text], len(text.encode()))}
+    return {"text": trial.draw(extent(2, 20)) * text, "merges": _learned(rng, [text], len(text.encode()))}
 
 
 def draw_many_places(trial: Trial) -> Arguments:

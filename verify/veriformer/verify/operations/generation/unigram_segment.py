@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from veriformer.spec.language.unigram_segment import unigram_segment
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.generation.text_results import pieces, same, total, unchanged
 from veriformer.verify.operations.generation.texts import ONE, draw_text, rng_of
-from veriformer.verify.strategies import choice
+from veriformer.verify.strategies import choice, extent
 
 _SPREADS = (0, 0, 2, 64, 8000)
 
@@ -94,9 +95,25 @@ def _contract(trial: Trial) -> None:
     same(trial, *pieces(trial, {**a, "text": ""}, str), [], "the pieces of the empty text")
 
 
+def _long(trial: Trial) -> Arguments:
+    """A text of any length and a table of any size, with long pieces of the text in it and short ones of no order."""
+    rng, letters = rng_of(trial), "abcd"
+    text = "".join(rng.choice(list(letters), trial.draw(extent(1, 1000))))
+    table = _table(rng, letters, text, _SPREADS[:-1])
+    for _ in range(trial.draw(extent(1, 200))):
+        start, length = int(rng.integers(len(text))), int(40 ** rng.random())
+        piece = text[start : start + length]
+        table[piece] = -float(rng.integers(len(piece), 9 * len(piece) + 1)) / 8
+    return {"text": text, "log_probs": table}
+
+
 def _equation(trial: Trial) -> None:
-    a = draw_segmentation(trial)
-    best = max(total(cut, a["log_probs"]) for cut in _cuts(a["text"]))
+    if trial.draw(choice(False, False, True)):
+        a = _long(trial)
+        best = total(unigram_segment(a["text"], a["log_probs"]), a["log_probs"])
+    else:
+        a = draw_segmentation(trial)
+        best = max(total(cut, a["log_probs"]) for cut in _cuts(a["text"]))
     same(trial, *_cut(trial, a), best, "the total")
 
 

@@ -30,6 +30,7 @@ from veriformer.verify.operations.layers.two_layers import (
     options_of,
     ordinary_of,
     tensors_of,
+    work,
 )
 from veriformer.verify.scripts.script import Seed
 from veriformer.verify.strategies import choice, seeds
@@ -81,12 +82,20 @@ FEED_FORWARD = OpInfo(
 )
 
 
+def _of_dropout(trial: Trial) -> tuple[tuple[int, ...], int, int]:
+    """The leading shape of the rows, their width and that of the hidden layer and the output."""
+    large = trial.sizes({"rows": (50, 500), "d": (3, 200), "f": (8, 300)}, lambda s: work({**s, "o": s["f"]}))
+    if large is not None:
+        return trial.axes(large["rows"]), large["d"], large["f"]
+    return trial.draw(choice((50,), (2, 25), (3, 2, 9))), 3, trial.draw(choice(8, 12))
+
+
 def _dropout(trial: Trial) -> None:
     """One call shows the mask through a diagonal output layer; another, of equal shapes and state, is judged by it."""
     p = trial.draw(choice(0.4, 1.0, 0.25, 0.7))
-    lead, d, f = trial.draw(choice((50,), (2, 25), (3, 2, 9))), 3, trial.draw(choice(8, 12))
+    lead, d, f = _of_dropout(trial)
     a: dict[str, Any] = network(trial, lead, d, f, f)
-    a |= {"b1": a["b1"] + 8.0, "x": a["x"] / 8.0}
+    a |= {"b1": a["b1"] + 8.0, "x": a["x"] / (3.0 * d)}
     options = {"dropout_p": p, "training": True, "generator": Seed(trial.draw(seeds()))}
     options |= trial.option("activation", None, "sigmoid", "tanh")
     diagonal = {"w2": torch.eye(f, dtype=trial.dtype), "b2": torch.zeros_like(a["b2"])}
@@ -99,7 +108,7 @@ def _dropout(trial: Trial) -> None:
         trial.assert_within_bound(
             trial.observe(kept_share, shown), share(keep.size, 1.0 - p), f"hidden values kept with p = {p}"
         )
-        for axis, size in enumerate(keep.shape):
+        for axis, size in ((axis, size) for axis, size in enumerate(keep.shape) if size > 1):
             alike = trial.observe(agreement, shown, constant(torch.tensor([axis, 1])))
             law = share(size // 2 * (keep.size // size), p * p + (1 - p) * (1 - p))
             trial.assert_within_bound(alike, law, f"share of neighbours along axis {axis} that fare alike with p = {p}")

@@ -19,7 +19,7 @@ from veriformer.verify.laws.equality import finite, sums
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, large_table, table
-from veriformer.verify.strategies import extent, leading_shapes, sizes, values
+from veriformer.verify.strategies import leading_shapes, sizes, values
 
 
 def _lm_head(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -34,7 +34,7 @@ def draw_lm_head(trial: Trial) -> Arguments:
     """Features of any leading shape."""
     large = large_table(trial)
     weight = table(trial) if large is None else large[1]
-    h = trial.draw(values()).array(*(trial.draw(leading_shapes()) if large is None else large[:1]), weight.shape[1])
+    h = trial.draw(values()).array(*(trial.draw(leading_shapes()) if large is None else large[0]), weight.shape[1])
     return {"h": trial.tensor(h), "weight": weight}
 
 
@@ -59,9 +59,12 @@ def _changed_features(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _bulk(trial: Trial) -> Arguments:
-    kind, other = (trial.draw(values(("gaussian", "one-signed", "spread"))) for _ in range(2))
-    n, d, size = (trial.draw(extent(*ends)) for ends in ((16, 60), (8, 400), (16, 60)))
-    return {"h": trial.tensor(kind.array(n, d)), "weight": trial.tensor(other.array(size, d))}
+    kinds = ("gaussian", "one-signed", "spread")
+    trial.only_large(0.5)
+    large = large_table(trial, kinds, rows=(16, 500), vocabulary=(16, 5000), d=(8, 500))
+    assert large is not None
+    lead, weight = large
+    return {"h": trial.tensor(trial.draw(values(kinds)).array(*lead, weight.shape[1])), "weight": weight}
 
 
 def _bad_features(trial: Trial) -> Iterator[InvalidCall]:

@@ -40,7 +40,7 @@ def draw_rows(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"x": trial.tensor(x)}
     for name in parameters:
         if trial.draw(choice(False, True, True, True)):
-            arguments[name] = trial.tensor(trial.draw(values()).array(d))
+            arguments[name] = trial.given(name, trial.draw(values()).array(d))
     eps = trial.draw(choice(None, 1e-5, 0.01, 1.0, 1e-12, 0.0))
     return trial.supported(arguments if eps is None else {**arguments, "eps": eps})
 
@@ -60,7 +60,7 @@ def changed_rows(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, 
     n, d = trial.draw(sizes(1, 4)), trial.fitted("d", trial.draw(sizes(3)))
     kind = trial.draw(values(("gaussian", "one-signed", "offset")))
     x = trial.tensor(kind.array(n, d))
-    a: Arguments = {"x": x, **{name: trial.tensor(1.0 + np.arange(d) / d) for name in parameters}}
+    a: Arguments = {"x": x, **{name: trial.given(name, 1.0 + np.arange(d) / d) for name in parameters}}
     changed = {name: {**a, name: perturbed(trial, a[name], kind.rng)} for name in a}
     return a, changed | {"eps": {**a, "eps": float(x.double().square().mean())}}
 
@@ -72,7 +72,7 @@ def many_rows(trial: Trial, parameters: tuple[str, ...], rows: tuple[int, int]) 
     assert shape is not None
     kind = trial.draw(values(("gaussian", "one-signed", "spread")))
     weights = trial.draw(values(("gaussian", "one-signed", "spread")))
-    made = {name: trial.tensor(weights.array(shape[-1])) for name in parameters}
+    made = {name: trial.given(name, weights.array(shape[-1])) for name in parameters}
     return {"x": trial.tensor(kind.array(*shape)), **made}
 
 

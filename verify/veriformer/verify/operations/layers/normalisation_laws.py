@@ -83,7 +83,7 @@ def affine(y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.T
 def _affine(operation: OpInfo, trial: Trial) -> None:
     x, d = spread_rows(trial), 0
     d = x.shape[-1]
-    weight = trial.tensor(trial.draw(values()).array(d))
+    weight = trial.given("weight", trial.draw(values()).array(d))
     options: dict[str, Any] = {"weight": weight}
     bias = torch.zeros_like(weight)
     if operation.name == "layer_norm":

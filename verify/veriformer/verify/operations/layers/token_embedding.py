@@ -44,8 +44,7 @@ def draw_token_embedding(trial: Trial) -> Arguments:
     """Ids of any shape, also one alone or none at all, or as many as rows, which bytes must not make a mask of them."""
     large = large_table(trial)
     if large is not None:
-        rows, weight = large
-        lead = (rows,) if rows < 2 or trial.draw(choice(True, False)) else (2, rows // 2)
+        lead, weight = large
         return {"ids": draw_ids(trial, lead, weight.shape[0]), "weight": weight}
     weight = table(trial) * trial.draw(choice(1.0, 1.0, 1024.0))  # rows are copied, however long they are
     shape = trial.draw(choice(None, None, None, weight.shape[:1], weight.shape[:1]))

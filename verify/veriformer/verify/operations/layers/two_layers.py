@@ -91,7 +91,7 @@ RANGES: dict[str, tuple[int, int]] = {"rows": (1, 3000), "d": (1, 2000), "f": (1
 """How many rows, and how wide input, hidden layer and output may be."""
 
 
-def _work(s: Mapping[str, int]) -> float:
+def work(s: Mapping[str, int]) -> float:
     """Hidden features; 64 products of a matrix cost as much as one, and so do 4 other features or weights."""
     d, f, o = s["d"], s["f"], s["o"]
     return s["rows"] * (f + (d + o) / 4 + (d + o) * f / 64) + (d + o) * f / 4
@@ -99,9 +99,9 @@ def _work(s: Mapping[str, int]) -> float:
 
 def draw_widths(trial: Trial) -> tuple[tuple[int, ...], int, int, int]:
     """The leading shape of the rows, and the widths of input, hidden layer and output: small most often."""
-    large = trial.sizes(RANGES, _work, (("d", "o"),))
+    large = trial.sizes(RANGES, work, (("d", "o"),))
     if large is not None:
-        return (large["rows"],), large["d"], large["f"], large["o"]
+        return trial.axes(large["rows"]), large["d"], large["f"], large["o"]
     return trial.draw(leading_shapes(2, 3)), *trial.draw(choice(*WIDTHS))
 
 
@@ -139,7 +139,7 @@ def bulk_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
 
     def bulk(trial: Trial) -> Arguments:
         trial.only_large(0.5)
-        large = trial.sizes({"rows": (12, 100), "d": (8, 300), "f": (8, 300), "o": (8, 300)}, _work)
+        large = trial.sizes({"rows": (12, 100), "d": (8, 300), "f": (8, 300), "o": (8, 300)}, work)
         assert large is not None
         return tensors(trial, (large["rows"],), large["d"], large["f"], large["o"])
 

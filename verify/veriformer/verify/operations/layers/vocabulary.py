@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -10,7 +10,7 @@ from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.scripts.script import literal
-from veriformer.verify.strategies import sizes, values, widths
+from veriformer.verify.strategies import KINDS, sizes, values, widths
 
 
 def table(trial: Trial) -> torch.Tensor:
@@ -18,18 +18,25 @@ def table(trial: Trial) -> torch.Tensor:
     return trial.tensor(trial.draw(values()).array(trial.draw(sizes(1, 7)), trial.draw(widths(5))))
 
 
-def large_table(trial: Trial) -> tuple[int, torch.Tensor] | None:
-    """How many rows are read or met, and a table [V, d], all drawn together, or None: products, or one-hot rows.
+_RANGES: dict[str, tuple[int, int]] = {"rows": (1, 5000), "vocabulary": (1, 2**18), "d": (1, 1500)}
 
-    64 products of a matrix cost as much as a score, and so do 8 entries.
+
+def large_table(
+    trial: Trial, kinds: Sequence[str] = KINDS, **ranges: tuple[int, int]
+) -> tuple[tuple[int, ...], torch.Tensor] | None:
+    """The axes of the rows that are read or met, and a table [V, d], all drawn together; or None.
+
+    Products, or one-hot rows: 64 products of a matrix cost as much as a score, and so do 8 entries.
     """
     found = trial.sizes(
-        {"rows": (1, 5000), "vocabulary": (1, 2**18), "d": (1, 1500)},
+        {**_RANGES, **ranges},
         lambda s: s["rows"] * (s["d"] / 8 + s["vocabulary"] * (1 + s["d"] / 64)) + s["vocabulary"] * s["d"] / 8,
     )
     if found is None:
         return None
-    return found["rows"], trial.tensor(trial.draw(values()).array(found["vocabulary"], found["d"]))
+    return trial.axes(found["rows"]), trial.tensor(
+        trial.draw(values(tuple(kinds))).array(found["vocabulary"], found["d"])
+    )
 
 
 def bad_tables(a: Arguments, first: str) -> Iterator[InvalidCall]:

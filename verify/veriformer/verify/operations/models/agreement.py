@@ -226,11 +226,11 @@ def _verdict(one: str, two: str, bound: float) -> list[str]:
 
 
 def lengthened(body: Callable[[ModelExample], None]) -> Callable[[ModelExample], None]:
-    """The property test, and once more on one long text: some faults begin behind a length."""
+    """The property test, and once more on long texts: some faults begin behind a length."""
 
     def both(e: ModelExample) -> None:
         body(e)
-        e.B, e.n = 1, e.trial.draw(choice(LONGEST, LONGEST - 3))
+        e.B, e.n = e.trial.draw(choice(1, 1, 3)), e.trial.draw(choice(LONGEST, LONGEST - 3))
         body(e)
 
     return both

@@ -100,7 +100,7 @@ def _cache_steps(e: ModelExample) -> None:
         e.n = min(e.n, 9)
         start = min(e.trial.draw(choice(1, 2)), e.n - 1)
     else:
-        e.B, e.n = 1, LONGEST - e.trial.draw(choice(0, 3))
+        e.B, e.n = e.trial.draw(choice(1, 1, 3)), LONGEST - e.trial.draw(choice(0, 3))
         start = e.n - few
     asked = e.call_options()  # a source has as many texts
     e.assert_not_constant(**asked)
@@ -111,7 +111,6 @@ def _cache_steps(e: ModelExample) -> None:
 
 def _cache_padding(e: ModelExample) -> None:
     e.assert_not_constant(**e.call_options())
-    e.n = max(5, min(e.n, 9))
     ids, asked = e.tokens(), e.call_options()
     s = e.trial.draw(choice(e.n - 2, e.n - 1, e.n - 3))
     mask = torch.cat((e.mask("left", s), torch.ones(e.B, e.n - s, dtype=torch.int64)), 1)
@@ -155,7 +154,11 @@ CHECKS = tuple(
         ("reach", _reach, {}),
         ("cache_split", lengthened(_cache_split), {"applies": has_cache}),
         ("cache_steps", _cache_steps, {"applies": has_cache}),
-        ("cache_padding", _cache_padding, {"applies": has_cache_and_mask, "convention": "causal_lm.positions"}),
+        (
+            "cache_padding",
+            lengthened(_cache_padding),
+            {"applies": has_cache_and_mask, "convention": "causal_lm.positions"},
+        ),
         ("cache_branch", _cache_branch, {"applies": has_cache}),
         ("cache_reorder", _cache_reorder, {"applies": has_reorder}),
     )

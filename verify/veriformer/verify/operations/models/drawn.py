@@ -11,7 +11,7 @@ import torch
 
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.operations.models.subject import Subject, subject
-from veriformer.verify.strategies import choice, seeds
+from veriformer.verify.strategies import choice, extent, seeds
 
 Given = dict[str, Any]
 
@@ -30,7 +30,7 @@ class DrawnInputs:
         self.subject: Subject = subject(trial.target, trial.operation)
         self.seed: int = trial.draw(seeds())
         self.rng = np.random.default_rng(self.seed)
-        self.B, self.n = trial.draw(choice((2, 7), (1, 5), (3, 9), (2, 12)))
+        self.B, self.n = trial.draw(choice(2, 1, 3, 4)), trial.draw(extent(5, 3 * LONGEST // 4))
         self.faint: float = trial.draw(choice(1.0, FAINT))
         self.loudness = 1.0
 

@@ -33,7 +33,7 @@ its expert, can lie in the way of one."""
 
 def _packing(e: ModelExample) -> None:
     e.B = 1
-    lengths = [int(x) for x in e.rng.integers(1, 5, e.trial.draw(choice(2, 3)))]
+    lengths = [int(x) for x in e.rng.integers(1, 16, e.trial.draw(choice(2, 3)))]
     e.n = sum(lengths)
     asked = e.call_options()
     e.assert_not_constant(**asked)

@@ -13,6 +13,7 @@ from veriformer.verify.judging.op_info import Formula, InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.optimization.tensor_lists import OWN, shapes_of
 from veriformer.verify.strategies import Values, choice, layouts, shapes, sizes, values
 from veriformer.verify.targets.claims import Claims
 
@@ -41,20 +42,9 @@ def gradients(trial: Trial, kind: Values, i: int, steps: int, shape: tuple[int, 
 _RANGES: dict[str, tuple[int, int]] = {"tensors": (1, 400), "entries": (1, 2**17), "steps": (1, 5)}
 """How many parameters there are, how many entries one of them has, and how many steps they take."""
 
-_TENSOR = 300
-"""What a tensor costs beside its entries."""
-
 
 def _work(s: Mapping[str, int]) -> float:
-    return s["steps"] * (s["entries"] + _TENSOR * s["tensors"])
-
-
-def _shapes(rng: np.random.Generator, tensors: int, entries: int) -> list[tuple[int, ...]]:
-    """Shapes of so many tensors, one of which, at any place, has so many entries, and the others few."""
-    found: list[tuple[int, ...]] = [tuple(map(int, rng.integers(1, 4, rng.integers(0, 3)))) for _ in range(tensors)]
-    rows = int(rng.choice([1, 1, 2, 3]))
-    found[rng.integers(tensors)] = (rows, entries // rows) if 1 < rows <= entries else (entries,)
-    return found
+    return s["steps"] * (s["entries"] + OWN * s["tensors"])
 
 
 def draw_run(name: str, trial: Trial, *, steps: int | None = None, gaps: bool = True) -> dict[str, Any]:
@@ -66,7 +56,7 @@ def draw_run(name: str, trial: Trial, *, steps: int | None = None, gaps: bool = 
     rng = kind.rng
     large = None if steps is not None else trial.sizes(_RANGES, _work)
     if large is not None:
-        drawn, T = _shapes(rng, large["tensors"], large["entries"]), large["steps"]
+        drawn, T = shapes_of(rng, large["tensors"], large["entries"]), large["steps"]
     else:
         drawn = trial.draw(st.lists(shapes(0, 2, 3), min_size=1, max_size=3))
         T = trial.draw(sizes(1, 8)) if steps is None else steps

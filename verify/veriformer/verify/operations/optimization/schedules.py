@@ -31,9 +31,9 @@ def steps_around(rng: np.random.Generator, *joints: int, least: int = 0) -> tupl
 
 
 def lengths(rng: np.random.Generator) -> tuple[int, int]:
-    """Steps of warmup and in all: none, few, many, and as many of one as of the other."""
-    warm = int(rng.choice([0, 1, 2, 3, 7, 10, 100, 4000]))
-    return warm, warm + int(rng.choice([0, 1, 2, 3, 6, 90, 1000]))
+    """Steps of warmup and in all: none, or any number on the scale of logarithms."""
+    warm, rest = (0 if rng.random() < 0.15 else int(most ** rng.random()) for most in (20_000, 200_000))
+    return warm, warm + rest
 
 
 def warmup_arguments(schedule: str, step: Sequence[int], max_lr: float, warmup_steps: int) -> dict[str, Any]:

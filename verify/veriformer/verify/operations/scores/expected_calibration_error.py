@@ -79,7 +79,7 @@ def draw_calibration(trial: Trial) -> Arguments:
     large = trial.sizes({"rows": (1, 20000), "classes": (1, 3000), "bins": (1, most)}, _work)
     lead, V = trial.draw(leading_shapes(2, 7)), trial.draw(choice(3, 2, 4, 1))
     if large is not None:
-        lead, V, bins = (large["rows"],), large["classes"], large["bins"]
+        lead, V, bins = trial.axes(large["rows"]), large["classes"], large["bins"]
     rng = np.random.default_rng(trial.draw(seeds()))
     probs, chosen = rows(rng, confidences(rng, lead or (1,), bins or 15), V)
     probs, chosen = (probs, chosen) if lead else (probs[0], chosen[0])

@@ -66,7 +66,7 @@ def _far_classes(operation: OpInfo, trial: Trial) -> None:
     gradient[1, [low, target]] = 1.0, -1.0
     read = of_its_logarithm if operation is PERPLEXITY else of_itself
     trial.assert_within_bound(
-        trial.observe(read, outcome.result), exactly(np.ones(())), "how many of two classes were missed"
+        trial.observe(read, outcome.result), exactly(np.ones(())), "number of two classes that are missed"
     )
     trial.assert_within_bound(
         trial.observe(pulled, outcome.gradient("logits")), exactly(gradient), "which classes are pulled"

@@ -88,22 +88,22 @@ def acts_like_a_list(trial: Trial, a: Arguments) -> Outcome:
 
 
 class Script:
-    """Actions on a cache with room for so many tokens, and the tensors that they take."""
+    """Actions on a cache of a capacity of so many tokens, and the tensors that they take."""
 
     def __init__(
-        self, trial: Trial, room: int, window: int | None = None, axes: tuple[int, int, int] | None = None
+        self, trial: Trial, capacity: int, window: int | None = None, axes: tuple[int, int, int] | None = None
     ) -> None:
         self.trial = trial
         self.axes = axes or draw_axes(trial)
-        self.room = room
+        self.capacity = capacity
         self.length = 0
         self.actions: list[str] = []
         self.rows: list[torch.Tensor] = []
         self.window = window
 
     def append(self, n: int) -> None:
-        """An update of n rows, which is one too many where there is no room for them."""
-        fits = self.length + n <= self.room
+        """An update of n rows; one too many where they exceed the capacity."""
+        fits = self.length + n <= self.capacity
         self.actions.append("update" if fits else "overflow")
         self.rows += draw_rows(self.trial, self.axes, [n])
         self.length += n if fits else 0
@@ -121,21 +121,21 @@ class Script:
     def arguments(self, **options: Any) -> dict[str, Any]:
         """The call."""
         window = {} if self.window is None else {"window": self.window}
-        made = sized(self.trial, self.axes, self.room)
+        made = sized(self.trial, self.axes, self.capacity)
         return {**made, **window, **options, "actions": tuple(self.actions), "rows": self.rows}
 
 
 def _history(trial: Trial) -> None:
     """Any sequence of actions, ending in an update."""
-    axes, room = draw_extent(trial, sizes(1, 9))
-    story = Script(trial, room, draw_part(trial, room, 5) if trial.draw(choice(False, True)) else None, axes)
+    axes, capacity = draw_extent(trial, sizes(1, 9))
+    story = Script(trial, capacity, draw_part(trial, capacity, 5) if trial.draw(choice(False, True)) else None, axes)
     for _ in range(trial.draw(sizes(0, 6))):
         action = trial.draw(choice("append", "append", "append", "reorder", "reset"))
         if action == "append":
-            story.append(draw_part(trial, room, 4) if room > 9 else trial.draw(sizes(1, 4)))
+            story.append(draw_part(trial, capacity, 4) if capacity > 9 else trial.draw(sizes(1, 4)))
         else:
             getattr(story, action)()
-    if story.length == story.room:
+    if story.length == story.capacity:
         story.reset()
     story.append(1)
     arguments = story.arguments(**trial.option("beside", None, True))
@@ -148,11 +148,11 @@ def _overflow(trial: Trial) -> None:
     """Up to the last token, then beyond, then up to the last token again."""
     story = Script(trial, trial.draw(choice(1, 2, 3, 4, 6)), trial.draw(choice(None, 2, 3, 4)))
     if trial.draw(choice(False, True)):
-        story.append(trial.draw(sizes(1, story.room)))
-    story.append(story.room - story.length + trial.draw(sizes(1, 2)))
-    while story.length < story.room:
-        story.append(trial.draw(sizes(1, story.room - story.length)))
-        story.append(story.room - story.length + 1)
+        story.append(trial.draw(sizes(1, story.capacity)))
+    story.append(story.capacity - story.length + trial.draw(sizes(1, 2)))
+    while story.length < story.capacity:
+        story.append(trial.draw(sizes(1, story.capacity - story.length)))
+        story.append(story.capacity - story.length + 1)
     acts_like_a_list(trial, story.arguments())
 
 
@@ -193,11 +193,11 @@ def _rows_of_many_sizes(trial: Trial, rows: Sequence[torch.Tensor]) -> list[torc
 
 def _int8(trial: Trial) -> None:
     """Each entry within half a step of its row, and the rounding of it, also after a reset and what is refused."""
-    axes, room = draw_extent(trial, sizes(8, 8), length=(8, 100))
-    story = Script(trial, room, trial.draw(choice(None, 2)), axes)
-    for _ in range(trial.draw(sizes(1, 3))):
-        story.append(trial.draw(choice(1, 2, 3, room - 1)))
-        if trial.draw(choice(False, False, True)):
+    axes, capacity = draw_extent(trial, sizes(8, 8), length=(8, 100))
+    story = Script(trial, capacity, draw_part(trial, capacity, 2) if trial.draw(choice(False, True)) else None, axes)
+    for n in [*draw_pages(trial, capacity - trial.draw(sizes(1, 4))), *[1] * trial.draw(choice(0, 2))]:
+        story.append(n)
+        if trial.draw(choice(False, False, False, True)):
             story.reset()
     story.rows = _rows_of_many_sizes(trial, story.rows)
     if trial.draw(choice(False, True)):

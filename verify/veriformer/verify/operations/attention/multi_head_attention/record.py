@@ -58,24 +58,30 @@ RANGES: dict[str, tuple[int, int]] = {
 """How small and how large the axes of a call may be; heads are groups times repeats."""
 
 
-def _work(s: Mapping[str, int]) -> float:
+def _shape(s: Mapping[str, int]) -> Shape:
+    """The shape of sizes by their names in ``RANGES``."""
+    b, n, d, groups, repeats, *rest = (s[name] for name in RANGES if name in s)
+    return Shape(b, n, d, groups * repeats, groups, *rest)
+
+
+def _work(shape: Shape) -> float:
     """Scores; 64 products of a matrix cost as much as one, and so do 4 features or weights."""
-    b, n, d, g, r, d_k, d_v, d_out = (s[name] for name in list(RANGES)[:8])
-    m, c = s.get("m", n), s.get("c", d)
-    into, out = g * (r * d_k + d_k + d_v), g * r * d_v
-    products = n * d * g * r * d_k + m * c * g * (d_k + d_v) + n * out * d_out + g * r * n * m * (d_k + d_v)
+    b, n, d, heads, g, d_k, d_v, d_out = shape[:8]
+    m, c = shape.keys, d if shape.c is None else shape.c
+    into, out = heads * d_k + g * (d_k + d_v), heads * d_v
+    products = n * d * heads * d_k + m * c * g * (d_k + d_v) + n * out * d_out + heads * n * m * (d_k + d_v)
     entries = b * (n + m) * (into + d_out + c) + (d + c) * into + out * d_out
-    return b * (g * r * n * m + products / 64) + entries / 4
+    return b * (heads * n * m + products / 64) + entries / 4
 
 
 def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1, **ranges: tuple[int, int]) -> Shape:
     """Small odd sizes most often; heads are a multiple of groups. context: whether there is one, or None to draw it."""
     wanted = trial.draw(st.booleans()) and trial.offers("context") if context is None else context
     chosen = {name: r for name, r in ({**RANGES, "n": (least, 400)} | ranges).items() if wanted or name not in "mc"}
-    large = trial.sizes(chosen, _work, (("d_k", "d_v"), ("d", "d_out")))
+    ties = (("d_k", "d_v"), ("d", "d_out"))
+    large = trial.sizes(chosen, lambda s: _work(_supported(trial, _shape(s))), ties)
     if large is not None:
-        b, n, d, groups, repeats, *rest = (large[name] for name in chosen)
-        return _supported(trial, Shape(b, n, d, groups * repeats, groups, *rest))
+        return _supported(trial, _shape(large))
     b, groups, repeats = trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(sizes(1, 3))
     n, d, d_k = trial.draw(sizes(least, 4)), trial.draw(widths(4)), trial.draw(widths(3))
     d_v, d_out = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 4))
@@ -201,7 +207,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _bulk(trial: Trial) -> Arguments:
-    trial.only_large()
+    trial.only_large(2.0)
     return draw_multi_head(trial, ("gaussian", "sparse"), n=(4, 60), m=(4, 400))
 
 

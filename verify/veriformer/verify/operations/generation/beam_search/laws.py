@@ -247,6 +247,6 @@ _LAWS: dict[str, Any] = {
 
 
 CHECKS = (
-    check("beam_search.equation", _equation, dtypes=_DTYPES, effort=2),
+    check("beam_search.equation", _equation, dtypes=_DTYPES, effort=4),
     *(check(f"beam_search.{name}", body, dtypes=_DTYPES) for name, body in _LAWS.items()),
 )

@@ -146,7 +146,7 @@ def draw_mixture(trial: Trial) -> Arguments:
     large = None if trial.claims.deviates("choice.ties") else trial.sizes(_RANGES, _work)
     if large is not None:
         number = large["experts"]
-        a = mixture(trial, (large["rows"],), number, (large["d"], large["h"], large["o"]))
+        a = mixture(trial, trial.axes(large["rows"]), number, (large["d"], large["h"], large["o"]))
         if number > 8 and trial.draw(choice(False, True)):  # the last are asked, where of equal scores the first are
             a["router"][:, : trial.draw(extent(1, number - 4))] = 0
         return {**a, "top_k": trial.draw(extent(1, min(number, 8)))}

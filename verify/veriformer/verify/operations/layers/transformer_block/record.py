@@ -40,22 +40,26 @@ _RANGES: dict[str, tuple[int, int]] = {
 }
 
 
-def _work(s: Mapping[str, int]) -> float:
+def _work(shape: Sequence[int]) -> float:
     """Scores; 64 products of a matrix cost as much as one, and so do 4 features or weights."""
-    b, n, d, g, r, d_k, d_v, f = (s[name] for name in _RANGES)
+    b, n, d, g, r, d_k, d_v, f = shape
     weights = d * (g * r * (d_k + d_v) + g * (d_k + d_v) + 2 * f)
     scores = g * r * n * n * (1 + (d_k + d_v) / 64)
     entries = b * n * (4 * d + f + g * r * (d_k + d_v)) + weights
-    return 2 * b * (scores + n * weights / 64) + entries / 2
+    return b * (scores + n * weights / 64) + entries / 4
 
 
 def draw_block(
     trial: Trial, *, kinds: Sequence[str] = KINDS, least: int = 1, activations: Sequence[str] = (*SMOOTH, "relu")
 ) -> dict[str, Any]:
     """A block of small odd sizes, pre or post, not causal and without a mask."""
-    large = trial.sizes({**_RANGES, "n": (least, 200)}, _work, (("d_k", "d_v"),))
+
+    def made(s: Mapping[str, int]) -> list[int]:
+        return _supported(trial, [s[name] for name in _RANGES])
+
+    large = trial.sizes({**_RANGES, "n": (least, 200)}, lambda s: _work(made(s)), (("d_k", "d_v"),))
     if large is not None:
-        return _block(trial, [large[name] for name in _RANGES], kinds, activations)
+        return _block(trial, made(large), kinds, activations)
     sizes_of = ((1, 2), (least, 3), (4, 6), (1, 2), (1, 2), (1, 3), (1, 2), (1, 4))
     return _block(trial, _supported(trial, [trial.draw(sizes(*ends)) for ends in sizes_of]), kinds, activations)
 

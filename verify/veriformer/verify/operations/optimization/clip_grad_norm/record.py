@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import hypothesis.strategies as st
-import numpy as np
 import torch
 
 from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_norm
@@ -16,6 +15,7 @@ from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.optimization.tensor_lists import OWN, shapes_of
 from veriformer.verify.strategies import KINDS, Values, choice, leading_shapes, values
 from veriformer.verify.targets.claims import Claims
 
@@ -54,9 +54,9 @@ def _lists_of_shapes(least: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 
 def draw_grads(trial: Trial, *, least: int = 1, kinds: Sequence[str] = KINDS) -> list[torch.Tensor]:
     """A list of tensors of any ranks, also 0, with structured values."""
-    large = trial.sizes(_RANGES, lambda s: s["entries"] + _TENSOR * s["tensors"])
+    large = trial.sizes(_RANGES, lambda s: s["entries"] + OWN * s["tensors"])
     kind = trial.draw(values(tuple(kinds)))
-    drawn = trial.draw(_lists_of_shapes(least)) if large is None else _shapes(kind.rng, **large)
+    drawn = trial.draw(_lists_of_shapes(least)) if large is None else shapes_of(kind.rng, **large)
     alike = [Values(kind.kind, (kind.seed + i // 4) % 2**32) for i in range(len(drawn))]
     made = (one.array(*(shape or (1,)))[() if shape else 0] for one, shape in zip(alike, drawn, strict=True))
     return [trial.tensor(x * 1.5 ** (i % 4)) for i, x in enumerate(made)]
@@ -64,16 +64,6 @@ def draw_grads(trial: Trial, *, least: int = 1, kinds: Sequence[str] = KINDS) ->
 
 _RANGES: dict[str, tuple[int, int]] = {"tensors": (1, 600), "entries": (1, 2**17)}
 """How many tensors there are, and how many entries one of them has."""
-
-_TENSOR = 100
-"""What a tensor costs beside its entries."""
-
-
-def _shapes(rng: np.random.Generator, tensors: int, entries: int) -> list[tuple[int, ...]]:
-    """Shapes of so many tensors, one of which, at any place, has so many entries, and the others few."""
-    found: list[tuple[int, ...]] = [tuple(map(int, rng.integers(1, 4, rng.integers(0, 3)))) for _ in range(tensors)]
-    found[rng.integers(tensors)] = (entries,)
-    return found
 
 
 def norm_of(grads: list[torch.Tensor]) -> float:

@@ -1,0 +1,153 @@
+"""Arrays of any size against NumPy's, and what is said to be proved for all n against what a step really runs."""
+
+import sys
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from veriformer.spec.arithmetic import any_size
+from veriformer.spec.arithmetic.any_size import AnySize, as_indices, counting, everywhere
+from veriformer.spec.arithmetic.indicators import AtLeastZero, Block, Place, Shown, Some, Within, chosen, summed
+from veriformer.spec.derivation import formula_reach
+from veriformer.spec.equation import Scope
+from veriformer.spec.proofs.algebra import is_identically_zero
+from veriformer.spec.proofs.any_length import AnyLength, mask
+from veriformer.spec.proofs.counterexample import numeric_counterexample
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
+from veriformer.spec.registry import equations
+
+NUMBERED = [e for e in equations() if e.number]
+MOVES = {
+    "swapaxes": lambda p: np.swapaxes(p, 0, 1),
+    "split": lambda p: np.reshape(p, (2, 3, 2)),
+    "split in three": lambda p: np.reshape(p, (2, 1, 3, 2, 1)),
+    "merge": lambda p: np.reshape(p, (12,)),
+    "flat": lambda p: np.reshape(p, (-1,)),
+    "repeat": lambda p: np.repeat(p, 3, axis=1),
+    "concatenate": lambda p: np.concatenate([p, p * 2, p], axis=1),
+    "stack": lambda p: np.stack([p, p * 2], axis=-1),
+    "even": lambda p: p[:, 0::2],
+    "odd": lambda p: p[..., 1::2],
+    "first": lambda p: p[:, :4],
+    "last": lambda p: p[:, 4:],
+    "new axis": lambda p: p[:, None],
+    "broadcast": lambda p: np.broadcast_to(p[..., None], (2, 6, 4)),
+    "rows": lambda p: p[as_like(p, np.array([[1, 0, 1]]))],
+    "where": lambda p: np.where(p > 5, p, p + 100),
+    "not where": lambda p: np.where(~((p <= 7) & (p != 3)), p, 0),
+    "merge of a stack": lambda p: np.reshape(np.stack([p, p * 2], axis=-1), (2, 12))[:, :12],
+}
+
+
+def as_any_size(x):
+    return AnySize(x.shape, lambda *at: sp.Integer(int(x[tuple(int(i) - 1 for i in at)])), x.dtype)
+
+
+def as_like(p, x):
+    return x if isinstance(p, np.ndarray) else as_any_size(x)
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves_are_those_of_numpy(name):
+    x = np.arange(12).reshape(2, 6)
+    expected, found = MOVES[name](x), MOVES[name](as_any_size(x))
+    assert tuple(found.shape) == expected.shape
+    for at in product(*map(range, expected.shape)):
+        assert int(found.entry(*(sp.Integer(i + 1) for i in at))) == int(expected[at])
+
+
+def test_what_is_known_stays_with_numpy():
+    assert counting(3).tolist() == [0, 1, 2]
+    assert everywhere(1, 2).tolist() == [[True, True]]
+    assert as_indices([4]).tolist() == [4]
+    assert any_size.largest(np.int64(0), 1) == 1
+    assert isinstance(any_size.largest(np.int64(0), 1), int)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (4, 4)])
+def test_what_cannot_be_read_is_refused(shape):
+    with pytest.raises(NotImplementedError):
+        np.reshape(as_any_size(np.zeros((2, 6), dtype=int)), shape)
+
+
+def test_axes_that_are_put_together_are_summed_part_by_part():
+    x, y, (i, e), (h, d, m, n) = vector("x"), vector("y"), index("i e"), map(dimension, "hdmn")
+    blocks = summed(x[Block(i, d), Within(i, d)] * y[i], i, h * d)
+    printed = sum_over(h, lambda k: sum_over(d, lambda e: x[k, e] * y[Place(k, e, d)]))
+    assert numeric_counterexample(blocks, printed) is None
+    assert is_identically_zero(blocks - printed)
+    assert numeric_counterexample(blocks, summed(x[Within(i, d), Block(i, d)] * y[i], i, h * d)) is not None
+    joint = summed(AtLeastZero(m - i) * x[i] + (1 - AtLeastZero(m - i)) * y[i - m], i, m + n)
+    assert is_identically_zero(joint - sum_over(m, lambda k: x[k]) - sum_over(n, lambda k: y[k]))
+    assert Block(Place(i, e, d), d) == i
+    assert Block(Place(i, e, d), h) != i
+
+
+def test_comparisons_in_sums_are_decided_only_where_they_come_out_alike():
+    x, (i, k), n = vector("x"), (dimension("i"), index("k")), dimension("n")
+    always = sp.Sum(AtLeastZero(n + i - k) * x[k], (k, 1, n))
+    assert is_identically_zero(always - sum_over(n, lambda j: x[j]))
+    sometimes = sp.Sum(AtLeastZero(i - k) * x[k], (k, 1, n))
+    assert not is_identically_zero(sometimes - sum_over(n, lambda j: x[j]))
+
+
+def test_a_choice_counts_only_where_its_mask_does():
+    i, j = index("i j")
+    b, x, y = Shown(vector("b"), i, j), *sp.symbols("x y", real=True)
+    some = Some(sp.Sum(Shown(vector("b"), i, index("k")), (index("k"), 1, dimension("n"))))
+    assert chosen(b, b * x + 1, b * y) == b * (x + 1)
+    assert chosen(b, some * x, 0) == b * x
+    assert chosen(some, b * x, 0) == some * b * x
+    assert chosen(sp.S.One, x, -sp.oo) == x
+
+
+def test_powers_of_a_letter_are_the_hypothesis_and_all_others_are_squared():
+    xp, beta, k = AnyLength(), sp.Symbol("beta", positive=True), dimension("k")
+    for n in (1, 2, 7, k, 2 * k, 2 * k + 1):
+        assert is_identically_zero(xp.power(xp.asarray(beta), n).value.entry() - beta**n)
+
+
+def test_masks_have_entries():
+    assert mask("b", dimension("n")).entry(1) == Shown(vector("b"), 1)
+
+
+class FoundError(Exception):
+    pass
+
+
+def runs_on_letters(step, formula):
+    """Whether the step calls the formula on arrays whose sizes are letters, or on single numbers alone."""
+
+    def profile(frame, event, _):
+        if event == "call" and frame.f_code is formula.__code__:
+            several = (list, tuple, dict)
+            shapes = {getattr(x, "shape", None if isinstance(x, several) else ()) for x in frame.f_locals.values()}
+            if isinstance(frame.f_locals["xp"], AnyLength) or shapes <= {()}:
+                raise FoundError
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        list(step.identity())
+    except FoundError:
+        return True
+    finally:
+        sys.setprofile(before)
+    return False
+
+
+@pytest.mark.parametrize("equation", NUMBERED, ids=lambda e: e.slug)
+def test_what_holds_for_all_n_was_run_on_letters(equation):
+    formula = equation.vjp if equation.vjp and r"\partial" in equation.statement else equation.formula
+    assert formula_reach(equation) is Scope.ALL
+    assert any(runs_on_letters(s, formula) for s in equation.steps if s.scope is Scope.ALL)
+
+
+def test_the_reach_of_a_formula_is_that_of_the_steps_that_run_it():
+    (softmax,) = (e for e in NUMBERED if e.number == "1")
+    few = [s for s in softmax.steps if s.slug != "any-length"]
+    assert formula_reach(replace(softmax, steps=tuple(few))) is Scope.ENUMERATED
+    assert formula_reach(replace(softmax, steps=())) is None

@@ -1,0 +1,92 @@
+"""Findings of layers as public files write them: what is told is so, and is a matter of the code."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pytest
+import torch
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify import bind, check
+from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.findings import ignored
+from veriformer.verify.findings.calls import Case
+from veriformer.verify.findings.condition import Condition
+from veriformer.verify.forms import NotOffered, Pin
+from veriformer.verify.judging.judge import Reference
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.results import Results, Status
+from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.source_files import module_of
+from veriformer.verify.targets.target import Target
+
+FILE = Path(__file__).parent / "forms" / "layers_of_files.py"
+
+
+@cache
+def found(name: str, only: str, *formats: str) -> Results:
+    return check(getattr(module_of(FILE), name), only=only.split(), dtype=list(formats), profile="quick")
+
+
+def recognised(thing: object) -> tuple[Pin, ...]:
+    return recognise(thing).pins
+
+
+def test_nan_behind_a_mask_is_no_mask_that_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    row, target = cast(CheckRun, None), cast(Target, SimpleNamespace(implementation=None))
+    call = Recorded("y", "multi_head_attention", (), {"attention_mask": torch.tensor([[False, True]])})
+    right = {"result 0": Reference(np.array([1.0, 2.0]), np.array([0.1, 0.1]))}
+    monkeypatch.setattr(ignored, "references", lambda *_: None)  # the spec has nothing for NaN that is not hidden
+    for given, told in ((np.array([np.nan, 2.0]), None), (np.array([np.nan, 5.0]), "attention_mask is ignored")):
+        case = Case(row, call, {"result 0": given}, right)
+        monkeypatch.setattr(ignored, "outcome", lambda *_, given=given: {"result 0": given})
+        found = ignored.ignored_option(Condition("multi_head_attention"), [case], [], target)
+        assert (found and found.what) == told
+
+
+def test_what_linear_maps_hand_on_in_half_precision_is_no_fault_of_a_module() -> None:
+    assert found("Mlp", "feed_forward.range", "fp16").findings == []
+    mlp = bind("modules/feed_forward", module_of(FILE).Mlp)
+    rows = [torch.full((1, 1), value, dtype=torch.float16) for value in (249.0, 322.0, 1.0, 0.0625, 1.0)]
+    x, w1, b1, w2, b2 = rows
+    with pytest.raises(NotOffered, match="fc1: its result leaves the range of float16"):
+        mlp(x, w1, b1[0], w2, b2[0])
+    assert mlp(x, w2, b1[0], w2, b2[0]).isfinite().all()
+    assert mlp(x * float("inf"), w1, b1[0], w2, b2[0]).isinf().all()  # what is infinite before is the caller's
+
+
+def test_a_row_of_whose_calls_none_is_offered_is_not_provided() -> None:
+    row = found("Attention", "multi_head_attention.range", "fp16").results[-1]
+    assert row.status is Status.NOT_PROVIDED, row.message
+    assert "not offered: " in str(row.message)
+
+
+def test_constructors_are_given_what_no_operation_asks_for() -> None:
+    module = module_of(FILE)
+    assert [pin.operation for name in ("Block", "Attention", "Mlp2") for pin in recognised(getattr(module, name))] == [
+        "transformer_block",
+        "multi_head_attention",
+        "feed_forward",
+    ]
+
+
+def test_what_pytorch_itself_loses_is_advice_and_told_so() -> None:
+    (one,) = found("VocabEmbedding", "token_embedding.range", "fp16").findings
+    assert one.weight.advice
+    assert one.what.endswith("as PyTorch's own does")
+
+
+def test_one_position_for_all_is_a_table_of_as_many_rows() -> None:
+    results = found("apply_rotary_emb", "rope.equation rope.gradient rope.batch", "fp32")
+    assert [one.what for one in results.findings] == []
+
+
+def test_a_known_fault_that_only_halves_show_far_from_the_ordinary_is_fragile() -> None:
+    (one,) = [one for one in found("RMSNorm", "rms_norm.range rms_norm.near_eps", "fp16").findings if one.rows]
+    assert one.what == "rms_norm: the mean square is formed in half precision"
+    assert one.weight is Weight.FRAGILE
