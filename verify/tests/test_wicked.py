@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+from tests import adapters
 from tests.test_engine import verify
+from veriformer.verify import check
 from veriformer.verify.results import validate
 
 WICKED = Path(__file__).parent / "wicked.py"
@@ -76,6 +82,16 @@ def test_what_is_wrong_now_and_then_is_told_to_be_so(told: tuple[Any, str]) -> N
     (message,) = [row["message"] for row in told[0]["results"] if row["requirement"] == "temperature_scale.equation"]
     assert "the same call, made 40 times, gave " in message
     assert "times another result than at first" in message
+
+
+@pytest.mark.parametrize("chance", [random.random, np.random.rand], ids=["random", "numpy"])
+def test_what_is_wrong_one_time_in_ten_is_so_by_any_generator(chance: Callable[[], float]) -> None:
+    def softmax(z: torch.Tensor, dim: int = -1) -> torch.Tensor:
+        found = torch.softmax(z, dim)
+        return found * 1.01 if chance() < 0.1 else found
+
+    (first,) = check(adapters.target(softmax=softmax), only=["softmax.equation"], profile="quick").findings
+    assert first.what == "softmax: gives another result when the same call is made again"
 
 
 def test_what_was_changed_is_told(told: tuple[Any, str]) -> None:

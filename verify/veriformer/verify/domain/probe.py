@@ -54,11 +54,18 @@ TURNS = 2
 SECONDS = 60.0
 """The time that one operation may take, whatever its calls do."""
 
-BUSY_S = 12.0
-"""Processor time after which nothing more is drawn for one operation."""
+BUSY = 0.2
+"""The share of that time in processor time after which nothing more is drawn for one operation."""
+
+REJECTED = 60
+"""Draws of which none may be used: that kind of call is not what the target takes, and is asked for no longer."""
 
 _BASES = ("fp32", "fp16", "bf16", "fp64")
 NO_GRAPH = "the result carries no graph"
+
+
+class _NothingDrawn(BaseException):
+    """What is known to be refused leaves nothing of this kind to draw."""
 
 
 @dataclass
@@ -132,7 +139,7 @@ class Probe:
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
         self._measured = "sample"
         for dtype in dtypes:
-            self._make(dtype, "sample", DRAWN)
+            self._make(dtype, "sample", EXAMPLES_PER_SEED if self._answered(dtypes) else DRAWN)
         return self._answered(dtypes)
 
     def _answered(self, dtypes: Sequence[str]) -> str | None:
@@ -201,14 +208,23 @@ class Probe:
         """Make so many calls of a kind: ``laid_out``, or ``sample_basic``, ``sample`` or ``argument_perturbations`` of
         the operation."""
 
+        made, rejected = len(self.calls), 0
+
         def body(data: st.DataObject) -> None:
-            self._example(dtype, what, data)
+            nonlocal rejected
+            try:
+                self._example(dtype, what, data)
+            except UnsatisfiedAssumption:
+                rejected += 1
+                if len(self.calls) == made and rejected >= REJECTED:
+                    raise _NothingDrawn from None
+                raise
 
         for start in range(first, first + count, EXAMPLES_PER_SEED):
-            if time.process_time() - self.began > BUSY_S:
+            if time.process_time() - self.began > BUSY * self.seconds:
                 return
             key = f"probe|{self.operation.name}|{dtype}|{what}|{start}"
-            with without_constants(), contextlib.suppress(HypothesisException):
+            with without_constants(), contextlib.suppress(HypothesisException, _NothingDrawn):
                 prepared(body, key, min(EXAMPLES_PER_SEED, first + count - start))()
 
     def _example(self, dtype: str, what: str, data: st.DataObject) -> None:

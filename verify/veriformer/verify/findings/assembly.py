@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.verify.engine.repetition import comes_and_goes
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
@@ -43,6 +44,8 @@ def finding(
     """
     shown = _shown(telling(cause), results)
     known = diagnosis.what if diagnosis else lost
+    if comes_and_goes([str(result.message) for result in results]):
+        known = "gives another result when the same call is made again"
     found = weight(cause, diagnosis, lost=lost is not None or in_halves)
     if of_pytorch:
         known, found = f"{known}, as PyTorch's own does", max(found, Weight.IMPRECISE, key=_ORDER.index)
