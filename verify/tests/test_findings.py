@@ -29,6 +29,11 @@ def narrow_swiglu(x: Any, w_gate: Any, w_up: Any, w_down: Any) -> Any:
     return (torch.nn.functional.silu(x @ w_gate) * (x @ w_up) + 1e-3) @ w_down
 
 
+def eps_on_deviation(x: Any, weight: Any = None) -> Any:
+    y = x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-4)
+    return y if weight is None else y * weight
+
+
 class _Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -69,6 +74,12 @@ def test_a_known_bug_is_one_finding_that_names_it() -> None:
     assert one.confirmed
     assert set(one.rows) == {row.key for row in (*found.violations, *found.advice)}
     assert {row.finding for row in found.violations} == {one.id}
+
+
+def test_a_known_bug_is_named_with_the_constant_that_it_hides() -> None:
+    (one, *_) = grave(results("eps_on_deviation", "rms_norm", ("rms_norm.equation",)))
+    assert one.what.startswith("rms_norm: ε is added to the standard deviation")
+    assert one.what.endswith("with eps = 0.0001")
 
 
 def test_an_option_whose_value_is_not_heard_is_said_so() -> None:

@@ -62,6 +62,7 @@ REPEATED = {
     "SM-02": ("temperature_scale", {"logits": torch.tensor([100.0, 0.0]), "temperature": 0.5}),
     "CE-01": ("masked_lm_loss", {"logits": torch.zeros(1, 3), "labels": torch.tensor([-100])}),
     "CE-02": ("masked_lm_loss", {"logits": torch.zeros(2, 3), "labels": torch.tensor([-100, 1])}),
+    "LN-02": ("rms_norm", {"x": torch.tensor([0.25, 0.25]), "weight": None, "eps": 0.25}),
     "LS-02": ("smooth_labels", {"target": torch.tensor([1]), "num_classes": 4, "alpha": 0.5}),
 }
 

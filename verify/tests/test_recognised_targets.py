@@ -44,6 +44,51 @@ def test_a_class_of_a_file_is_recognised_and_judged_by_one_command() -> None:
     assert said.index("recognised") < said.index("HOLDS")
 
 
+MIXED = """
+import torch
+from torch import nn
+
+def silu(x):
+    return _gate(x) * x
+
+def _gate(x):
+    return torch.sigmoid(x)
+
+def unrelated(logits):
+    return logits.tolist()
+
+class RMSNorm(nn.Module):
+    def __init__(self, dim, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+        self.eps = eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+"""
+
+
+def test_what_a_file_offers_beside_a_name_of_the_contract_is_recognised(tmp_path: Path) -> None:
+    file = tmp_path / "mixed.py"
+    file.write_text(MIXED)
+    target = load(str(file))
+    assert target.recognised["by_name"] == ["silu"]
+    assert [pin["operation"] for pin in target.recognised["recognised"]] == ["rms_norm"]
+    assert target.recognised["unknown"] == ["unrelated"]
+    assert target.operation("silu") is target.source.silu  # type: ignore[attr-defined]
+    again = load(str(file), target.recognised)
+    assert again.operation("rms_norm") is not None
+    assert again.operation("silu") is not None
+
+
+def test_what_a_name_of_the_contract_uses_is_a_part_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "adapter.py"
+    file.write_text(MIXED.replace("_gate", "gate") + "\n\ndef rms_norm(x, weight=None, *, eps=1e-5):\n    unrelated\n")
+    file.write_text(file.read_text() + "    return (lambda norm: norm)(RMSNorm)(x.shape[-1], eps)(x)\n")
+    module, _ = located(str(file))
+    assert not needs_recognition(module)
+
+
 def test_a_faulty_one_is_violated_and_its_script_shows_it_again(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     said = run([f"{HERE / 'modules_faulty.py'}:LayerNorm", "--only", "layer_norm.equation", "--json", str(file)])

@@ -74,7 +74,7 @@ def _with_streams(body: Callable[[st.DataObject], None], seed: int) -> Callable[
     wrong at the same call of every example, or at none, and never found to give something else the second time.
     """
     drawn = random.Random(seed).getstate()
-    legacy = np.random.RandomState(seed % 2**32).get_state()  # noqa: NPY002  (the one that other people's code uses)
+    legacy = np.random.RandomState(seed % 2**32).get_state()
 
     @functools.wraps(body)
     def running_on(data: st.DataObject) -> None:

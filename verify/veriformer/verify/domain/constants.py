@@ -43,6 +43,10 @@ USUAL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 }
 """By operation and argument, what is usual where a signature has no such argument."""
 
+NO_OTHERS = frozenset({"sinusoidal_encoding"})
+"""Operations whose published formula states the number: a base that is none of the usual ones is a wrong exponent,
+for 10000^(2x) is (10⁸)^x. Rotary models do change theirs, up to that value."""
+
 SMALL: Mapping[str, str] = dict.fromkeys(("layer_norm", "rms_norm", "transformer_block"), "x") | dict.fromkeys(
     ("adam", "adamw"), "grads"
 )
@@ -75,7 +79,7 @@ def estimated(
         constants = dict(zip(names, values, strict=True))
         if all_fit(samples, operation, judged_by, constants):
             return constants
-    if len(names) == 1 and isinstance(usual[names[0]][0], float):
+    if operation.name not in NO_OTHERS and len(names) == 1 and isinstance(usual[names[0]][0], float):
         return _inverted(operation, names[0], samples, judged_by)
     return None
 

@@ -38,7 +38,7 @@ LOADING_S = 240.0
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
-_OF_RECOGNITION = ("recognised", "not_recognised", "unknown")
+_OF_RECOGNITION = ("recognised", "by_name", "not_recognised", "unknown")
 
 
 @dataclass(frozen=True)

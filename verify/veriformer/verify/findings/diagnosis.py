@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib  # every faulty implementation there is: found by name, and only where something fails
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from veriformer.verify.domain.constants import USUAL, hidden
 from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.calls import (
     APART,
@@ -100,12 +101,27 @@ def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: T
         importlib.import_module(f"veriformer.verify.mutants{name}") for name in ("", ".combinators")
     )
     known = [(one, one.faults[operation]) for one in mutants.MUTANTS if operation in one.faults]
-    for chosen, fault in _combined(known, combinators.both):
-        faulty = SimpleNamespace(**{operation: combinators.faulty(operation, fault)})
-        if all(_reproduces(faulty, case, target) for case in (*failed, *held)):
-            words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
-            return Diagnosis(words, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
+    every = [
+        (chosen, SimpleNamespace(**{operation: combinators.faulty(operation, fault)}))
+        for chosen, fault in _combined(known, combinators.both)
+    ]
+    for said, read in _constants(target, operation):
+        for chosen, faulty in every:
+            if all(_reproduces(faulty, case, read) for case in (*failed, *held)):
+                words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
+                return Diagnosis(words + said, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
     return None
+
+
+def _constants(target: Target, operation: str) -> Iterator[tuple[str, Target]]:
+    """The target with its constants as measured; then with each usual value of one that its signature hides, in words:
+    it was measured by the right formula, and a wrong one may have another."""
+    yield "", target
+    domain, names = target.domain(operation), hidden(target, operation)
+    for value in USUAL[operation][names[0]] if len(names) == 1 else ():
+        if domain.constants.get(names[0]) != value:
+            read = {**target.domains, operation: replace(domain, constants={**domain.constants, names[0]: value})}
+            yield f", with {names[0]} = {value:g}" if isinstance(value, float) else "", replace(target, domains=read)
 
 
 def _combined(

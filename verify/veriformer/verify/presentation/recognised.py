@@ -17,8 +17,12 @@ _FEW = 12
 
 def opening(target: str, found: Mapping[str, Any]) -> str:
     """What is said above the lines."""
+    name, own = one_line(target, 80), found.get("by_name", ())
+    if own:
+        what = "besides it was recognised as follows" if found.get("recognised") else "nothing else was recognised"
+        return f"{name} offers {named(own, 5)} by name; {what}"
     what = "by itself it was recognised as follows" if found.get("recognised") else "nothing in it was recognised"
-    return f"{one_line(target, 80)} has no names of the contract; {what}"
+    return f"{name} has no names of the contract; {what}"
 
 
 def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
@@ -30,7 +34,7 @@ def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
         others = [other["name"] for other in pins if other["operation"] == pin["operation"] and other is not pin]
         if others:
             yield "", one_line(f"{pin['operation']} as well: {named(others, 5)}; each is judged by FILE:NAME", _LINE)
-    if not pins and found.get("unknown"):
+    if found.get("unknown") and (not pins or found.get("by_name")):
         yield "unknown", one_line(", ".join(found["unknown"]), _LINE)
     refused = list(found.get("not_recognised", ()))
     for one in refused[:most]:
@@ -47,10 +51,9 @@ def inspected(found: Mapping[str, Any], domains: Mapping[str, Any]) -> Iterator[
         if pin["operation"] not in seen:
             yield from _domain(domains.get(pin["operation"], {}))
         seen.add(pin["operation"])
-    if not found:
-        for operation, domain in domains.items():
-            yield operation, "by its name"
-            yield from _domain(domain)
+    for operation in found.get("by_name", ()) if found else domains:
+        yield operation, "by its name"
+        yield from _domain(domains.get(operation, {}))
     for one in found.get("not_recognised", ()):
         yield "not judged", one_line(f"{one['name']}: not as {one['operation']}: {one['reason']}", _LINE)
     if found.get("unknown"):

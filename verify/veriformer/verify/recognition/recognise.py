@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -68,13 +68,18 @@ class _Reading:
     fit: Fit
 
 
-def recognise(target: object, pinned: Mapping[str, str] | None = None) -> Recognised:
+def recognise(
+    target: object, pinned: Mapping[str, str] | None = None, among: Collection[str] | None = None
+) -> Recognised:
     """What a module, a package, a class, a function or an object offers.
 
     pinned: conventions that are claimed, readings among them as ``operation.reading``: nothing else is tried for those.
+    among: names of the candidates that are looked at; all of them if left out.
     """
     pins, refused, unknown = [], [], []
     for candidate in candidates(target):
+        if among is not None and candidate.name not in among:
+            continue
         found, reason = of_candidate(candidate, pinned or {})
         pins += found
         if not found and reason is not None:

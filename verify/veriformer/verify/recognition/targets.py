@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from veriformer.verify.contract.signatures import POSITIONAL
@@ -12,12 +13,13 @@ from veriformer.verify.forms.binding import implementation
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.targets.by_name import besides, by_name
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, ClaimsWarning, is_constant, read_claims
 from veriformer.verify.targets.target import Target
 
 
 def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any] | None) -> Target:
-    """The operations that were recognised in it, under the contract's names.
+    """The operations that were recognised in it, under the contract's names, beside those that it offers by name.
 
     lines: Python lines that call a loader, up to its argument ``recognised``, which is added with the pins. Raises
     LookupError where a pin names what is not there.
@@ -27,11 +29,15 @@ def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any
     conventions = stated.get("conventions") if isinstance(stated.get("conventions"), Mapping) else {}
     pinned = {key: str(value) for key, value in (conventions or {}).items() if _is_reading(key)}
     stated = {**stated, "conventions": {k: v for k, v in (conventions or {}).items() if k not in pinned}}
+    named = by_name(found) if isinstance(found, ModuleType) else []
     if not recognised:
-        recognised = recognise(found, {**pinned, **stated["conventions"]}).to_dict()
+        among = besides(found, named) if named and isinstance(found, ModuleType) else None
+        recognised = recognise(found, {**pinned, **stated["conventions"]}, among).to_dict()
+        recognised |= {"by_name": named} if named else {}
     _warn_of_unused(pinned, recognised)
-    pins = [Pin.from_dict(entry) for entry in recognised["recognised"]]
+    pins = [pin for pin in map(Pin.from_dict, recognised["recognised"]) if pin.operation not in named]
     bound = implementation(((pin, resolved(found, pin.name)) for pin in pins), spec, stated)
+    vars(bound).update({name: getattr(found, name) for name in named})
     first = {pin.operation: pin.to_dict() for pin in reversed(pins)}
     shown = {"recognised": list(first.values())}
     return Target(

@@ -15,10 +15,9 @@ import torch
 from torch import nn
 
 from veriformer.verify import targets
-from veriformer.verify.contract.signatures import AREA, POSITIONAL, STUBS
 from veriformer.verify.results.foreign import message_of
+from veriformer.verify.targets.by_name import besides, by_name
 from veriformer.verify.targets.claims import read_claims
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
@@ -97,9 +96,11 @@ def wrap(
 
 
 def needs_recognition(implementation: object) -> bool:
-    """Whether code was not written for the contract: a module without its names, a class or a function by itself."""
+    """Whether code was not written for the contract: a module without its names, or with more than what they use, a
+    class or a function by itself."""
     if isinstance(implementation, ModuleType):
-        return not any(_by_contract(implementation, name) for name in (*POSITIONAL, *MODELS))
+        names = by_name(implementation)
+        return not names or (not hasattr(implementation, "CLAIMS") and bool(besides(implementation, names)))
     if not inspect.isclass(implementation) and not inspect.isfunction(implementation):
         return False
     try:
@@ -118,32 +119,6 @@ def _weightless(kind: type[nn.Module]) -> bool:
             return next(kind().parameters(), None) is None
     except Exception:  # what it raises is told where it is loaded
         return False
-
-
-def _by_contract(module: ModuleType, name: str) -> bool:
-    """Whether a module offers an operation as the contract has it: its own function, or one of an adapter's."""
-    found = getattr(module, name, None)
-    if not callable(found):
-        return False
-    own = getattr(found, "__module__", None) == module.__name__
-    if not own and not hasattr(module, "CLAIMS") and _defines_others(module):
-        return False  # a tool that it imports for its own use
-    try:
-        parameters = inspect.signature(found).parameters
-    except (ValueError, TypeError):
-        return True
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
-        return True
-    if name in AREA:
-        known = inspect.signature(STUBS[AREA[name]][name]).parameters
-        if any(p.default is p.empty and own not in known for own, p in parameters.items()):
-            return False  # no call of the contract gives what it asks for
-    return set(POSITIONAL.get(name, ())) <= parameters.keys()
-
-
-def _defines_others(module: ModuleType) -> bool:
-    own = [x for x in vars(module).values() if callable(x) and getattr(x, "__module__", None) == module.__name__]
-    return bool(own)
 
 
 def _recognised(implementation: object, spec: str, lines: str, recognised: Recognition | None) -> Target:

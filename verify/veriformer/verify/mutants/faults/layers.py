@@ -98,7 +98,10 @@ def _scaled_norms(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
 
 FAULTS: dict[str, dict[str, Fault]] = {
     "LN-01": {"layer_norm": replaced_by(LayerNorm(variance=_unbiased))},
-    "LN-02": {"layer_norm": replaced_by(LayerNorm(inverse=_eps_on_deviation))},
+    "LN-02": {
+        "layer_norm": replaced_by(LayerNorm(inverse=_eps_on_deviation)),
+        "rms_norm": replaced_by(RmsNorm(inverse=_eps_on_deviation)),
+    },
     "LN-03": {"layer_norm": replaced_by(LayerNorm(inverse=_squared))},
     "LN-04": {"layer_norm": replaced_by(LayerNorm(variance=_one_pass))},
     "LN-08": {"rms_norm": given(_one_plus_offset)},
