@@ -17,7 +17,7 @@ from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import feature
 from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.assembly import finding as assembled
-from veriformer.verify.findings.assembly import ranked, weight
+from veriformer.verify.findings.assembly import Known, ranked, weight
 from veriformer.verify.findings.causes import NO_GRADIENT, Cause, Search, joined, kind
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
@@ -271,12 +271,12 @@ def test_message_and_call_of_a_finding_are_of_one_row() -> None:
     cause = Cause(Condition("attention"), (drawn,))
     scale = _row("attention.scale", "fp64", "the scale plays no part", 3)
     result = _row("attention.equation", "bf16", "result[0]: observed 3, exact 1", 8)
-    one = assembled(cause, None, [scale, result])
+    one = assembled(cause, Known(), [scale, result])
     assert one.counterexample is not None
     assert one.message == result.message
     assert one.counterexample["arguments"] == {"dtype": "bf16"}
     assert one.requirements[0] == "attention.equation"
-    alone = assembled(cause, None, [scale])
+    alone = assembled(cause, Known(), [scale])
     assert alone.counterexample is not None
     assert (alone.message, alone.counterexample["arguments"]) == (scale.message, {"dtype": "fp64"})
 
@@ -295,7 +295,7 @@ def test_what_half_precision_alone_loses_is_fragile_and_told_so() -> None:
     edge = lost("fp16", "huge values in x")
     words = lost_to_the_format(edge, nothing())
     assert weight(edge, lost=words is not None) is Weight.FRAGILE
-    found = assembled(edge, None, [], lost=words)
+    found = assembled(edge, Known(lost=words), [])
     assert found.what.startswith("layer_norm: overflow in half precision")
     assert overflows(found)
     others = [

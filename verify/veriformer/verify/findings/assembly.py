@@ -25,41 +25,51 @@ _ORDINARY = (".contract", ".equation")
 _CONTRACT = {name: place for place, name in enumerate(dict.fromkeys(one.operation for one in REQUIREMENTS))}
 
 
-def finding(
-    cause: Cause,
-    diagnosis: Diagnosis | None,
-    results: Sequence[Result],
-    *,
-    lost: str | None = None,
-    in_halves: bool = False,
-    of_pytorch: bool = False,
-    by_no_rule: bool = False,
-) -> Finding:
-    """The finding of a cause that explains these failing rows.
+@dataclass(frozen=True)
+class Known:
+    """What is known of a cause besides its condition.
 
-    lost: how it is called where the calls are right in a wider format; in_halves: whether those of a known fault are.
-    of_pytorch: whether PyTorch's own function gives the same, which no author of code over it can mend.
-    by_no_rule: whether it is an exception for some calls that nothing tells from others, which is a fault of code
-    however it came to be called.
+    diagnosis: the known fault that it is. lost: how it is called where the calls are right in a wider format;
+    in_halves: whether those of a known fault are. of_pytorch: whether PyTorch's own function gives the same, which no
+    author of code over it can mend. by_no_rule: whether it is an exception for some calls that nothing tells from
+    others, which is a fault of code however it came to be called.
     """
+
+    diagnosis: Diagnosis | None = None
+    lost: str | None = None
+    in_halves: bool = False
+    of_pytorch: bool = False
+    by_no_rule: bool = False
+
+    def said(self, results: Sequence[Result]) -> str | None:
+        """What is wrong in the rows that it explains, in words; None where only the evidence tells."""
+        if comes_and_goes([str(result.message) for result in results]):
+            return "gives another result when the same call is made again"
+        said = self.diagnosis.what if self.diagnosis else self.lost
+        return f"{said}, as PyTorch's own does" if self.of_pytorch else said
+
+    def weight(self, cause: Cause, results: Sequence[Result]) -> Weight:
+        """What is at stake in these rows."""
+        found = weight(cause, self.diagnosis, lost=self.lost is not None or self.in_halves)
+        if self.of_pytorch:
+            found = max(found, Weight.IMPRECISE, key=_ORDER.index)
+        return found if self.by_no_rule else no_graver(found, results)
+
+
+def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
+    """The finding of a cause that explains these failing rows."""
     shown = _shown(telling(cause), results)
-    known = diagnosis.what if diagnosis else lost
-    if comes_and_goes([str(result.message) for result in results]):
-        known = "gives another result when the same call is made again"
-    found = weight(cause, diagnosis, lost=lost is not None or in_halves)
-    if of_pytorch:
-        known, found = f"{known}, as PyTorch's own does", max(found, Weight.IMPRECISE, key=_ORDER.index)
     return Finding(
         id=identifier(cause),
-        weight=found if by_no_rule else no_graver(found, results),
+        weight=known.weight(cause, results),
         operation=cause.condition.operation,
-        what=sentence(cause, known, shown.message),
+        what=sentence(cause, known.said(results), shown.message),
         when=cause.condition.words,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
         requirements=tuple(dict.fromkeys(_telling_first(shown.requirement, results))),
         rows=tuple(result.key for result in results),
         counterexample=None if shown.counterexample is None else vars(shown.counterexample),
-        precedents=diagnosis.precedents if diagnosis else (),
+        precedents=known.diagnosis.precedents if known.diagnosis else (),
         suggestion=_suggestion(results),
         confirmed=cause.confirmed,
         message=shown.message,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.constants import USUAL, hidden
 from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.calls import (
@@ -67,7 +68,15 @@ def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagn
     option = ignored_option(cause.condition, failed, held, target)
     if option is not None:
         return Diagnosis(option.what, ignored=True, condition=option.condition)
-    return _known(cause, failed, held, target)
+    found = _known(cause, failed, held, target)
+    if found is None:  # in half precision its own rounding may hide which fault it is
+        wide, others = _wide(failed), _wide(held)
+        found = _known(cause, wide, others, target) if 0 < len(wide) < len(failed) else None
+    return found
+
+
+def _wide(cases: Sequence[Case]) -> list[Case]:
+    return [case for case in cases if case.row.dtype not in dtypes.HALVES]
 
 
 def _plain(row: CheckRun) -> bool:

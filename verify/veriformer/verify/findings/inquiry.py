@@ -11,7 +11,7 @@ from torch import nn
 from veriformer.spec.requirement import Kind
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import CheckRun
-from veriformer.verify.findings.assembly import finding
+from veriformer.verify.findings.assembly import Known, finding
 from veriformer.verify.findings.causes import Cause, Search, joined, united
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
@@ -89,9 +89,7 @@ class Inquiry:
         in_halves = diagnosis is not None and lost_in_halves(cause, self.target)
         of_pytorch = lost is not None and bool(self.target.recognised) and as_pytorch(cause, self.target)
         unruly = bool(self.target.recognised) and by_no_rule(cause, evidence)
-        return finding(
-            cause, diagnosis, results, lost=lost, in_halves=in_halves, of_pytorch=of_pytorch, by_no_rule=unruly
-        )
+        return finding(cause, Known(diagnosis, lost, in_halves, of_pytorch, unruly), results)
 
     def _unmodified(self, causes: list[Cause]) -> list[Cause]:
         """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes

@@ -16,6 +16,7 @@ from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.overflow import WORDS, lost, near_the_edge
 from veriformer.verify.findings.signature import Failing
+from veriformer.verify.judging.judge import Floats
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
@@ -85,7 +86,7 @@ def _rounded(example: Example, target: Target) -> bool:
     """Whether a call's error falls from float32 to float64 by at least half of the digits that it gains."""
     double, single = (_error(example, dtype, target) for dtype in _FULL)
     u, v = (torch.finfo(dtypes.TORCH[dtype]).eps for dtype in _FULL)
-    return double <= math.sqrt(u / v) * single
+    return math.isfinite(double) and double <= math.sqrt(u / v) * single
 
 
 def _error(example: Example, dtype: str, target: Target, *, in_bounds: bool = False) -> float:
@@ -101,8 +102,14 @@ def _error(example: Example, dtype: str, target: Target, *, in_bounds: bool = Fa
         return math.inf
     if in_bounds or any(given[key].shape != x.exact.shape for key, x in exact.items()):
         return furthest(given, exact)
-    error = max(float(np.abs(given[key] - x.exact).max(initial=0.0)) for key, x in exact.items())
+    error = max(float(_off(given[key], x.exact).max(initial=0.0)) for key, x in exact.items())
     return error if math.isfinite(error) else math.inf
+
+
+def _off(given: Floats, exact: Floats) -> Floats:
+    """How far each number is off: an infinity that is due is not."""
+    with np.errstate(invalid="ignore"):
+        return np.where(given == exact, 0.0, np.abs(given - exact))
 
 
 def _in(dtype: torch.dtype, call: Recorded) -> Recorded:

@@ -22,13 +22,20 @@ WEIGHTS = ("as it is", "added to 1")
 _D = 7
 
 
-def match_norm(candidate: Candidate, names: Sequence[set[str]], *, biases: bool) -> Match | None:
-    """A class whose instances hold a weight, and perhaps a bias, of the row's length, and nothing else."""
+def match_norm(
+    candidate: Candidate, names: Sequence[set[str]], *, biases: bool, bias_due: bool = False
+) -> Match | None:
+    """A class whose instances hold a weight, and perhaps a bias, of the row's length, and nothing else.
+
+    biases: whether the operation has one; bias_due: whether only a bias tells that it is this one.
+    """
     if not candidate.is_network or not any(words <= set(candidate.words) for words in names):
         return None
     if first_input(candidate.parameters) is None:
         return None
     instance = built(candidate, {"width": _D, "eps": 1e-5}, _flags(candidate, biases=biases))
+    if bias_due and "bias" not in roles_of(instance, biases):
+        return None
     roles_of(instance, biases)
     return Match(True, {"weight": WEIGHTS})
 
@@ -76,8 +83,14 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
     options = [*names, *(["eps"] if has_eps else [])]
     function = offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
     if not as_it_is:
-        function.exactly = {"weight": lambda weight: (weight - 1) + 1}  # type: ignore[attr-defined]
+        function.exactly = {"weight": _of_the_form_one_plus}  # type: ignore[attr-defined]
     return function
+
+
+def _of_the_form_one_plus(weight: Tensor) -> Tensor:
+    """The nearest weight to which 1 is added exactly, also by code that computes in single precision."""
+    less = (weight - 1).to(torch.float32) if weight.dtype == torch.float64 else weight - 1
+    return (less + 1).to(weight.dtype)
 
 
 def _less_one(scale: Tensor) -> Tensor:

@@ -46,7 +46,11 @@ def _advice(members: list[Finding]) -> str:
 
 
 def lacking(run: Run) -> Iterator[Remark]:
-    """What the target does not support, and which of the contract's operations it has not at all."""
+    """What was not recognised though its name says an operation, what the target does not support, and which of the
+    contract's operations it has not at all."""
+    unread = list(dict.fromkeys(one["name"] for one in run.implementation.get("not_recognised", ())))
+    if unread:
+        yield "not judged", one_line(f"{named(unread, _FEW)}: why is said above, and by veriformer inspect", _LINE)
     left_out = [row for row in run.results if row.status == "not-provided"]
     groups: dict[tuple[str, str], list[str]] = {}
     for operation, domain in run.domain.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,6 +112,9 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
             refused = refused or Unrecognised(candidate.name, form.operation, reason_told)
             continue
         reason_against = _against(found) or rival_of(form, candidate, found)
+        faulty = known_fault_of(form, candidate, found) if reason_against and match.named else None
+        if faulty is not None:
+            found, reason_against = faulty, ""
         if reason_against:
             if match.named or refused is None:
                 refused = Unrecognised(candidate.name, form.operation, reason_against) if match.named else refused
@@ -158,6 +162,30 @@ def rival_of(form: Form, candidate: Candidate, found: _Reading) -> str:
             if fitting.explained(function, rival, found.conventions):
                 return f"it has {name}, which the contract's {form.operation} has not"
     return ""
+
+
+def known_fault_of(form: Form, candidate: Candidate, found: _Reading) -> _Reading | None:
+    """The reading by which it gives what the operation gives with a known fault: far from right, and yet the operation.
+
+    None where no known fault explains it.
+    """
+    if not found.fit.answered or form.judge is not None:
+        return None
+    mutants, combinators = (
+        importlib.import_module(f"veriformer.verify.mutants{name}") for name in ("", ".combinators")
+    )  # every faulty implementation there is: asked for by name, and only where nothing else explains it
+    fitting = Fitting(_BY_NAME[form.operation])
+    for choice in _choices(found.match.readings, {}, ""):
+        function = form.bind(candidate, choice)
+        for mutant in mutants.MUTANTS:
+            fault = mutant.faults.get(form.operation)
+            if fault is not None and fitting.explained(
+                function, combinators.faulty(form.operation, fault), found.conventions
+            ):
+                told = f"it gives what a known fault gives: {mutant.title}"
+                match = replace(found.match, told=(*found.match.told, told))
+                return replace(found, match=match, readings=choice)
+    return None
 
 
 def _near(found: _Reading) -> bool:

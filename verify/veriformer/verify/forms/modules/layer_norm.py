@@ -14,7 +14,11 @@ _WORDS = ({"layer", "norm"}, {"layernorm"}, {"layer", "normalization"}, {"layer"
 
 
 def _match(candidate: Candidate) -> Match | None:
-    return None if "rms" in candidate.words else match_norm(candidate, _WORDS, biases=True)
+    if "rms" in candidate.words:
+        return None
+    if candidate.words == ("norm",):  # which of the two it is, its parameters say
+        return match_norm(candidate, ({"norm"},), biases=True, bias_due=True)
+    return match_norm(candidate, _WORDS, biases=True)
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:

@@ -14,7 +14,7 @@ _WORDS = ({"rms"}, {"rmsnorm"}, {"t5", "layer", "norm"})
 
 
 def _match(candidate: Candidate) -> Match | None:
-    return match_norm(candidate, _WORDS, biases=False)
+    return match_norm(candidate, ({"norm"},) if candidate.words == ("norm",) else _WORDS, biases=False)
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
