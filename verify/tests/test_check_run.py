@@ -19,6 +19,7 @@ from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
+from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.strategies import seeds, sizes
 from veriformer.verify.targets.loading import load
 
@@ -121,20 +122,29 @@ def test_shrinking_never_slips_from_one_failure_to_another(seed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "seconds", "status", "judged"),
-    [(5, 1.0, Status.PASS, 4), (5, 19.0, Status.TIMEOUT, 4), (1, 1.0, Status.TIMEOUT, 0)],
-    ids=["slow", "hangs", "in the first"],
+    ("example", "seconds", "size", "status", "judged"),
+    [
+        (5, 1.0, 1, Status.PASS, 4),
+        (5, 19.0, 1, Status.TIMEOUT, 4),
+        (5, 19.0, 2, Status.PASS, 4),
+        (1, 1.0, 1, Status.TIMEOUT, 0),
+    ],
+    ids=["slow", "hangs", "larger", "in the first"],
 )
 def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
-    example: int, seconds: float, status: Status, judged: int
+    example: int, seconds: float, size: int, status: Status, judged: int
 ) -> None:
     turns = count(1)
 
     def body(trial: Trial) -> None:
         trial.draw(seeds())
         trial.effective.append(SHARP.effective)
-        if next(turns) == example:
+        turn = next(turns)
+        x = torch.zeros(size if turn == example else 1)
+        trial.calls.append(Recorded("r0", "softmax", (), {"x": x}, (), None))
+        if turn == example:
             search.began -= seconds
+            search.busy -= seconds
             raise RowTimeout
 
     def searching(*given: Any) -> Search:

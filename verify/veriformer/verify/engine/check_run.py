@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import hypothesis.strategies as st
 import torch
@@ -38,8 +40,9 @@ MAX_DRAW_FACTOR = 3
 """A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
 
 HANGING = 0.5
-"""Of a row's time, what a single example must have taken when it was over for the target to hang: many that held in it
-were slow, as Python loops on a busy machine are, and say nothing against it."""
+"""Of a row's time, what a single example must have taken when it was over for the target to hang, unless its calls are
+larger than those of any that held: many that held in it were slow, as Python loops on a busy machine are, and a larger
+one may be slower. They say nothing against the target."""
 
 MAX_UNSUPPORTED_EXAMPLES = 2 * EXAMPLES_PER_SEED
 """A row whose first examples, so many, all need what the target does not take has nothing to ask of it."""
@@ -191,6 +194,9 @@ class Search:
     shrinks: int = 0
     unsupported: list[frozenset[str]] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
+    busy: float = field(default_factory=time.process_time)
+    now: Trial | None = None
+    largest: int = 0
 
     def run(self, seed: str) -> Result:
         """Look for a violation; whatever comes of it is a Result."""
@@ -249,8 +255,8 @@ class Search:
 
     def example(self, data: st.DataObject) -> None:
         """Judge one example; raises Violation."""
-        check, self.began = self.row.check, time.perf_counter()
-        trial = self.trial(data)
+        check, self.began, self.busy = self.row.check, time.perf_counter(), time.process_time()
+        trial = self.now = self.trial(data)
         if self.best is None:
             trial.statistics = self.statistics
             self.statistics.examples += 1
@@ -275,6 +281,7 @@ class Search:
             if self.best is None or size(trial) <= size(self.best[1]):
                 self.best = (violation, trial)
             raise
+        self.largest = max(self.largest, extent(trial))
         if self.best is None and not any(trial.effective):
             self.statistics.vacuous += 1
 
@@ -325,7 +332,10 @@ class Search:
     def stopped(self) -> Result:
         """The result of a row whose time is over without a violation: of the examples that held, unless it hangs."""
         said = f"stopped after {self.profile.timeout_s:g} s in example {self.statistics.examples}"
-        hangs = time.perf_counter() - self.began > HANGING * self.profile.timeout_s
+        larger = self.now is not None and extent(self.now) > self.largest
+        passed, used = time.perf_counter() - self.began, time.process_time() - self.busy
+        taken = used if used > isolation.STARVED * passed else passed  # on a busy machine it had less than what passed
+        hangs = not larger and taken > HANGING * self.profile.timeout_s
         self.statistics.examples -= 1
         if hangs or self.statistics.examples < 1:
             return self._result(Status.TIMEOUT, said)
@@ -367,6 +377,19 @@ def size(trial: Trial) -> int:
     values = [value for call in trial.calls for value in call.arguments.values()]
     flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
     return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
+
+
+def extent(trial: Trial) -> int:
+    """How much the largest call of an example asks for: numbers in its tensors, or what its whole numbers multiply to
+    where it has none."""
+
+    def of(arguments: Mapping[str, Any]) -> int:
+        values = list(arguments.values())
+        flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+        given = sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
+        return given or math.prod(item for item in flat if isinstance(item, int) and item > 0)
+
+    return max((of(call.arguments) for call in trial.calls), default=0)
 
 
 def counterexample(row: CheckRun, target: Target, violation: Violation, trial: Trial) -> Counterexample:

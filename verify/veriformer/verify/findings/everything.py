@@ -21,6 +21,10 @@ ByOperation = Mapping[str, Sequence[Result]]
 Told = Mapping[str, Sequence[Finding]]
 
 
+LEAST_S = 4.0
+"""Processor seconds that an operation has in any case: one row among many is a finding like others."""
+
+
 def unmet(results: Sequence[Result]) -> list[Result]:
     """The rows that findings are to explain."""
     return [result for result in results if result.status in VIOLATIONS | {Status.ADVICE}]
@@ -42,7 +46,7 @@ def inquire(
     until = time.process_time() + seconds
     open_rows = sum(map(len, rows.values()))
     for operation, results in rows.items():
-        share = (until - time.process_time()) * len(results) / open_rows
+        share = max(LEAST_S, (until - time.process_time()) * len(results) / open_rows)
         open_rows -= len(results)
         tell(operation, Inquiry(operation, results, target, seed, time.process_time() + share).findings())
 
