@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify import examples as examples_module
