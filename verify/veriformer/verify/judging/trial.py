@@ -26,6 +26,7 @@ from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
+from veriformer.verify.judging.backward import gradients
 from veriformer.verify.judging.completion import completed
 from veriformer.verify.judging.copies import array, fresh, lifted, plain
 from veriformer.verify.judging.coverage import Coverage
@@ -354,9 +355,7 @@ class Trial:
         for kept in (True, False) if again else (False,):
             try:
                 with self._guarded(self.operation):
-                    found = torch.autograd.grad(
-                        value, leaves, given, retain_graph=kept, allow_unused=True, materialize_grads=True
-                    )
+                    found = gradients(value, leaves, given, retain_graph=kept)
             except (Interrupted, RowTimeout):
                 raise
             except (
