@@ -95,8 +95,9 @@ def test_claims_of_any_kind_are_read() -> None:
 def test_a_claim_that_is_false_is_named_as_what_is_wrong() -> None:
     mine = SimpleNamespace(rope=impl.rope, CLAIMS={"conventions": {"rope.pairing": "half"}})
     row = CheckRun(next(c for c in checks() if c.requirement.slug == "rope.equation"), "fp32")
-    result = run_check(row, wrap(mine), replace(PROFILES["quick"], shrinks=0), "1", {})
-    said = suggested(row, wrap(mine), result, "1").message
+    target = wrap(mine)
+    result = run_check(row, target, replace(PROFILES["quick"], shrinks=0), "1", {})
+    said = suggested(row, target, result, "1").message
     assert str(said).startswith("CLAIMS say rope.pairing = 'half', and 'interleaved' is what is followed: result")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from veriformer.verify.judging.generators import seed_generators
 from veriformer.verify.targets.loading import TargetError, located
 
 _COMPANIONS = ("get_inputs", "get_init_inputs")
@@ -82,7 +83,7 @@ def load_subject(spec: str, classes: tuple[str, ...]) -> Subject:
 
 def seeded(seed: int) -> None:
     """Seed every generator that code may draw from."""
-    torch.manual_seed(seed)
+    seed_generators(seed)
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002  (the one that other people's code draws from)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
 
@@ -24,13 +25,14 @@ from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, with
 from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.generators import seed_generators
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.results.foreign import message_of
-from veriformer.verify.scripts.script import describe, script
+from veriformer.verify.scripts.script import describe, script, within_bound
 from veriformer.verify.targets.target import Target
 
 VACUOUS_SHARE = 0.5
@@ -43,6 +45,12 @@ HANGING = 0.5
 """Of a row's time, what a single example must have taken when it was over for the target to hang, unless its calls are
 larger than those of any that held: many that held in it were slow, as Python loops on a busy machine are, and a larger
 one may be slower. They say nothing against the target."""
+
+SMALL = 32
+"""Numbers in an example that a person reads at once."""
+
+IN_VAIN = 1 / 3
+"""Of the effort for making an example smaller, what may go by in vain once it is small."""
 
 MAX_UNSUPPORTED_EXAMPLES = 2 * EXAMPLES_PER_SEED
 """A row whose first examples, so many, all need what the target does not take has nothing to ask of it."""
@@ -192,6 +200,7 @@ class Search:
     statistics: RunStatistics = field(default_factory=RunStatistics)
     best: tuple[Violation, Trial] | None = None
     shrinks: int = 0
+    in_vain: int = 0
     unsupported: list[frozenset[str]] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
     busy: float = field(default_factory=time.process_time)
@@ -205,7 +214,7 @@ class Search:
             reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
             if reason:
                 return self.row.result(Status.NOT_APPLICABLE, message=reason)
-            torch.manual_seed(number(f"{seed}|{self.row.key}|global"))
+            seed_generators(number(f"{seed}|{self.row.key}|global"))
             for turn in range(MAX_DRAW_FACTOR):
                 if turn and self.exercised():
                     break
@@ -261,8 +270,9 @@ class Search:
             trial.statistics = self.statistics
             self.statistics.examples += 1
         else:
-            self.shrinks += 1
-            if self.shrinks > self.profile.shrinks:
+            self.shrinks, self.in_vain = self.shrinks + 1, self.in_vain + 1
+            small = size(self.best[1]) <= SMALL
+            if self.shrinks > self.profile.shrinks or (small and self.in_vain > IN_VAIN * self.profile.shrinks):
                 raise _StopShrinking
         try:
             with contextlib.suppress(NoGradient):
@@ -279,7 +289,7 @@ class Search:
             if self.best is not None and signature(violation, name) != signature(self.best[0], name):
                 return  # another cause: what is made smaller stays what was found
             if self.best is None or size(trial) <= size(self.best[1]):
-                self.best = (violation, trial)
+                self.best, self.in_vain = (violation, trial), 0
             raise
         self.largest = max(self.largest, extent(trial))
         if self.best is None and not any(trial.effective):
@@ -392,15 +402,22 @@ def extent(trial: Trial) -> int:
     return max((of(call.arguments) for call in trial.calls), default=0)
 
 
+def numbers(x: object) -> object:
+    """Arrays as nested lists."""
+    return x.tolist() if isinstance(x, np.ndarray) else x
+
+
 def counterexample(row: CheckRun, target: Target, violation: Violation, trial: Trial) -> Counterexample:
     """The record of an example that was a violation."""
     title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
-    lines = violation.lines or ["raise SystemExit(0)"]
+    observed, exact, bound = (numbers(x) for x in (violation.observed, violation.exact, violation.bound))
+    judged = within_bound(violation.expression, exact, bound) if violation.expression else []
+    lines = [*violation.lines, *judged] or ["raise SystemExit(0)"]
     return Counterexample(
         arguments={key: describe(value) for call in trial.calls[-1:] for key, value in call.arguments.items()},
-        observed=violation.observed,
-        exact=violation.exact,
-        bound=violation.bound,
+        observed=observed,
+        exact=exact,
+        bound=bound,
         script=script(title, target.loader, trial.calls, lines),
         scalars=size(trial),
     )

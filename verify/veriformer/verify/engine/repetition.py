@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from veriformer.verify.judging.generators import seed_generators
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.trial import Trial
 
@@ -44,7 +45,7 @@ def comes_and_goes(messages: Sequence[str]) -> bool:
 
 def _result(trial: Trial) -> Any:
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        seed_generators(0)
         try:
             return trial.repeat(trial.calls[-1])
         except Violation as violation:

@@ -47,6 +47,7 @@ class Runner:
         """The result of a row. finished: the statuses of rows that were run before, by key."""
         plan = self.plan
         stored = plan.stored.get(row.key)
+        self.target.claims.asked.clear()
         result = run_check(row, self.target, plan.effort, plan.seed, finished, may_kill=self.may_kill, stored=stored)
         result = suggested(row, self.target, result, plan.seed)
         return result if plan.strict else as_advice(result, recognised=bool(self.target.recognised))

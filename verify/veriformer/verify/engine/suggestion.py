@@ -20,10 +20,13 @@ _FOLLOWED = (Status.PASS, Status.DEVIATION)
 
 
 def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Result:
-    """The result, with the claim that would settle it where it failed and there is one."""
+    """The result, with the claim that would settle it where it failed and there is one.
+
+    target: that of the row, whose claims say which conventions its examples have asked for.
+    """
     if result.status is not Status.FAIL:
         return result
-    for convention, value in _alternatives(row, target, seed):
+    for convention, value in _alternatives(target):
         claims = target.claims.claiming(convention, value)
         if all(
             _run(one, target, claims, _PROFILE, seed).status in _FOLLOWED for one in (row, *_about(convention, row))
@@ -36,11 +39,9 @@ def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Resul
     return result
 
 
-def _alternatives(row: CheckRun, target: Target, seed: str) -> Iterator[tuple[str, str]]:
-    """What could be claimed otherwise of the conventions that this check asks for."""
-    claims = replace(target.claims, asked=set())
-    _run(row, target, claims, _PROFILE, seed)
-    for convention in sorted(claims.asked):
+def _alternatives(target: Target) -> Iterator[tuple[str, str]]:
+    """What could be claimed otherwise of the conventions that were asked for."""
+    for convention in sorted(target.claims.asked):
         held = target.claims.convention(convention)
         yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)
 

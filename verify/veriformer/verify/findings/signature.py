@@ -62,7 +62,7 @@ def signature(violation: Violation, operation: str) -> Signature:
 
 
 def _gradients(violation: Violation) -> tuple[str, ...]:
-    lines = [line for line in violation.lines if line.startswith(("observed =", "raise SystemExit"))]
+    lines = [violation.expression, *(line for line in violation.lines if line.startswith("raise SystemExit"))]
     return tuple(dict.fromkeys(name for line in lines for name in gradients_in(line)))
 
 

@@ -21,6 +21,7 @@ from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state
+from veriformer.verify.judging.generators import seed_generators
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient, Observation
@@ -93,7 +94,7 @@ def survey(
         if example is not None:
             found.append(example)
 
-    torch.manual_seed(number(f"{seed}|{row.key}|global"))
+    seed_generators(number(f"{seed}|{row.key}|global"))
     tell = target.changed(row.check.operation)
     with (
         contextlib.suppress(_Enough, RowTimeout),

@@ -23,6 +23,8 @@ class Violation(Exception):  # (a finding about the target, not an error of ours
 
     lines: Python lines that repeat the verdict on the variables of a reproducing script; they end in ``SystemExit``.
     about: the quantity that was judged, or the property required, the same for every example of one kind of failure.
+    expression: where a quantity left its bound, what computes it in the script; the lines that judge it follow from
+    that, and are written once the smallest example is known.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Violation(Exception):  # (a finding about the target, not an error of ours
         self.observed = observed
         self.exact = exact
         self.bound = bound
+        self.expression = ""
 
 
 class HarnessError(Exception):
@@ -173,9 +176,9 @@ def assert_within_bound(
         raise Violation(
             _message(what, worst, observed, reference, float(ratio[worst])),
             lines=lines,
-            observed=observed.tolist(),
-            exact=reference.exact.tolist(),
-            bound=reference.bound.tolist(),
+            observed=observed,
+            exact=reference.exact,
+            bound=reference.bound,
             about=what,
         )
 

@@ -42,7 +42,7 @@ from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.judging.rounded import over_float64, rounded
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.drivers import DRIVERS
-from veriformer.verify.scripts.script import Recorded, naming, within_bound
+from veriformer.verify.scripts.script import Recorded, naming
 from veriformer.verify.strategies import option
 from veriformer.verify.strategies.extents import Ranges, Ties, Work, drawn_together
 from veriformer.verify.targets.claims import Claims
@@ -393,7 +393,7 @@ class Trial:
         try:
             assert_within_bound(values, reference, self.statistics, what=what, lines=lines)
         except Violation as violation:
-            violation.lines += within_bound(observed.expression, violation.exact, violation.bound)
+            violation.expression = observed.expression
             raise
 
     def _judge_shape(self, observed: Observation, reference: Reference, what: str, lines: list[str]) -> None:

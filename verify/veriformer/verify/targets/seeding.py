@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import torch
 
+from veriformer.verify.judging.generators import seed_generators
+
 
 @contextlib.contextmanager
 def seeded(generator: torch.Generator | None) -> Iterator[None]:
@@ -15,5 +17,5 @@ def seeded(generator: torch.Generator | None) -> Iterator[None]:
         yield
         return
     with torch.random.fork_rng():
-        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
+        seed_generators(int(torch.randint(2**62, (), generator=generator)))
         yield
