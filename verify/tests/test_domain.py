@@ -109,6 +109,17 @@ def test_plain_shapes_are_found_where_the_draws_seldom_have_them() -> None:
     assert Status.PASS in judged("multi_head_attention.equation", multi_head_attention=square_heads).values()
 
 
+def causal_square_heads(
+    x: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, *, num_heads: int, is_causal: bool = False
+) -> Any:
+    assert w_q.shape == w_k.shape == w_v.shape == w_o.shape == 2 * x.shape[-1:]
+    return impl.multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads=num_heads, is_causal=is_causal)
+
+
+def test_an_argument_that_is_never_given_explains_no_refusal() -> None:
+    assert not [label for label in found(multi_head_attention=causal_square_heads).refused if "num_kv_heads" in label]
+
+
 def test_what_is_ordinary_for_others_may_be_refused() -> None:
     def mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
         assert x.ndim == 2

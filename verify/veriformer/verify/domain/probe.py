@@ -239,7 +239,9 @@ class Probe:
 
     def _call(self, trial: Trial, arguments: Arguments, what: str) -> None:
         arguments = completed(self.operation.name, arguments, self.target.requires(self.operation.name))
-        names = present(self.operation.name, arguments, dtype=trial.row_dtype)
+        lacking = self.target.unsupported_args(self.operation.name)  # which it is never given: they explain no refusal
+        given = {name: value for name, value in arguments.items() if name not in lacking}
+        names = present(self.operation.name, given, dtype=trial.row_dtype)
         outcome, error = _answer(trial, arguments)
         self.calls.append(Probed(names, error))
         if outcome is not None and what == self._measured:
