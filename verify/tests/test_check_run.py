@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import time
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -128,9 +128,11 @@ def test_shrinking_never_slips_from_one_failure_to_another(seed: str) -> None:
         (5, 1.0, 1, Status.PASS, 4),
         (5, 19.0, 1, Status.TIMEOUT, 4),
         (5, 19.0, 2, Status.PASS, 4),
+        (5, 0.0, 1, Status.PASS, 4),
         (1, 1.0, 1, Status.TIMEOUT, 0),
+        (1, 0.0, 1, Status.VACUOUS, 0),
     ],
-    ids=["slow", "hangs", "larger", "in the first"],
+    ids=["slow", "hangs", "larger", "judged for long", "in the first", "before the first call"],
 )
 def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
     example: int, seconds: float, size: int, status: Status, judged: int
@@ -144,17 +146,11 @@ def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
         x = torch.zeros(size if turn == example else 1)
         trial.calls.append(Recorded("r0", "softmax", (), {"x": x}, (), None))
         if turn == example:
-            search.began -= seconds
-            search.busy -= seconds
+            if seconds:
+                trial.waiting_since = time.perf_counter() - seconds, time.process_time() - seconds
             raise RowTimeout
 
-    def searching(*given: Any) -> Search:
-        nonlocal search
-        search = Search(*given)
-        return search
-
-    search: Search
     row = CheckRun(Check(requirement=LAW, property_test=body), "fp64")
-    result = run_check(row, load("torch"), PROFILES["quick"], "0", {}, searching=searching)
+    result = run_check(row, load("torch"), PROFILES["quick"], "0", {}, searching=Search)
     assert (result.status, result.examples) == (status, judged)
     assert f"stopped after 20 s in example {example}" in str(result.message)

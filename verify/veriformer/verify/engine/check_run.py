@@ -42,9 +42,9 @@ MAX_DRAW_FACTOR = 3
 """A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
 
 HANGING = 0.5
-"""Of a row's time, what a single example must have taken when it was over for the target to hang, unless its calls are
-larger than those of any that held: many that held in it were slow, as Python loops on a busy machine are, and a larger
-one may be slower. They say nothing against the target."""
+"""Of a row's time, what the target must have taken for a single call when it was over to hang, unless that call is
+larger than those of any example that held: many that held in it were slow, as Python loops on a busy machine are, and a
+larger one may be slower. They say nothing against the target, and neither does the time in which it is judged."""
 
 SMALL = 32
 """Numbers in an example that a person reads at once."""
@@ -202,8 +202,6 @@ class Search:
     shrinks: int = 0
     in_vain: int = 0
     unsupported: list[frozenset[str]] = field(default_factory=list)
-    began: float = field(default_factory=time.perf_counter)
-    busy: float = field(default_factory=time.process_time)
     now: Trial | None = None
     largest: int = 0
 
@@ -264,7 +262,7 @@ class Search:
 
     def example(self, data: st.DataObject) -> None:
         """Judge one example; raises Violation."""
-        check, self.began, self.busy = self.row.check, time.perf_counter(), time.process_time()
+        check = self.row.check
         trial = self.now = self.trial(data)
         if self.best is None:
             trial.statistics = self.statistics
@@ -342,12 +340,11 @@ class Search:
     def stopped(self) -> Result:
         """The result of a row whose time is over without a violation: of the examples that held, unless it hangs."""
         said = f"stopped after {self.profile.timeout_s:g} s in example {self.statistics.examples}"
-        larger = self.now is not None and extent(self.now) > self.largest
-        passed, used = time.perf_counter() - self.began, time.process_time() - self.busy
-        taken = used if used > isolation.STARVED * passed else passed  # on a busy machine it had less than what passed
-        hangs = not larger and taken > HANGING * self.profile.timeout_s
         self.statistics.examples -= 1
-        if hangs or self.statistics.examples < 1:
+        if self.statistics.examples < 1:
+            asked = self.now is not None and self.now.waiting_since is not None
+            return self._result(Status.TIMEOUT if asked else Status.VACUOUS, said)
+        if self.hangs():
             return self._result(Status.TIMEOUT, said)
         try:
             if self.row.check.finish is not None:
@@ -356,6 +353,15 @@ class Search:
             return self._failed(violation)
         self.statistics.remark = "; ".join(filter(None, (self.statistics.remark, said)))
         return self._held()
+
+    def hangs(self) -> bool:
+        """Whether the target has not answered for long, asked for no more than what it has done before."""
+        if self.now is None or self.now.waiting_since is None or extent(self.now) > self.largest:
+            return False
+        clock, busy = self.now.waiting_since
+        passed, used = time.perf_counter() - clock, time.process_time() - busy
+        taken = used if used > isolation.STARVED * passed else passed  # on a busy machine it had less than what passed
+        return taken > HANGING * self.profile.timeout_s
 
     def _failed(self, error: BaseException) -> Result:
         if self.best is None and not isinstance(error, Violation):

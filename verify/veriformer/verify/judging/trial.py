@@ -10,9 +10,10 @@ import functools
 import inspect
 import re
 import textwrap
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import hypothesis.strategies as st
@@ -96,6 +97,7 @@ class Trial:
         self.effective: list[bool] = []
         self.unsupported: set[str] = set()
         self.probing = False
+        self.waiting_since: tuple[float, float] | None = None
         self._coverage: Coverage | None = None
         self.large_share = _HALF_SHARE if dtype in dtypes.HALVES else LARGE_SHARE
         self.budget = BUDGET
@@ -339,8 +341,19 @@ class Trial:
         """What a call that was recorded gives when it is made again. Raises Violation where it raises."""
         return self._raw(call.operation, {key: fresh(value, False) for key, value in call.arguments.items()})
 
-    def _guarded(self, operation: str) -> contextlib.AbstractContextManager[None]:
-        return global_state.guarded(global_state.OF_CALLS, self.target.changed(operation))
+    @contextlib.contextmanager
+    def _guarded(self, operation: str) -> Iterator[None]:
+        """What is run herein is the target's: its changes of the process are undone, and its time is known."""
+        self.waiting_since = time.perf_counter(), time.process_time()
+        try:
+            with global_state.guarded(global_state.OF_CALLS, self.target.changed(operation)):
+                yield
+        except RowTimeout:
+            raise
+        except BaseException:
+            self.waiting_since = None
+            raise
+        self.waiting_since = None
 
     def _gradients(
         self, value: Any, copies: Arguments, wrt: Sequence[str], given: torch.Tensor | None, again: bool = False
