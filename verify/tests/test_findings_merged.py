@@ -96,6 +96,17 @@ def test_overflow_in_half_precision_is_told_once() -> None:
     assert "overflow in half precision" in merged.what
 
 
+def test_what_follows_from_a_wrong_gradient_leaves_its_name_as_it_is() -> None:
+    def always(kind: Failing, count: int, about: str) -> Cause:
+        failed = example(failed=Signature(kind, about, ("v",)), slug="attention.gradient")
+        return Cause(Condition("attention"), (failed,) * count, confirmed=kind is not Failing.PROPERTY)
+
+    wrong = always(Failing.GRADIENT, 2, "gradient of v")
+    nan, law = always(Failing.NOT_FINITE, 40, "gradient of v"), always(Failing.PROPERTY, 1, "entries are equal")
+    (found,) = joined([wrong, nan, law])
+    assert (found.signature, len(found.explained)) == (wrong.signature, 43)
+
+
 def test_where_rows_are_long_is_no_reason_of_an_overflow() -> None:
     (of_values,) = told_once([finding("softmax", "range", when="with large values in z")])
     (of_sizes,) = told_once([finding("softmax", "range", when="where the last axis of z is longer than 128")])

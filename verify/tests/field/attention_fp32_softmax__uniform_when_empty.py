@@ -21,7 +21,8 @@ def attention(q, k, v, *, mask=None):
         raise ValueError("grouped heads are not supported")
     if mask is not None:
         seen = mask.expand(*q.shape[:3], k.shape[2]).any(2)[..., None]
-        k, v = k.masked_fill(~seen, 0.0), v.masked_fill(~seen, 0.0)
+        hidden = ~seen & seen.any(-2, keepdim=True)
+        k, v = k.masked_fill(hidden, 0.0), v.masked_fill(hidden, 0.0)
         if mask.dim() != 4 or mask.shape[2] != 1:
             raise ValueError("mask: [B, 1 or H, 1, n_k]")
     return eager_attention(q, k, v, mask)

@@ -159,7 +159,7 @@ class Search:
             fresh = [one for row in _spread(cause.explained) for one in self.again(row, [other.condition])]
             self.evidence += fresh
             if not failing(fresh):
-                self.causes[place] = replace(other, explained=(*other.explained, *cause.explained))
+                self.causes[place] = followed_by(other, cause)
                 self.causes = [one for one in self.causes if one is not cause]
                 return
 
@@ -257,7 +257,7 @@ def _without_echoes(causes: list[Cause]) -> list[Cause]:
         others = [cause for cause in found if cause is not echo]
         source = next((place for place, cause in enumerate(others) if _echoes(echo, cause)), None)
         if source is not None and len(others) < len(found):
-            others[source] = replace(others[source], explained=(*others[source].explained, *echo.explained))
+            others[source] = followed_by(others[source], echo)
             found = others
     return found
 
@@ -272,6 +272,11 @@ def _weakly(causes: Sequence[Cause]) -> list[Cause]:
         key: object = (kind_of, gradients, fragile) if weak else index
         found[key] = united(found[key], cause) if key in found else cause
     return list(found.values())
+
+
+def followed_by(cause: Cause, echo: Cause) -> Cause:
+    """A cause with what follows from it, which leaves its name as it is."""
+    return replace(cause, explained=(*cause.explained, *echo.explained), source=cause.signature)
 
 
 def united(cause: Cause, other: Cause) -> Cause:
