@@ -236,3 +236,14 @@ def test_python_m():
     )
     assert done.returncode == 2
     assert "24a" in done.stderr
+
+
+def test_an_error_of_ours_is_no_verdict(call, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(cli, "select", broken)
+    code, _, err = call("spec", "20")
+    assert code == 3
+    assert "RuntimeError: ours" in err
+    assert "an error of veriformer itself" in err

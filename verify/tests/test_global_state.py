@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import resource
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,3 +82,38 @@ def test_a_process_that_is_a_guest_is_left_as_it_was() -> None:
     assert set(results.global_state) == {"softmax", "gelu"}
     found = {row.operation: row.status.value for row in results.results if row.kind == "equation"}
     assert found == {"softmax": "pass", "gelu": "pass", "lm_head": "blocked"}
+
+
+def _stops_the_clock(x: torch.Tensor) -> torch.Tensor:
+    for name in ("perf_counter", "process_time", "monotonic"):
+        setattr(time, name, lambda: 0.0)
+    return torch.nn.functional.silu(x)
+
+
+def _profiles(z: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    sys.setprofile(lambda *_: None)
+    return torch.softmax(z, dim)
+
+
+def _opens_little(z: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    return torch.logsumexp(z, dim)
+
+
+def _keeps_garbage(x: torch.Tensor, fx: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
+    gc.disable()
+    return x + scale * fx
+
+
+def test_the_clock_and_what_watches_or_limits_the_process_are_put_back() -> None:
+    mine = SimpleNamespace(silu=_stops_the_clock, softmax=_profiles, logsumexp=_opens_little, residual=_keeps_garbage)
+    before = time.perf_counter, sys.getprofile(), resource.getrlimit(resource.RLIMIT_NOFILE), gc.isenabled()
+    results = check(mine, only=[f"{name}.equation" for name in vars(mine)], dtype=["fp32"])
+    assert before == (time.perf_counter, sys.getprofile(), resource.getrlimit(resource.RLIMIT_NOFILE), gc.isenabled())
+    assert results.global_state == {
+        "silu": ["the clock"],
+        "softmax": ["what traces or profiles the process"],
+        "logsumexp": ["limits on what the process may take"],
+        "residual": ["whether garbage is collected"],
+    }
+    assert {row.status.value for row in results.results if row.seconds} == {"pass"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,6 +58,14 @@ def test_results_survive_writing_and_reading(tmp_path: Path) -> None:
     assert json_safe(again.to_dict()) == json_safe(results.to_dict())
     frame = again.to_pandas()
     assert list(frame["status"]) == [row.status for row in results.results]
+
+
+def test_results_that_break_the_schema_are_written_all_the_same(tmp_path: Path) -> None:
+    results = check(SimpleNamespace(), only=["softmax.contract"])
+    results.results = [replace(row, seconds=-1.0) for row in results.results]
+    with pytest.raises(ValueError, match="results/0/seconds"):
+        write(results, tmp_path / "results.json")
+    assert '"seconds": -1.0' in (tmp_path / "results.json").read_text()
 
 
 def test_a_broken_document_is_named(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -15,6 +16,7 @@ from veriformer.spec.registry import UnknownEquationError, select
 from veriformer.spec.requirement import Weight
 
 _INTERRUPTED = 130
+_BROKEN = 3
 
 
 class PluginGroup(click.Group):
@@ -49,7 +51,7 @@ class PluginGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run, with 130 as the exit status of an interrupted run, and 2 of unusable arguments."""
+        """Run; the exit status is 130 where a person interrupts it, 2 for unusable arguments, 3 for errors of ours."""
         try:
             status = super().main(*args, **{**extra, "standalone_mode": False})
         except click.ClickException as error:
@@ -58,6 +60,10 @@ class PluginGroup(click.Group):
         except click.Abort:
             click.echo("interrupted", err=True)
             sys.exit(_INTERRUPTED)
+        except Exception:
+            traceback.print_exc()
+            click.echo("this is an error of veriformer itself, and says nothing about what was to be judged", err=True)
+            sys.exit(_BROKEN)
         sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -8,10 +8,10 @@ import os
 import resource
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, process_time  # the functions themselves, which a target may replace in their module
 from types import FrameType
 from typing import NoReturn
 
@@ -38,10 +38,10 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     process ends itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so
     that a KeyboardInterrupt is the target's own.
     """
-    began, busy = time.monotonic(), time.process_time()
+    began, busy = monotonic(), process_time()
 
     def ring(signum: int, frame: FrameType | None) -> None:
-        used, passed = time.process_time() - busy, time.monotonic() - began
+        used, passed = process_time() - busy, monotonic() - began
         if not STARVED * passed < used < seconds or passed >= MOST * seconds:
             raise RowTimeout
         signal.setitimer(signal.ITIMER_REAL, seconds - used)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import operator
 import os
+import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,27 +99,50 @@ _COMPARING = {
 }
 """What the suite, a script or a target compares numbers with: a target that replaces one judges itself."""
 
+_CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+_TELLING_TIME = {time: ("sleep", *_CLOCKS, *(f"{name}_ns" for name in _CLOCKS))}
+
 _NOTHING = object()
 
 
-_PLACES = tuple((owner, name) for owner, names in _COMPARING.items() for name in names)
-_SPACES = tuple((vars(owner), name) for owner, name in _PLACES)  # they show what is set later
+def _functions(name: str, of: Mapping[Any, tuple[str, ...]]) -> _Watched:
+    """Functions that may be replaced, by their owners."""
+    places = tuple((owner, name) for owner, names in of.items() for name in names)
+    spaces = tuple((vars(owner), name) for owner, name in places)  # they show what is set later
+
+    def read() -> tuple[Any, ...]:
+        return tuple([space.get(name, _NOTHING) for space, name in spaces])
+
+    def restore(before: tuple[Any, ...]) -> None:
+        for (owner, name), found in zip(places, before, strict=True):
+            if found is not _NOTHING:
+                setattr(owner, name, found)
+            elif name in vars(owner):
+                delattr(owner, name)
+
+    return _Watched(name, read, restore, same=lambda one, other: all(map(operator.is_, one, other)))
 
 
-def _functions() -> tuple[Any, ...]:
-    return tuple([space.get(name, _NOTHING) for space, name in _SPACES])
+def _traces() -> tuple[Any, Any]:
+    return sys.gettrace(), sys.getprofile()
 
 
-def _set_functions(before: tuple[Any, ...]) -> None:
-    for (owner, name), found in zip(_PLACES, before, strict=True):
-        if found is not _NOTHING:
-            setattr(owner, name, found)
-        elif name in vars(owner):
-            delattr(owner, name)
+def _set_traces(before: tuple[Any, Any]) -> None:
+    sys.settrace(before[0])
+    sys.setprofile(before[1])
 
 
-def _same_functions(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return all(map(operator.is_, one, other))
+_LIMITS = tuple(getattr(resource, f"RLIMIT_{name}") for name in ("NOFILE", "AS", "CPU", "FSIZE", "STACK"))
+
+
+def _limits() -> tuple[tuple[int, int], ...]:
+    return tuple([resource.getrlimit(limit) for limit in _LIMITS])
+
+
+def _set_limits(before: tuple[tuple[int, int], ...]) -> None:
+    for limit, value in zip(_LIMITS, before, strict=True):
+        with contextlib.suppress(OSError, ValueError):  # what was lowered for good stays so
+            resource.setrlimit(limit, value)
 
 
 def _set_builtins(before: dict[str, Any]) -> None:
@@ -143,7 +169,11 @@ _MODES = (
     _Watched("detection of anomalies", torch.is_anomaly_enabled, torch.set_anomaly_enabled),
     _Watched("hooks of all modules", _hooks, _remove_hooks),
     _Watched("handlers of signals", _handlers, _set_handlers),
-    _Watched("functions that compare numbers", _functions, _set_functions, same=_same_functions),
+    _functions("functions that compare numbers", _COMPARING),
+    _functions("the clock", _TELLING_TIME),
+    _Watched("what traces or profiles the process", _traces, _set_traces),
+    _Watched("limits on what the process may take", _limits, _set_limits),
+    _Watched("whether garbage is collected", gc.isenabled, lambda before: gc.enable() if before else gc.disable()),
 )
 # What draws from the generator changes its state and may; only a seed that was set tells itself by another seed.
 _SEED = _Watched("the seed of PyTorch's generator", torch.initial_seed, torch.set_rng_state, torch.get_rng_state)

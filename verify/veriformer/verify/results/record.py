@@ -239,10 +239,13 @@ def validate(document: Mapping[str, Any]) -> None:
 
 
 def write(results: Results, path: Path) -> None:
-    """Write ``results.json``, so that a reader never meets half a file."""
+    """Write ``results.json``, so that a reader never meets half a file.
+
+    Raises ValueError where it breaks the schema, which is an error of ours: it is written all the same.
+    """
     document = json_safe(results.to_dict())
-    validate(document)
     write_json(document, path)
+    validate(document)
 
 
 def write_json(document: Mapping[str, Any], path: Path) -> None:
