@@ -281,3 +281,18 @@ def test_a_domain_survives_being_written() -> None:
     domain = Domain(provided=("a",), refused={"b": "no"}, rules=("n a multiple of 16",), precision={"fp64": "fp32"})
     assert Domain.from_dict(domain.to_dict()) == domain
     assert SimpleNamespace(**domain.to_dict()).refused == {"b": "no"}
+
+
+@pytest.mark.parametrize("also_idle", [False, True])
+def test_dropout_may_be_refused(also_idle: bool) -> None:
+    def attention(
+        q: Any, k: Any, v: Any, *, dropout_p: float = 0.0, training: bool = False, generator: Any = None
+    ) -> Any:
+        if dropout_p > 0 and (training or also_idle):
+            raise NotImplementedError("no dropout")
+        return impl.attention(q, k, v)
+
+    assert found(attention=attention).refused.keys() == {"a dropout_p" if also_idle else "dropout"}
+    rows = judged("attention.dropout_scale", "attention.dropout_off", attention=attention)
+    assert rows["attention.dropout_scale[fp32-cpu]"] is Status.NOT_PROVIDED
+    assert rows["attention.dropout_off[fp32-cpu]"] is Status.PASS

@@ -34,7 +34,8 @@ def test_the_kernel_is_the_one_that_was_asked_for(name: str, fused: bool) -> Non
 
 def test_flex_attention_with_its_gradients() -> None:
     attention = load("torch:flex").implementation.attention
-    q, k, v = torch.randn(1, 4, 5, 3), torch.randn(1, 2, 5, 3), torch.randn(1, 2, 5, 2, requires_grad=True)
+    q = torch.zeros(1, 4, 5, 3)  # of which every weight is exactly 1
+    k, v = torch.randn(1, 2, 5, 3), torch.randn(1, 2, 5, 2, requires_grad=True)
     o = attention(q, k, v, is_causal=True, window=1)  # each query sees its own key alone
     assert torch.equal(o, v.repeat_interleave(2, 1))
     assert torch.equal(torch.autograd.grad(o.sum(), v)[0], torch.full_like(v, 2.0))

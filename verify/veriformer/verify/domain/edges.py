@@ -1,5 +1,5 @@
 """Calls that a draw seldom makes or never: nothing to ask, nothing to see, masks of every shape, several dtypes,
-quantised caches, positions beyond a table."""
+quantised caches, positions beyond a table, dropout."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.feature import Arguments
 from veriformer.verify.domain.features.positions import TABLES
+from veriformer.verify.scripts.script import Seed
 
 
 def _of_attention(a: Arguments) -> Iterator[Arguments]:
@@ -55,6 +57,13 @@ def _of_rope(a: Arguments) -> Iterator[Arguments]:
     yield from ({**a, "positions": positions - positions.max() + size} for size in TABLES if positions.numel())
 
 
+def _dropping(a: Arguments) -> Iterator[Arguments]:
+    """Dropout, which only the checks of its rates draw: with a generator and without, and where nothing is trained."""
+    yield {**a, "dropout_p": 0.25, "training": True, "generator": Seed(0)}
+    yield {**a, "dropout_p": 0.25, "training": True}
+    yield {**a, "dropout_p": 0.25, "training": False}
+
+
 _EDGES: Mapping[str, Callable[[Any], Iterator[Arguments]]] = {
     "attention": _of_attention,
     "clip_grad_norm": _of_clipping,
@@ -66,4 +75,7 @@ _EDGES: Mapping[str, Callable[[Any], Iterator[Arguments]]] = {
 
 def edges(operation: str, arguments: Arguments) -> Iterator[Arguments]:
     """From a plain call those at its edges; none where the draws make them all."""
-    return _EDGES[operation](arguments) if operation in _EDGES else iter(())
+    if operation in _EDGES:
+        yield from _EDGES[operation](arguments)
+    if "dropout_p" in OPTIONAL.get(operation, {}):
+        yield from _dropping(arguments)
