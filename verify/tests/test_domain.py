@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from tests import adapters
 from veriformer import impl
@@ -296,3 +297,13 @@ def test_dropout_may_be_refused(also_idle: bool) -> None:
     rows = judged("attention.dropout_scale", "attention.dropout_off", attention=attention)
     assert rows["attention.dropout_scale[fp32-cpu]"] is Status.NOT_PROVIDED
     assert rows["attention.dropout_off[fp32-cpu]"] is Status.PASS
+
+
+def test_an_ignored_index_above_all_classes_may_be_refused() -> None:
+    def cross_entropy(logits: Any, target: Any, *, ignore_index: int = -100) -> Any:
+        hit = logits.gather(-1, target.clamp(min=0)[..., None])[..., 0]
+        loss = torch.where(target != ignore_index, logits.logsumexp(-1) - hit, 0.0)
+        return loss.sum() / (target != ignore_index).sum().clamp(min=1)
+
+    refused_ = found(cross_entropy=cross_entropy).refused
+    assert "ignored targets + an ignore_index above all classes" in refused_, refused_

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from veriformer import impl
+from veriformer.spec.requirement import Weight
 from veriformer.verify import FindingsError, check, load
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Results, Status
@@ -32,6 +33,13 @@ def narrow_swiglu(x: Any, w_gate: Any, w_up: Any, w_down: Any) -> Any:
 def eps_on_deviation(x: Any, weight: Any = None) -> Any:
     y = x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-4)
     return y if weight is None else y * weight
+
+
+def experts_by_topk(x: Any, router: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, top_k: int = 2) -> Any:
+    scores, chosen = (x @ router).topk(top_k, -1)
+    hidden = torch.nn.functional.gelu(torch.einsum("...d,...kdh->...kh", x, w1[chosen]) + b1[chosen])
+    said = torch.einsum("...kh,...kho->...ko", hidden, w2[chosen]) + b2[chosen]
+    return (scores.softmax(-1)[..., None] * said).sum(-2)
 
 
 class _Doubled(torch.autograd.Function):
@@ -166,3 +174,11 @@ def test_the_script_of_a_finding_runs_where_the_target_lies_elsewhere(tmp_path: 
     right.write_text("import torch\n\n\ndef softmax(z, dim=-1):\n    return torch.softmax(z, dim)\n")
     other = {**os.environ, "VERIFORMER_TARGET": str(right)}
     assert subprocess.run(ran, cwd=there, env=other, check=False).returncode == 0, "the one that is named"
+
+
+def test_a_choice_among_equal_scores_is_one_fragile_finding() -> None:
+    (found,) = grave(results("experts_by_topk", "mixture_of_experts"))
+    assert (found.weight, found.when) == (Weight.FRAGILE, "with ties")
+    assert "of equal scores others are chosen" in found.what
+    assert found.suggestion == {"convention": "choice.ties", "value": "unspecified"}
+    assert {"mixture_of_experts.equation", "mixture_of_experts.ties"} <= set(found.requirements)

@@ -24,6 +24,7 @@ from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.survey import survey
+from veriformer.verify.findings.ties import by_ties, of_rows, of_ties
 from veriformer.verify.findings.wider import as_pytorch, lost_in_halves, lost_to_the_format
 from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.results import Result, Status
@@ -63,11 +64,17 @@ class Inquiry:
         named = self._named(self._unmodified(joined(search.run())), search.evidence)
         causes = [cause for cause, _ in named]
         shared = self._with_pooled(causes, shared_out(causes, surveyed))
-        found = [
-            replace(self._told(cause, diagnosis, results, search.evidence), follows=self._follows(cause))
-            for (cause, diagnosis), results in zip(named, shared, strict=True)
-            if results
-        ]
+        found, tied = [], []
+        for (cause, diagnosis), results in zip(named, shared, strict=True):
+            settled, rest = by_ties(results, self.results) if diagnosis is None else ([], results)
+            tied += [(cause, settled)] if settled else []
+            if rest:
+                cause = of_rows(cause, rest) if settled else cause
+                told_of = self._told(cause, diagnosis, rest, search.evidence)
+                found.append(replace(told_of, follows=self._follows(cause)))
+        if tied:
+            rows = [row for _, settled in tied for row in settled]
+            found.append(of_ties(finding(tied[0][0], Known(), rows)))
         told = {key for one in found for key in one.rows}
         return [*found, *plain(result for result in self.results if result.key not in told)]
 

@@ -50,6 +50,7 @@ def _targets(name: str) -> tuple[Named, ...]:
         ("class targets", lambda a: not a[name].is_floating_point()),
         ("probability targets of another dtype", _of_another_dtype(name)),
         ("ignored targets", lambda a: not a[name].is_floating_point() and bool(ignored(a, name).any())),
+        ("an ignore_index above all classes", lambda a: a["ignore_index"] >= a["logits"].shape[-1]),
         ("an ignore_index that is a class", lambda a: 0 <= a["ignore_index"] < a["logits"].shape[-1]),
         ("label smoothing", lambda a: a["label_smoothing"] > 0),
         ("label smoothing and ignored targets", lambda a: a["label_smoothing"] > 0 and bool(ignored(a, name).any())),
