@@ -16,8 +16,8 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import feature
 from veriformer.verify.engine.check_run import CheckRun
-from veriformer.verify.findings.assembly import finding as assembled
 from veriformer.verify.findings.assembly import Known, ranked, weight
+from veriformer.verify.findings.assembly import finding as assembled
 from veriformer.verify.findings.causes import NO_GRADIENT, Cause, Search, joined, kind
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example

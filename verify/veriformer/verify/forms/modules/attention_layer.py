@@ -9,20 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, Parameters, words
 from veriformer.verify.forms.construction import built, takes_size
-from veriformer.verify.forms.conventions import MASKS, hides_some
+from veriformer.verify.forms.conventions import MASKS, hides_some, mask_as
 from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
-from veriformer.verify.forms.weights import linears
+from veriformer.verify.forms.weights import HELD, is_held_alone, linears
 
 _WORDS = {"attention", "attn", "mha", "msa", "mhsa", "gqa", "mqa", "head", "heads"}
 _KINDS = (
     "linear local sparse axial window windowed cosine performer latent differential relative fast additive bahdanau "
-    "luong gated channel spatial se pooling sliding swa rotary shaw xl alibi"
+    "luong gated channel spatial se pooling sliding swa rotary rope shaw xl alibi"
 )
 _OTHER_KINDS = frozenset(_KINDS.split())
 """Words of attention that is another one, unless it turns out to be the same."""
@@ -35,8 +35,17 @@ _STARTS = ("start_pos", "offset", "pos_offset")
 TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
 """Tables of rotary embeddings that a layer is given: those that turn by no angle leave attention as it is."""
 
+_TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
+"""Words of tables, and of parts, of a rotary embedding that a layer holds itself."""
+
+_PADDING = {"pad", "padding", "padded"}
+"""Words of a mask over tokens, where another mask stands beside it."""
+
 CAUSALITY = ("as it is asked", "always")
 BATCH = ("[B,n,d]", "[n,B,d]")
+HEAD_SIZES = ("the width of a head", "the number of heads")
+"""What a constructor's one size of heads is, where it has no other."""
+
 UNTURNED = ("turned by no angle: its rotary embedding is judged apart",)
 HEADS, WIDTH = 2, 12
 
@@ -50,7 +59,9 @@ def _match(candidate: Candidate) -> Match | None:
     instance = built(candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), _flags(candidate))
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
-    found = projections(linears(instance))
+    refuse_turning(instance, names)
+    parts = linears(instance)
+    found = projections(parts)
     readings: dict[str, tuple[str, ...]] = {"causal": CAUSALITY, "batch": BATCH}
     told: tuple[str, ...] = ()
     if has_tables(names):
@@ -60,6 +71,10 @@ def _match(candidate: Candidate) -> Match | None:
         readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
     if found.fused or "kv" in found.maps:
         readings["joined"] = FUSED
+    if not _has_heads(candidate) and takes_size(candidate, "head_dim"):
+        readings["head_size"] = HEAD_SIZES
+    if any(map(is_held_alone, parts)):
+        readings["held"] = HELD
     if "o" not in found.maps:
         raise Unfit("it has no projection of the result")
     return Match(not _OTHER_KINDS & set(candidate.words), readings, told)
@@ -67,7 +82,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
     """By role the names of the call's parameters: x alone, or q, k and v."""
-    optional = {"mask": MASK, "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS}
+    optional = {**masks_of(candidate.parameters), "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS}
     optional |= {"both": _BOTH, "start": _STARTS}
     three = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, optional)
     if three is not None:
@@ -78,6 +93,29 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
         else None
     )
     return two or first_input(candidate.parameters, {**optional, "context": _CONTEXT})
+
+
+def masks_of(parameters: Parameters) -> dict[str, tuple[str, ...]]:
+    """Roles of masks: the usual names, else whatever is called a mask; of two the one over tokens by its words."""
+    named = [name for name in parameters if "mask" in words(name)]
+    over_tokens = [name for name in named if _PADDING & set(words(name))]
+    others = [name for name in named if name not in over_tokens]
+    if len(over_tokens) == 1 and len(others) == 1:
+        return {"mask": (others[0],), "padding": (over_tokens[0],)}
+    return {"mask": (*MASK, *named)}
+
+
+def refuse_turning(instance: nn.Module, names: Mapping[str, str]) -> None:
+    """Raise Unfit for a layer that holds what turns queries and keys, and is given no tables that turn by no angle."""
+    held = [*(name for name, _ in instance.named_buffers()), *(type(part).__name__ for part in instance.modules())]
+    turning = [name for name in held if _TURNING & set(words(name.rpartition(".")[2]))]
+    if turning and not has_tables(names):
+        raise Unfit(f"it turns queries and keys by its own {turning[0]!r}, which the contract's attention does not")
+
+
+def takes_token_mask(names: Mapping[str, str]) -> bool:
+    """Whether a call can say which tokens are padding."""
+    return bool({"mask", "padding"} & names.keys())
 
 
 def has_tables(names: Mapping[str, str]) -> bool:
@@ -93,7 +131,8 @@ def mask_told(candidate: Candidate, arguments: Mapping[str, Any]) -> bool:
 
 def without_unknown(names: Mapping[str, str], readings: Readings) -> dict[str, str]:
     """The roles without a mask that nobody knows how to read."""
-    return {role: name for role, name in names.items() if role != "mask" or readings.get("mask") != UNKNOWN}
+    unknown = ("mask", "padding") if readings.get("mask") == UNKNOWN else ()
+    return {role: name for role, name in names.items() if role not in unknown}
 
 
 def _needs(candidate: Candidate, names: tuple[str, ...]) -> bool:
@@ -122,6 +161,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     holder, given = Holder.of(candidate), _flags(candidate)
     parameters = candidate.parameters
     grouped = takes_size(candidate, "kv_heads")
+    headed = _has_heads(candidate) or "head_size" in readings
 
     def call(
         x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, *, num_heads: int, **options: Any
@@ -129,11 +169,12 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         groups = options.get("num_kv_heads") or num_heads
         head_dim = w_q.shape[1] // num_heads
         _check(x, (w_q, w_k, w_v, w_o), num_heads, groups)
-        if (groups != num_heads and not grouped) or (num_heads != 1 and not _has_heads(candidate)):
+        if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
-        sizes = sizes_of(x.shape[-1], num_heads, groups, head_dim, w_o.shape[1])
+        size = num_heads if readings.get("head_size") == HEAD_SIZES[1] else head_dim
+        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_o.shape[1])
         module = holder.module(sizes, x.dtype, **given)
-        own: Projections = projections(linears(module))
+        own: Projections = projections(linears(module, readings.get("held", HELD[0])))
         weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
         tensors = own.tensors(weights, num_heads, groups, readings.get("joined", FUSED[0]))
         theirs = arguments_of(x, options, names, readings, parameters, num_heads, head_dim)
@@ -141,7 +182,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
 
     offers = ["is_causal", *(["num_kv_heads"] if grouped else [])]
-    offers += ["attention_mask"] if "mask" in names else []
+    offers += ["attention_mask"] if takes_token_mask(names) else []
     offers += ["context"] if "q" in names or "context" in names else []
     return offered("multi_head_attention", call, offers)
 
@@ -205,6 +246,11 @@ def arguments_of(
             theirs[names["context"]] = turned(source)
         elif context is not None:
             raise NotOffered("context: the module takes none")
+    if "padding" in names:
+        tokens = asked.pop("attention_mask", None)
+        if tokens is not None or parameters[names["padding"]].default is inspect.Parameter.empty:
+            real = torch.ones(source.shape[:2]) if tokens is None else tokens
+            theirs[names["padding"]] = mask_as(real.to(torch.bool), readings["mask"], x.dtype)
     seen = visible(x.shape[0], x.shape[1], source.shape[1], asked)
     if "mask" not in names:
         if seen is not None:
@@ -221,7 +267,7 @@ FORM = Form(
     name="modules/attention_layer",
     operation="multi_head_attention",
     says="a module with projections, built from width and heads: attention(x), or attention(q, k, v, mask)",
-    neutral=("causal", "joined", "mask_axes", "tables"),
+    neutral=("causal", "joined", "mask_axes", "tables", "held", "head_size"),
     told_by={"mask": mask_told},
     match=_match,
     bind=_bind,
