@@ -18,6 +18,7 @@ HERE = Path(__file__).parent / "forms"
 
 READ = {
     ("held_otherwise", "GatedMLP"): ("swiglu", {}),
+    ("held_otherwise", "ConfiguredAttention"): ("multi_head_attention", {}),
     ("held_otherwise", "MLP"): ("feed_forward", {"held": "[n_out, n_in]"}),
     ("held_otherwise", "Attention"): ("multi_head_attention", {"causal": "always"}),
     ("held_otherwise", "FusedAttention"): ("multi_head_attention", {"mask": "boolean", "batch": "[B,n,d]"}),
@@ -53,6 +54,11 @@ def test_what_is_held_or_called_otherwise_is_recognised_as_what_it_is(file: str,
     assert isinstance(pin, Pin)
     assert (pin.operation, pin.everywhere, pin.conventions) == (operation, True, {}), pin
     assert {key: pin.readings[key] for key in readings} == readings
+
+
+def test_a_schedule_whose_name_and_code_say_cosine_is_one_that_may_be_wrong() -> None:
+    (pin,) = found("called_otherwise", "get_long_cosine_lr").pins
+    assert (pin.operation, pin.everywhere) == ("warmup_cosine", False)
 
 
 @pytest.mark.parametrize(("file", "name"), ANOTHER)

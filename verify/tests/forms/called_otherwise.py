@@ -28,6 +28,14 @@ def get_cosine_lr(it, max_learning_rate, min_learning_rate, warmup_iters, cosine
     return min_learning_rate + 0.5 * (1 + math.cos(math.pi * done)) * (max_learning_rate - min_learning_rate)
 
 
+def get_long_cosine_lr(it, max_lr, min_lr, warmup_iters, max_iters):
+    """Wrong: the steps of the warmup count as decay."""
+    if it < warmup_iters:
+        return max_lr * it / warmup_iters
+    done = min(1.0, it / max_iters)
+    return min_lr + 0.5 * (1 + math.cos(math.pi * done)) * (max_lr - min_lr)
+
+
 @torch.no_grad()
 def gradient_clipping(parameters, max_l2_norm):
     grads = [p.grad for p in parameters if p.grad is not None]
