@@ -31,6 +31,8 @@ READ = {
     ("called_otherwise", "apply_rotary_emb"): ("rope", {"layout": "[B,n,H,d]"}),
     ("called_otherwise", "get_cosine_lr"): ("warmup_cosine", {}),
     ("called_otherwise", "gradient_clipping"): ("clip_grad_norm", {}),
+    ("called_otherwise", "ScheduledAdam"): ("noam", {}),
+    ("called_otherwise", "SiLU"): ("silu", {}),
     ("called_otherwise", "SequenceCrossEntropy"): ("cross_entropy", {"shape": "sequences"}),
 }
 ANOTHER = {
@@ -56,9 +58,10 @@ def test_what_is_held_or_called_otherwise_is_recognised_as_what_it_is(file: str,
     assert {key: pin.readings[key] for key in readings} == readings
 
 
-def test_a_schedule_whose_name_and_code_say_cosine_is_one_that_may_be_wrong() -> None:
-    (pin,) = found("called_otherwise", "get_long_cosine_lr").pins
-    assert (pin.operation, pin.everywhere) == ("warmup_cosine", False)
+@pytest.mark.parametrize(("name", "is_it"), [("get_long_cosine_lr", "warmup_cosine"), ("SteepScheduledAdam", "noam")])
+def test_a_schedule_that_is_known_by_what_it_takes_may_be_wrong(name: str, is_it: str) -> None:
+    (pin,) = found("called_otherwise", name).pins
+    assert (pin.operation, pin.everywhere) == (is_it, False)
 
 
 @pytest.mark.parametrize(("file", "name"), ANOTHER)

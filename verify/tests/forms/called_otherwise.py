@@ -75,3 +75,33 @@ class SGDDecay(torch.optim.Optimizer):
                 t = self.state[p].setdefault("t", 0)
                 p -= group["lr"] / math.sqrt(t + 1) * p.grad
                 self.state[p]["t"] = t + 1
+
+
+class ScheduledAdam:
+    """The rate of the paper, by other names."""
+
+    def __init__(self, optimizer, hidden_dim, warm_steps):
+        self.optimizer, self.steps, self.warm, self.base = optimizer, 0, warm_steps, hidden_dim**-0.5
+
+    def step(self):
+        self.steps += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.base * min(self.steps**-0.5, self.steps * self.warm**-1.5)
+        self.optimizer.step()
+
+
+class SteepScheduledAdam(ScheduledAdam):
+    """Wrong: the warmup is not the one that meets the decay."""
+
+    def step(self):
+        self.steps += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.base * min(self.steps**-0.5, self.steps * self.warm**-0.5)
+        self.optimizer.step()
+
+
+class SiLU(nn.Module):
+    """A gate by its sigmoid."""
+
+    def forward(self, x):
+        return torch.sigmoid(x) * x

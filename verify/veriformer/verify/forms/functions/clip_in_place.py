@@ -65,5 +65,6 @@ FORM = Form(
     says="a function of parameters and the largest norm, which scales their gradients in place",
     match=_match,
     bind=_bind,
+    conventions=("clip_grad_norm.denominator",),
     closed=True,
 )

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
+from veriformer.verify.forms.size_names import size_of
 
 _STEP = ("it", "step", "t", "iter", "iteration", "current_step", "step_num", "global_step", "iter_num", "steps")
 ROLES = {
@@ -32,6 +33,18 @@ ROLES = {
     "d_model": ("d_model", "model_size", "dim", "n_embd"),
     "factor": ("factor", "lr_mul", "scale_factor"),
 }
+
+
+def role_of(name: str) -> str:
+    """The role of an argument by its name, or by the words of it; empty where it has none."""
+    by_name = next((role for role, names in ROLES.items() if name in names), "")
+    if by_name:
+        return by_name
+    if size_of(name) == "width":
+        return "d_model"
+    return "warmup_steps" if {"warm", "warmup"} & set(words(name)) else ""
+
+
 FIXED = {"lowest": 0.0, "factor": 1.0}
 """What the contract has not, by the value that leaves it out."""
 _WORDS = {"lr", "rate", "schedule", "cosine", "warmup", "noam", "scheduler"}

@@ -9,6 +9,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from veriformer.verify.forms.attention_calls import (
+    has_tables,
+    mask_told,
+    roles_of_call,
+    takes_token_mask,
+    without_unknown,
+)
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, flags, takes_size
 from veriformer.verify.forms.conventions import MASKS
@@ -21,13 +28,8 @@ from veriformer.verify.forms.modules.attention_layer import (
     TABLES,
     UNTURNED,
     arguments_of,
-    has_tables,
-    mask_told,
     refuse_turning,
-    roles_of_call,
     sizes_of,
-    takes_token_mask,
-    without_unknown,
 )
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
