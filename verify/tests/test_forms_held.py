@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from veriformer.verify.forms import Fit
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.recognition.recognise import Recognised, recognise
@@ -98,11 +97,3 @@ def test_a_neighbour_that_cannot_be_imported_gives_its_definitions(tmp_path: Pat
     )
     module, _ = resolve(str(folder / "layers.py"))
     assert callable(vars(module)["softmax_of"])
-
-
-def test_of_two_wrong_readings_the_nearer_one_is_taken() -> None:
-    """Not the one that is right in a few more calls, which are right by many readings."""
-    near = Fit(24, 20, 2, False, 0.9, 1.0)
-    trivially = Fit(24, 20, 4, False, 0.4, 0.6)
-    assert near.better_than(trivially)
-    assert not trivially.better_than(near)

@@ -195,6 +195,7 @@ class Search:
     unsupported: list[frozenset[str]] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
     busy: float = field(default_factory=time.process_time)
+    waited: float = field(default_factory=isolation.kept_waiting)
     now: Trial | None = None
     largest: int = 0
 
@@ -256,6 +257,7 @@ class Search:
     def example(self, data: st.DataObject) -> None:
         """Judge one example; raises Violation."""
         check, self.began, self.busy = self.row.check, time.perf_counter(), time.process_time()
+        self.waited = isolation.kept_waiting()
         trial = self.now = self.trial(data)
         if self.best is None:
             trial.statistics = self.statistics
@@ -334,7 +336,7 @@ class Search:
         said = f"stopped after {self.profile.timeout_s:g} s in example {self.statistics.examples}"
         larger = self.now is not None and extent(self.now) > self.largest
         passed, used = time.perf_counter() - self.began, time.process_time() - self.busy
-        taken = used if used > isolation.STARVED * passed else passed  # on a busy machine it had less than what passed
+        taken = isolation.spent(used, passed, isolation.kept_waiting() - self.waited)
         hangs = not larger and taken > HANGING * self.profile.timeout_s
         self.statistics.examples -= 1
         if hangs or self.statistics.examples < 1:

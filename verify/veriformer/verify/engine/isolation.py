@@ -26,7 +26,24 @@ STARVED = 0.1
 """The share of a processor above which a process that has not had its time was kept waiting and did not wait itself."""
 
 MOST = 4.0
-"""How often the time may pass by the clock for a process that is kept waiting."""
+"""How often the time may pass by the clock for a process that is kept waiting, where the system does not say for how
+long it was."""
+
+_WAITS = Path("/proc/self/schedstat")
+
+
+def kept_waiting() -> float:
+    """Seconds for which the main thread could run and had no processor; 0 where the system does not say so."""
+    try:
+        return int(_WAITS.read_text("ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def spent(used: float, passed: float, waited: float) -> float:
+    """What counts of the time that passed by the clock: that of the processor for a process that was kept waiting, and
+    else all but what it waited for one, so that sleeping counts."""
+    return used if used > STARVED * passed else max(used, passed - waited)
 
 
 @contextlib.contextmanager
@@ -38,13 +55,14 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     process ends itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so
     that a KeyboardInterrupt is the target's own.
     """
-    began, busy = time.monotonic(), time.process_time()
+    began, busy, before = time.monotonic(), time.process_time(), kept_waiting()
 
     def ring(signum: int, frame: FrameType | None) -> None:
-        used, passed = time.process_time() - busy, time.monotonic() - began
-        if not STARVED * passed < used < seconds or passed >= MOST * seconds:
+        used, passed, waited = time.process_time() - busy, time.monotonic() - began, kept_waiting() - before
+        mine = spent(used, passed, waited)
+        if mine >= seconds or passed - waited >= MOST * seconds:
             raise RowTimeout
-        signal.setitimer(signal.ITIMER_REAL, seconds - used)
+        signal.setitimer(signal.ITIMER_REAL, seconds - mine)
         renew()
 
     previous = signal.signal(signal.SIGALRM, ring)

@@ -69,9 +69,12 @@ class Fit:
 
     def rank(self) -> tuple[Any, ...]:
         """What says which of two readings explains more."""
-        # By tenths: of two wrong readings that are as near the one that is right more often is taken, then by order.
-        near = round(self.closeness, 1) if self.closeness >= NEAR else 0.0
-        return (self.everywhere, self.ordinary, near, self.right, self.answered, round(self.share, 1))
+        # Roughly: two wrong readings that are as near are told apart by the calls that they answer, then by order.
+        near = self.closeness >= NEAR
+        return (
+            *(self.everywhere, self.ordinary, self.right, near, self.answered),
+            *(round(self.share, 1), round(self.closeness, 1)),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

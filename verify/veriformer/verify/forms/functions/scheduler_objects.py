@@ -88,7 +88,6 @@ FORMS = tuple(
         operation=operation,
         says="an object built on an optimizer, or a function that gives one: the rate after so many calls of step()",
         conventions=() if operation == "noam" else ("warmup.first_step",),
-        closed=operation == "noam",
         match=partial(_match, operation=operation),
         bind=partial(_bind, operation=operation),
     )
