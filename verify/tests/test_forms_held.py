@@ -97,3 +97,9 @@ def test_a_neighbour_that_cannot_be_imported_gives_its_definitions(tmp_path: Pat
     )
     module, _ = resolve(str(folder / "layers.py"))
     assert callable(vars(module)["softmax_of"])
+
+
+def test_a_known_fault_tells_whose_weights_are_whose_where_no_reading_is_right() -> None:
+    (pin,) = found("held_otherwise_faulty", "MultiHeadAttention").pins
+    assert (pin.operation, pin.everywhere, pin.readings["joined"]) == ("multi_head_attention", False, "head by head")
+    assert "it gives what a known fault gives" in pin.told[0]
