@@ -161,6 +161,31 @@ REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
             )
         ),
     ),
+    "jsbaan": (
+        "jsbaan/transformer-from-scratch@d4841b21ffe2",
+        tuple(
+            f"{name}.py"
+            for name in (
+                "multi_head_attention",
+                "positional_encodings",
+                "lr_scheduler",
+                "encoder",
+                "decoder",
+                "transformer",
+            )
+        ),
+    ),
+    "alan-cooney": (
+        "alan-cooney/transformer-from-scratch@da0429425e37",
+        ("transformer_from_scratch/components/*.py", "transformer_from_scratch/transformer.py"),
+    ),
+    "Huffon": ("Huffon/pytorch-transformer-kor-eng@93eea77b9562", ("model/*.py",)),
+    "phohenecker": (
+        "phohenecker/pytorch-transformer@211406d82ac0",
+        ("src/main/python/transformer/*.py",),
+    ),
+    "fangpin": ("fangpin/llm-from-scratch@2ea58f50e5ed", ("llm/*.py",)),
+    "eduardoleao052": ("eduardoleao052/Transformer-from-scratch@9b1abb299e5a", ("src/layers.py", "src/model.py")),
 }
 SECONDS = 240
 

@@ -18,6 +18,7 @@ from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
+from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
 from veriformer.verify.scripts.script import Recorded
@@ -147,7 +148,7 @@ def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
         trial.calls.append(Recorded("r0", "softmax", (), {"x": x}, (), None))
         if turn == example:
             if seconds:
-                trial.waiting_since = time.perf_counter() - seconds, time.process_time() - seconds
+                trial.waiting_since = Stopwatch(time.monotonic() - seconds, time.process_time() - seconds)
             raise RowTimeout
 
     row = CheckRun(Check(requirement=LAW, property_test=body), "fp64")

@@ -13,9 +13,10 @@ from tests import adapters
 from veriformer import impl
 from veriformer.verify import check
 from veriformer.verify.domain.inference import Probed, refused
-from veriformer.verify.domain.probe import NO_GRAPH, probe_operation
+from veriformer.verify.domain.probe import NO_GRAPH, Probe, probe_operation
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.probe import probe
+from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.results.record import Results
 from veriformer.verify.results.status import Status
@@ -307,3 +308,17 @@ def test_an_ignored_index_above_all_classes_may_be_refused() -> None:
 
     refused_ = found(cross_entropy=cross_entropy).refused
     assert "ignored targets + an ignore_index above all classes" in refused_, refused_
+
+
+def test_constants_are_measured_before_the_time_may_be_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the drawn calls take all of it: a network with ReLU is still judged as one."""
+
+    def late(self: Probe, base: str) -> None:
+        raise RowTimeout
+
+    monkeypatch.setattr(Probe, "_draw", late)
+
+    def feed_forward(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
+        return (x @ w1 + b1).relu() @ w2 + b2
+
+    assert found(feed_forward=feed_forward).constants == {"activation": "relu"}

@@ -90,3 +90,11 @@ def test_a_known_fault_that_only_halves_show_far_from_the_ordinary_is_fragile() 
     (one,) = [one for one in found("RMSNorm", "rms_norm.range rms_norm.near_eps", "fp16").findings if one.rows]
     assert one.what == "rms_norm: the mean square is formed in half precision"
     assert one.weight is Weight.FRAGILE
+
+
+def test_padding_before_the_text_and_causality_leave_a_query_nothing_which_is_no_leak() -> None:
+    rows = "multi_head_attention.padding multi_head_attention.no_key"
+    findings = found("MaskedAttention", rows, "fp32").findings
+    assert {one.weight for one in findings} == {Weight.FRAGILE}
+    (padded,) = [one for one in findings if "multi_head_attention.padding" in one.requirements]
+    assert padded.when == "with a query that sees no key"

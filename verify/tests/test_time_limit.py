@@ -7,22 +7,24 @@ import time
 import pytest
 
 from veriformer.verify.engine import isolation
+from veriformer.verify.judging import stopwatch
 from veriformer.verify.judging.interruption import RowTimeout
 
 LIMIT_S = 0.05
 
 
 @pytest.mark.parametrize(
-    ("share", "times"),
-    [(1.0, 1.0), (0.5, 2.0), (0.2, isolation.MOST), (0.0, 1.0)],
-    ids=["alone", "beside another", "among many", "asleep"],
+    ("share", "waits", "times"),
+    [(1.0, 0.0, 1.0), (0.5, 0.0, 2.0), (0.2, 0.0, isolation.MOST), (0.0, 0.0, 1.0), (0.05, 0.95, 20.0)],
+    ids=["alone", "beside another", "among many", "asleep", "among very many, which the system says"],
 )
 def test_a_process_that_is_kept_waiting_has_its_time(
-    monkeypatch: pytest.MonkeyPatch, share: float, times: float
+    monkeypatch: pytest.MonkeyPatch, share: float, waits: float, times: float
 ) -> None:
     rings: list[float] = []
     clock, timer = time.monotonic, isolation.signal.setitimer
-    monkeypatch.setattr(isolation.time, "process_time", lambda: share * clock())
+    monkeypatch.setattr(stopwatch, "process_time", lambda: share * clock())
+    monkeypatch.setattr(stopwatch, "kept_waiting", lambda: waits * clock())
     monkeypatch.setattr(isolation.signal, "setitimer", lambda which, s: (rings.append(s), timer(which, s))[1])
     began = clock()
     with pytest.raises(RowTimeout), isolation.time_limit(LIMIT_S, may_kill=False):

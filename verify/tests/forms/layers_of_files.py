@@ -97,3 +97,20 @@ class Block(nn.Module):
         scores = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).masked_fill(self.hidden[:n, :n], float("-inf"))
         x = x + self.c_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
         return x + self.mlp(self.ln_2(x))
+
+
+class MaskedAttention(nn.Module):
+    """Hides by minus infinity: a query that sees nothing has no result."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.query, self.key, self.value, self.out = (nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+
+    def forward(self, query, key, value, mask=None):
+        parts = (self.query(query), self.key(key), self.value(value))
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask[:, None], -torch.inf)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))

@@ -358,10 +358,7 @@ class Search:
         """Whether the target has not answered for long, asked for no more than what it has done before."""
         if self.now is None or self.now.waiting_since is None or extent(self.now) > self.largest:
             return False
-        clock, busy = self.now.waiting_since
-        passed, used = time.perf_counter() - clock, time.process_time() - busy
-        taken = used if used > isolation.STARVED * passed else passed  # on a busy machine it had less than what passed
-        return taken > HANGING * self.profile.timeout_s
+        return self.now.waiting_since.spent > HANGING * self.profile.timeout_s
 
     def _failed(self, error: BaseException) -> Result:
         if self.best is None and not isinstance(error, Violation):

@@ -11,22 +11,20 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic, process_time  # the functions themselves, which a target may replace in their module
 from types import FrameType
 from typing import NoReturn
 
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.verify.judging.stopwatch import Stopwatch
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise Interrupted
 
 
-STARVED = 0.1
-"""The share of a processor above which a process that has not had its time was kept waiting and did not wait itself."""
-
 MOST = 4.0
-"""How often the time may pass by the clock for a process that is kept waiting."""
+"""How often the time may pass by the clock for a process that is kept waiting, where the system does not say for how
+long it was."""
 
 
 @contextlib.contextmanager
@@ -38,13 +36,13 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     process ends itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so
     that a KeyboardInterrupt is the target's own.
     """
-    began, busy = monotonic(), process_time()
+    watch = Stopwatch()
 
     def ring(signum: int, frame: FrameType | None) -> None:
-        used, passed = process_time() - busy, monotonic() - began
-        if not STARVED * passed < used < seconds or passed >= MOST * seconds:
+        spent = watch.spent
+        if spent >= seconds or watch.running >= MOST * seconds:
             raise RowTimeout
-        signal.setitimer(signal.ITIMER_REAL, seconds - used)
+        signal.setitimer(signal.ITIMER_REAL, seconds - spent)
         renew()
 
     previous = signal.signal(signal.SIGALRM, ring)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.verify.domain.features.attention import NOTHING_SEEN
 from veriformer.verify.engine.repetition import comes_and_goes
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
@@ -100,7 +101,8 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = Fal
         return Weight.FRAGILE
     demands = {example.row.check.requirement.slug: example.weight for example in cause.explained}
     leaks = list(demands.values()).count(Weight.LEAK)
-    if cause.condition.weight is Weight.LEAK or 2 * leaks > len(demands):
+    nothing_to_see = bool(NOTHING_SEEN & set(cause.condition.names))  # what has no right answer lets nothing through
+    if cause.condition.weight is Weight.LEAK or (2 * leaks > len(demands) and not nothing_to_see):
         return Weight.LEAK
     if diagnosis is not None and diagnosis.ignored:
         return Weight.WRONG

@@ -95,8 +95,9 @@ def _exact(weight: Tensor, part: Linear) -> Tensor:
 def projections(parts: list[Linear]) -> Projections:
     """Roles by names, and where names do not say them by order. Raises Unfit where there are too few or too many."""
     count = len(parts)
-    if count == 2 and parts[0].n_out == 3 * parts[0].n_in == 3 * parts[1].n_in:
-        return Projections({"qkv": parts[0], "o": parts[1]})
+    for fused, out in (parts, parts[::-1]) if count == 2 else ():
+        if fused.n_out == 3 * fused.n_in == 3 * out.n_in:
+            return Projections({"qkv": fused, "o": out})
     if count > 4 and count % 3 == 1 and (each := _by_head(parts[:-1])):
         return Projections({"o": parts[-1]}, each)
     if count not in (2, 3, 4):

@@ -41,6 +41,8 @@ def operation_named(candidate: Candidate, parameters: Parameters) -> str:
     words = set(candidate.words)
     if {"adam", "w"} <= words:
         words = words - {"adam", "w"} | _ADAMW
+    if "decay" in words and "weight" not in words:
+        return ""  # another thing decays, such as the rate
     rest = words - _PLAIN
     if rest == _ADAMW or (rest == _ADAM and "decoupled" in words):
         return "adamw"

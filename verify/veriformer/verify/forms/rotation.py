@@ -17,6 +17,12 @@ BASES = ("base", "theta", "theta_base", "rope_theta", "rope_base", "freq_base")
 LONGEST = 4096
 """Positions that a table is made for at most."""
 
+POSITIONS = (
+    *("positions", "token_positions", "position_ids", "pos_ids", "pos", "position"),
+    *("input_pos", "input_positions", "seq_positions"),
+)
+"""Usual names of the positions that features stand at."""
+
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]", "[n,B,H,d]", "[B,n,d]")
 WORDS = ({"rope"}, {"rotary"}, {"rotate"}, {"rotated"}, {"rotation"})
 
@@ -36,16 +42,18 @@ _LENGTH = tuple(_LENGTHS.split())
 
 @dataclass(frozen=True)
 class Maker:
-    """A function of the same module that makes tables. names: its parameters by role: d, n and perhaps base."""
+    """A function of the same module that makes tables. names: its parameters by role: d, n, perhaps base and dtype."""
 
     function: Callable[..., Any]
     names: Mapping[str, str]
 
-    def tables(self, d: int, n: int, base: float | None) -> tuple[Tensor, ...]:
-        """The tables for so many positions."""
-        given: dict[str, float] = {self.names["d"]: d, self.names["n"]: n}
+    def tables(self, d: int, n: int, base: float | None, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+        """The tables for so many positions, in the dtype of the features where that is asked for."""
+        given: dict[str, Any] = {self.names["d"]: d, self.names["n"]: n}
         if base is not None:
             given[self.names["base"]] = base
+        if "dtype" in self.names:
+            given[self.names["dtype"]] = dtype
         made = self.function(**given)
         return tuple(made) if isinstance(made, tuple | list) else (made,)
 
@@ -57,7 +65,7 @@ def maker_beside(candidate: Candidate, count: int) -> Maker | None:
             continue
         one = Candidate(name, function, candidate.module)
         try:
-            found = roles(one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES})
+            found = roles(one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES, "dtype": ("dtype",)})
             if found is None:
                 continue
             made = Maker(function, found).tables(6, 5, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from veriformer.verify.forms.construction import built, flags
 from veriformer.verify.forms.form import NotOffered, Unfit
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.signatures import first_input
-from veriformer.verify.forms.weights import Linear, linears
+from veriformer.verify.forms.weights import HELD, Linear, is_held_alone, linears
 
 WIDTH, INNER = 6, 20
 """Sizes of the instance that shows which parameters there are; both even, and neither a multiple of the other."""
@@ -69,25 +69,35 @@ def network_called(
     needs: tuple[int, int, int],
     tensors: Callable[[list[Linear]], Mapping[str, Tensor]],
     x: Tensor,
+    held: str = HELD[0],
 ) -> Tensor:
-    """The network on rows x with these tensors. needs: widths of input, hidden layer and result.
+    """The network on rows x with these tensors. needs: widths of input, hidden layer and result. held: how matrices are
+    that stand among its own parameters.
 
     Where the module's sizes are tied to each other, one that is large enough is made: what is more is zero, and adds
     nothing to any sum.
     """
     d, f, o = needs
-    module = _large_enough(Holder.of(candidate), d, f, o, x.dtype, flags(candidate))
-    parts = linears(module)
+    module = _large_enough(Holder.of(candidate), (d, f, o), x.dtype, flags(candidate), held)
+    parts = linears(module, held)
     width = parts[0].n_in
     result: Tensor = first(called(module, tensors(parts), nn.functional.pad(x, (0, width - d))))
     return result[..., :o]
 
 
-def _large_enough(holder: Holder, d: int, f: int, o: int, dtype: torch.dtype, given: Mapping[str, Any]) -> nn.Module:
+def readings_of(parts: Sequence[Linear]) -> dict[str, tuple[str, ...]]:
+    """How matrices are held, where some stand among the module's own parameters."""
+    return {"held": HELD} if any(map(is_held_alone, parts)) else {}
+
+
+def _large_enough(
+    holder: Holder, needs: tuple[int, int, int], dtype: torch.dtype, given: Mapping[str, Any], held: str
+) -> nn.Module:
+    d, f, o = needs
     width, inner = max(d, o), f
     while width <= _LARGEST:
         module = holder.module(sizes_for(width, inner), dtype, **given)
-        parts = linears(module)
+        parts = linears(module, held)
         hidden = max(part.n_in for part in parts) if len(parts) == 3 else parts[1].n_in
         if parts[0].n_in >= d and hidden >= f and parts[-1].n_out >= o:
             return module

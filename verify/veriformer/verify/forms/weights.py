@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +12,15 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import words
 from veriformer.verify.forms.form import NotOffered, Unfit
+from veriformer.verify.forms.linear_behaviour import by_behaviour
+
+HELD = ("[n_in, n_out]", "[n_out, n_in]")
+"""How a matrix is held that is a parameter by itself: no name says it."""
+
+OUTWARD = frozenset(("o", "out", "output"))
+"""Words of the map that joins what heads give."""
+
+_PARAMETERS = frozenset(("w", "b", "weight", "weights", "bias", "biases", "kernel", "matrix", "mat"))
 
 
 @dataclass(frozen=True)
@@ -17,7 +28,7 @@ class Linear:
     """name: of the submodule. weight, bias: names of its parameters, the bias empty where there is none.
 
     transposed: whether the weight is held as ``[n_out, n_in]``, as ``torch.nn.Linear`` does. shape: that of the weight,
-    which for a convolution over one position has an axis more.
+    which for a convolution over one position has an axis more. by_head: whether it is held as ``[H, n_in, n_out / H]``.
     """
 
     name: str
@@ -27,6 +38,7 @@ class Linear:
     n_out: int
     transposed: bool
     shape: tuple[int, ...]
+    by_head: bool = False
 
     @property
     def words(self) -> frozenset[str]:
@@ -41,40 +53,117 @@ class Linear:
         if weight.shape[0] > self.n_in or weight.shape[1] > self.n_out:
             raise NotOffered(f"{self.name}: the module has {self.n_in} × {self.n_out}, got {tuple(weight.shape)}")
         whole = nn.functional.pad(weight, (0, self.n_out - weight.shape[1], 0, self.n_in - weight.shape[0]))
-        found = {self.weight: (whole.T if self.transposed else whole).reshape(self.shape)}
+        found = {self.weight: self._as_held(whole)}
         if self.bias:
             none = torch.zeros(self.n_out, dtype=weight.dtype)
             given = none if bias is None else nn.functional.pad(bias, (0, self.n_out - bias.shape[0]))
-            found[self.bias] = given
+            found[self.bias] = given.reshape(self.shape[0], -1) if self.by_head else given
         elif bias is not None and bool((bias.detach() != 0).any()):
             raise NotOffered(f"{self.name}: the module has no bias")
         return found
 
+    def _as_held(self, whole: Tensor) -> Tensor:
+        """A weight ``[n_in, n_out]`` as the module holds it."""
+        if self.by_head:
+            return whole.reshape(self.n_in, self.shape[0], -1).movedim(1, 0)
+        return (whole.T if self.transposed else whole).reshape(self.shape)
 
-def linears(module: nn.Module) -> list[Linear]:
-    """Every linear map of a module. Raises Unfit where parameters are left that are of none."""
-    found, left = linears_and_rest(module)
+
+def linears(module: nn.Module, held: str = HELD[0]) -> list[Linear]:
+    """Every linear map of a module. held: how those are that stand among its own parameters.
+
+    Raises Unfit where parameters are left that are of none.
+    """
+    found, left = linears_and_rest(module, held)
     if left:
         raise Unfit(f"its parameter {left[0]!r} has no part in the operation")
     return found
 
 
-def linears_and_rest(module: nn.Module) -> tuple[list[Linear], list[str]]:
-    """Every linear map of a module, and the names of its other parameters."""
+def linears_and_rest(module: nn.Module, held: str = HELD[0]) -> tuple[list[Linear], list[str]]:
+    """Every linear map of a module, in the order of its parameters, and the names of its other parameters."""
     found, used = [], set()
     for name, part in module.named_modules():
-        own = dict(part.named_parameters(recurse=False))
-        weight = own.get("weight")
-        transposed = isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d)
-        if weight is None or not (transposed or type(part).__name__ == "Conv1D"):
+        one = _linear(name, part) if name else None
+        if one is not None:
+            found.append(one)
+            used |= {one.weight, one.bias}
+    own = dict(module.named_parameters())
+    beside = [name for name in own if name not in used and not _has_maps(name.rpartition(".")[0], found)]
+    alone = among_parameters({name: tuple(own[name].shape) for name in beside}, held)
+    used |= {name for one in alone for name in (one.weight, one.bias)}
+    order = list(own)
+    found = sorted([*found, *alone], key=lambda one: order.index(one.weight))
+    return found, [name for name in own if name not in used]
+
+
+def _has_maps(owner: str, found: list[Linear]) -> bool:
+    """Whether a module has linear maps among its submodules: a matrix beside them is another thing, as a table."""
+    return any(not owner or one.name.startswith(f"{owner}.") for one in found)
+
+
+def is_held_alone(part: Linear) -> bool:
+    """Whether a map is a parameter by itself, and not a module's: then its orientation is a matter of reading."""
+    return part.name == part.weight and len(part.shape) == 2
+
+
+def among_parameters(shapes: Mapping[str, tuple[int, ...]], held: str) -> list[Linear]:
+    """The linear maps among parameters that are of no linear submodule: matrices, or one matrix for each head.
+
+    A vector (for each head one) is the bias of the matrix whose name differs from its by no more than that. shapes: by
+    name.
+    """
+    biases = {_stem(name): name for name, shape in shapes.items() if len(shape) < 3 and _is_bias(name)}
+    found = []
+    for name, shape in shapes.items():
+        if len(shape) not in (2, 3) or name in biases.values():
             continue
+        out = len(shape) == 3 and bool(words_of_map(name) & OUTWARD)
+        by_head = len(shape) == 3 and not out
+        whole = (shape[1], shape[0] * shape[2]) if by_head else (shape[0] * shape[1], shape[2]) if out else shape
+        bias = biases.get(_stem(name), "")
+        transposed = len(shape) == 2 and held == HELD[1]
+        if bias and len(shape) == 2 and shape[0] != shape[1]:  # it is as long as the result is wide
+            transposed = math.prod(shapes[bias]) == shape[0]
+        n_in, n_out = whole[::-1] if transposed else whole
+        bias = bias if bias and math.prod(shapes[bias]) == n_out else ""
+        found.append(Linear(name, name, bias, n_in, n_out, transposed, shape, by_head))
+    return found
+
+
+def words_of_map(name: str) -> frozenset[str]:
+    """The words of a parameter's name without those that say that it is one."""
+    short = (re.sub(r"^[wb](?=\w{1,2}$)", "", word) for word in words(name.rpartition(".")[2]))
+    return frozenset(word for word in short if word not in _PARAMETERS)
+
+
+def _stem(name: str) -> tuple[str, frozenset[str]]:
+    return name.rpartition(".")[0], words_of_map(name)
+
+
+def _is_bias(name: str) -> bool:
+    return any(word in ("b", "bias", "biases") or re.fullmatch(r"b\w{1,2}", word) for word in words(name))
+
+
+def _linear(name: str, part: nn.Module) -> Linear | None:
+    """A submodule as a linear map: one of a library's, or one that turns out to be one; None where it is none."""
+    own = dict(part.named_parameters(recurse=False))
+    known = isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d)
+    if "weight" in own and (known or type(part).__name__ == "Conv1D"):
+        weight, bias, transposed = own["weight"], "bias" if own.get("bias") is not None else "", known
         if any(size != 1 for size in weight.shape[2:]) or own.keys() - {"weight", "bias"}:
-            continue
-        n_out, n_in = weight.shape[:2] if transposed else weight.shape[:2][::-1]
-        bias = f"{name}.bias" if own.get("bias") is not None else ""
-        found.append(Linear(name, f"{name}.weight", bias, n_in, n_out, transposed, tuple(weight.shape)))
-        used |= {f"{name}.weight", bias}
-    return found, [name for name, _ in module.named_parameters() if name not in used]
+            return None
+    else:
+        names = by_behaviour(part)
+        return None if names is None else _map(name, own, names)
+    return _map(name, own, ("weight", bias, transposed))
+
+
+def _map(name: str, own: Mapping[str, Tensor], names: tuple[str, str, bool]) -> Linear:
+    weight, bias, transposed = names
+    shape = tuple(own[weight].shape)
+    n_out, n_in = shape[:2] if transposed else shape[:2][::-1]
+    return Linear(name, f"{name}.{weight}", f"{name}.{bias}" if bias else "", n_in, n_out, transposed, shape)
 
 
 def by_words(parts: Sequence[Linear], names: Mapping[str, frozenset[str]]) -> dict[str, Linear]:

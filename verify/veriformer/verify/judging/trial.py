@@ -10,7 +10,6 @@ import functools
 import inspect
 import re
 import textwrap
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from veriformer.verify.judging.judge import (
 )
 from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.judging.rounded import over_float64, rounded
+from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.drivers import DRIVERS
 from veriformer.verify.scripts.script import Recorded, naming
@@ -97,7 +97,7 @@ class Trial:
         self.effective: list[bool] = []
         self.unsupported: set[str] = set()
         self.probing = False
-        self.waiting_since: tuple[float, float] | None = None
+        self.waiting_since: Stopwatch | None = None
         self._coverage: Coverage | None = None
         self.large_share = _HALF_SHARE if dtype in dtypes.HALVES else LARGE_SHARE
         self.budget = BUDGET
@@ -344,7 +344,7 @@ class Trial:
     @contextlib.contextmanager
     def _guarded(self, operation: str) -> Iterator[None]:
         """What is run herein is the target's: its changes of the process are undone, and its time is known."""
-        self.waiting_since = time.perf_counter(), time.process_time()
+        self.waiting_since = Stopwatch()
         try:
             with global_state.guarded(global_state.OF_CALLS, self.target.changed(operation)):
                 yield

@@ -91,15 +91,19 @@ class Fitting:
         """How well this function does on every so many calls, in the first format in which it answers."""
         target = target_of(self.operation.name, function, conventions)
         found = Fit(0, 0, 0, False, 0.0, 0.0)
-        known = {one.name for one in features(self.operation.name)}
-        avoided = dict.fromkeys(known & _AVOIDED, "") if HEADS_OF_ITS_OWN in known else {}
-        plain = target.within({self.operation.name: Domain(refused=avoided)})
+        plain = self._plain(target)
         for dtype in self.answers or [dtype for dtype in FORMATS if dtype in self.operation.dtypes]:
-            found = self._in(dtype, plain if avoided else target, conventions, every)
+            found = self._in(dtype, plain, conventions, every)
             if found.answered:
                 self.answers = [dtype]
                 return found
         return found
+
+    def _plain(self, target: Target) -> Target:
+        """A target that is asked for no features which modules that hold their weights hardly ever have."""
+        known = {one.name for one in features(self.operation.name)}
+        avoided = dict.fromkeys(known & _AVOIDED, "") if HEADS_OF_ITS_OWN in known else {}
+        return target.within({self.operation.name: Domain(refused=avoided)}) if avoided else target
 
     def answered(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[Arguments]:
         """The arguments of the calls that were answered, in the format in which some were."""
@@ -115,7 +119,7 @@ class Fitting:
         self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
     ) -> bool:
         """Whether a function gives what another one gives, in all plain calls that both answer."""
-        target = target_of(self.operation.name, function, conventions)
+        target = self._plain(target_of(self.operation.name, function, conventions))
         other = target_of(self.operation.name, rival, conventions)
         held = []
         for call in self._drawn("fp32", target, conventions):

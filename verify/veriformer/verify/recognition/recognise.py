@@ -115,6 +115,8 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         faulty = known_fault_of(form, candidate, found) if reason_against and match.named else None
         if faulty is not None:
             found, reason_against = faulty, ""
+        elif not reason_against:
+            found = _held_by_a_known_fault(form, candidate, found)
         if reason_against:
             if match.named or refused is None:
                 refused = Unrecognised(candidate.name, form.operation, reason_against) if match.named else refused
@@ -164,10 +166,26 @@ def rival_of(form: Form, candidate: Candidate, found: _Reading) -> str:
     return ""
 
 
-def known_fault_of(form: Form, candidate: Candidate, found: _Reading) -> _Reading | None:
+_OF_WEIGHTS = frozenset(("joined", "held", "norms", "head_size"))
+"""Readings that say which entries of a module's parameters are whose."""
+
+
+def _held_by_a_known_fault(form: Form, candidate: Candidate, found: _Reading) -> _Reading:
+    """The reading by which a known fault explains what none makes right, of those that differ in whose weights are
+    whose: wrong results tell these apart in no other way, and a counterexample by the wrong one would be none."""
+    own = _OF_WEIGHTS & found.match.readings.keys()
+    if found.fit.everywhere or not own or form.judge is not None:
+        return found
+    among = {name: x if name in own else (found.readings[name],) for name, x in found.match.readings.items()}
+    return known_fault_of(form, candidate, found, among) or found
+
+
+def known_fault_of(
+    form: Form, candidate: Candidate, found: _Reading, among: Mapping[str, tuple[str, ...]] | None = None
+) -> _Reading | None:
     """The reading by which it gives what the operation gives with a known fault: far from right, and yet the operation.
 
-    None where no known fault explains it.
+    among: the readings to try, by default all. None where no known fault explains it.
     """
     if not found.fit.answered or form.judge is not None:
         return None
@@ -175,7 +193,7 @@ def known_fault_of(form: Form, candidate: Candidate, found: _Reading) -> _Readin
         importlib.import_module(f"veriformer.verify.mutants{name}") for name in ("", ".combinators")
     )  # every faulty implementation there is: asked for by name, and only where nothing else explains it
     fitting = Fitting(_BY_NAME[form.operation])
-    for choice in _choices(found.match.readings, {}, ""):
+    for choice in _choices(among or found.match.readings, {}, ""):
         function = form.bind(candidate, choice)
         for mutant in mutants.MUTANTS:
             fault = mutant.faults.get(form.operation)

@@ -174,9 +174,8 @@ def definitions_of(path: Path, because: str = _PROGRAM) -> ModuleType:
 
 def _import_definitions(node: ast.ImportFrom, path: Path, module: ModuleType) -> None:
     """What a file imports from its neighbour, where that one cannot be imported whole either."""
-    folder = path.parents[max(0, node.level - 1)]
-    other = folder.joinpath(*(node.module or "").split(".")).with_suffix(".py")
-    if not node.module or not other.is_file() or other == path:
+    other = _neighbour(node, path)
+    if other is None or other == path:
         return
     with warnings.catch_warnings(), contextlib.suppress(SyntaxError, RecursionError):
         warnings.simplefilter("ignore", PartlyLoadedWarning)
@@ -185,6 +184,15 @@ def _import_definitions(node: ast.ImportFrom, path: Path, module: ModuleType) ->
         if node.names[0].name != "*":
             names = [(one.name, one.asname or one.name) for one in node.names]
         vars(module).update({new: found[name] for name, new in names if name in found})
+
+
+def _neighbour(node: ast.ImportFrom, path: Path) -> Path | None:
+    """The file that an import means: below the folder that its dots say, or below some folder above the file."""
+    if not node.module:
+        return None
+    below = Path(*node.module.split(".")).with_suffix(".py")
+    folders = _folders(path) if node.level == 0 else [path.parents[node.level - 1]]
+    return next((folder / below for folder in folders if (folder / below).is_file()), None)
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:

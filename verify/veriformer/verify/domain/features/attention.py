@@ -17,6 +17,10 @@ _NAMES = {
     "linear_attention": ("q", "k", "v"),
     "cached_attention": ("q_new", "k_new", "v_new"),
 }
+_UNSEEING, _ALL_UNSEEING = "a query that sees no key", "a batch element that sees no key"
+NOTHING_SEEN = frozenset((_UNSEEING, _ALL_UNSEEING))
+"""Features of calls in which a softmax is of nothing: what comes of it is a convention, and no leak."""
+
 _AXES = {"batch": 0, "heads": 1, "queries": 2, "keys": 3}
 
 
@@ -31,6 +35,7 @@ def of_attention(operation: str) -> Iterator[Feature]:
         yield from leaking(operation, *_hidden())
     if operation in ("multi_head_attention", "transformer_block"):
         yield from ordinary(operation, *_counted())
+        yield from fragile(operation, (_UNSEEING, _sees_no_token))
     if operation == "cached_attention":
         yield from ordinary(operation, *_cached())
 
@@ -126,8 +131,8 @@ def seen(a: Arguments) -> Any:
 
 def _unseeing() -> tuple[Named, ...]:
     return (
-        ("a query that sees no key", lambda a: not seen(a).any(-1).all()),
-        ("a batch element that sees no key", lambda a: seen(a).size > 0 and not seen(a).any((1, 2, 3)).all()),
+        (_UNSEEING, lambda a: not seen(a).any(-1).all()),
+        (_ALL_UNSEEING, lambda a: seen(a).size > 0 and not seen(a).any((1, 2, 3)).all()),
         ("a bias row of -inf", lambda a: bool(a["bias"].isneginf().all(-1).any())),
     )
 
@@ -167,6 +172,16 @@ def _counted() -> tuple[Named, ...]:
         ("a masked token", lambda a: not bool(a["attention_mask"].bool().all())),
         ("a sequence of one token", lambda a: a["x"].shape[-2] == 1),
     )
+
+
+def _sees_no_token(a: Arguments) -> bool:
+    """Whether padding and causality together leave some query nothing, such as a token of padding on the left."""
+    real = a["attention_mask"].bool()
+    if not a["is_causal"]:
+        return not bool(real.any(-1).all())
+    first = real.shape[1] - a["x"].shape[1]  # the last key that the first query may see
+    before = real.cumsum(-1) > 0
+    return not bool(before[:, max(0, first) :].all()) or first < 0
 
 
 def _value_width(a: Arguments) -> int:

@@ -17,8 +17,8 @@ _OPTIONS = {
     "label_smoothing": ("label_smoothing", "smoothing", "eps", "epsilon", "alpha"),
     "reduction": ("reduction",),
 }
-SHAPES = ("any", "rows", "classes second")
-"""What logits and targets look like: any axes before the classes, rows alone, or ``[B, V, n]``."""
+SHAPES = ("any", "rows", "classes second", "sequences")
+"""What logits and targets look like: any axes before the classes, rows alone, ``[B, V, n]``, or ``[B, n, V]`` alone."""
 
 
 def _shaped(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
@@ -29,15 +29,20 @@ def _shaped(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
         if given.get("reduction") == "none":
             raise NotOffered("reduction: of rows alone")
         logits, target = logits.reshape(-1, logits.shape[-1]), target.reshape(-1)
+    elif readings["shape"] == "sequences":
+        if given.get("reduction") == "none":
+            raise NotOffered("reduction: of sequences alone")
+        logits, target = logits.reshape(1, -1, logits.shape[-1]), target.reshape(1, -1)
     elif readings["shape"] == "classes second":
         logits = logits.movedim(-1, 1) if logits.ndim > 2 else logits
     return {**given, "logits": logits, "target": target}
 
 
-def _torch(logits: Tensor, target: Tensor, *, reduction: str = "mean", **given: Any) -> Tensor:
+def _torch(logits: Tensor, target: Tensor, *, reduction: str = "mean", ignored: int = -100, **given: Any) -> Tensor:
     if target.is_floating_point():
         raise NotOffered("target: classes are taken")
-    terms = nn.functional.cross_entropy(logits.flatten(0, -2), target.flatten(), reduction=reduction)
+    rows, classes = logits.flatten(0, -2), target.flatten()
+    terms = nn.functional.cross_entropy(rows, classes, reduction=reduction, ignore_index=ignored)
     return terms.reshape(target.shape) if reduction == "none" else terms
 
 
@@ -58,6 +63,8 @@ CROSS_ENTROPY = Known(
         "targets that are one position later": _shifted,
         "the sum of its terms": partial(_torch, reduction="sum"),
         "each of its terms by itself": partial(_torch, reduction="none"),
+        "terms of class 0, its padding, left out": partial(_torch, ignored=0),
+        "the sum of its terms but those of class 0, its padding": partial(_torch, reduction="sum", ignored=0),
     },
     says="loss(input, target), as a function or a class",
 )

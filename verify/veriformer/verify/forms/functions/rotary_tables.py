@@ -69,7 +69,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if beside is None:
             tables = usual_tables(readings["table"], x.shape[-1], n, base)
         else:
-            tables = beside.tables(x.shape[-1], n, base)
+            tables = beside.tables(x.shape[-1], n, base, x.dtype)
         theirs: dict[str, Any] = {
             names[role]: _laid(table[row], readings["axes"], x.dtype)
             for role, table in zip(("cos", "sin") if "cos" in names else ("cis",), tables, strict=True)

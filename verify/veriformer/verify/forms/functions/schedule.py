@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import Form, Match, Readings
+from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
+from veriformer.verify.forms.size_names import size_of
 
 _STEP = ("it", "step", "t", "iter", "iteration", "current_step", "step_num", "global_step", "iter_num", "steps")
 ROLES = {
-    "max_lr": ("learning_rate", "max_lr", "lr", "base_lr", "peak_lr", "lr_max", "initial_lr"),
+    "max_lr": ("learning_rate", "max_lr", "lr", "base_lr", "peak_lr", "lr_max", "initial_lr", "max_learning_rate"),
     "warmup_steps": (
         "warmup_iters",
         "warmup_steps",
@@ -24,11 +25,26 @@ ROLES = {
         "n_warmup_steps",
         "warmup_iterations",
     ),
-    "total_steps": ("lr_decay_iters", "max_steps", "total_steps", "num_training_steps", "max_iters", "max_iterations"),
-    "lowest": ("min_lr", "lr_min", "final_lr", "eta_min"),
+    "total_steps": (
+        *("lr_decay_iters", "max_steps", "total_steps", "num_training_steps", "max_iters", "max_iterations"),
+        *("cosine_cycle_iters", "cos_cycle_iters", "total_iters", "decay_steps", "lr_decay_steps", "num_steps"),
+    ),
+    "lowest": ("min_lr", "lr_min", "final_lr", "eta_min", "min_learning_rate"),
     "d_model": ("d_model", "model_size", "dim", "n_embd"),
     "factor": ("factor", "lr_mul", "scale_factor"),
 }
+
+
+def role_of(name: str) -> str:
+    """The role of an argument by its name, or by the words of it; empty where it has none."""
+    by_name = next((role for role, names in ROLES.items() if name in names), "")
+    if by_name:
+        return by_name
+    if size_of(name) == "width":
+        return "d_model"
+    return "warmup_steps" if {"warm", "warmup"} & set(words(name)) else ""
+
+
 FIXED = {"lowest": 0.0, "factor": 1.0}
 """What the contract has not, by the value that leaves it out."""
 _WORDS = {"lr", "rate", "schedule", "cosine", "warmup", "noam", "scheduler"}
@@ -62,7 +78,8 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     if not step or not needed <= found.keys() or found.keys() - needed - FIXED.keys():
         return None
     demanded(candidate.parameters, [step, *found.values()])
-    return Match(False)
+    reads = getattr(candidate.thing, "__code__", None)
+    return Match(operation == "warmup_cosine" and reads is not None and "cos" in reads.co_names)
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
@@ -70,6 +87,8 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     parameters = candidate.parameters
 
     def call(**given: Any) -> Any:
+        if operation == "warmup_cosine" and given["warmup_steps"] >= given["total_steps"]:
+            raise NotOffered("warmup_steps: no step is left to decay in, and the share of it is 0 / 0")
         values = {found[role]: (FIXED | given)[role] for role in found}
         own = {name: value for name, value in values.items() if name in parameters}
         with _set(candidate.thing, {name: value for name, value in values.items() if name not in own}):

@@ -11,7 +11,7 @@ import torch
 
 from veriformer.verify.forms.candidate import Candidate, Parameters
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, ROLES
+from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, role_of
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
@@ -30,11 +30,10 @@ def _own(candidate: Candidate) -> Parameters:
 def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
     parameters = _own(candidate)
     optimizer = next((name for name in _OPTIMIZER if name in parameters), "")
-    found = {}
-    for role, names in ROLES.items():
-        taken = next((name for name in names if name in parameters), None)
-        if taken is not None:
-            found[role] = taken
+    found: dict[str, str] = {}
+    for name in parameters:
+        if role_of(name):
+            found.setdefault(role_of(name), name)
     return optimizer, found
 
 
@@ -49,7 +48,8 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     if not optimizer or not needed <= found.keys() or others:
         return None
     demanded(_own(candidate), [optimizer, *found.values()])
-    return Match(_SAID[operation] <= set(candidate.words))
+    # Nothing else is made of an optimizer, a width and a warmup.
+    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words))
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:

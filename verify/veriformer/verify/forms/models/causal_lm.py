@@ -149,7 +149,8 @@ def _model(candidate: Candidate, seed: int = 0) -> nn.Module:
     sizes, given = dict(SIZES), dict(_GIVEN)
     if _encoded(candidate):
         pads = [name for name in candidate.constructor if "pad" in name.lower() and "padding_mode" not in name]
-        sizes["vocabulary"], given = SIZES["vocabulary"] + 1, {**_GIVEN, **dict.fromkeys(pads, SIZES["vocabulary"])}
+        sizes |= {"vocabulary": SIZES["vocabulary"] + 1, "pad": SIZES["vocabulary"]}
+        given = {**_GIVEN, **dict.fromkeys(pads, SIZES["vocabulary"])}
         given |= {name: 1 for name in candidate.constructor if "sos_" in name or "bos_" in name}
     with contextlib.redirect_stdout(io.StringIO()):
         model = built(candidate, sizes, given, seed=seed)

@@ -9,34 +9,41 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.attention_calls import (
+    has_tables,
+    mask_told,
+    roles_of_call,
+    takes_token_mask,
+    without_unknown,
+)
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, takes_size
-from veriformer.verify.forms.conventions import MASKS, hides_some
-from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.conventions import MASKS, mask_as
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
-from veriformer.verify.forms.weights import linears
+from veriformer.verify.forms.weights import HELD, is_held_alone, linears
 
 _WORDS = {"attention", "attn", "mha", "msa", "mhsa", "gqa", "mqa", "head", "heads"}
 _KINDS = (
     "linear local sparse axial window windowed cosine performer latent differential relative fast additive bahdanau "
-    "luong gated channel spatial se pooling sliding swa rotary shaw xl alibi"
+    "luong gated channel spatial se pooling sliding swa rotary rope shaw xl alibi"
 )
 _OTHER_KINDS = frozenset(_KINDS.split())
 """Words of attention that is another one, unless it turns out to be the same."""
 
-_CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
-_CAUSAL = ("is_causal", "causal")
-_COS, _SIN, _CIS = ("cos", "freqs_cos"), ("sin", "freqs_sin"), ("freqs_cis", "freqs_complex")
-_BOTH = ("position_embeddings", "cos_sin", "rotary_pos_emb")
-_STARTS = ("start_pos", "offset", "pos_offset")
 TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
 """Tables of rotary embeddings that a layer is given: those that turn by no angle leave attention as it is."""
 
+_TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
+"""Words of tables, and of parts, of a rotary embedding that a layer holds itself."""
+
 CAUSALITY = ("as it is asked", "always")
 BATCH = ("[B,n,d]", "[n,B,d]")
+HEAD_SIZES = ("the width of a head", "the number of heads")
+"""What a constructor's one size of heads is, where it has no other."""
+
 UNTURNED = ("turned by no angle: its rotary embedding is judged apart",)
 HEADS, WIDTH = 2, 12
 
@@ -50,7 +57,9 @@ def _match(candidate: Candidate) -> Match | None:
     instance = built(candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), _flags(candidate))
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
-    found = projections(linears(instance))
+    refuse_turning(instance, names)
+    parts = linears(instance)
+    found = projections(parts)
     readings: dict[str, tuple[str, ...]] = {"causal": CAUSALITY, "batch": BATCH}
     told: tuple[str, ...] = ()
     if has_tables(names):
@@ -60,44 +69,21 @@ def _match(candidate: Candidate) -> Match | None:
         readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
     if found.fused or "kv" in found.maps:
         readings["joined"] = FUSED
+    if not _has_heads(candidate) and takes_size(candidate, "head_dim"):
+        readings["head_size"] = HEAD_SIZES
+    if any(map(is_held_alone, parts)):
+        readings["held"] = HELD
     if "o" not in found.maps:
         raise Unfit("it has no projection of the result")
     return Match(not _OTHER_KINDS & set(candidate.words), readings, told)
 
 
-def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
-    """By role the names of the call's parameters: x alone, or q, k and v."""
-    optional = {"mask": MASK, "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS}
-    optional |= {"both": _BOTH, "start": _STARTS}
-    three = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, optional)
-    if three is not None:
-        return three
-    two = (
-        roles(candidate.parameters, {"x": INPUT, "context": _CONTEXT}, optional)
-        if _needs(candidate, _CONTEXT)
-        else None
-    )
-    return two or first_input(candidate.parameters, {**optional, "context": _CONTEXT})
-
-
-def has_tables(names: Mapping[str, str]) -> bool:
-    """Whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or numbers."""
-    return bool({"cos", "cis", "both"} & names.keys())
-
-
-def mask_told(candidate: Candidate, arguments: Mapping[str, Any]) -> bool:
-    """Whether a call has a mask that hides something, or is causal and says so by its mask."""
-    by_mask = "is_causal" not in (roles_of_call(candidate) or {}) and arguments["x"].shape[1] > 1
-    return hides_some(arguments.get("attention_mask")) or bool(arguments.get("is_causal") and by_mask)
-
-
-def without_unknown(names: Mapping[str, str], readings: Readings) -> dict[str, str]:
-    """The roles without a mask that nobody knows how to read."""
-    return {role: name for role, name in names.items() if role != "mask" or readings.get("mask") != UNKNOWN}
-
-
-def _needs(candidate: Candidate, names: tuple[str, ...]) -> bool:
-    return any(name in names and p.default is p.empty for name, p in candidate.parameters.items())
+def refuse_turning(instance: nn.Module, names: Mapping[str, str]) -> None:
+    """Raise Unfit for a layer that holds what turns queries and keys, and is given no tables that turn by no angle."""
+    held = [*(name for name, _ in instance.named_buffers()), *(type(part).__name__ for part in instance.modules())]
+    turning = [name for name in held if _TURNING & set(words(name.rpartition(".")[2]))]
+    if turning and not has_tables(names):
+        raise Unfit(f"it turns queries and keys by its own {turning[0]!r}, which the contract's attention does not")
 
 
 def _flags(candidate: Candidate) -> dict[str, Any]:
@@ -122,6 +108,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     holder, given = Holder.of(candidate), _flags(candidate)
     parameters = candidate.parameters
     grouped = takes_size(candidate, "kv_heads")
+    headed = _has_heads(candidate) or "head_size" in readings
 
     def call(
         x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, *, num_heads: int, **options: Any
@@ -129,11 +116,12 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         groups = options.get("num_kv_heads") or num_heads
         head_dim = w_q.shape[1] // num_heads
         _check(x, (w_q, w_k, w_v, w_o), num_heads, groups)
-        if (groups != num_heads and not grouped) or (num_heads != 1 and not _has_heads(candidate)):
+        if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
-        sizes = sizes_of(x.shape[-1], num_heads, groups, head_dim, w_o.shape[1])
+        size = num_heads if readings.get("head_size") == HEAD_SIZES[1] else head_dim
+        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_o.shape[1])
         module = holder.module(sizes, x.dtype, **given)
-        own: Projections = projections(linears(module))
+        own: Projections = projections(linears(module, readings.get("held", HELD[0])))
         weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
         tensors = own.tensors(weights, num_heads, groups, readings.get("joined", FUSED[0]))
         theirs = arguments_of(x, options, names, readings, parameters, num_heads, head_dim)
@@ -141,7 +129,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
 
     offers = ["is_causal", *(["num_kv_heads"] if grouped else [])]
-    offers += ["attention_mask"] if "mask" in names else []
+    offers += ["attention_mask"] if takes_token_mask(names) else []
     offers += ["context"] if "q" in names or "context" in names else []
     return offered("multi_head_attention", call, offers)
 
@@ -205,6 +193,11 @@ def arguments_of(
             theirs[names["context"]] = turned(source)
         elif context is not None:
             raise NotOffered("context: the module takes none")
+    if "padding" in names:
+        tokens = asked.pop("attention_mask", None)
+        if tokens is not None or parameters[names["padding"]].default is inspect.Parameter.empty:
+            real = torch.ones(source.shape[:2]) if tokens is None else tokens
+            theirs[names["padding"]] = mask_as(real.to(torch.bool), readings["mask"], x.dtype)
     seen = visible(x.shape[0], x.shape[1], source.shape[1], asked)
     if "mask" not in names:
         if seen is not None:
@@ -221,7 +214,7 @@ FORM = Form(
     name="modules/attention_layer",
     operation="multi_head_attention",
     says="a module with projections, built from width and heads: attention(x), or attention(q, k, v, mask)",
-    neutral=("causal", "joined", "mask_axes", "tables"),
+    neutral=("causal", "joined", "mask_axes", "tables", "held", "head_size"),
     told_by={"mask": mask_told},
     match=_match,
     bind=_bind,

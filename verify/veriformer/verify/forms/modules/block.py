@@ -9,6 +9,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from veriformer.verify.forms.attention_calls import (
+    has_tables,
+    mask_told,
+    roles_of_call,
+    takes_token_mask,
+    without_unknown,
+)
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, flags, takes_size
 from veriformer.verify.forms.conventions import MASKS
@@ -21,11 +28,8 @@ from veriformer.verify.forms.modules.attention_layer import (
     TABLES,
     UNTURNED,
     arguments_of,
-    has_tables,
-    mask_told,
-    roles_of_call,
+    refuse_turning,
     sizes_of,
-    without_unknown,
 )
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
@@ -51,9 +55,12 @@ def _match(candidate: Candidate) -> Match | None:
     names = roles_of_call(candidate)
     if names is None or "q" in names:
         return None
+    if "context" in names:
+        raise Unfit(f"it reads {names['context']!r} as well, which no block of the contract does")
     instance = built(candidate, sizes_of(12, 2, 2, 6, 12), flags(candidate))
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
+    refuse_turning(instance, names)
     found = _parts(instance)
     readings: dict[str, tuple[str, ...]] = {"norm": NORMS, "norms": ORDER, "causal": CAUSALITY, "batch": BATCH[:1]}
     if "mask" in names:
@@ -110,7 +117,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         return result
 
     options = ["norm", "is_causal", *(["num_kv_heads"] if grouped else [])]
-    return offered("transformer_block", call, [*options, *(["attention_mask"] if "mask" in names else [])])
+    return offered("transformer_block", call, [*options, *(["attention_mask"] if takes_token_mask(names) else [])])
 
 
 def _norms(parts: Parts, params: Mapping[str, Tensor], order: str) -> dict[str, Tensor]:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.two_layers import OTHER_ACTIVATIONS, called_network, instance, network_called
-from veriformer.verify.forms.weights import linears
+from veriformer.verify.forms.two_layers import OTHER_ACTIVATIONS, called_network, instance, network_called, readings_of
+from veriformer.verify.forms.weights import HELD, linears
 
 
 def _network(function: Callable[[Tensor], Tensor], x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def _match(candidate: Candidate) -> Match | None:
         raise Unfit(f"its second layer takes {parts[1].n_in} of the first one's {parts[0].n_out} numbers")
     if not all(part.bias for part in parts):
         raise Unfit("its layers have no biases")
-    return Match(True)
+    return Match(True, readings_of(parts))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
@@ -40,6 +40,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             (*w1.shape, w2.shape[1]),
             lambda parts: parts[0].tensors(w1, b1) | parts[1].tensors(w2, b2),
             x,
+            readings.get("held", HELD[0]),
         )
 
     return offered("feed_forward", call)
@@ -52,6 +53,7 @@ FORM = Form(
     match=_match,
     bind=_bind,
     closed=True,
+    neutral=("held",),
     rivals={
         "its input added to its result": lambda x, w1, b1, w2, b2: x + _network(nn.functional.gelu, x, w1, b1, w2, b2),
         **{f"{name} for its activation": partial(_network, function) for name, function in OTHER_ACTIVATIONS.items()},

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, Parameters
 from veriformer.verify.forms.construction import built, name_of_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, first
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, RIVALS, WORDS, places, spread
+from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, POSITIONS, RIVALS, WORDS, places, spread
 from veriformer.verify.forms.signatures import first_input
 
 _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
@@ -30,7 +30,7 @@ def _match(candidate: Candidate) -> Match | None:
     made = built(candidate, _sizes(8))
     try:
         with torch.no_grad():
-            out = getattr(made, method)(torch.zeros(2, 4, 4, 8))
+            out = _turned(candidate, made, method, torch.zeros(2, 4, 4, 8), torch.arange(4))
     except Exception as error:
         raise Unfit(f"its {method} raised {type(error).__name__}: {str(error)[:80]}") from error
     if not isinstance(out, Tensor) or out.shape != (2, 4, 4, 8):
@@ -43,10 +43,21 @@ def _method(candidate: Candidate) -> str | None:
         parameters = candidate.parameters_of(name)
         if parameters:
             try:
-                return name if first_input(parameters) else None
+                return name if _roles(parameters) else None
             except Unfit:
                 continue
     return None
+
+
+def _roles(parameters: Parameters) -> dict[str, str] | None:
+    return first_input(parameters, {"positions": POSITIONS})
+
+
+def _turned(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor) -> Any:
+    """What it makes of features whose rows stand at positions from 0 on, or at those that it is given."""
+    names = _roles(candidate.parameters_of(method)) or {}
+    given = {names["positions"]: row} if "positions" in names else {}
+    return first(getattr(made, method)(x, **given))
 
 
 def _sizes(width: int) -> dict[str, Any]:
@@ -55,18 +66,23 @@ def _sizes(width: int) -> dict[str, Any]:
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     method = _method(candidate) or "forward"
+    names = _roles(candidate.parameters_of(method)) or {}
     base = name_of_size(candidate, "base")
 
     def call(x: Tensor, positions: Tensor, **given: float) -> Tensor:
         row = places(positions, x.shape[-2])
+        given_sizes = {} if base is None else {base: given["base"]}
+        module = _made(candidate, x.shape[-1], x.dtype, given_sizes)
+        if "positions" in names:
+            turned, back = spread(x, readings["layout"])
+            result: Tensor = back(_turned(candidate, module, method, turned, row))
+            return result
         if len(set(row.tolist())) != row.numel():
             raise NotOffered("positions: each only once, for a sequence has each only once")
         n = int(row.max()) + 1 if row.numel() else 0
         whole = torch.zeros(*x.shape[:-2], n, x.shape[-1], dtype=x.dtype).index_copy(-2, row, x)
         turned, back = spread(whole, readings["layout"])
-        module = _made(candidate, x.shape[-1], x.dtype, {} if base is None else {base: given["base"]})
-        result: Tensor = first(getattr(module, method)(turned))
-        return back(result).index_select(-2, row)
+        return back(_turned(candidate, module, method, turned, row)).index_select(-2, row)
 
     default = candidate.constructor[base].default if base else None
     shown = {"base": default} if isinstance(default, int | float) else {}
@@ -82,7 +98,7 @@ def _made(candidate: Candidate, width: int, dtype: torch.dtype, given: dict[str,
 FORM = Form(
     name="modules/rotary",
     operation="rope",
-    says="a class built from the width that turns a sequence from position 0 on: rotary(x)",
+    says="a class built from the width that turns a sequence: rotary(x) from position 0 on, or rotary(x, positions)",
     conventions=("rope.pairing",),
     rivals=RIVALS,
     match=_match,

@@ -1,0 +1,105 @@
+"""Weights, sizes and parts that are held, and calls that are made, in other ways are recognised for what they are."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.forms.size_names import size_of
+from veriformer.verify.recognition.recognise import Recognised, recognise
+from veriformer.verify.targets.loading import resolve
+from veriformer.verify.targets.source_files import module_of
+
+HERE = Path(__file__).parent / "forms"
+
+READ = {
+    ("held_otherwise", "GatedMLP"): ("swiglu", {}),
+    ("held_otherwise", "ConfiguredAttention"): ("multi_head_attention", {}),
+    ("held_otherwise", "MLP"): ("feed_forward", {"held": "[n_out, n_in]"}),
+    ("held_otherwise", "Attention"): ("multi_head_attention", {"causal": "always"}),
+    ("held_otherwise", "FusedAttention"): ("multi_head_attention", {"mask": "boolean", "batch": "[B,n,d]"}),
+    ("held_otherwise", "HeadAttention"): ("multi_head_attention", {"head_size": "the number of heads"}),
+    ("held_otherwise", "Rotary"): ("rope", {}),
+    ("held_otherwise", "EncoderLayer"): ("transformer_block", {"norm": "pre"}),
+    ("held_otherwise", "Unembed"): ("lm_head", {}),
+    ("configured", "FeedForward"): ("feed_forward", {}),
+    ("configured", "MultiHeadAttention"): ("multi_head_attention", {}),
+    ("called_otherwise", "apply_rotary_emb"): ("rope", {"layout": "[B,n,H,d]"}),
+    ("called_otherwise", "get_cosine_lr"): ("warmup_cosine", {}),
+    ("called_otherwise", "gradient_clipping"): ("clip_grad_norm", {}),
+    ("called_otherwise", "ScheduledAdam"): ("noam", {}),
+    ("called_otherwise", "SiLU"): ("silu", {}),
+    ("called_otherwise", "SequenceCrossEntropy"): ("cross_entropy", {"shape": "sequences"}),
+}
+ANOTHER = {
+    ("held_otherwise", "TurningAttention"): "turns queries and keys",
+    ("held_otherwise", "DecoderLayer"): "'encoder_output' as well",
+    ("held_otherwise", "Generator"): "logarithm of the softmax",
+    ("called_otherwise", "SummedCrossEntropyLoss"): "the sum of its terms but those of class 0",
+    ("called_otherwise", "SGDDecay"): "none of those that the contract has",
+}
+
+
+@cache
+def found(file: str, name: str) -> Recognised:
+    return recognise(getattr(module_of(HERE / f"{file}.py"), name))
+
+
+@pytest.mark.parametrize(("file", "name"), READ)
+def test_what_is_held_or_called_otherwise_is_recognised_as_what_it_is(file: str, name: str) -> None:
+    operation, readings = READ[file, name]
+    (pin,) = found(file, name).pins
+    assert isinstance(pin, Pin)
+    assert (pin.operation, pin.everywhere, pin.conventions) == (operation, True, {}), pin
+    assert {key: pin.readings[key] for key in readings} == readings
+
+
+@pytest.mark.parametrize(("name", "is_it"), [("get_long_cosine_lr", "warmup_cosine"), ("SteepScheduledAdam", "noam")])
+def test_a_schedule_that_is_known_by_what_it_takes_may_be_wrong(name: str, is_it: str) -> None:
+    (pin,) = found("called_otherwise", name).pins
+    assert (pin.operation, pin.everywhere) == (is_it, False)
+
+
+@pytest.mark.parametrize(("file", "name"), ANOTHER)
+def test_what_only_looks_like_an_operation_is_refused_with_the_reason(file: str, name: str) -> None:
+    assert not found(file, name).pins
+    assert ANOTHER[file, name] in found(file, name).refused[0].reason
+
+
+def test_sizes_are_known_by_the_words_of_their_names() -> None:
+    sizes = {"dim_model": "width", "d_mlp": "inner", "n_heads": "heads", "d_head": "head_dim", "dim_keys": "head_dim"}
+    sizes |= {
+        "n_kv_heads": "kv_heads",
+        "src_vocab_len": "vocabulary",
+        "max_ctx_len": "length",
+        "number_of_layers": "layers",
+    }
+    assert {name: size_of(name) for name in sizes} == sizes
+    assert [size_of(name) for name in ("key_size", "label_size", "word", "model")] == ["", "", "", ""]
+    assert size_of("hidden_dim", ("n_head", "feed_forward_dim")) == "width"
+    assert size_of("hidden_dim", ("dim_model",)) == "inner"
+
+
+def test_a_neighbour_that_cannot_be_imported_gives_its_definitions(tmp_path: Path) -> None:
+    """It stands in a folder that is no package, asks for a file that is not there, and for another neighbour."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "tools.py").write_text(
+        "VOCABULARY = open('vocabulary.txt').read()\n\ndef softmax_of(x, dim):\n    return x.softmax(dim)\n", "utf-8"
+    )
+    (folder / "layers.py").write_text(
+        "from code.tools import softmax_of\n\ndef softmax(z, dim=-1):\n    return softmax_of(z, dim)\n\n"
+        "for _ in range(1):\n    pass\n",
+        "utf-8",
+    )
+    module, _ = resolve(str(folder / "layers.py"))
+    assert callable(vars(module)["softmax_of"])
+
+
+def test_a_known_fault_tells_whose_weights_are_whose_where_no_reading_is_right() -> None:
+    (pin,) = found("held_otherwise_faulty", "MultiHeadAttention").pins
+    assert (pin.operation, pin.everywhere, pin.readings["joined"]) == ("multi_head_attention", False, "head by head")
+    assert "it gives what a known fault gives" in pin.told[0]

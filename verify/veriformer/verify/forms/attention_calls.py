@@ -1,0 +1,70 @@
+"""How layers of attention, and blocks around them, are called: which argument is which, masks and tables among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from veriformer.verify.forms.candidate import Candidate, Parameters, words
+from veriformer.verify.forms.conventions import hides_some
+from veriformer.verify.forms.form import UNKNOWN, Readings
+from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
+
+_CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
+_CAUSAL = ("is_causal", "causal")
+_COS, _SIN, _CIS = ("cos", "freqs_cos"), ("sin", "freqs_sin"), ("freqs_cis", "freqs_complex")
+_BOTH = ("position_embeddings", "cos_sin", "rotary_pos_emb")
+_STARTS = ("start_pos", "offset", "pos_offset")
+_PADDING = {"pad", "padding", "padded"}
+"""Words of a mask over tokens, where another mask stands beside it."""
+
+
+def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
+    """By role the names of the call's parameters: x alone, or q, k and v."""
+    optional = {**masks_of(candidate.parameters), "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS}
+    optional |= {"both": _BOTH, "start": _STARTS}
+    three = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, optional)
+    if three is not None:
+        return three
+    two = (
+        roles(candidate.parameters, {"x": INPUT, "context": _CONTEXT}, optional)
+        if _needs(candidate, _CONTEXT)
+        else None
+    )
+    return two or first_input(candidate.parameters, {**optional, "context": _CONTEXT})
+
+
+def masks_of(parameters: Parameters) -> dict[str, tuple[str, ...]]:
+    """Roles of masks: the usual names, else whatever is called a mask; of two the one over tokens by its words."""
+    named = [name for name in parameters if "mask" in words(name)]
+    over_tokens = [name for name in named if _PADDING & set(words(name))]
+    others = [name for name in named if name not in over_tokens]
+    if len(over_tokens) == 1 and len(others) == 1:
+        return {"mask": (others[0],), "padding": (over_tokens[0],)}
+    return {"mask": (*MASK, *named)}
+
+
+def takes_token_mask(names: Mapping[str, str]) -> bool:
+    """Whether a call can say which tokens are padding."""
+    return bool({"mask", "padding"} & names.keys())
+
+
+def has_tables(names: Mapping[str, str]) -> bool:
+    """Whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or numbers."""
+    return bool({"cos", "cis", "both"} & names.keys())
+
+
+def mask_told(candidate: Candidate, arguments: Mapping[str, Any]) -> bool:
+    """Whether a call has a mask that hides something, or is causal and says so by its mask."""
+    by_mask = "is_causal" not in (roles_of_call(candidate) or {}) and arguments["x"].shape[1] > 1
+    return hides_some(arguments.get("attention_mask")) or bool(arguments.get("is_causal") and by_mask)
+
+
+def without_unknown(names: Mapping[str, str], readings: Readings) -> dict[str, str]:
+    """The roles without a mask that nobody knows how to read."""
+    unknown = ("mask", "padding") if readings.get("mask") == UNKNOWN else ()
+    return {role: name for role, name in names.items() if role not in unknown}
+
+
+def _needs(candidate: Candidate, names: tuple[str, ...]) -> bool:
+    return any(name in names and p.default is p.empty for name, p in candidate.parameters.items())

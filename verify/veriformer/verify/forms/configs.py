@@ -1,0 +1,172 @@
+"""Config objects: of a module's own class with the sizes filled in, else one that answers by usual names."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import torch
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.config_names import names_read
+from veriformer.verify.forms.form import Unfit
+from veriformer.verify.forms.size_names import size_of
+
+_RATES = (
+    "dropout drop dropout_rate drop_rate attn_dropout resid_dropout attn_pdrop resid_pdrop dropout_p "
+    "drop_prob p attention_dropout hidden_dropout_prob attention_probs_dropout_prob embd_pdrop p_drop "
+    "dropout_prob dropout_probability ffn_dropout residual_dropout drop_path proj_drop attn_drop"
+)
+_PARTS = ("transformer", "model")
+"""Parts of a config that are configs."""
+
+RATES = frozenset(_RATES.split())
+"""Constructor arguments that are rates of dropout: 0 wherever they are asked for."""
+
+FIXED: Mapping[str, Any] = {
+    **dict.fromkeys(("multiple_of", "n_rep", "mp_size"), 1),
+    **dict.fromkeys(("layer_id", "layer_idx", "block_idx", "layer_index", "layer_num", "idx"), 0),
+    **dict.fromkeys(("ffn_dim_multiplier", "activation", "act", "act_layer", "norm_layer"), None),
+    **dict.fromkeys(("dtype", "param_dtype", "torch_dtype"), torch.float32),
+    **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant", "use_cache", "vis"), False),
+    "device": "cpu",
+}
+"""Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
+
+FLAGS = {"qkv_bias", "use_bias", "bias", "attention_bias", "mlp_bias", "add_bias", "add_bias_kv"}
+
+
+def annotation(candidate: Candidate, p: inspect.Parameter) -> Any:
+    """What a parameter is said to be: where that is written as a word, what the module knows by it."""
+    if isinstance(p.annotation, str):
+        return vars(candidate.module).get(p.annotation) if candidate.module is not None else None
+    return p.annotation
+
+
+def configuration(
+    candidate: Candidate,
+    p: inspect.Parameter,
+    sizes: Mapping[str, Any],
+    given: Mapping[str, Any],
+    *,
+    declared: bool = True,
+) -> Any:
+    """A config object: the module's own dataclass with the sizes filled in, else an object that answers by usual
+    names."""
+    kind: Any = annotation(candidate, p)
+    if not is_config(kind):
+        kind = _declared(candidate)
+    if kind is None or not declared:
+        return Answering(sizes, given, names_read(candidate))
+    if not dataclasses.is_dataclass(kind) or _is_written(vars(kind).get("__init__")):
+        return _constructed(kind, sizes, given)
+    fields: dict[str, Any] = {}
+    names = [field.name for field in dataclasses.fields(kind)]
+    for field in dataclasses.fields(kind):
+        if not field.init:
+            continue
+        if field.name in given:
+            fields[field.name] = given[field.name]
+        elif size_of(field.name, names) in sizes:
+            fields[field.name] = sizes[size_of(field.name, names)]
+        elif field.name in RATES:
+            fields[field.name] = 0.0
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            if field.name not in FLAGS:
+                raise Unfit(f"its config asks for {field.name!r}, which is no size that is known")
+            fields[field.name] = True
+    make: Any = kind
+    return make(**fields)
+
+
+def is_config(kind: Any) -> bool:
+    """Whether an annotation is a class of configs: a dataclass, or one that is so named."""
+    return dataclasses.is_dataclass(kind) or (inspect.isclass(kind) and kind.__name__.lower().endswith(_ENDINGS))
+
+
+def _is_written(function: Any) -> bool:
+    """Whether a function stands in a file: a dataclass makes its constructor, unless there is one in its text."""
+    code = getattr(function, "__code__", None)
+    return code is not None and not code.co_filename.startswith("<")
+
+
+_ENDINGS = ("config", "args", "params")
+
+
+def _declared(candidate: Candidate) -> Any:
+    """The one class of the module that is a config by its name."""
+    named = {name: x for name, x in candidate.siblings().items() if name.lower().endswith(_ENDINGS)}
+    found: list[Any] = [x for x in named.values() if inspect.isclass(x) and dataclasses.is_dataclass(x)]
+    found = found or [x for x in named.values() if inspect.isclass(x) and x.__module__ == candidate.thing.__module__]
+    return found[0] if len(found) == 1 else None
+
+
+def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """A config that its class makes: by the arguments of its constructor, and by what that reads of its keywords."""
+    parameters = inspect.signature(kind).parameters
+    names = [name for name, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    code = getattr(kind.__init__, "__code__", None)
+    if code is not None and len(names) < len(parameters):
+        names += [name for name in code.co_consts if isinstance(name, str) and name.isidentifier()]
+    fields: dict[str, Any] = {}
+    for name in names:
+        if name in given:
+            fields[name] = given[name]
+        elif size_of(name, names) in sizes:
+            fields[name] = sizes[size_of(name, names)]
+        elif name in RATES:
+            fields[name] = 0.0
+        elif name in parameters and parameters[name].default is inspect.Parameter.empty:
+            raise Unfit(f"its config asks for {name!r}, which is no size that is known")
+    return kind(**fields)
+
+
+class Answering(dict[str, Any]):
+    """A config that knows sizes by their usual names, as attributes and as items, and nothing else."""
+
+    def __init__(self, sizes: Mapping[str, Any], given: Mapping[str, Any], beside: Collection[str] = ()) -> None:
+        """beside: every entry that is asked for, where that is known: by what it stands beside a name is read."""
+        super().__init__()
+        self._beside = beside
+        self._sizes = {**sizes}
+        self._given = {**given}
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._given:
+            return self._given[name]
+        size = "inner" if name in ("hidden_dim", "d_hidden") and not self._beside else size_of(name, self._beside)
+        if size in self._sizes:
+            return self._sizes[size]
+        if name in _PARTS:
+            return self
+        if name in RATES or name.endswith(("_pdrop", "dropout", "dropout_rate")):
+            return 0.0
+        if name in FIXED:
+            return FIXED[name]
+        if name in FLAGS:
+            return True
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self.__missing__(str(name))
+        except KeyError:
+            return False
+        return True
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, or the default where nothing is known."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:1] == "_":
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None

@@ -1,0 +1,70 @@
+"""Clipping of gradients by their norm in place: a function of parameters, whose ``grad`` it scales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.signatures import roles
+
+_PARAMS = ("params", "parameters", "model_parameters", "model_params", "parameter_list")
+_LARGEST = (
+    *("max_norm", "max_l2_norm", "max_grad_norm", "clip_norm", "clip", "grad_clip", "threshold", "max_value"),
+    *("l2_norm", "norm", "M", "theta"),
+)
+_WORDS = ({"clip"}, {"clipping"}, {"clipped"})
+_OF = {"grad", "grads", "gradient", "gradients"}
+_NOT = {"value", "values", "adaptive", "agc"}
+
+
+def _names(candidate: Candidate) -> dict[str, str] | None:
+    return roles(candidate.parameters, {"params": _PARAMS, "max_norm": _LARGEST})
+
+
+def _match(candidate: Candidate) -> Match | None:
+    own = set(candidate.words)
+    if not candidate.is_function or not own & _OF or own & _NOT or not any(one <= own for one in _WORDS):
+        return None
+    if _names(candidate) is None:
+        return None
+    return Match(True, told=("gradients are scaled in place, and what is returned is left out",))
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[Tensor], Tensor]]:
+    names = _names(candidate) or {}
+
+    def call(grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
+        if not all(isinstance(g, Tensor) and g.is_floating_point() for g in grads):
+            raise NotOffered("grads: expected floating-point tensors")
+        params = [nn.Parameter(torch.zeros_like(g)) for g in grads]
+        for p, g in zip(params, grads, strict=True):
+            p.grad = g.detach().clone()
+        given: dict[str, Any] = {names["params"]: params, names["max_norm"]: max_norm}
+        candidate.thing(**given)
+        return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params], _norm(grads)
+
+    return offered("clip_grad_norm", call)
+
+
+def _norm(grads: Sequence[Tensor]) -> Tensor:
+    """The norm of all gradients together, which such code seldom returns: the suite's own."""
+    whole = torch.cat([g.detach().double().flatten() for g in grads]) if grads else torch.zeros(1)
+    norm: Tensor = torch.linalg.vector_norm(whole)
+    return norm.to(grads[0].dtype if grads else torch.get_default_dtype())
+
+
+FORM = Form(
+    name="functions/clip_in_place",
+    operation="clip_grad_norm",
+    says="a function of parameters and the largest norm, which scales their gradients in place",
+    match=_match,
+    bind=_bind,
+    conventions=("clip_grad_norm.denominator",),
+    closed=True,
+)
