@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec.arithmetic.any_size import AnySize
+from veriformer.spec.arithmetic.exact_inputs import nowhere
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values
@@ -34,8 +36,10 @@ def temperature_scale_vjp(xp: Any, logits: Any, temperature: float, g: Any) -> A
     return p * (g - xp.sum(p * g, axis=-1, keepdims=True)) / temperature
 
 
-def _vanishing(exponent: Any) -> NDArray[np.bool_]:
+def _vanishing(exponent: Any) -> NDArray[np.bool_] | AnySize:
     """Where e^x is 0 in every format, however the quotient x was rounded or has overflowed; a symbol's never is."""
+    if isinstance(exponent.value, AnySize):
+        return nowhere(exponent.value)
     below = np.less(exact_values(exponent), -1e4, dtype=object)
     return np.asarray(np.equal(below, True, dtype=object), dtype=bool)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def lm_head(xp: Any, h: Any, weight: Any) -> Any:
 def lm_head_vjp(xp: Any, h: Any, weight: Any, g: Any) -> tuple[Any, Any]:
     """dh = g E and dE = gᵀ h, summed over all positions."""
     size, d = weight.shape
-    rows = int(np.prod(h.shape[:-1], dtype=int))
+    rows = math.prod(h.shape[:-1])
     flat_g, flat_h = xp.reshape(g, (rows, size)), xp.reshape(h, (rows, d))
     return xp.matmul(g, weight), xp.matmul(xp.swapaxes(flat_g, 0, 1), flat_h)
 

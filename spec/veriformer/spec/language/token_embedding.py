@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.language.costs_language import language_costs
@@ -25,7 +26,7 @@ def token_embedding(xp: Any, ids: NDArray[np.int64], weight: Any) -> Any:
 def token_embedding_vjp(xp: Any, ids: NDArray[np.int64], weight: Any, g: Any) -> Any:
     """dE[v] = Σ of g over the tokens that are v, shape [V, d]: rows that were not read get 0."""
     size, d = weight.shape
-    reads = np.arange(size)[:, None] == ids.ravel()
+    reads = counting(size)[:, None] == ids.ravel()
     return xp.matmul(reads.astype(np.float64), xp.reshape(g, (ids.size, d)))
 
 

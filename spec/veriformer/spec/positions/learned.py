@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
@@ -26,7 +27,7 @@ def add_positions_vjp(xp: Any, x: Any, table: Any, positions: NDArray[np.int64],
     """(dx, dtable): both get the whole cotangent, a row of the table that of every token at its position."""
     rows = unbroadcast(xp, g, (*positions.shape, g.shape[-1]))
     rows = xp.reshape(rows, (positions.size, g.shape[-1]))
-    reads = np.arange(table.shape[0])[:, None] == positions.ravel()
+    reads = counting(table.shape[0])[:, None] == positions.ravel()
     return unbroadcast(xp, g, x.shape), xp.matmul(reads.astype(np.float64), rows)
 
 

@@ -65,7 +65,8 @@ class _Field:
             return self._power(e.base, e.exp)
         if isinstance(e, (sp.Min, sp.Max)):
             return self._extreme(e)
-        return self._generator("atom", e, e)
+        alike = e.func(*map(sp.expand, e.args)) if isinstance(e, sp.Function) else e
+        return self._generator("atom", alike, e)
 
     def is_zero(self, e: Any) -> bool:
         """Whether a lowered expression is zero: its numerator, reduced by R² = b, has no coefficient left."""

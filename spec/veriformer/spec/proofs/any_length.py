@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic.any_size import AnySize, Size, broadcast_shape, entry_at, entrywise
+from veriformer.spec.arithmetic.any_size import AnySize, Size, broadcast_shape, constant, entry_at, entrywise
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis
 from veriformer.spec.proofs.indexed import vector
@@ -26,6 +26,8 @@ class AnyLength(Arithmetic):
     What depends on the sizes being known raises NotImplementedError, and so do the few ways of indexing and reshaping
     that no formula needs.
     """
+
+    of_symbols = True
 
     def __init__(self) -> None:
         self._maxima = count(1)
@@ -46,7 +48,7 @@ class AnyLength(Arithmetic):
             return self._of(x)
         if np.ndim(x):
             raise NotImplementedError("arrays whose size is known")
-        return self._of(AnySize((), lambda: sp.sympify(x)))
+        return self._of(constant(x))
 
     def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
         """Carry out a computing operation of the vocabulary, given by name."""
