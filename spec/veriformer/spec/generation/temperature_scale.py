@@ -17,6 +17,7 @@ from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -127,6 +128,13 @@ def _vjp() -> Identities:
         )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    yield from pullbacks(temperature_scale, temperature_scale_vjp, {"z": (n,), "t": positive("T")})
+
+
 @erratum(
     kind="imprecise",
     source=Source("003", "12, Mathematical Formulation", 1465),
@@ -169,7 +177,7 @@ EQUATIONS = (
         sample=_sample,
         formula=temperature_scale,
         vjp=temperature_scale_vjp,
-        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _vjp),
+        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _vjp, _any_vjp),
         costs=temperature_costs(),
         errata=(_ties_stay_random,),
     ),

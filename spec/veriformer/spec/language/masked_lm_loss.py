@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 
@@ -76,6 +78,14 @@ def _vjp() -> Identities:
     )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    T, V = map(dimension, "TV")
+    labels = whole_numbers(whole("y"), T)
+    yield from pullbacks(masked_lm_loss, masked_lm_loss_vjp, {"z": (T, V), "labels": labels})
+
+
 @erratum(
     kind="imprecise",
     source=Source("003", "8, Encoder-Only", 611),
@@ -118,7 +128,7 @@ EQUATIONS = (
         sample=_sample,
         formula=masked_lm_loss,
         vjp=masked_lm_loss_vjp,
-        steps=(_mean, _visible_gets_nothing, _formula, _vjp),
+        steps=(_mean, _visible_gets_nothing, _formula, _vjp, _any_vjp),
         costs=costs.lazily("cross_entropy"),
         errata=(_all_but_itself,),
     ),

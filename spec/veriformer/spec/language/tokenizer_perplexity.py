@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 
@@ -89,6 +91,15 @@ def _vjp() -> Identities:
     yield from entrywise(pulled, [g.value[()] * sp.diff(sp.exp(loss / 2), e) for e in z.value.ravel()])
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    T, V, U = map(dimension, "TVU")
+    target = whole_numbers(whole("x", nonnegative=True), T)
+    arguments = {"z": (T, V), "target": target, "units": U}
+    yield from pullbacks(perplexity_per_unit, perplexity_per_unit_vjp, arguments)
+
+
 @erratum(
     kind="imprecise",
     source=Source("000", "11.2", 403),
@@ -126,7 +137,7 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity_per_unit,
         vjp=perplexity_per_unit_vjp,
-        steps=(_power, _merged, _worked, _formula, _vjp),
+        steps=(_power, _merged, _worked, _formula, _vjp, _any_vjp),
         costs=costs.lazily("perplexity"),
         errata=(_comparable_per_character,),
     ),

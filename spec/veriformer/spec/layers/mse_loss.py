@@ -14,6 +14,7 @@ from veriformer.spec.layers.linear import linear
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -106,6 +107,13 @@ def _vjp() -> Identities:
             yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(mse_loss, mse_loss_vjp, {"p": (n, d), "t": (n, d)})
+
+
 @step(scope=Scope.ENUMERATED, detail="N = d = 2, o = 1")
 def _linear_model() -> Identities:
     """Through the formulas of the loss and of a layer come the gradients as printed."""
@@ -141,7 +149,7 @@ EQUATIONS = (
         sample=_sample,
         formula=mse_loss,
         vjp=mse_loss_vjp,
-        steps=(_weight_gradient, _bias_gradient, _decomposition, _convex, _formula, _linear_model, _vjp),
+        steps=(_weight_gradient, _bias_gradient, _decomposition, _convex, _formula, _linear_model, _vjp, _any_vjp),
         costs=elementwise(3),
     ),
 )

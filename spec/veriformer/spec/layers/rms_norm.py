@@ -16,6 +16,7 @@ from veriformer.spec.layers.norm_algebra import x_hat as layer_norm_x_hat
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -107,6 +108,13 @@ def _vjp() -> Identities:
             yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(rms_norm, rms_norm_vjp, {"x": (n, d), "w": (d,)}, eps=positive("epsilon"))
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     d = int(rng.integers(1, 6))
     return {"x": rng.normal(size=(2, d)), "weight": rng.normal(size=d), "eps": 1e-6}
@@ -140,6 +148,7 @@ EQUATIONS = (
             _pullback,
             _formula,
             _vjp,
+            _any_vjp,
         ),
         costs=costs.lazily("rms_norm"),
     ),

@@ -13,9 +13,10 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.layers.activations import sigmoid
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import real
+from veriformer.spec.proofs.indexed import dimension, real
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -102,6 +103,13 @@ def _vjp() -> Identities:
     yield from entrywise(silu_vjp(xp, x, g), computed(xp.gradient, silu(xp, x), g, x))
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    yield from pullbacks(silu, silu_vjp, {"x": (n,)})
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"x": rng.normal(size=(2, 3)) * 3}
 
@@ -121,7 +129,7 @@ EQUATIONS = (
         sample=_sample,
         formula=silu,
         vjp=silu_vjp,
-        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _vjp),
+        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _vjp, _any_vjp),
         costs=elementwise(4),
     ),
 )

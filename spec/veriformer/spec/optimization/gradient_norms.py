@@ -13,6 +13,7 @@ from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # Document 004, line 419: the norms of the gradients of the first ten parameters.
@@ -99,6 +100,13 @@ def _vjp() -> Identities:
         )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(normalised_energy, normalised_energy_vjp, {"x": (n, d)}, eps=positive("epsilon"))
+
+
 @step(scope=Scope.NUMERIC, detail="the printed digits")
 def _printed() -> Identities:
     r"""That is why all ten printed norms, of parameters before the last norm, are below $\epsilon = 10^{-5}$: the
@@ -163,7 +171,7 @@ EQUATIONS = (
         sample=_sample,
         formula=normalised_energy,
         vjp=normalised_energy_vjp,
-        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp),
+        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp, _any_vjp),
         errata=(_nothing_to_see, _ten_parameters),
     ),
 )

@@ -9,8 +9,9 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -71,6 +72,13 @@ def _vjp() -> Identities:
     yield from entrywise(outer_part + inner_part, computed(xp.gradient, y, g, w))
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d, e = map(dimension, "nde")
+    yield from pullbacks(linear_map, linear_map_vjp, {"h": (n, d), "w": (d, e)})
+
+
 @erratum(
     kind="imprecise",
     source=Source("002", "2.2.2", 364),
@@ -110,7 +118,7 @@ EQUATIONS = (
         sample=_sample_rows,
         formula=linear_map,
         vjp=linear_map_vjp,
-        steps=(_compose, _rows, _adjoint, _vjp),
+        steps=(_compose, _rows, _adjoint, _vjp, _any_vjp),
         errata=(_transpose_is_not_the_inverse,),
     ),
 )

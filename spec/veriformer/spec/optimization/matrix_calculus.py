@@ -9,8 +9,9 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -169,6 +170,13 @@ def _trace_vjp() -> Identities:
     yield from entrywise(da + db, computed(xp.gradient, trace_of_product(xp, x, x + c), g, x))
 
 
+@step("any-vjp")
+def _any_trace_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    m, n = map(dimension, "mn")
+    yield from pullbacks(trace_of_product, trace_of_product_vjp, {"a": (m, n), "b": (n, m)})
+
+
 @step("vjp", scope=Scope.ENUMERATED, detail="A 2 × 3, X 3 × 2, B 2 × 1")
 def _sandwich_vjp() -> Identities:
     r"""Likewise $\partial f / \partial A = G (XB)^T$ and $\partial f / \partial B = (AX)^T G$."""
@@ -177,6 +185,13 @@ def _sandwich_vjp() -> Identities:
     y = sandwich(xp, a, x, b)
     for argument, gradient in zip((a, x, b), sandwich_vjp(xp, a, x, b, g), strict=True):
         yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
+
+
+@step("any-vjp")
+def _any_sandwich_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    m, n, p, q = map(dimension, "mnpq")
+    yield from pullbacks(sandwich, sandwich_vjp, {"a": (m, n), "x": (n, p), "b": (p, q)})
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -215,7 +230,7 @@ EQUATIONS = (
         sample=_sample_of_two,
         formula=trace_of_product,
         vjp=trace_of_product_vjp,
-        steps=(_trace, _traces, _trace_vjp),
+        steps=(_trace, _traces, _trace_vjp, _any_trace_vjp),
     ),
     Equation(
         slug="kronecker",
@@ -244,6 +259,6 @@ EQUATIONS = (
         sample=_sample,
         formula=sandwich,
         vjp=sandwich_vjp,
-        steps=(_linearised, _entries_of_y, _sandwich, _sandwich_vjp),
+        steps=(_linearised, _entries_of_y, _sandwich, _sandwich_vjp, _any_sandwich_vjp),
     ),
 )

@@ -13,8 +13,10 @@ from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.costs_positions import position_costs
+from veriformer.spec.proofs.any_length import whole_numbers
 from veriformer.spec.proofs.identities import inner_product
-from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector, whole
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -84,6 +86,14 @@ def _vjp() -> Identities:
         yield inner_product(g, y), inner_product(gradients[0], x) + inner_product(gradients[1], table)
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    B, n, N, d = map(dimension, "BnNd")
+    positions = whole_numbers(whole("p"), n)
+    yield from pullbacks(add_positions, add_positions_vjp, {"x": (B, n, d), "P": (N, d), "p": positions})
+
+
 @erratum(
     kind="imprecise",
     source=Source("003", "3, Position Encoding Solution", 123),
@@ -133,7 +143,7 @@ EQUATIONS = (
         sample=_sample,
         formula=add_positions,
         vjp=add_positions_vjp,
-        steps=(_lookup, _gradient, _four_terms, _worked, _vjp),
+        steps=(_lookup, _gradient, _four_terms, _worked, _vjp, _any_vjp),
         costs=position_costs("learned"),
         errata=(_same_input,),
     ),
