@@ -14,6 +14,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values
 from veriformer.spec.generation.costs_generation import temperature_costs
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -117,6 +118,13 @@ def _formula() -> Identities:
         yield from entrywise([xp.in_full(p) for p in temperature_scale(xp, z, t).value], [x / sum(e) for x in e])
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, i, t = AnyLength(), index("i"), positive("T")
+    yield computed(temperature_scale, xp, xp.array("z", dimension("n")), t).then(entry(i)), _weight(i, 1 / t)
+
+
 @step(scope=Scope.ENUMERATED, detail="shapes (1), (3) and (2, 2), any T")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
@@ -177,7 +185,7 @@ EQUATIONS = (
         sample=_sample,
         formula=temperature_scale,
         vjp=temperature_scale_vjp,
-        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _vjp, _any_vjp),
+        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _any_length, _vjp, _any_vjp),
         costs=temperature_costs(),
         errata=(_ties_stay_random,),
     ),

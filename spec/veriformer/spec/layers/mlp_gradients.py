@@ -340,7 +340,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_twice_as_printed, _halved_loss),
+        steps=(_twice_as_printed, _halved_loss, _any_hidden_weights),
         costs=NETWORK,
         errata=(_half_the_gradient, _delta_is_not_the_slope),
     ),

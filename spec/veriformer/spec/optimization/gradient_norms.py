@@ -9,6 +9,7 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.norm_algebra import average, over_features, variance, x_hat, x_of
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -101,6 +102,14 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, d = AnyLength(), dimension("d")
+    loss = computed(normalised_energy, xp, xp.array("x", d), eps=positive("epsilon"))
+    yield loss.then(entry()), average(lambda i: x_hat(i) ** 2)
+
+
+@step()
 def _any_vjp() -> Identities:
     """So it is for all sizes, as SymPy derives it from what the formula computes."""
     n, d = map(dimension, "nd")
@@ -171,7 +180,7 @@ EQUATIONS = (
         sample=_sample,
         formula=normalised_energy,
         vjp=normalised_energy_vjp,
-        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp, _any_vjp),
+        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp, _any_length, _any_vjp),
         errata=(_nothing_to_see, _ten_parameters),
     ),
 )

@@ -13,9 +13,10 @@ from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.costs_positions import position_costs
-from veriformer.spec.proofs.any_length import whole_numbers
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector, whole
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
@@ -87,6 +88,18 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes: position 0 reads the first row."""
+    xp, (b, t, a) = AnyLength(), index("b t a")
+    texts, n, longest, d = map(dimension, "BnNd")
+    x, table, positions = vector("x"), vector("P"), whole("p")
+    added = computed(
+        add_positions, xp, xp.array("x", texts, n, d), xp.array("P", longest, d), whole_numbers(positions, n)
+    )
+    yield added.then(entry(b, t, a)), x[b, t, a] + table[positions[t] + 1, a]
+
+
+@step()
 def _any_vjp() -> Identities:
     """So it is for all sizes, as SymPy derives it from what the formula computes."""
     B, n, N, d = map(dimension, "BnNd")
@@ -143,7 +156,7 @@ EQUATIONS = (
         sample=_sample,
         formula=add_positions,
         vjp=add_positions_vjp,
-        steps=(_lookup, _gradient, _four_terms, _worked, _vjp, _any_vjp),
+        steps=(_lookup, _gradient, _four_terms, _worked, _vjp, _any_length, _any_vjp),
         costs=position_costs("learned"),
         errata=(_same_input,),
     ),
