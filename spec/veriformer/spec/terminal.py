@@ -74,8 +74,8 @@ def _formulas(equations: Sequence[Equation], verdicts: Verdicts) -> Iterator[str
     """How many formulas, and gradients of formulas, a step runs, and how far that step reaches."""
     for numbered, words in ((True, "numbered equations"), (False, "equations without a number")):
         chosen = [e for e in equations if bool(e.number) is numbered and e.formula]
-        reached = {e.label: formula_reach(e, verdicts) for e in chosen}
-        yield f"Formulas of the {len(chosen)} {words}, run by steps: {_reached(reached)}"
+        if reached := {e.label: formula_reach(e, verdicts) for e in chosen}:
+            yield f"Formulas of the {len(chosen)} {words}, run by steps: {_reached(reached)}"
     pullbacks = {e.vjp for e in equations if e.vjp}
     reached = {f.__name__: reach_of(f, equations, verdicts) for f in pullbacks}
     yield f"Vector-Jacobian products of {len(pullbacks)} formulas, run by steps: {_reached(reached)}"

@@ -149,8 +149,8 @@ def _any_vjp() -> Identities:
     """So it is for all sizes and any number of heads that share keys, without options, as SymPy derives it."""
     B, G, r, n, m, d_k, d_v = map(dimension, ["B", "G", "r", "n", "m", "d_k", "d_v"])
     arguments = {"q": (B, G * r, n, d_k), "k": (B, G, m, d_k), "v": (B, G, m, d_v)}
-    head = place(*index("h s"), r)
-    yield from pullbacks(attention, attention_vjp, arguments, {G * r: head})
+    h, s = index("h s")
+    yield from pullbacks(attention, attention_vjp, arguments, {G * r: place(h, s, r)})
 
 
 @erratum(

@@ -69,8 +69,8 @@ def _any_length() -> Identities:
     arrays = [xp.array(*a) for a in (("x", n, d), ("G", d, f), ("U", d, f), ("D", f, out))]
 
     def hidden(c: Any) -> Any:
-        opened, passed = (sum_over(d, lambda a, w=w: x[t, a] * w[a, c]) for w in (gate, up))
-        return opened / (1 + sp.exp(-opened)) * passed
+        opened = sum_over(d, lambda a: x[t, a] * gate[a, c])
+        return opened / (1 + sp.exp(-opened)) * sum_over(d, lambda a: x[t, a] * up[a, c])
 
     yield computed(swiglu, xp, *arrays).then(entry(t, o)), sum_over(f, lambda c: hidden(c) * down[c, o])
 
