@@ -126,8 +126,14 @@ class AnyLength(Arithmetic):
 
 
 def entry(*indices: Any) -> Callable[[Any], Any]:
-    """The entry of an array of any length at these indices, as a function of the array."""
-    return lambda x: x.value.entry(*indices)
+    """The entry of an array of any length at these indices, one for each axis, as a function of the array."""
+
+    def of(x: Any) -> Any:
+        if x.ndim != len(indices):
+            raise ValueError(f"entry: expected an array of {len(indices)} axes, got the shape {x.shape}")
+        return x.value.entry(*indices)
+
+    return of
 
 
 def whole_numbers(letters: Any, *shape: Size) -> AnySize:

@@ -31,7 +31,7 @@ def pullbacks(
     found = computed(vjp, xp, *taken, xp.array("g", *y.shape), **options)
     for k, name in enumerate(name for name, x in arguments.items() if isinstance(x, tuple)):
         at = tuple((places or {}).get(n, sp.Symbol(f"k_{i}", integer=True)) for i, n in enumerate(arguments[name], 1))
-        yield found.then(partial(_entry_of, k, at)), pulled_back(y, vector(name)[at])
+        yield found.then(partial(_entry_of, k, at, arguments[name])), pulled_back(y, vector(name)[at])
 
 
 def pulled_back(y: Any, letter: Any) -> Any:
@@ -58,6 +58,9 @@ def _of_places(i: Any, j: Any) -> Any:
     return sp.KroneckerDelta(i, j)
 
 
-def _entry_of(k: int, at: tuple[Any, ...], parts: Any) -> Any:
-    """The entry of the k-th of several arrays, or of the only one."""
-    return entry(*at)(parts[k] if isinstance(parts, tuple) else parts)
+def _entry_of(k: int, at: tuple[Any, ...], shape: tuple[Any, ...], parts: Any) -> Any:
+    """The entry of the k-th of several arrays, or of the only one, which must have this shape."""
+    found = parts[k] if isinstance(parts, tuple) else parts
+    if len(found.shape) != len(shape) or any(sp.expand(a - b) != 0 for a, b in zip(found.shape, shape, strict=True)):
+        raise ValueError(f"vjp: expected the shape {shape} of the argument, got {found.shape}")
+    return entry(*at)(found)
