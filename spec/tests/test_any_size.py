@@ -80,6 +80,76 @@ def test_what_cannot_be_read_is_refused(shape):
         np.reshape(as_any_size(np.zeros((2, 6), dtype=int)), shape)
 
 
+REFUSED = {
+    "a function of no formula": lambda p: np.cumsum(p),
+    "one number as an index": lambda p: p[0],
+    "steps from beyond the first": lambda p: p[:, 2::2],
+    "steps to an end": lambda p: p[:, 0:4:2],
+    "known numbers beside it": lambda p: np.where(p > 1, p, np.zeros((2, 6))),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_formula_needs_is_refused(name):
+    with pytest.raises(NotImplementedError):
+        REFUSED[name](as_any_size(np.zeros((2, 6), dtype=int)))
+
+
+def test_sizes_that_do_not_fit_are_refused():
+    x = as_any_size(np.zeros((2, 6), dtype=int))
+    with pytest.raises(ValueError, match="one size for each axis"):
+        x + as_any_size(np.zeros((2, 5), dtype=int))
+    with pytest.raises(ValueError, match="can be broadcast to"):
+        np.broadcast_to(x, (6,))
+
+
+def test_the_arithmetic_refuses_what_depends_on_known_sizes():
+    xp, n, m = AnyLength(), dimension("n"), dimension("m")
+    x = xp.array("x", n, m)
+    for refused in (
+        lambda: xp.asarray([1, 2]),
+        lambda: x + np.zeros(2),
+        lambda: xp.where(np.array([True, False]), x, 0),
+        lambda: xp.cumsum(x),
+    ):
+        with pytest.raises(NotImplementedError):
+            refused()
+    with pytest.raises(ValueError, match="matmul"):
+        xp.matmul(x, x)
+    with pytest.raises(ValueError, match="2 axes"):
+        entry(1, 1)(xp.array("x", n))
+
+
+def test_floats_are_the_rational_numbers_that_they_are():
+    xp = AnyLength()
+    assert xp.asarray(0.25).value.entry() == sp.Rational(1, 4)
+    assert (xp.array("x", dimension("n")) * 0.5).value.entry(1) == vector("x")[1] / 2
+    assert xp.asarray(-np.inf).value.entry() == -sp.oo
+
+
+def test_truth_values_choose_and_maxima_are_free_numbers():
+    xp, n, i = AnyLength(), dimension("n"), index("i")
+    x, y = xp.array("x", n), xp.array("y", n)
+    assert entry(i)(xp.where(True, x, y)) == vector("x")[i]
+    assert entry(i)(xp.where(False, x, y)) == vector("y")[i]
+    assert entry()(xp.max(x)) != entry()(xp.max(x))
+    assert entry()(xp.max(abs(x))).is_positive
+    assert not entry()(xp.max(x)).is_positive
+
+
+def test_blocks_of_blocks_are_taken_apart_as_numbers_are():
+    g, t, r, n = 2, 5, 3, 2  # entry 5 of block 2 of 3 · 2 entries each
+    c = Place(*map(sp.Integer, (g, t, r * n)))
+    letters = {name: dimension(name) for name in "gtrn"}
+    place = Place(letters["g"], letters["t"], letters["r"] * letters["n"])
+    values = {letters[name]: value for name, value in zip("gtrn", (g, t, r, n), strict=True)}
+    for function in (Block, Within):
+        found = function(place, letters["n"])
+        assert not found.has(function) or found.args != (place, letters["n"])
+        assert found.subs(values) == function(c, sp.Integer(n))
+    assert Block(place, letters["t"]).args == (place, letters["t"])
+
+
 def test_axes_that_are_put_together_are_summed_part_by_part():
     x, y, (i, e), (h, d, m, n) = vector("x"), vector("y"), index("i e"), map(dimension, "hdmn")
     blocks = summed(x[Block(i, d), Within(i, d)] * y[i], i, h * d)

@@ -57,6 +57,8 @@ class AnyLength(Arithmetic):
             return self._reduced(operation, values[0], **options)
         if operation == "matmul":
             return self._product(*values)
+        if operation not in _ENTRYWISE:
+            raise NotImplementedError(f"{operation} of arrays of any length")
         return self._of(entrywise(_ENTRYWISE[operation](), *values))
 
     def rearrange(self, move: Callable[..., Any], /, *arrays: Any) -> Any:
