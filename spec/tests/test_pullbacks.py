@@ -12,6 +12,7 @@ from veriformer.spec.proofs.counterexample import numeric_counterexample
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, vector, whole
 from veriformer.spec.proofs.prover import prove
 from veriformer.spec.proofs.pullbacks import pullbacks, pulled_back
+from veriformer.spec.proofs.sums import tidy
 from veriformer.spec.scores.softmax import softmax
 
 N, D, F = map(dimension, "ndf")
@@ -88,8 +89,10 @@ def test_powers_of_sums_under_a_sum_are_sums_of_products():
     apart = sum_over(F, lambda j: C[j] * sum_over(N, lambda i: A[i, j]) ** 2)
     within = sum_over(F, lambda j: sum_over(N, lambda i: sum_over(N, lambda k: C[j] * A[i, j] * A[k, j])))
     diagonal = sum_over(F, lambda j: sum_over(N, lambda i: C[j] * A[i, j] ** 2))
+    once = sum_over(F, lambda j: C[j] * sum_over(N, lambda i: A[i, j]))
     assert is_identically_zero(apart - within)
     assert not is_identically_zero(apart - diagonal)
+    assert not is_identically_zero(apart - once)
 
 
 def test_indices_have_one_order_before_those_around_them_have_names():
@@ -105,10 +108,14 @@ def test_indices_have_one_order_before_those_around_them_have_names():
 
 
 def test_exponentials_of_sums_stay_exponentials():
-    total = sum_over(D, lambda k: A[k])
-    raised = sum_over(N, lambda i: B[i] / (1 + sp.exp(total * B[i])))
-    assert is_identically_zero(raised - sum_over(N, lambda i: B[i] / (1 + sp.exp(B[i] * total))))
-    assert not is_identically_zero(raised - sum_over(N, lambda i: B[i] / (1 + sp.exp(-B[i] * total))))
+    def raised(sign):
+        total = [sum_over(D, lambda k, i=i: A[i, k]) for i in index("i j")]
+        return [sp.Sum(B[i] / (1 + sp.exp(sign * t)), (i, 1, N)) for i, t in zip(index("i j"), total, strict=True)]
+
+    one, other = raised(1)
+    assert is_identically_zero(one - other)
+    assert not is_identically_zero(one - raised(-1)[0])
+    assert not tidy(one).has(sp.Product)
 
 
 def test_a_letter_is_a_number_or_is_none():

@@ -10,7 +10,7 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.layers.norm_algebra import average, jacobian, rate, variance, x_hat, x_of
+from veriformer.spec.layers.norm_algebra import average, jacobian, pulled_back, variance, x_hat, x_of
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
@@ -101,7 +101,7 @@ def _pullback() -> Identities:
     \epsilon}$, where bars are means; its entries sum to zero.
     """
     (i, k), d, h = index("i k"), dimension("d"), vector("h")
-    printed = rate() * (h[k] - average(lambda j: h[j]) - x_hat(k) * average(lambda j: h[j] * x_hat(j)))
+    printed = pulled_back(k, lambda j: h[j])
     yield symbolic_sum(h[i] * jacobian(i, k), i, d), printed
     yield symbolic_sum(printed, k, d), 0
 

@@ -95,13 +95,7 @@ def _ordered(term: Any, limits: tuple[Any, ...]) -> Any:
         new = dict(zip([i for i, _, _ in order], names, strict=True))
         bounds = [(new[i], a.xreplace(new), b.xreplace(new)) for i, a, b in order]
         candidates.append(sp.Sum(term.xreplace(new), *bounds))
-    return min(candidates, key=_place_in_order)
-
-
-def _place_in_order(candidate: Any) -> Any:
-    """Sorts alike whatever the indices are called over which sums further out run: they have no names yet."""
-    unnamed = {s: sp.Symbol("_") for s in candidate.free_symbols if isinstance(s, sp.Dummy)}
-    return sp.default_sort_key(candidate.xreplace(unnamed)), sp.default_sort_key(candidate)
+    return min(candidates, key=sp.default_sort_key)
 
 
 def _orders(limits: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
