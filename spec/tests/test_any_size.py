@@ -1,6 +1,5 @@
 """Arrays of any size against NumPy's, and what is said to be proved for all n against what a step really runs."""
 
-import sys
 from dataclasses import replace
 from itertools import product
 
@@ -11,13 +10,18 @@ import sympy as sp
 from veriformer.spec.arithmetic import any_size
 from veriformer.spec.arithmetic.any_size import AnySize, as_indices, counting, everywhere
 from veriformer.spec.arithmetic.indicators import AtLeastZero, Block, Place, Shown, Some, Within, chosen, summed
-from veriformer.spec.derivation import formula_reach
-from veriformer.spec.equation import Scope
+from veriformer.spec.equation import Scope, Step
+from veriformer.spec.formula_reach import formula_reach, functions
+from veriformer.spec.layers.activations import relu
 from veriformer.spec.proofs.algebra import is_identically_zero
-from veriformer.spec.proofs.any_length import AnyLength, mask
+from veriformer.spec.proofs.any_length import AnyLength, entry, mask
 from veriformer.spec.proofs.counterexample import numeric_counterexample
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.prover import Verdict, prove
 from veriformer.spec.registry import equations
+from veriformer.spec.scores.cross_entropy import cross_entropy
+from veriformer.spec.scores.softmax import softmax
 
 NUMBERED = [e for e in equations() if e.number]
 MOVES = {
@@ -26,6 +30,9 @@ MOVES = {
     "split in three": lambda p: np.reshape(p, (2, 1, 3, 2, 1)),
     "merge": lambda p: np.reshape(p, (12,)),
     "flat": lambda p: np.reshape(p, (-1,)),
+    "regroup": lambda p: np.reshape(p, (3, 4)),
+    "regroup beside others": lambda p: np.reshape(p[:, None] + 0 * p[..., None], (3, 4, 6)),
+    "ravel": lambda p: p.ravel(),
     "repeat": lambda p: np.repeat(p, 3, axis=1),
     "concatenate": lambda p: np.concatenate([p, p * 2, p], axis=1),
     "stack": lambda p: np.stack([p, p * 2], axis=-1),
@@ -67,10 +74,80 @@ def test_what_is_known_stays_with_numpy():
     assert isinstance(any_size.largest(np.int64(0), 1), int)
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (4, 4)])
+@pytest.mark.parametrize("shape", [(4, 4), (2, 2, 2)])
 def test_what_cannot_be_read_is_refused(shape):
     with pytest.raises(NotImplementedError):
         np.reshape(as_any_size(np.zeros((2, 6), dtype=int)), shape)
+
+
+REFUSED = {
+    "a function of no formula": lambda p: np.cumsum(p),
+    "one number as an index": lambda p: p[0],
+    "steps from beyond the first": lambda p: p[:, 2::2],
+    "steps to an end": lambda p: p[:, 0:4:2],
+    "known numbers beside it": lambda p: np.where(p > 1, p, np.zeros((2, 6))),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_formula_needs_is_refused(name):
+    with pytest.raises(NotImplementedError):
+        REFUSED[name](as_any_size(np.zeros((2, 6), dtype=int)))
+
+
+def test_sizes_that_do_not_fit_are_refused():
+    x = as_any_size(np.zeros((2, 6), dtype=int))
+    with pytest.raises(ValueError, match="one size for each axis"):
+        x + as_any_size(np.zeros((2, 5), dtype=int))
+    with pytest.raises(ValueError, match="can be broadcast to"):
+        np.broadcast_to(x, (6,))
+
+
+def test_the_arithmetic_refuses_what_depends_on_known_sizes():
+    xp, n, m = AnyLength(), dimension("n"), dimension("m")
+    x = xp.array("x", n, m)
+    for refused in (
+        lambda: xp.asarray([1, 2]),
+        lambda: x + np.zeros(2),
+        lambda: xp.where(np.array([True, False]), x, 0),
+        lambda: xp.cumsum(x),
+    ):
+        with pytest.raises(NotImplementedError):
+            refused()
+    with pytest.raises(ValueError, match="matmul"):
+        xp.matmul(x, x)
+    with pytest.raises(ValueError, match="2 axes"):
+        entry(1, 1)(xp.array("x", n))
+
+
+def test_floats_are_the_rational_numbers_that_they_are():
+    xp = AnyLength()
+    assert xp.asarray(0.25).value.entry() == sp.Rational(1, 4)
+    assert (xp.array("x", dimension("n")) * 0.5).value.entry(1) == vector("x")[1] / 2
+    assert xp.asarray(-np.inf).value.entry() == -sp.oo
+
+
+def test_truth_values_choose_and_maxima_are_free_numbers():
+    xp, n, i = AnyLength(), dimension("n"), index("i")
+    x, y = xp.array("x", n), xp.array("y", n)
+    assert entry(i)(xp.where(True, x, y)) == vector("x")[i]
+    assert entry(i)(xp.where(False, x, y)) == vector("y")[i]
+    assert entry()(xp.max(x)) != entry()(xp.max(x))
+    assert entry()(xp.max(abs(x))).is_positive
+    assert not entry()(xp.max(x)).is_positive
+
+
+def test_blocks_of_blocks_are_taken_apart_as_numbers_are():
+    g, t, r, n = 2, 5, 3, 2  # entry 5 of block 2 of 3 · 2 entries each
+    c = Place(*map(sp.Integer, (g, t, r * n)))
+    letters = {name: dimension(name) for name in "gtrn"}
+    place = Place(letters["g"], letters["t"], letters["r"] * letters["n"])
+    values = {letters[name]: value for name, value in zip("gtrn", (g, t, r, n), strict=True)}
+    for function in (Block, Within):
+        found = function(place, letters["n"])
+        assert not found.has(function) or found.args != (place, letters["n"])
+        assert found.subs(values) == function(c, sp.Integer(n))
+    assert Block(place, letters["t"]).args == (place, letters["t"])
 
 
 def test_axes_that_are_put_together_are_summed_part_by_part():
@@ -114,40 +191,61 @@ def test_masks_have_entries():
     assert mask("b", dimension("n")).entry(1) == Shown(vector("b"), 1)
 
 
-class FoundError(Exception):
-    pass
+UNKNOWN = Verdict("unproved", 0.0, "")
 
 
-def runs_on_letters(step, formula):
-    """Whether the step calls the formula on arrays whose sizes are letters, or on single numbers alone."""
+def verdicts_of(equation):
+    """Verdicts of the steps that claim to run the formula for all n; of all others nothing is known."""
+    named = [s for s in equation.steps if s.scope is Scope.ALL and stated_by(equation) in functions(s)]
+    return {(equation.slug, s.slug): prove(s, cached=False) if s in named else UNKNOWN for s in equation.steps}
 
-    def profile(frame, event, _):
-        if event == "call" and frame.f_code is formula.__code__:
-            several = (list, tuple, dict)
-            shapes = {getattr(x, "shape", None if isinstance(x, several) else ()) for x in frame.f_locals.values()}
-            if isinstance(frame.f_locals["xp"], AnyLength) or shapes <= {()}:
-                raise FoundError
 
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        list(step.identity())
-    except FoundError:
-        return True
-    finally:
-        sys.setprofile(before)
-    return False
+def stated_by(equation):
+    return equation.vjp if equation.vjp and r"\partial" in equation.statement else equation.formula
 
 
 @pytest.mark.parametrize("equation", NUMBERED, ids=lambda e: e.slug)
-def test_what_holds_for_all_n_was_run_on_letters(equation):
-    formula = equation.vjp if equation.vjp and r"\partial" in equation.statement else equation.formula
-    assert formula_reach(equation) is Scope.ALL
-    assert any(runs_on_letters(s, formula) for s in equation.steps if s.scope is Scope.ALL)
+def test_numbered_formulas_are_held_against_their_statements_for_all_n(equation):
+    assert formula_reach(equation, verdicts_of(equation)) is Scope.ALL
 
 
-def test_the_reach_of_a_formula_is_that_of_the_steps_that_run_it():
-    (softmax,) = (e for e in NUMBERED if e.number == "1")
-    few = [s for s in softmax.steps if s.slug != "any-length"]
-    assert formula_reach(replace(softmax, steps=tuple(few))) is Scope.ENUMERATED
-    assert formula_reach(replace(softmax, steps=())) is None
+def made_up(slug, scope, *pairs):
+    return Step(slug=slug, claim="", scope=scope, identity=lambda: [pair() for pair in pairs])
+
+
+def at_letters():
+    xp = AnyLength()
+    return computed(relu, xp, xp.array("x", dimension("n"))).then(entry(index("i")))
+
+
+def reach(*steps, formula=relu):
+    equation = replace(NUMBERED[0], steps=steps, formula=formula)
+    return formula_reach(equation, {(equation.slug, s.slug): prove(s, cached=False) for s in steps})
+
+
+def step_of(number, slug):
+    (equation,) = (e for e in NUMBERED if e.number == number)
+    return next(s for s in equation.steps if s.slug == slug)
+
+
+def test_a_formula_reaches_as_far_as_what_is_held_against_it():
+    few, every = step_of("1", "stable-form"), step_of("1", "any-length")
+    assert reach() is None
+    assert reach(step_of("2", "printed"), formula=cross_entropy) is Scope.NUMERIC
+    assert reach(few, formula=softmax) is Scope.ENUMERATED
+    assert reach(replace(few, scope=Scope.ALL), formula=softmax) is Scope.ENUMERATED
+    assert reach(few, every, formula=softmax) is Scope.ALL
+    assert reach(few, replace(every, scope=Scope.ENUMERATED), formula=softmax) is Scope.ENUMERATED
+    assert reach(made_up("every", Scope.ALL, lambda: (at_letters(), sp.Max(vector("x")[index("i")], 0)))) is Scope.ALL
+
+
+def test_what_does_not_hold_or_holds_of_something_else_reaches_nowhere():
+    x, y = vector("x")[index("i")], vector("y")[index("i")]
+    wrong = made_up("wrong", Scope.ALL, lambda: (at_letters(), sp.Max(x, 1)))
+    both_sides = made_up(
+        "both", Scope.ALL, lambda: (at_letters().then(lambda e: e + y), at_letters().then(lambda e: y + e))
+    )
+    named_only = made_up("named", Scope.ALL, lambda: (at_letters() and x * (x + y), x**2 + x * y))
+    assert reach(wrong) is None
+    assert reach(both_sides) is None
+    assert reach(named_only) is None

@@ -36,11 +36,11 @@ def call(capsys):
 def test_listing(call, cache):
     code, out, _ = call("spec", "20", "24b", "--jobs", "1")
     assert code == 0
-    assert "(20) Similarity of a query to keys  3 proved for all n, 1 proved for small n" in out
+    assert "(20) Similarity of a query to keys  4 proved for all n, 1 proved for small n" in out
     assert "Var(QKᵀ) = dₖ σ⁴" in out
     assert "\\" not in out
-    assert "2 equations, 9 steps: 7 proved for all n, 2 proved for small n; 7 errata (1 wrong, 5 imprecise" in out
-    assert len(list(cache.glob("proofs/*.json"))) == 9
+    assert "2 equations, 10 steps: 8 proved for all n, 2 proved for small n; 7 errata (1 wrong, 5 imprecise" in out
+    assert len(list(cache.glob("proofs/*.json"))) == 10
 
 
 def test_a_derivation_is_shown_step_by_step(call):
@@ -62,6 +62,9 @@ def test_without_a_selection_every_equation_is_one_block(call, monkeypatch):
     code, out, _ = call("spec", "--jobs", "1")
     assert code == 0
     assert "proved for all n  distance" in out
+    assert "Formulas of the 1 numbered equations, run by steps: 1 proved for all n" in out
+    assert "Vector-Jacobian products of 1 formulas, run by steps: 1 proved for all n" in out
+    assert "without a number" not in out
     assert "then" not in out
 
 
@@ -71,11 +74,11 @@ def test_json_to_standard_output_is_nothing_but_json(call):
     (equation,) = json.loads(out)["equations"]
     assert equation["number"] == "20"
     assert equation["statement"] == r"s_i = \mathbf{q}^T \mathbf{k}_i"
-    assert [s["status"] for s in equation["steps"]] == ["proved"] * 4
+    assert [s["status"] for s in equation["steps"]] == ["proved"] * 5
     assert set(equation["steps"][0]) == {
         *("slug", "claim", "scope", "scope_detail", "status", "seconds", "detail", "identities")
     }
-    assert equation["scope"] == {"proved for small n": 1, "proved for all n": 3}
+    assert equation["scope"] == {"proved for small n": 1, "proved for all n": 4}
     (distance,) = equation["steps"][0]["identities"]
     assert " = " in distance
     assert "Sum(k[" in distance

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from veriformer.spec.equation import Equation, Scope, Step
+from veriformer.spec.equation import Equation, Step
+from veriformer.spec.formula_reach import MATHEMATICS_IN, names
 
-_MATHEMATICS_IN = "veriformer.spec."
 _TOOLS = ("veriformer.spec.proofs", "veriformer.spec.arithmetic", "veriformer.spec.equation")
 _DRAWS = 50
 _SHOWN = 6
@@ -25,54 +25,18 @@ def starts_from(step: Step) -> tuple[tuple[str, str], ...]:
     """
     if not isinstance(step.identity, FunctionType):
         return ()
-    names = _names(step.identity.__code__)
-    found = {name: step.identity.__globals__.get(name) for name in names}
+    found = {name: step.identity.__globals__.get(name) for name in names(step.identity.__code__)}
     return tuple((name, _summary(f)) for name, f in found.items() if _is_mathematics(f) and f.__doc__)
 
 
 def _is_mathematics(f: Any) -> bool:
     home = getattr(f, "__module__", "") if isinstance(f, FunctionType) else ""
-    return home.startswith(_MATHEMATICS_IN) and not home.startswith(_TOOLS)
+    return home.startswith(MATHEMATICS_IN) and not home.startswith(_TOOLS)
 
 
 def _summary(f: Any) -> str:
     paragraph = (f.__doc__ or "").strip().partition("\n\n")[0]
     return " ".join(paragraph.split())
-
-
-def formula_reach(equation: Equation) -> Scope | None:
-    """How far the steps reach that run the equation's formula, or its pullback where the statement is a gradient.
-
-    None where no step runs it.
-    """
-    formula = equation.vjp if equation.vjp and r"\partial" in equation.statement else equation.formula
-    scopes = {s.scope for s in equation.steps if formula in _functions(s)}
-    return next((scope for scope in Scope if scope in scopes), None)
-
-
-def _functions(step: Step) -> set[Any]:
-    """The functions of this package that a step's code names, and those that their code names, and so on.
-
-    A class counts for all of its methods.
-    """
-    found: set[Any] = set()
-    waiting: list[Any] = [step.identity]
-    while waiting:
-        f = waiting.pop()
-        if isinstance(f, type) and f not in found and f.__module__.startswith(_MATHEMATICS_IN):
-            found.add(f)
-            waiting += vars(f).values()
-        if isinstance(f, FunctionType) and f not in found and f.__module__.startswith(_MATHEMATICS_IN):
-            found.add(f)
-            waiting += [f.__globals__.get(name) for name in _names(f.__code__)]
-    return found
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 def example(equation: Equation) -> tuple[dict[str, str], str] | None:

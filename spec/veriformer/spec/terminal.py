@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from veriformer.spec import derivation
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.document import Verdicts, decided, in_words, reach, reaches
 from veriformer.spec.equation import ERRATUM_KINDS, Equation, Erratum, Scope, Source, Step, Symbol
+from veriformer.spec.formula_reach import formula_reach, reach_of
 from veriformer.spec.proofs.prover import Verdict, prove_all
 from veriformer.spec.sources import source_coverage
 from veriformer.spec.unicode_text import in_sentence, unicode_text
@@ -60,7 +61,8 @@ def listing(equations: Sequence[Equation], verdicts: Verdicts, *, in_full: bool)
     told = f"{len(kinds)} errata" + (f" ({errata})" if errata else "")
     _print(console, 0, Text(f"{_counted(equations, 'equation')}, {_counted(steps, 'step')}: {counts}; {told}"))
     if not in_full:
-        _print(console, 0, Text(_formulas(equations)))
+        for told in _formulas(equations, verdicts):
+            _print(console, 0, Text(told))
     _print(console, 0, Text(_statements(equations)))
 
 
@@ -68,14 +70,22 @@ def _counted(things: Sequence[Any], word: str) -> str:
     return f"{len(things)} {word}" + ("" if len(things) == 1 else "s")
 
 
-def _formulas(equations: Sequence[Equation]) -> str:
-    """Of the equations that have a number: how many of their formulas a step runs, and how far that step reaches."""
-    numbered = [e for e in equations if e.number]
-    reached = [derivation.formula_reach(e) for e in numbered]
-    counts = [f"{reached.count(scope)} {scope}" for scope in Scope if scope in reached]
-    none = [e.label for e, scope in zip(numbered, reached, strict=True) if scope is None]
-    told = ", ".join(counts + ([f"{len(none)} by no step ({', '.join(none)})"] if none else []))
-    return f"Formulas of the {len(numbered)} numbered equations, run by steps: {told}"
+def _formulas(equations: Sequence[Equation], verdicts: Verdicts) -> Iterator[str]:
+    """How many formulas, and gradients of formulas, a step runs, and how far that step reaches."""
+    for numbered, words in ((True, "numbered equations"), (False, "equations without a number")):
+        chosen = [e for e in equations if bool(e.number) is numbered and e.formula]
+        if reached := {e.label: formula_reach(e, verdicts) for e in chosen}:
+            yield f"Formulas of the {len(chosen)} {words}, run by steps: {_reached(reached)}"
+    pullbacks = {e.vjp for e in equations if e.vjp}
+    reached = {f.__name__: reach_of(f, equations, verdicts) for f in pullbacks}
+    yield f"Vector-Jacobian products of {len(pullbacks)} formulas, run by steps: {_reached(reached)}"
+
+
+def _reached(scopes: Mapping[str, Scope | None]) -> str:
+    found = list(scopes.values())
+    counts = [f"{found.count(scope)} {scope}" for scope in Scope if scope in found]
+    none = sorted(name for name, scope in scopes.items() if scope is None)
+    return ", ".join(counts + ([f"{len(none)} by no step ({', '.join(none)})"] if none else []))
 
 
 def _statements(equations: Sequence[Equation]) -> str:

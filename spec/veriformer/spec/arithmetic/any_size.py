@@ -46,6 +46,11 @@ class AnySize:
         """The number of axes."""
         return len(self.shape)
 
+    @property
+    def size(self) -> Size:
+        """The number of entries."""
+        return math.prod(self.shape)
+
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         if function.__name__ not in _FUNCTIONS:
             raise NotImplementedError(f"{function.__name__} of arrays of any size")
@@ -82,6 +87,14 @@ class AnySize:
 
     def __invert__(self) -> AnySize:
         return entrywise(lambda a: 1 - a, self)
+
+    def ravel(self) -> AnySize:
+        """All entries in one axis."""
+        return _reshape(self, (self.size,))
+
+    def astype(self, dtype: Any) -> AnySize:
+        """The same entries: an indicator is a number already."""
+        return replace(self, dtype=np.dtype(dtype))
 
     def any(self, axis: int, keepdims: bool = False) -> AnySize:
         """Whether an entry along the axis is 1; of an axis of any size there is at least one."""
@@ -144,7 +157,7 @@ def _known(n: Any) -> bool:
 
 def entrywise(function: Callable[..., Any], *operands: Any) -> AnySize:
     """A function of the entries of arrays of any size and of numbers, which are broadcast."""
-    arrays = [x if isinstance(x, AnySize) else _constant(x) for x in operands]
+    arrays = [x if isinstance(x, AnySize) else constant(x) for x in operands]
     shape = broadcast_shape([x.shape for x in arrays])
     return AnySize(shape, lambda *at: function(*(entry_at(x, at) for x in arrays)))
 
@@ -166,10 +179,13 @@ def entry_at(x: AnySize, at: Sequence[Any]) -> Any:
     return x.entry(*(1 if n == 1 else i for n, i in zip(x.shape, own, strict=True)))
 
 
-def _constant(x: Any) -> AnySize:
+def constant(x: Any) -> AnySize:
+    """A single number or expression; of a float the rational number that it is."""
     if np.ndim(x):
         raise NotImplementedError("arrays whose size is known among arrays of any size")
-    return AnySize((), lambda: sp.sympify(x.item() if isinstance(x, np.generic | np.ndarray) else x))
+    number = x.item() if isinstance(x, np.generic | np.ndarray) else x
+    exact = Fraction(number) if isinstance(number, float) and math.isfinite(number) else number
+    return AnySize((), lambda: sp.sympify(exact))
 
 
 def _equal(a: Any, b: Any) -> Any:
@@ -265,7 +281,10 @@ def _reshape(x: AnySize, shape: Sequence[Size]) -> AnySize:
 
 
 def _pieces(old: list[Size], new: list[Size]) -> Iterator[tuple[int, Callable[[list[Any]], list[Any]]]]:
-    """From the left: how many new indices make the next old ones, and how."""
+    """From the left: how many new indices make the next old ones, and how.
+
+    Axes are cut up or put together; where neither is enough they are put together and then cut up.
+    """
     from veriformer.spec.arithmetic.indicators import Block, Place, Within
 
     def cut(at: list[Any], sizes: list[Size]) -> list[Any]:
@@ -284,6 +303,10 @@ def _pieces(old: list[Size], new: list[Size]) -> Iterator[tuple[int, Callable[[l
             c = Place(c, i, n)
         return [c]
 
+    def regrouped(at: list[Any], new: list[Size], old: list[Size]) -> list[Any]:
+        """Two new indices into two old axes with as many entries."""
+        return cut(joined(at, new), old)
+
     while old or new:
         if taken := _leading(new, old):
             yield taken, partial(joined, sizes=new[:taken])
@@ -291,6 +314,9 @@ def _pieces(old: list[Size], new: list[Size]) -> Iterator[tuple[int, Callable[[l
         elif taken := _leading(old, new):
             yield 1, partial(cut, sizes=old[:taken])
             old, new = old[taken:], new[1:]
+        elif math.prod(old[:2]) == math.prod(new[:2]):
+            yield 2, partial(regrouped, new=new[:2], old=old[:2])
+            old, new = old[2:], new[2:]
         else:
             raise NotImplementedError(f"from shape {tuple(old)} to {tuple(new)}")
 

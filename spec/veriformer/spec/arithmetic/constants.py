@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 
 # 120 decimals: more than any precision that the oracle is run with.
@@ -17,4 +16,4 @@ _PI = Fraction(
 
 def pi(xp: Any) -> Any:
     """π: itself on symbols, else good to 398 bits."""
-    return xp.asarray(sp.pi if isinstance(xp, Symbolic) else _PI)
+    return xp.asarray(sp.pi if xp.of_symbols else _PI)

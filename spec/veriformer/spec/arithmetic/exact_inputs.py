@@ -17,8 +17,13 @@ def exactly_equal(x: Any, number: float) -> Any:
     """Where the array holds exactly this number; a symbol never does."""
     value = getattr(x, "value", x)
     if isinstance(value, AnySize):
-        return entrywise(lambda _: 0, value)
+        return nowhere(value)
     return np.asarray(np.equal(value, number, dtype=object), dtype=bool)
+
+
+def nowhere(x: AnySize) -> AnySize:
+    """A mask of this shape that is true for no entry: what is asked of numbers is true of no letter."""
+    return entrywise(lambda _: 0, x)
 
 
 def unbroadcast(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:

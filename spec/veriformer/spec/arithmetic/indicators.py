@@ -87,9 +87,9 @@ class Block(sp.Function):  # type: ignore[misc]
 
     @classmethod
     def eval(cls, c: Any, d: Any) -> Any:
-        """Take a place apart, and calculate with numbers."""
-        if isinstance(c, Place) and c.args[2] == d:
-            return c.args[0]
+        """Take a place apart, also one of blocks of several such blocks, and calculate with numbers."""
+        if isinstance(c, Place) and (several := _multiple(c.args[2], d)):
+            return c.args[0] if several == 1 else Place(c.args[0], Block(c.args[1], d), several)
         return (c - 1) // d + 1 if c.is_Integer and d.is_Integer else None
 
 
@@ -102,10 +102,16 @@ class Within(sp.Function):  # type: ignore[misc]
 
     @classmethod
     def eval(cls, c: Any, d: Any) -> Any:
-        """Take a place apart, and calculate with numbers."""
-        if isinstance(c, Place) and c.args[2] == d:
-            return c.args[1]
+        """Take a place apart, also one of blocks of several such blocks, and calculate with numbers."""
+        if isinstance(c, Place) and (several := _multiple(c.args[2], d)):
+            return c.args[1] if several == 1 else Within(c.args[1], d)
         return (c - 1) % d + 1 if c.is_Integer and d.is_Integer else None
+
+
+def _multiple(width: Any, d: Any) -> Any:
+    """How many blocks of d entries make one of this width, where that is a whole number for all sizes; else None."""
+    several = sp.sympify(width) / d
+    return several if several.is_integer else None
 
 
 _INDICATORS = (AtLeastZero, Some, Shown, sp.KroneckerDelta)

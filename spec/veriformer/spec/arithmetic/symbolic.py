@@ -18,6 +18,8 @@ class Symbolic(Plain):
     place, the maximum among them, and a derivative need not look through it.
     """
 
+    of_symbols = True
+
     def __init__(self, *, free_max: bool = False) -> None:
         # Imported here so that the package opens without the second that SymPy takes.
         import sympy

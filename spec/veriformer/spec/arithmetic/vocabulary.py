@@ -93,6 +93,9 @@ class Arithmetic(ABC):
     which are known exactly. Entries of −∞ are admitted as exact inputs: exp(−∞) is 0.
     """
 
+    of_symbols = False
+    """Whether values are expressions, in which constants such as π stand for themselves."""
+
     @abstractmethod
     def asarray(self, x: Any) -> Any:
         """Take a number, a nested list or an array of numbers; arrays of this arithmetic pass unchanged."""

@@ -11,9 +11,11 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import place
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, ranged, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # In the proofs for all sizes: r runs over n queries, j over m keys, a over d features, c over e value features.
@@ -142,6 +144,15 @@ def _vjp() -> Identities:
                 yield from entrywise(gradient, computed(xp.gradient, o, g, argument))
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes and any number of heads that share keys, without options, as SymPy derives it."""
+    B, G, r, n, m, d_k, d_v = map(dimension, ["B", "G", "r", "n", "m", "d_k", "d_v"])
+    arguments = {"q": (B, G * r, n, d_k), "k": (B, G, m, d_k), "v": (B, G, m, d_v)}
+    h, s = index("h s")
+    yield from pullbacks(attention, attention_vjp, arguments, {G * r: place(h, s, r)})
+
+
 @erratum(
     kind="convention",
     source=Source("002", "5.3", 708),
@@ -201,6 +212,7 @@ EQUATIONS = (
             _balance,
             _delta,
             _vjp,
+            _any_vjp,
         ),
         costs={"FLOPs": costs.attention_backward_flops, "FLOPs, tiled": costs.tiled_backward_flops},
         errata=(_rows_of_weights,),

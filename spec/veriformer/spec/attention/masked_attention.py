@@ -19,6 +19,7 @@ from veriformer.spec.proofs.any_length import AnyLength, at_least_zero, entry, m
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import softmax_vjp
 
@@ -130,6 +131,13 @@ def _vjp() -> Identities:
         s, g = xp.symbols("s", 2, 3), xp.symbols("g", 2, 3)
         p = masked_softmax(xp, s, np.array(see))
         yield from entrywise(masked_softmax_vjp(xp, s, np.array(see), g), computed(xp.gradient, p, g, s))
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    m, n = map(dimension, "mn")
+    yield from pullbacks(masked_softmax, masked_softmax_vjp, {"s": (m, n), "see": mask("b", m, n)})
 
 
 @erratum(
@@ -283,7 +291,17 @@ EQUATIONS = (
         sample=_sample,
         formula=masked_softmax,
         vjp=masked_softmax_vjp,
-        steps=(_limit, _sums_to_one, _any_length, _any_causal_mask, _visible_only, _causality, _visible_pairs, _vjp),
+        steps=(
+            _limit,
+            _sums_to_one,
+            _any_length,
+            _any_causal_mask,
+            _visible_only,
+            _causality,
+            _visible_pairs,
+            _vjp,
+            _any_vjp,
+        ),
         costs={"visible pairs": costs.causal_pairs, "pairs in visible blocks": costs.causal_block_pairs},
         errata=(
             _large_negative_numbers,

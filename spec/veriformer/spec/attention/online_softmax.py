@@ -17,8 +17,10 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -147,6 +149,28 @@ def _every_split() -> Identities:
             yield from entrywise([xp.in_full(online_attention(xp, s, v, sizes).value[0, 0])], [printed])
 
 
+def _over_keys(start: Any, size: Any, value: Any) -> Any:
+    """Σ e^{s_ij} value(j) over the keys j = start + 1 … start + size, for row i."""
+    return sum_over(size, lambda j: sp.exp(vector("s")[index("i"), start + j]) * value(start + j))
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed part by part is softmax over all keys, for two and for three parts of any sizes. More parts are
+    the induction above.
+    """
+    xp, (i, c), v = AnyLength(), index("i c"), vector("v")
+    n_q, d_v, m, n, k = map(dimension, ("n_q", "d_v", "m", "n", "k"))
+    for sizes in ([m, n], [m, n, k]):
+        keys, starts = sum(sizes), [sum(sizes[:part]) for part in range(len(sizes))]
+        found = computed(online_attention, xp, xp.array("s", n_q, keys), xp.array("v", keys, d_v), sizes)
+        printed = [
+            sum(_over_keys(start, size, value) for start, size in zip(starts, sizes, strict=True))
+            for value in (lambda j: v[j, c], lambda _: 1)
+        ]
+        yield found.then(entry(i, c)), printed[0] / printed[1]
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     sizes = [int(n) for n in rng.integers(1, 4, size=int(rng.integers(1, 4)))]
     return {"s": rng.normal(size=(2, sum(sizes))), "v": rng.normal(size=(sum(sizes), 3)), "sizes": sizes}
@@ -174,7 +198,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=online_attention,
-        steps=(_adds, _associative, _induction, _every_split),
+        steps=(_adds, _associative, _induction, _every_split, _any_length),
         costs={
             "FLOPs, causal and tiled": costs.tiled_causal_flops,
             "peak extra bytes": costs.tiled_attention_peak,

@@ -14,7 +14,7 @@ from veriformer.spec.attention.printed_attention import attended
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, at_least_zero, entry, mask, place, seen
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed, entries_with_origin
 from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
@@ -74,6 +74,26 @@ def _any_mask() -> Identities:
         rows = (lambda c: vector("Q")[1, 1, i, c]), (lambda j, c: vector("K")[1, 1, j, c])
         printed = attended(*rows, lambda j: vector("V")[1, 1, j, e], n_k, d_k, sees)
         yield computed(attention, xp, q, k, v, **option).then(entry(1, 1, i, e)), printed
+
+
+@step()
+def _any_options() -> Identities:
+    r"""With all options at once a weight is $\frac{b_{ij}}{1 - p} \mathrm{softmax}(c \tanh(r \mathbf{q}_i \cdot
+    \mathbf{k}_j / c) + B_{ij})$: scale r, soft cap c, bias B, and the mask b of what dropout spares, for all sizes.
+    """
+    xp, (i, e), (n_q, n_k, d_k, d_v) = AnyLength(), index("i e"), map(dimension, ("n_q", "n_k", "d_k", "d_v"))
+    q, k, v, bias, p = vector("Q"), vector("K"), vector("V"), vector("B"), real("p")
+    scale, cap = positive("r c")
+
+    def term(j: Any) -> Any:
+        raw = sum_over(d_k, lambda c: q[1, 1, i, c] * k[1, 1, j, c])
+        return sp.exp(cap * sp.tanh(scale * raw / cap) + bias[i, j])
+
+    kept = sum_over(n_k, lambda j: seen("b")(i, j) * term(j) * v[1, 1, j, e]) / (1 - p)
+    arrays = [xp.array(name, 1, 1, n, d) for name, n, d in (("Q", n_q, d_k), ("K", n_k, d_k), ("V", n_k, d_v))]
+    options = {"bias": xp.array("B", n_q, n_k), "scale": scale, "softcap": cap}
+    found = computed(attention, xp, *arrays, **options, keep=mask("b", n_q, n_k), dropout_p=p)
+    yield found.then(entry(1, 1, i, e)), kept / sum_over(n_k, term)
 
 
 @step(scope=Scope.ENUMERATED, detail="(n_q, n_k, d_k, d_v) of (1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)")
@@ -258,6 +278,7 @@ EQUATIONS = (
         steps=(
             _any_length,
             _any_mask,
+            _any_options,
             _formula,
             _order_of_keys,
             _repeated_keys,

@@ -14,6 +14,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.softmax import any_length, softmax, softmax_vjp, weight
 
@@ -104,6 +105,13 @@ def _scores_adjoint() -> Identities:
     yield _inner(g, similarity(xp, q, k)), _inner(dk, k)
 
 
+@step("any-vjp")
+def _any_scores_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    B, m, n, d = map(dimension, "Bmnd")
+    yield from pullbacks(similarity, similarity_vjp, {"q": (B, m, d), "k": (B, n, d)})
+
+
 @step()
 def _sums_to_one() -> Identities:
     r"""$\sum_i \alpha_i = 1$, for any number of keys of any width."""
@@ -158,6 +166,13 @@ def _aggregate_adjoint() -> Identities:
     d_weights, dv = aggregate_vjp(xp, weights, v, g)
     yield _inner(g, aggregate(xp, weights, v)), _inner(d_weights, weights)
     yield _inner(g, aggregate(xp, weights, v)), _inner(dv, v)
+
+
+@step("any-vjp")
+def _any_aggregate_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    B, m, n, d = map(dimension, "Bmnd")
+    yield from pullbacks(aggregate, aggregate_vjp, {"w": (B, m, n), "v": (B, n, d)})
 
 
 @step()
@@ -234,7 +249,7 @@ EQUATIONS = (
         sample=lambda rng: {name: x for name, x in _sample(rng).items() if name != "v"},
         formula=similarity,
         vjp=similarity_vjp,
-        steps=(_distance, _gradient, _any_scores, _scores_adjoint),
+        steps=(_distance, _gradient, _any_scores, _scores_adjoint, _any_scores_vjp),
         costs={"FLOPs": costs.score_flops},
         errata=(_rows_or_columns,),
     ),
@@ -272,7 +287,7 @@ EQUATIONS = (
         sample=_sample_values,
         formula=aggregate,
         vjp=aggregate_vjp,
-        steps=(_average, _any_sum, _score_gradient, _aggregate_adjoint),
+        steps=(_average, _any_sum, _score_gradient, _aggregate_adjoint, _any_aggregate_vjp),
         costs={"FLOPs": costs.value_flops},
     ),
 )

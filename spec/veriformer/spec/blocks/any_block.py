@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.transformer_block import attention_sublayer
 from veriformer.spec.heads.any_heads import printed_head
 from veriformer.spec.layers.activations import PRINTED
 from veriformer.spec.layers.layer_norm import layer_norm
+from veriformer.spec.layers.norm_algebra import x_hat
 from veriformer.spec.proofs.any_length import AnyLength, abbreviated, entry, place
 from veriformer.spec.proofs.indexed import dimension, index, positive, sum_over, vector
 from veriformer.spec.proofs.provenance import Computed, computed
@@ -44,9 +44,7 @@ class AnyBlock:
     def normalised(self, k: int, x: Row) -> Row:
         """LayerNorm of a row as printed, with the weights of norm k."""
         weight, bias = vector(_LETTERS[f"norm{k}_weight"]), vector(_LETTERS[f"norm{k}_bias"])
-        mean = sum_over(self.d, x) / self.d
-        variance = sum_over(self.d, lambda e: (x(e) - mean) ** 2) / self.d
-        return lambda a: weight[a] * (x(a) - mean) / sp.sqrt(variance + self.eps) + bias[a]
+        return lambda a: weight[a] * x_hat(a, x, self.eps) + bias[a]
 
     def network(self, h: Row) -> Any:
         """FFN(h) as printed (36)."""

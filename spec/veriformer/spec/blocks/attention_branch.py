@@ -11,10 +11,10 @@ from veriformer.spec.blocks.costs_block import COSTS
 from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, sample
 from veriformer.spec.blocks.transformer_block import attention_sublayer
 from veriformer.spec.equation import Equation, Identities, Scope, Source, step
-from veriformer.spec.layers.norm_algebra import jacobian, over_features, rate, x_hat, x_of
+from veriformer.spec.layers.norm_algebra import jacobian, over_features, pulled_back, x_hat, x_of
 from veriformer.spec.proofs.any_length import entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, vector
+from veriformer.spec.proofs.indexed import delta, index, positive, real, vector
 
 
 @step()
@@ -50,13 +50,12 @@ def _pullback() -> Identities:
     product (19).
     """
     # g pulled back through the branch W, then through the norm, and added to what came past both.
-    g, w, k, d = vector("g"), vector("W"), index("k"), dimension("d")
+    g, w, k = vector("g"), vector("W"), index("k")
 
     def h(j: Any) -> Any:
         return over_features(lambda i: g[i] * w[i, j])
 
-    pulled = rate() * (h(k) - over_features(h) / d - x_hat(k) * over_features(lambda j: h(j) * x_hat(j)) / d)
-    yield g[k] + over_features(lambda j: h(j) * jacobian(j, k)), g[k] + pulled
+    yield g[k] + over_features(lambda j: h(j) * jacobian(j, k)), g[k] + pulled_back(k, h)
 
 
 @step()

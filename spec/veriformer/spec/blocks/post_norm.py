@@ -11,7 +11,7 @@ from veriformer.spec.blocks.published import ASSUMPTIONS, Case, block_sample
 from veriformer.spec.blocks.transformer_block import attention_sublayer, transformer_block, transformer_block_vjp
 from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.layer_norm import layer_norm_vjp
-from veriformer.spec.layers.norm_algebra import jacobian, over_features, x_hat, x_of
+from veriformer.spec.layers.norm_algebra import jacobian, over_features, variance, x_hat, x_of
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, vector
 
@@ -53,8 +53,7 @@ def _no_length() -> Identities:
     """
     k, eps = index("k"), positive("epsilon")
     # The derivative along x itself: what is left of it vanishes with ε.
-    variance = over_features(lambda j: (x_of(j) - over_features(x_of) / dimension("d")) ** 2) / dimension("d")
-    yield over_features(lambda j: jacobian(k, j) * x_of(j)), x_hat(k) * eps / (variance + eps)
+    yield over_features(lambda j: jacobian(k, j) * x_of(j)), x_hat(k) * eps / (variance() + eps)
 
 
 @step(detail="a stream of ±1 and a branch of ±τ, independent")

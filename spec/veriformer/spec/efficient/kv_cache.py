@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic.any_size import largest
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.efficient.int8 import int8_round_trip
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
@@ -74,16 +75,17 @@ def cache_reset(cache: Cache) -> Cache:
 
 def _appended(xp: Any, cache: Cache, old: Any, new: Any) -> Any:
     if cache.window is not None:
-        old = old[:, :, max(0, old.shape[2] - (cache.window - 1)) :]
+        old = old[:, :, largest(0, old.shape[2] - (cache.window - 1)) :]
     stored = new if cache.quantization is None else int8_round_trip(xp, new)
     return xp.concat([old, stored], axis=2)
 
 
-def of_letters(xp: AnyLength, rows: Any) -> tuple[Cache, Any, Any]:
+def of_letters(xp: AnyLength, rows: Any, m: Any = None, window: Any = None) -> tuple[Cache, Any, Any]:
     """A cache of any number m of tokens, with place for so many new rows, and new keys and values, all of letters."""
-    shapes = [(dimension("B"), dimension("G"), n, dimension("d")) for n in (dimension("m"), rows)]
+    m = dimension("m") if m is None else m
+    shapes = [(dimension("B"), dimension("G"), n, dimension("d")) for n in (m, rows)]
     k, v, k_new, v_new = (xp.array(name, *shapes[name in "kv"]) for name in "KVkv")
-    return Cache(k, v, dimension("m"), dimension("m") + rows), k_new, v_new
+    return Cache(k, v, m, m + rows, window=window), k_new, v_new
 
 
 def _appended_rows(which: int) -> Identities:
@@ -111,6 +113,22 @@ def _any_keys() -> Identities:
 def _any_values() -> Identities:
     """What is computed is the statement, for any number of texts and heads, of cached values and of new ones."""
     yield from _appended_rows(2)
+
+
+@step()
+def _any_window() -> Identities:
+    """With a window w, of a cache that holds $w - 1 + u$ tokens the last $w - 1$ are kept before the new ones, and of
+    one that holds fewer all, for all sizes.
+    """
+    (b, g, e), (i, r, w), xp = index("b g e"), map(dimension, "irw"), AnyLength()
+    u = sp.Symbol("u", integer=True, nonnegative=True)
+    full = computed(cache_update, xp, *of_letters(xp, r, i + w + u, i + w + 1)).then(lambda found: found[1])
+    yield full.then(lambda keys: keys.shape[2]), i + w + r
+    yield full.then(entry(b, g, i, e)), vector("K")[b, g, u + i, e]
+    yield full.then(entry(b, g, i + w + i, e)), vector("k")[b, g, i, e]
+    few = computed(cache_update, xp, *of_letters(xp, r, i + w, i + w + 1 + u)).then(lambda found: found[1])
+    yield few.then(lambda keys: keys.shape[2]), i + w + r
+    yield few.then(entry(b, g, i, e)), vector("K")[b, g, i, e]
 
 
 @step()
@@ -205,7 +223,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=sample,
         formula=cache_update,
-        steps=(_any_keys, _rows, _one_more_key),
+        steps=(_any_keys, _any_window, _rows, _one_more_key),
         costs={"bytes of the cache": costs.kv_cache_bytes},
         errata=(_silent_overflow,),
     ),

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec.arithmetic.any_size import AnySize
+from veriformer.spec.arithmetic.exact_inputs import nowhere
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values
 from veriformer.spec.generation.costs_generation import temperature_costs
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -34,8 +38,10 @@ def temperature_scale_vjp(xp: Any, logits: Any, temperature: float, g: Any) -> A
     return p * (g - xp.sum(p * g, axis=-1, keepdims=True)) / temperature
 
 
-def _vanishing(exponent: Any) -> NDArray[np.bool_]:
+def _vanishing(exponent: Any) -> NDArray[np.bool_] | AnySize:
     """Where e^x is 0 in every format, however the quotient x was rounded or has overflowed; a symbol's never is."""
+    if isinstance(exponent.value, AnySize):
+        return nowhere(exponent.value)
     below = np.less(exact_values(exponent), -1e4, dtype=object)
     return np.asarray(np.equal(below, True, dtype=object), dtype=bool)
 
@@ -112,6 +118,13 @@ def _formula() -> Identities:
         yield from entrywise([xp.in_full(p) for p in temperature_scale(xp, z, t).value], [x / sum(e) for x in e])
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, i, t = AnyLength(), index("i"), positive("T")
+    yield computed(temperature_scale, xp, xp.array("z", dimension("n")), t).then(entry(i)), _weight(i, 1 / t)
+
+
 @step(scope=Scope.ENUMERATED, detail="shapes (1), (3) and (2, 2), any T")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
@@ -121,6 +134,13 @@ def _vjp() -> Identities:
         yield from entrywise(
             temperature_scale_vjp(xp, z, t, g), computed(xp.gradient, temperature_scale(xp, z, t), g, z)
         )
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    yield from pullbacks(temperature_scale, temperature_scale_vjp, {"z": (n,), "t": positive("T")})
 
 
 @erratum(
@@ -165,7 +185,7 @@ EQUATIONS = (
         sample=_sample,
         formula=temperature_scale,
         vjp=temperature_scale_vjp,
-        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _vjp),
+        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _any_length, _vjp, _any_vjp),
         costs=temperature_costs(),
         errata=(_ties_stay_random,),
     ),

@@ -48,7 +48,7 @@ def _sum_of_heads() -> Identities:
 
 
 @step()
-def _any_length() -> Identities:
+def any_length() -> Identities:
     """What is computed is the statement, for any number of texts, tokens and heads, of heads that share their keys,
     and for any widths, in a context of any other size.
     """
@@ -204,7 +204,7 @@ EQUATIONS = (
         sample=lambda rng: sample(rng, *((4, 2), (3, 3), (2, 1))[int(rng.integers(3))]),
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(_one_more_column, _sum_of_heads, _any_length, _formula, _vjp),
+        steps=(_one_more_column, _sum_of_heads, any_length, _formula, _vjp),
         costs=COSTS,
         errata=(_reshaped_input, _reshaped_output, _order_of_indices, _part_of_the_output_projection, _comma),
     ),

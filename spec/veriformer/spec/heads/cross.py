@@ -9,7 +9,7 @@ import numpy as np
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.spec.heads.published import Case
-from veriformer.spec.heads.subspaces import ASSUMPTIONS, sample
+from veriformer.spec.heads.subspaces import ASSUMPTIONS, any_length, sample
 from veriformer.spec.heads.weights import COSTS
 from veriformer.spec.proofs.identities import entrywise
 
@@ -68,7 +68,7 @@ EQUATIONS = (
         sample=_sample,
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(_formula, _no_order, _padding),
+        steps=(any_length, _formula, _no_order, _padding),
         costs=COSTS,
     ),
 )

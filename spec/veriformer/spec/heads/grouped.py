@@ -9,6 +9,7 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.heads.combination import any_length
 from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.spec.heads.published import Case
 from veriformer.spec.heads.subspaces import ASSUMPTIONS, over, sample
@@ -114,7 +115,7 @@ EQUATIONS = (
         sample=lambda rng: sample(rng, *((4, 2), (6, 3), (3, 1))[int(rng.integers(3))]),
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(_copied_heads, _shared_gradient, _cache),
+        steps=(any_length, _copied_heads, _shared_gradient, _cache),
         costs={**COSTS, "bytes of the cache": costs.kv_cache_bytes},
         errata=(_not_parameters,),
     ),

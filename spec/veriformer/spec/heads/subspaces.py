@@ -55,7 +55,7 @@ def _term(form: Any, order: tuple[int, ...]) -> Any:
 
 
 @step()
-def _any_length() -> Identities:
+def any_length() -> Identities:
     """What is computed is the statement for all sizes: the heads are seen through an output projection that is 1 for
     one feature e of one head (g, s), the s-th of those that read key head g, and 0 for all else.
     """
@@ -130,7 +130,7 @@ EQUATIONS = (
         sample=sample,
         formula=multi_head_attention,
         vjp=multi_head_attention_vjp,
-        steps=(_bilinear, _rank, _any_length, _formula),
+        steps=(_bilinear, _rank, any_length, _formula),
         costs=COSTS,
         errata=(_all_features,),
     ),

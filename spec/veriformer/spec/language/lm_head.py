@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, symbols
 
 
@@ -25,7 +27,7 @@ def lm_head(xp: Any, h: Any, weight: Any) -> Any:
 def lm_head_vjp(xp: Any, h: Any, weight: Any, g: Any) -> tuple[Any, Any]:
     """dh = g E and dE = gᵀ h, summed over all positions."""
     size, d = weight.shape
-    rows = int(np.prod(h.shape[:-1], dtype=int))
+    rows = math.prod(h.shape[:-1])
     flat_g, flat_h = xp.reshape(g, (rows, size)), xp.reshape(h, (rows, d))
     return xp.matmul(g, weight), xp.matmul(xp.swapaxes(flat_g, 0, 1), flat_h)
 
@@ -113,6 +115,13 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    B, n, d, V = map(dimension, "BndV")
+    yield from pullbacks(lm_head, lm_head_vjp, {"h": (B, n, d), "E": (V, d)})
+
+
+@step()
 def _any_length() -> Identities:
     """The logits that are computed are the statement's, for every vocabulary and width; of softmax see (1)."""
     xp, (t, w), (n, size, d) = AnyLength(), index("t w"), map(dimension, ("n", "V", "d"))
@@ -148,7 +157,7 @@ EQUATIONS = (
         sample=_sample,
         formula=lm_head,
         vjp=lm_head_vjp,
-        steps=(_any_length, _ratio, _hidden_gradient, _tied_gradient, _saved, _rank, _vjp),
+        steps=(_any_length, _ratio, _hidden_gradient, _tied_gradient, _saved, _rank, _vjp, _any_vjp),
         costs=language_costs("lm_head"),
     ),
 )

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
 
 def masked_lm_loss(xp: Any, logits: Any, labels: NDArray[np.int64], *, ignore_index: int = -100) -> Any:
@@ -66,6 +69,19 @@ def _formula() -> Identities:
         yield xp.in_full(loss), -sum(map(sp.log, chosen)) / len(chosen)
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the mean over masked positions, those with a label, for any length and vocabulary."""
+    xp, n, size, x = AnyLength(), dimension("T"), dimension("V"), whole("x")
+    loss = computed(masked_lm_loss, xp, xp.array("z", n, size), whole_numbers(x, n))
+
+    def masked(t: Any) -> Any:
+        return 1 - delta(x[t], -100)
+
+    total = sum_over(n, lambda t: masked(t) * log_probability(t, x[t] + 1, size))
+    yield loss.then(entry()), -total / sp.Max(1, sum_over(n, masked))
+
+
 @step(scope=Scope.ENUMERATED, detail="3 positions, one visible, V = 3")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
@@ -74,6 +90,14 @@ def _vjp() -> Identities:
     yield from entrywise(
         masked_lm_loss_vjp(xp, z, labels, g), computed(xp.gradient, masked_lm_loss(xp, z, labels), g, z)
     )
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    T, V = map(dimension, "TV")
+    labels = whole_numbers(whole("y"), T)
+    yield from pullbacks(masked_lm_loss, masked_lm_loss_vjp, {"z": (T, V), "labels": labels})
 
 
 @erratum(
@@ -118,7 +142,7 @@ EQUATIONS = (
         sample=_sample,
         formula=masked_lm_loss,
         vjp=masked_lm_loss_vjp,
-        steps=(_mean, _visible_gets_nothing, _formula, _vjp),
+        steps=(_mean, _visible_gets_nothing, _formula, _any_length, _vjp, _any_vjp),
         costs=costs.lazily("cross_entropy"),
         errata=(_all_but_itself,),
     ),

@@ -15,6 +15,7 @@ from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
@@ -116,6 +117,14 @@ def _vjp() -> Identities:
     )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    B, T, V = map(dimension, "BTV")
+    tokens = whole_numbers(whole("x", nonnegative=True), B, T)
+    yield from pullbacks(next_token_loss, next_token_loss_vjp, {"z": (B, T, V), "target": tokens})
+
+
 @step(scope=Scope.NUMERIC, detail="rounded to 6 decimals and to 2, and within half a step of single precision")
 def _worked() -> Identities:
     """The printed losses and perplexities: 0.606354 with $e^{0.606354} = 1.833733$, both in all printed digits what
@@ -167,7 +176,17 @@ EQUATIONS = (
         sample=_sample,
         formula=next_token_loss,
         vjp=next_token_loss_vjp,
-        steps=(_factorisation, _normalised, _own_position_only, _surprise, _any_length, _formula, _vjp, _worked),
+        steps=(
+            _factorisation,
+            _normalised,
+            _own_position_only,
+            _surprise,
+            _any_length,
+            _formula,
+            _vjp,
+            _any_vjp,
+            _worked,
+        ),
         costs=costs.lazily("cross_entropy"),
         errata=(_sum_or_mean,),
     ),

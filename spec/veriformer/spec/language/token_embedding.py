@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.language.costs_language import language_costs
@@ -14,6 +15,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -25,7 +27,7 @@ def token_embedding(xp: Any, ids: NDArray[np.int64], weight: Any) -> Any:
 def token_embedding_vjp(xp: Any, ids: NDArray[np.int64], weight: Any, g: Any) -> Any:
     """dE[v] = Σ of g over the tokens that are v, shape [V, d]: rows that were not read get 0."""
     size, d = weight.shape
-    reads = np.arange(size)[:, None] == ids.ravel()
+    reads = counting(size)[:, None] == ids.ravel()
     return xp.matmul(reads.astype(np.float64), xp.reshape(g, (ids.size, d)))
 
 
@@ -82,6 +84,13 @@ def _vjp() -> Identities:
         )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    T, V, d = map(dimension, "TVd")
+    yield from pullbacks(token_embedding, token_embedding_vjp, {"i": whole_numbers(whole("i"), T), "E": (V, d)})
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     size, d = int(rng.integers(1, 6)), int(rng.integers(1, 4))
     return {"ids": rng.integers(0, size, size=(2, 3)), "weight": rng.normal(size=(size, d))}
@@ -105,7 +114,7 @@ EQUATIONS = (
         sample=_sample,
         formula=token_embedding,
         vjp=token_embedding_vjp,
-        steps=(_one_hot, _any_length, _scatter_add, _repeated, _vjp),
+        steps=(_one_hot, _any_length, _scatter_add, _repeated, _vjp, _any_vjp),
         costs=language_costs("token_embedding"),
     ),
 )

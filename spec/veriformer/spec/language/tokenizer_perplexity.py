@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
+from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
 
 def perplexity_per_unit(xp: Any, logits: Any, target: NDArray[np.int64], units: int) -> Any:
@@ -79,6 +82,16 @@ def _formula() -> Identities:
         yield xp.in_full(perplexity_per_unit(xp, z, target, units).value[()]) ** units, 1 / sp.Mul(*chosen)
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is $P^{-1/U}$, for texts and vocabularies of any size and any number of units."""
+    xp, n, size, units = AnyLength(), dimension("T"), dimension("V"), dimension("U")
+    x = whole("x", nonnegative=True)
+    found = computed(perplexity_per_unit, xp, xp.array("z", n, size), whole_numbers(x, n), units)
+    total = sum_over(n, lambda t: log_probability(t, x[t] + 1, size))
+    yield found.then(entry()), sp.exp(-total / units)
+
+
 @step(scope=Scope.ENUMERATED, detail="2 tokens, V = 2, 2 units")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the statement's derivative."""
@@ -87,6 +100,15 @@ def _vjp() -> Identities:
     loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in zip(z.value, target, strict=True))
     pulled = [xp.in_full(e) for e in perplexity_per_unit_vjp(xp, z, target, 2, g).value.ravel()]
     yield from entrywise(pulled, [g.value[()] * sp.diff(sp.exp(loss / 2), e) for e in z.value.ravel()])
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    T, V, U = map(dimension, "TVU")
+    target = whole_numbers(whole("x", nonnegative=True), T)
+    arguments = {"z": (T, V), "target": target, "units": U}
+    yield from pullbacks(perplexity_per_unit, perplexity_per_unit_vjp, arguments)
 
 
 @erratum(
@@ -126,7 +148,7 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity_per_unit,
         vjp=perplexity_per_unit_vjp,
-        steps=(_power, _merged, _worked, _formula, _vjp),
+        steps=(_power, _merged, _worked, _formula, _any_length, _vjp, _any_vjp),
         costs=costs.lazily("perplexity"),
         errata=(_comparable_per_character,),
     ),

@@ -17,6 +17,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -139,6 +140,14 @@ def _vjp() -> Identities:
         )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    for activation in ACTIVATIONS:
+        yield from pullbacks(activate, activate_vjp, {"z": (n,)}, activation=activation)
+
+
 PRINTED: dict[str, Callable[[Any], Any]] = {
     "relu": lambda z: sp.Max(z, 0),
     "sigmoid": _sigmoid,
@@ -179,7 +188,7 @@ EQUATIONS = (
         sample=_sample,
         formula=activate,
         vjp=activate_vjp,
-        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _any_length, _vjp),
+        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _any_length, _vjp, _any_vjp),
         costs=elementwise(3),
     ),
 )

@@ -12,10 +12,11 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.proofs.any_length import AnyLength, entry
+from veriformer.spec.proofs.any_length import AnyLength, entry, mask
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Mask = NDArray[np.bool_]
@@ -114,6 +115,13 @@ def _vjp() -> Identities:
         )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    yield from pullbacks(dropout, dropout_vjp, {"x": (n,), "p": positive("p")}, keep=mask("b", n))
+
+
 @step(scope=Scope.ENUMERATED, detail="one query, all masks of 2 keys, every p")
 def _in_attention() -> Identities:
     """In attention it acts on the weights, after softmax and before the values."""
@@ -157,7 +165,7 @@ EQUATIONS = (
         sample=_sample,
         formula=dropout,
         vjp=dropout_vjp,
-        steps=(_mean, _variance, _output, _row_sum, _any_length, _formula, _in_attention, _vjp),
+        steps=(_mean, _variance, _output, _row_sum, _any_length, _formula, _in_attention, _vjp, _any_vjp),
         costs=elementwise(2, arrays=3),
     ),
 )

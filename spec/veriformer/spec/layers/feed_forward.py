@@ -17,6 +17,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -161,6 +162,14 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d, f, o = map(dimension, "ndfo")
+    arguments = {"x": (n, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)}
+    yield from pullbacks(feed_forward, feed_forward_vjp, arguments)
+
+
+@step()
 def _any_length() -> Identities:
     """The formula is the statement, for all sizes."""
     xp, n, d, wide, (i, k, c, a) = AnyLength(), *map(dimension, "ndf"), index("i k c a")
@@ -244,7 +253,7 @@ EQUATIONS = (
         sample=_sample_gelu,
         formula=feed_forward,
         vjp=feed_forward_vjp,
-        steps=(_any_length, _formula, _position_wise, _key_values, _identity, _vjp),
+        steps=(_any_length, _formula, _position_wise, _key_values, _identity, _vjp, _any_vjp),
         costs=NETWORK,
         errata=(_weights_on_the_left, _expansion_is_no_bottleneck),
     ),

@@ -22,10 +22,11 @@ from veriformer.spec.layers.feed_forward import (
     printed_gelu,
     sample,
 )
-from veriformer.spec.proofs.any_length import AnyLength, entry
+from veriformer.spec.proofs.any_length import AnyLength, entry, mask
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 
 
 def _sample_dropped(rng: np.random.Generator) -> dict[str, Any]:
@@ -75,6 +76,14 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d, f, o = map(dimension, "ndfo")
+    arguments = {"x": (n, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)}
+    yield from pullbacks(feed_forward, feed_forward_vjp, arguments, dropout_p=positive("p"), keep=mask("b", n, f))
+
+
+@step()
 def _any_length() -> Identities:
     """Dropout acts on the hidden entries after GELU, for all sizes and every mask b; biases added, rows as vectors."""
     xp, n, d, wide, (i, k, c, a), p = AnyLength(), *map(dimension, "ndf"), index("i k c a"), real("p")
@@ -111,7 +120,7 @@ EQUATIONS = (
         sample=_sample_dropped,
         formula=feed_forward,
         vjp=feed_forward_vjp,
-        steps=(_mean, _variance, _any_length, _formula, _vjp),
+        steps=(_mean, _variance, _any_length, _formula, _vjp, _any_vjp),
         costs=NETWORK,
         errata=(_after_the_activation,),
     ),

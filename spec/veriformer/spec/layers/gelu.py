@@ -13,10 +13,12 @@ from veriformer.spec.arithmetic.constants import pi
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import real
-from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.indexed import dimension, index, real, vector
+from veriformer.spec.proofs.provenance import Computed, computed
 from veriformer.spec.proofs.published import rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 _CUBIC = Fraction(44715, 1000000)
@@ -131,12 +133,18 @@ def _minimum() -> Identities:
     yield rounds_to(sp.Float(-y), "0.1700")
 
 
+def any_length(approximate: str) -> tuple[Any, Computed]:
+    """One of any number of arguments, and what the formula computes of it."""
+    xp, i = AnyLength(), index("i")
+    y = computed(gelu, xp, xp.array("x", dimension("n")), approximate=approximate)
+    return vector("x")[i], y.then(entry(i))
+
+
 @step()
 def _formula() -> Identities:
-    """The formula is the statement, for every x."""
-    x = real("x")
-    xp = Symbolic()
-    yield computed(gelu, xp, xp.asarray(x)), x * cumulative(x)
+    """The formula is the statement, for every x, and for any number of them."""
+    x, y = any_length("none")
+    yield y, x * cumulative(x)
 
 
 def derivatives(approximate: str) -> Identities:
@@ -152,6 +160,12 @@ def derivatives(approximate: str) -> Identities:
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
     yield from derivatives("none")
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for any number of entries."""
+    yield from pullbacks(gelu, gelu_vjp, {"x": (dimension("n"),)})
 
 
 @erratum(
@@ -196,7 +210,18 @@ EQUATIONS = (
         sample=sample,
         formula=gelu,
         vjp=gelu_vjp,
-        steps=(_erf_form, _between, _expectation, _derivative, _curvature, _symmetry, _minimum, _formula, _vjp),
+        steps=(
+            _erf_form,
+            _between,
+            _expectation,
+            _derivative,
+            _curvature,
+            _symmetry,
+            _minimum,
+            _formula,
+            _vjp,
+            _any_vjp,
+        ),
         costs=elementwise(5),
         errata=(_nearness_is_not_survival,),
     ),

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.layers.gelu import FINITE, X, cumulative, derivatives, gelu, gelu_vjp, sample
-from veriformer.spec.proofs.indexed import real
-from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.layers.gelu import FINITE, X, any_length, cumulative, derivatives, gelu, gelu_vjp, sample
+from veriformer.spec.proofs.indexed import dimension, real
 from veriformer.spec.proofs.published import rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 
 
 def _inner(x: Any) -> Any:
@@ -28,11 +27,15 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_vjp() -> Identities:
+    """So it is for any number of entries."""
+    yield from pullbacks(gelu, gelu_vjp, {"x": (dimension("n"),)}, approximate="tanh")
+
+
+@step()
 def _formula() -> Identities:
-    """The formula is the statement, for every x."""
-    x = real("x")
-    xp = Symbolic()
-    y = computed(gelu, xp, xp.asarray(x), approximate="tanh")
+    """The formula is the statement, for every x, and for any number of them."""
+    x, y = any_length("tanh")
     yield y, sp.Rational(1, 2) * x * (1 + sp.tanh(_inner(x)))
 
 
@@ -105,7 +108,7 @@ EQUATIONS = (
         sample=_sample_tanh,
         formula=gelu,
         vjp=gelu_vjp,
-        steps=(_formula, _series, _even, _largest_error, _as_sigmoid, _vjp),
+        steps=(_formula, _series, _even, _largest_error, _as_sigmoid, _vjp, _any_vjp),
         costs=elementwise(9),
     ),
 )

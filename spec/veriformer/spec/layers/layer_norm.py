@@ -10,11 +10,12 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.layers.norm_algebra import average, jacobian, rate, variance, x_hat, x_of
+from veriformer.spec.layers.norm_algebra import average, jacobian, pulled_back, variance, x_hat, x_of
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -100,7 +101,7 @@ def _pullback() -> Identities:
     \epsilon}$, where bars are means; its entries sum to zero.
     """
     (i, k), d, h = index("i k"), dimension("d"), vector("h")
-    printed = rate() * (h[k] - average(lambda j: h[j]) - x_hat(k) * average(lambda j: h[j] * x_hat(j)))
+    printed = pulled_back(k, lambda j: h[j])
     yield symbolic_sum(h[i] * jacobian(i, k), i, d), printed
     yield symbolic_sum(printed, k, d), 0
 
@@ -126,6 +127,14 @@ def _vjp() -> Identities:
         y = layer_norm(xp, x, w, b, eps=eps)
         for argument, gradient in zip((x, w, b), layer_norm_vjp(xp, x, w, b, g, eps=eps), strict=True):
             yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    arguments = {"x": (n, d), "w": (d,), "b": (d,)}
+    yield from pullbacks(layer_norm, layer_norm_vjp, arguments, eps=positive("epsilon"))
 
 
 @step()
@@ -256,6 +265,7 @@ EQUATIONS = (
             _any_length,
             _formula,
             _vjp,
+            _any_vjp,
         ),
         costs=costs.lazily("layer_norm"),
         errata=(_small_spread, _statistics_per_feature, _gradient_without_mean),

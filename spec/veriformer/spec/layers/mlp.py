@@ -16,6 +16,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Five = tuple[Any, Any, Any, Any, Any]
@@ -99,6 +100,13 @@ def _vjp() -> Identities:
     y = linear(xp, x, w, b)
     for argument, gradient in zip((x, w, b), _linear_vjp(xp, x, w, b, g), strict=True):
         yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d, f = map(dimension, "ndf")
+    yield from pullbacks(linear, _linear_vjp, {"x": (n, d), "W": (d, f), "b": (f,)})
 
 
 @step()
@@ -195,7 +203,7 @@ EQUATIONS = (
         sample=_sample_first,
         formula=linear,
         vjp=_linear_vjp,
-        steps=(_jacobian, _affine, _slope, _bias_as_weight, _any_layer, _first_formula, _vjp),
+        steps=(_jacobian, _affine, _slope, _bias_as_weight, _any_layer, _first_formula, _vjp, _any_vjp),
         costs=LAYER,
     ),
     Equation(

@@ -17,6 +17,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, ranged, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 
 # In the proofs for all sizes: samples i of N, inputs a of d, hidden units c of f, outputs k of o.
@@ -102,6 +103,15 @@ def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative, for the input and all weights."""
     yield from Case(2, 2, 2, 1).vjp_pairs(activation="tanh")
     yield from Case(2, 1, 2, 2).vjp_pairs(activation="sigmoid")
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d, f, o = map(dimension, "ndfo")
+    arguments = {"x": (n, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)}
+    for activation in ("relu", "tanh", "gelu"):
+        yield from pullbacks(mlp, mlp_vjp, arguments, activation=activation)
 
 
 @step(scope=Scope.ENUMERATED, detail="one sample, two hidden units, one above and one below zero, by any amount")
@@ -299,7 +309,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_output_layer, _rank_one, _any_output_weights, _vjp),
+        steps=(_output_layer, _rank_one, _any_output_weights, _vjp, _any_vjp),
         costs=NETWORK,
     ),
     Equation(
@@ -330,7 +340,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_twice_as_printed, _halved_loss),
+        steps=(_twice_as_printed, _halved_loss, _any_hidden_weights),
         costs=NETWORK,
         errata=(_half_the_gradient, _delta_is_not_the_slope),
     ),

@@ -11,9 +11,11 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.linear import linear
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, real, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -95,6 +97,15 @@ def _formula() -> Identities:
         yield computed(mse_loss, xp, p, t), sum(sum(e**2 for e in row) for row in rows) / len(rows)
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, n, d = AnyLength(), dimension("N"), dimension("d")
+    p, t = vector("p"), vector("t")
+    total = sum_over(n, lambda i: sum_over(d, lambda a: (p[i, a] - t[i, a]) ** 2))
+    yield computed(mse_loss, xp, xp.array("p", n, d), xp.array("t", n, d)).then(entry()), total / n
+
+
 @step(scope=Scope.ENUMERATED, detail="shapes (2) and (2, 2)")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
@@ -104,6 +115,13 @@ def _vjp() -> Identities:
         y = mse_loss(xp, p, t)
         for argument, gradient in zip((p, t), mse_loss_vjp(xp, p, t, g), strict=True):
             yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(mse_loss, mse_loss_vjp, {"p": (n, d), "t": (n, d)})
 
 
 @step(scope=Scope.ENUMERATED, detail="N = d = 2, o = 1")
@@ -141,7 +159,17 @@ EQUATIONS = (
         sample=_sample,
         formula=mse_loss,
         vjp=mse_loss_vjp,
-        steps=(_weight_gradient, _bias_gradient, _decomposition, _convex, _formula, _linear_model, _vjp),
+        steps=(
+            _weight_gradient,
+            _bias_gradient,
+            _decomposition,
+            _convex,
+            _formula,
+            _any_length,
+            _linear_model,
+            _vjp,
+            _any_vjp,
+        ),
         costs=elementwise(3),
     ),
 )

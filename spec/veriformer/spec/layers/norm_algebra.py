@@ -52,6 +52,11 @@ def x_hat(i: Any, x: Vector = x_of, eps: Any = None) -> Any:
     return (x(i) - average(x)) * rate(x, eps)
 
 
+def pulled_back(k: Any, h: Vector) -> Any:
+    """(h_k − mean h − x̂_k mean(h ⊙ x̂)) / √(σ² + ε): what a cotangent h of x̂ is at x_k, proved at equation 19."""
+    return rate() * (h(k) - average(h) - x_hat(k) * average(lambda j: h(j) * x_hat(j)))
+
+
 def jacobian(i: Any, k: Any, x: Vector = x_of, eps: Any = None) -> Any:
     """∂x̂_i / ∂x_k, proved at equation 19."""
     d = dimension("d")

@@ -13,9 +13,11 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.norm_algebra import average, inverse_root, mean_square, x_of
 from veriformer.spec.layers.norm_algebra import x_hat as layer_norm_x_hat
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -96,6 +98,14 @@ def _formula() -> Identities:
         yield from entrywise(rms_norm(xp, x, w, eps=eps) * root, x * w)
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, d, i = AnyLength(), dimension("d"), index("i")
+    y = computed(rms_norm, xp, xp.array("x", d), xp.array("w", d), eps=positive("epsilon"))
+    yield y.then(entry(i)), vector("w")[i] * _x_hat(i)
+
+
 @step(scope=Scope.ENUMERATED, detail="shapes (1, 1), (1, 4) and (2, 3)")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative in x and scale."""
@@ -105,6 +115,13 @@ def _vjp() -> Identities:
         y = rms_norm(xp, x, w, eps=eps)
         for argument, gradient in zip((x, w), rms_norm_vjp(xp, x, w, g, eps=eps), strict=True):
             yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(rms_norm, rms_norm_vjp, {"x": (n, d), "w": (d,)}, eps=positive("epsilon"))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -139,7 +156,9 @@ EQUATIONS = (
             _jacobian,
             _pullback,
             _formula,
+            _any_length,
             _vjp,
+            _any_vjp,
         ),
         costs=costs.lazily("rms_norm"),
     ),

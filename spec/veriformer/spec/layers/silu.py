@@ -12,10 +12,12 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.activations import sigmoid
 from veriformer.spec.layers.costs_layers import elementwise
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import real
+from veriformer.spec.proofs.indexed import dimension, index, real, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -94,12 +96,26 @@ def _formula() -> Identities:
     yield silu(xp, xp.asarray(x)).value[()], x * sp.exp(x) / (1 + sp.exp(x))
 
 
+@step()
+def _any_length() -> Identities:
+    """So it is for any number of entries."""
+    xp, x, i = AnyLength(), vector("x"), index("i")
+    yield computed(silu, xp, xp.array("x", dimension("n"))).then(entry(i)), x[i] / (1 + sp.exp(-x[i]))
+
+
 @step(scope=Scope.ENUMERATED, detail="2 entries")
 def _vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative."""
     xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
     yield from entrywise(silu_vjp(xp, x, g), computed(xp.gradient, silu(xp, x), g, x))
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    yield from pullbacks(silu, silu_vjp, {"x": (n,)})
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -121,7 +137,7 @@ EQUATIONS = (
         sample=_sample,
         formula=silu,
         vjp=silu_vjp,
-        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _vjp),
+        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _any_length, _vjp, _any_vjp),
         costs=elementwise(4),
     ),
 )

@@ -13,8 +13,9 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.layers.costs_layers import GATED, gated_flops, gated_parameters, network_flops
 from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.layers.silu import silu, silu_slope
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
@@ -57,6 +58,21 @@ def _formula() -> Identities:
         opened = np.frompyfunc(lambda z: z / (1 + sp.exp(-z)), 1, 1)(x @ gate)
         y = computed(swiglu, case.xp, *case.arguments)
         yield from entrywise(y.each(case.xp.in_full), (opened * (x @ up)) @ down)
+
+
+@step()
+def _any_length() -> Identities:
+    """So it is for all sizes."""
+    xp, (t, o) = AnyLength(), index("t o")
+    n, d, f, out = map(dimension, ("n", "d", "f", "o"))
+    x, gate, up, down = map(vector, "xGUD")
+    arrays = [xp.array(*a) for a in (("x", n, d), ("G", d, f), ("U", d, f), ("D", f, out))]
+
+    def hidden(c: Any) -> Any:
+        opened = sum_over(d, lambda a: x[t, a] * gate[a, c])
+        return opened / (1 + sp.exp(-opened)) * sum_over(d, lambda a: x[t, a] * up[a, c])
+
+    yield computed(swiglu, xp, *arrays).then(entry(t, o)), sum_over(f, lambda c: hidden(c) * down[c, o])
 
 
 @step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 1, 1) and (1, 2, 2, 1)")
@@ -164,7 +180,7 @@ EQUATIONS = (
         sample=_sample,
         formula=swiglu,
         vjp=swiglu_vjp,
-        steps=(_formula, _matching, _up_is_linear, _vjp),
+        steps=(_formula, _any_length, _matching, _up_is_linear, _vjp),
         costs=GATED,
         errata=(_third_matrix, _no_way_back, _no_elementwise_activation),
     ),

@@ -12,6 +12,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import weight_count
 from veriformer.spec.layers.costs_layers import network_flops, network_parameters
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import index, symbolic_sum
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
@@ -59,7 +60,8 @@ def _expansion() -> Identities:
     d, c = costs.symbol("d"), index("c")
     yield symbolic_sum(d, c, 4 * d), 4 * d**2
     yield 2 * symbolic_sum(d, c, 4 * d), 8 * d**2
-    yield _network(d), 8 * d**2 + 5 * d
+    yield computed(feed_forward_weights, AnyLength(), d, 4 * d).then(entry()), 2 * symbolic_sum(d, c, 4 * d)
+    yield computed(feed_forward_weights, AnyLength(), d, 4 * d, biases=True).then(entry()), _network(d)
 
 
 @step()
@@ -100,7 +102,8 @@ def _parts() -> Identities:
     """
     v, n, layers, d = (costs.symbol(name) for name in ("V", "n", "L", "d"))
     layer = index("l")
-    yield v * d + n * d + symbolic_sum(_block(), layer, layers) + 2 * d, d * (v + n + 2) + layers * (12 * d**2 + 13 * d)
+    counted = v * d + n * d + symbolic_sum(_block(), layer, layers) + 2 * d
+    yield computed(gpt2_weights, AnyLength(), v, n, layers, d).then(entry()), counted
 
 
 @step(scope=Scope.ENUMERATED, detail="the one model that the document specifies")

@@ -11,8 +11,9 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.activations import activate
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
-from veriformer.spec.proofs.provenance import computed, flat
+from veriformer.spec.proofs.provenance import Computed, computed, flat
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -49,10 +50,13 @@ def _backward() -> Identities:
     yield v * symbolic_sum(s, a, m), m * v * s
 
 
-def _variance() -> Any:
+def _computed() -> Computed:
     n, m, _ = _sizes()
-    xp = Symbolic()
-    return xavier_variance(xp, n, m).value[()]
+    return computed(xavier_variance, AnyLength(), n, m).then(entry())
+
+
+def _variance() -> Any:
+    return _computed().value
 
 
 @step()
@@ -60,10 +64,10 @@ def _compromise() -> Identities:
     r"""(49) makes the two gains average to one: $\frac{1}{2}(n_{\text{in}} v + n_{\text{out}} v) = 1$. It is the
     harmonic mean of the two variances asked for.
     """
-    n, m, v = _sizes()
-    yield (n * v + m * v).subs(v, _variance()) / 2, 1
+    n, m, _ = _sizes()
+    yield _computed().then(lambda v: (n * v + m * v) / 2), 1
     # Halfway between n v = 1 and m v = 1: the harmonic mean of the two variances.
-    yield _variance(), 2 / (1 / (1 / n) + 1 / (1 / m))
+    yield _computed(), 2 / (1 / (1 / n) + 1 / (1 / m))
 
 
 @step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -138,30 +139,42 @@ def _formula() -> Identities:
         yield s.theta, theta
 
 
-def _after_a_step(t: int = 0) -> Computed:
+def after_any_step(optimizer: Callable[..., Any] = adam, t: Any = 0, **more: Any) -> Computed:
     """The state after step t + 1 from any averages, of any number of parameters."""
     xp, n = AnyLength(), dimension("n")
     state = Moments(xp.array("theta", n), xp.array("m", n), xp.array("v", n), t)
     options = {"lr": positive("eta"), "betas": positive("beta_1 beta_2"), "eps": positive("epsilon")}
-    return computed(adam, xp, [state], [xp.array("g", n)], **options).then(
+    return computed(optimizer, xp, [state], [xp.array("g", n)], **options, **more).then(
         lambda states: states[0]._replace(**{x: entry(index("i"))(getattr(states[0], x)) for x in ("theta", "m", "v")})
     )
 
 
-def _next(name: str, beta: str, gradient: Any) -> Any:
+def next_average(name: str, beta: str, gradient: Any) -> Any:
+    """β times the average, and 1 − β times what is averaged in."""
     return positive(beta) * vector(name)[index("i")] + (1 - positive(beta)) * gradient
 
 
 @step()
 def _any_first_moment() -> Identities:
     """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
-    yield _after_a_step().then(lambda s: s.m), _next("m", "beta_1", vector("g")[index("i")])
+    yield after_any_step().then(lambda s: s.m), next_average("m", "beta_1", vector("g")[index("i")])
 
 
 @step()
 def _any_second_moment() -> Identities:
     """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
-    yield _after_a_step().then(lambda s: s.v), _next("v", "beta_2", vector("g")[index("i")] ** 2)
+    yield after_any_step().then(lambda s: s.v), next_average("v", "beta_2", vector("g")[index("i")] ** 2)
+
+
+STEPS: tuple[Callable[[], Any], ...] = (lambda: 1, lambda: 2 * dimension("k"), lambda: 2 * dimension("k") + 1)
+"""Steps that stand for every t: powers are computed by squaring, those of 2k and 2k + 1 from that of k."""
+
+
+def printed_step(t: Any, g: Any) -> Any:
+    """η m̂ / (√v̂ + ε) for one parameter at step t, with the gradient g."""
+    m, v = next_average("m", "beta_1", g), next_average("v", "beta_2", g**2)
+    beta_1, beta_2 = positive("beta_1 beta_2")
+    return positive("eta") * m / (1 - beta_1**t) / (sp.sqrt(v / (1 - beta_2**t)) + positive("epsilon"))
 
 
 @step()
@@ -170,12 +183,9 @@ def _any_step() -> Identities:
     weights sum to so far. Powers are computed by squaring: it is shown for $t = 1$, and for $2k$ and $2k + 1$ from
     $\beta^k$, an induction.
     """
-    i, (beta_1, beta_2) = index("i"), positive("beta_1 beta_2")
-    m, v = _next("m", "beta_1", vector("g")[i]), _next("v", "beta_2", vector("g")[i] ** 2)
-    for t in (1, 2 * dimension("k"), 2 * dimension("k") + 1):
-        root = sp.sqrt(v / (1 - beta_2**t)) + positive("epsilon")
-        printed = vector("theta")[i] - positive("eta") * m / (1 - beta_1**t) / root
-        yield _after_a_step(t - 1).then(lambda s: s.theta), printed
+    i = index("i")
+    for t in STEPS:
+        yield after_any_step(t=t() - 1).then(lambda s: s.theta), vector("theta")[i] - printed_step(t(), vector("g")[i])
 
 
 @erratum(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.optimization.gradient_flow import hessian, quadratic, slope
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
 
@@ -33,10 +33,10 @@ def _opposite() -> Identities:
     r"""A parameter moves by $-\eta g_i$, and $-\eta g_i \cdot g_i = -\eta g_i^2 \le 0$: to the left where the slope is
     positive, to the right where it is negative.
     """
-    xp, eta, i = Symbolic(), positive("eta"), index("i")
+    xp, eta, i, n = AnyLength(), positive("eta"), index("i"), dimension("n")
     theta, g = vector("theta")[i], vector("g")[i]
-    moved = computed(gradient_descent, xp, [xp.asarray(theta)], [xp.asarray(g)], lr=eta)
-    yield moved.then(lambda new: (new[0].value[()] - theta) * g), -eta * g**2
+    moved = computed(gradient_descent, xp, [xp.array("theta", n)], [xp.array("g", n)], lr=eta)
+    yield moved.then(lambda new: (entry(i)(new[0]) - theta) * g), -eta * g**2
 
 
 @step()

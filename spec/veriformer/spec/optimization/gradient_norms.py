@@ -9,10 +9,12 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.norm_algebra import average, over_features, variance, x_hat, x_of
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # Document 004, line 419: the norms of the gradients of the first ten parameters.
@@ -99,6 +101,21 @@ def _vjp() -> Identities:
         )
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, d = AnyLength(), dimension("d")
+    loss = computed(normalised_energy, xp, xp.array("x", d), eps=positive("epsilon"))
+    yield loss.then(entry()), average(lambda i: x_hat(i) ** 2)
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(normalised_energy, normalised_energy_vjp, {"x": (n, d)}, eps=positive("epsilon"))
+
+
 @step(scope=Scope.NUMERIC, detail="the printed digits")
 def _printed() -> Identities:
     r"""That is why all ten printed norms, of parameters before the last norm, are below $\epsilon = 10^{-5}$: the
@@ -163,7 +180,7 @@ EQUATIONS = (
         sample=_sample,
         formula=normalised_energy,
         vjp=normalised_energy_vjp,
-        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp),
+        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp, _any_length, _any_vjp),
         errata=(_nothing_to_see, _ten_parameters),
     ),
 )

@@ -8,9 +8,11 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -71,6 +73,25 @@ def _vjp() -> Identities:
     yield from entrywise(outer_part + inner_part, computed(xp.gradient, y, g, w))
 
 
+@step()
+def _any_length() -> Identities:
+    """Two maps one after the other are computed as stated, by one matrix $W_1 W_2$, for all sizes."""
+    xp, (i, c) = AnyLength(), index("i c")
+    n, d, e, f = map(dimension, "ndef")
+    h, w_1, w_2 = vector("h"), vector("W_1"), vector("W_2")
+    first = linear_map(xp, xp.array("h", n, d), xp.array("W_1", d, e))
+    through = computed(linear_map, xp, first, xp.array("W_2", e, f))
+    printed = sum_over(d, lambda a: sum_over(e, lambda b: h[i, a] * w_1[a, b] * w_2[b, c]))
+    yield through.then(entry(i, c)), printed
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d, e = map(dimension, "nde")
+    yield from pullbacks(linear_map, linear_map_vjp, {"h": (n, d), "w": (d, e)})
+
+
 @erratum(
     kind="imprecise",
     source=Source("002", "2.2.2", 364),
@@ -110,7 +131,7 @@ EQUATIONS = (
         sample=_sample_rows,
         formula=linear_map,
         vjp=linear_map_vjp,
-        steps=(_compose, _rows, _adjoint, _vjp),
+        steps=(_compose, _rows, _adjoint, _vjp, _any_length, _any_vjp),
         errata=(_transpose_is_not_the_inverse,),
     ),
 )

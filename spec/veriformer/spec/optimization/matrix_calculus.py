@@ -8,9 +8,11 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, entry, place
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -124,9 +126,9 @@ def _entries_of_y() -> Identities:
     x, y = (sp.Matrix(2, 2, sp.symbols(f"{name}_1:5", real=True)) for name in "xy")
     f = y[0] ** 2 * y[3] + sp.exp(y[1] * y[2])
     inserted = dict(zip(y, x * x, strict=True))
-    for entry in x:
-        through = sum(sp.diff(f, v).subs(inserted) * sp.diff(inserted[v], entry) for v in y)
-        yield sp.diff(f.subs(inserted), entry), through
+    for e in x:
+        through = sum(sp.diff(f, v).subs(inserted) * sp.diff(inserted[v], e) for v in y)
+        yield sp.diff(f.subs(inserted), e), through
 
 
 def _matrices(*shapes: tuple[int, int]) -> list[Any]:
@@ -146,6 +148,15 @@ def _traces() -> Identities:
         yield trace_of_product(xp, *(xp.asarray(m.tolist()) for m in (a, x * b))).value[()], (a * x * b).trace()
 
 
+@step("any-length")
+def _any_trace() -> Identities:
+    """What is computed is the sum of the diagonal of A B, for all sizes."""
+    xp, m, n = AnyLength(), dimension("m"), dimension("n")
+    a, b = vector("a"), vector("b")
+    trace = computed(trace_of_product, xp, xp.array("a", m, n), xp.array("b", n, m))
+    yield trace.then(entry()), sum_over(m, lambda i: sum_over(n, lambda j: a[i, j] * b[j, i]))
+
+
 @step("formula", scope=Scope.ENUMERATED, detail="three triples of shapes up to 3")
 def _products() -> Identities:
     """Both sides agree with the product, and with SymPy's own Kronecker product."""
@@ -156,6 +167,17 @@ def _products() -> Identities:
         a, x, b = matrices
         yield from entrywise(vec_of_product(xp, *lifted), list((a * x * b).vec()))
         yield from entrywise(vec(xp, sandwich(xp, *lifted)), list(sp.kronecker_product(b.T, a) * x.vec()))
+
+
+@step("any-length")
+def _any_product() -> Identities:
+    """Entry i of column j is that of the product A X B, for all sizes."""
+    xp, (i, j) = AnyLength(), index("i j")
+    m, n, p, q = map(dimension, "mnpq")
+    a, x, b = vector("a"), vector("x"), vector("b")
+    product = computed(vec_of_product, xp, xp.array("a", m, n), xp.array("x", n, p), xp.array("b", p, q))
+    printed = sum_over(n, lambda k: sum_over(p, lambda l: a[i, k] * x[k, l] * b[l, j]))
+    yield product.then(entry(place(j, i, m))), printed
 
 
 @step("vjp", scope=Scope.ENUMERATED, detail="2 × 2")
@@ -169,6 +191,13 @@ def _trace_vjp() -> Identities:
     yield from entrywise(da + db, computed(xp.gradient, trace_of_product(xp, x, x + c), g, x))
 
 
+@step("any-vjp")
+def _any_trace_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    m, n = map(dimension, "mn")
+    yield from pullbacks(trace_of_product, trace_of_product_vjp, {"a": (m, n), "b": (n, m)})
+
+
 @step("vjp", scope=Scope.ENUMERATED, detail="A 2 × 3, X 3 × 2, B 2 × 1")
 def _sandwich_vjp() -> Identities:
     r"""Likewise $\partial f / \partial A = G (XB)^T$ and $\partial f / \partial B = (AX)^T G$."""
@@ -177,6 +206,13 @@ def _sandwich_vjp() -> Identities:
     y = sandwich(xp, a, x, b)
     for argument, gradient in zip((a, x, b), sandwich_vjp(xp, a, x, b, g), strict=True):
         yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
+
+
+@step("any-vjp")
+def _any_sandwich_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    m, n, p, q = map(dimension, "mnpq")
+    yield from pullbacks(sandwich, sandwich_vjp, {"a": (m, n), "x": (n, p), "b": (p, q)})
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
@@ -215,7 +251,7 @@ EQUATIONS = (
         sample=_sample_of_two,
         formula=trace_of_product,
         vjp=trace_of_product_vjp,
-        steps=(_trace, _traces, _trace_vjp),
+        steps=(_trace, _traces, _any_trace, _trace_vjp, _any_trace_vjp),
     ),
     Equation(
         slug="kronecker",
@@ -227,7 +263,7 @@ EQUATIONS = (
         assumptions=(_CONFORM,),
         sample=_sample,
         formula=vec_of_product,
-        steps=(_kronecker, _products),
+        steps=(_kronecker, _products, _any_product),
     ),
     Equation(
         slug="matrix-chain-rule",
@@ -244,6 +280,6 @@ EQUATIONS = (
         sample=_sample,
         formula=sandwich,
         vjp=sandwich_vjp,
-        steps=(_linearised, _entries_of_y, _sandwich, _sandwich_vjp),
+        steps=(_linearised, _entries_of_y, _sandwich, _sandwich_vjp, _any_sandwich_vjp),
     ),
 )

@@ -8,9 +8,11 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import index, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -91,6 +93,23 @@ def _vjp() -> Identities:
         yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
+@step()
+def _any_length() -> Identities:
+    r"""What is computed is $\mathbf{x}^T A \mathbf{x} + \mathbf{b} \cdot \mathbf{x}$, for every n."""
+    xp, n = AnyLength(), dimension("n")
+    a, b, x = vector("a"), vector("b"), vector("x")
+    square = sum_over(n, lambda i: sum_over(n, lambda j: x[i] * a[i, j] * x[j]))
+    arrays = xp.array("a", n, n), xp.array("b", n), xp.array("x", n)
+    yield computed(quadratic_form, xp, *arrays).then(entry()), square + sum_over(n, lambda i: b[i] * x[i])
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    yield from pullbacks(quadratic_form, quadratic_form_vjp, {"a": (n, n), "b": (n,), "x": (n,)})
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     n = int(rng.integers(1, 5))
     return {"a": rng.normal(size=(n, n)), "b": rng.normal(size=n), "x": rng.normal(size=n)}
@@ -112,6 +131,6 @@ EQUATIONS = (
         sample=_sample,
         formula=quadratic_form,
         vjp=quadratic_form_vjp,
-        steps=(_linear, _squared_norm, _quadratic, _trace, _second_order, _vjp),
+        steps=(_linear, _squared_norm, _quadratic, _trace, _second_order, _vjp, _any_length, _any_vjp),
     ),
 )

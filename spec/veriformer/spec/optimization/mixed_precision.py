@@ -11,6 +11,7 @@ import numpy as np
 from veriformer.spec.arithmetic import FORMATS, Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds
@@ -49,6 +50,14 @@ def _scaled_back() -> Identities:
     xp = Symbolic()
     (g,) = unscale(xp, [xp.asarray(sp.diff(symbolic_sum(s * error**2, i, n), theta))], s)
     yield g.value[()], symbolic_sum(2 * error * vector("x")[i], i, n)
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed of gradients that were scaled are the gradients, for every n."""
+    xp, n, i, s = AnyLength(), dimension("n"), index("i"), positive("s")
+    found = computed(unscale, xp, [xp.array("g", n) * s], s)
+    yield found.then(lambda parts: entry(i)(parts[0])), vector("g")[i]
 
 
 def _halves() -> Any:
@@ -136,6 +145,15 @@ EQUATIONS = (
         assumptions=(Assumption("the scale is not zero", lambda a: a["scale"] != 0),),
         sample=_sample,
         formula=unscale,
-        steps=(_scaled_back, _powers_of_two, _underflow, _overflow, _stagnation, _long_sums, _adam_in_half),
+        steps=(
+            _scaled_back,
+            _any_length,
+            _powers_of_two,
+            _underflow,
+            _overflow,
+            _stagnation,
+            _long_sums,
+            _adam_in_half,
+        ),
     ),
 )

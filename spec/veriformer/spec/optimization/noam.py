@@ -10,7 +10,9 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
-from veriformer.spec.proofs.indexed import positive
+from veriformer.spec.proofs.any_length import AnyLength, entry
+from veriformer.spec.proofs.indexed import dimension, positive
+from veriformer.spec.proofs.provenance import computed
 
 
 def noam(xp: Any, step: int, *, d_model: int, warmup_steps: int) -> Any:
@@ -83,6 +85,20 @@ def _formula() -> Identities:
             yield rate, sp.Min(*branches, evaluate=False) / sp.sqrt(d)
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the smaller of the two, for every step before the end of warmup and every step after it."""
+    xp, d, t, rest = AnyLength(), positive("d"), dimension("t"), dimension("r")
+    for now, end, printed in (
+        (t, t + rest, t * (t + rest) ** sp.Rational(-3, 2)),
+        (t + rest, t, 1 / sp.sqrt(t + rest)),
+    ):
+        yield computed(noam, xp, now, d_model=d, warmup_steps=end).then(entry()), printed / sp.sqrt(d)
+    # Which is the smaller: the squares of the two differ by a positive number for t < T, by a negative one after T.
+    yield 1 / t - t**2 / (t + rest) ** 3, rest * (3 * t**2 + 3 * t * rest + rest**2) / (t * (t + rest) ** 3)
+    yield 1 / (t + rest) - (t + rest) ** 2 / t**3, -rest * (3 * t**2 + 3 * t * rest + rest**2) / (t**3 * (t + rest))
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {name: int(rng.integers(1, 20)) for name in ("step", "d_model", "warmup_steps")}
 
@@ -105,7 +121,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=noam,
-        steps=(_rises, _falls, _combined, _joint, _formula),
+        steps=(_rises, _falls, _combined, _joint, _formula, _any_length),
         costs=schedule_costs(5),
     ),
 )

@@ -16,6 +16,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -98,6 +99,13 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n = dimension("n")
+    yield from pullbacks(residual, residual_vjp, {"h": (n,), "F": (n,)}, scale=positive("a"))
+
+
+@step()
 def _any_length() -> Identities:
     """What is computed is the statement, for every n, and with a scale that much of the branch."""
     xp, n, i, a = AnyLength(), dimension("n"), index("i"), positive("a")
@@ -164,7 +172,18 @@ EQUATIONS = (
         sample=sample,
         formula=residual,
         vjp=residual_vjp,
-        steps=(*LOCAL_ERROR, _unit_step, _shorter_steps, _jacobian, _one_block_more, _paths, _depth, _any_length, _vjp),
+        steps=(
+            *LOCAL_ERROR,
+            _unit_step,
+            _shorter_steps,
+            _jacobian,
+            _one_block_more,
+            _paths,
+            _depth,
+            _any_length,
+            _vjp,
+            _any_vjp,
+        ),
         costs=elementwise(2, arrays=3),
         errata=(_highway_can_be_blocked, _well_conditioned_explodes),
     ),

@@ -10,7 +10,9 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.residual_flow import sample
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
+from veriformer.spec.proofs.provenance import computed
 
 
 @step()
@@ -18,6 +20,14 @@ def _jacobian() -> Identities:
     r"""The Jacobian of a block is $I + \alpha J$: the smaller the scale, the closer to the identity."""
     h, w, alpha, (i, k) = vector("h"), vector("J"), positive("alpha"), index("i k")
     yield sp.diff(h[i] + alpha * sum_over("n", lambda j: w[i, j] * h[j]), h[k]), delta(i, k) + alpha * w[i, k]
+
+
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for every n."""
+    xp, n, i, alpha = AnyLength(), dimension("n"), index("i"), positive("alpha")
+    after = computed(residual, xp, xp.array("h", n), xp.array("F", n), scale=alpha)
+    yield after.then(entry(i)), vector("h")[i] + alpha * vector("F")[i]
 
 
 def _outcomes(alpha: Any, spread: Any) -> Any:
@@ -99,7 +109,7 @@ EQUATIONS = (
         sample=sample,
         formula=residual,
         vjp=residual_vjp,
-        steps=(_jacobian, _variance, _growing_branch, _aligned_branch),
+        steps=(_jacobian, _any_length, _variance, _growing_branch, _aligned_branch),
         costs=elementwise(2, arrays=3),
         errata=(_below_one_is_not_enough,),
     ),

@@ -10,11 +10,11 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.adam import Moments, adam, run_adam
-from veriformer.spec.optimization.adam_derivation import ASSUMPTIONS, sample_states
+from veriformer.spec.optimization.adam_derivation import ASSUMPTIONS, STEPS, after_any_step, printed_step, sample_states
 from veriformer.spec.optimization.adamw import adamw
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.gradient_descent import gradient_descent
-from veriformer.spec.proofs.indexed import dimension, positive, real, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, vector
 
 
 def _options() -> dict[str, Any]:
@@ -64,6 +64,16 @@ def _decay_of_l2() -> Identities:
     yield _first_step(adamw, c * g, eps=0), (1 - eta * decay) * theta - eta
 
 
+@step()
+def _any_step() -> Identities:
+    r"""What is computed is Adam's step with $\lambda \theta$ added to the gradient, for any state, every n and t."""
+    i, decay = index("i"), positive("lambda")
+    g = vector("g")[i] + decay * vector("theta")[i]
+    for t in STEPS:
+        after = after_any_step(adam, t() - 1, weight_decay=decay)
+        yield after.then(lambda s: s.theta), vector("theta")[i] - printed_step(t(), g)
+
+
 @step(scope=Scope.ENUMERATED, detail="two steps, any gradients")
 def _decay_of_adamw() -> Identities:
     r"""Decay takes $\eta \lambda \theta$ off at each step, regardless of the gradients and of their size, and no
@@ -78,6 +88,16 @@ def _decay_of_adamw() -> Identities:
     yield with_decay[0].m, without[0].m
     first_step = real("theta") - without[0].theta
     yield with_decay[1].theta - without[1].theta, (shrunk**2 - 1) * real("theta") + (1 - shrunk) * first_step
+
+
+@step("any-step")
+def _any_decoupled_step() -> Identities:
+    """What is computed is the statement, for any state, every n and every t."""
+    i, decay = index("i"), positive("lambda")
+    kept = (1 - positive("eta") * decay) * vector("theta")[i]
+    for t in STEPS:
+        after = after_any_step(adamw, t() - 1, weight_decay=decay)
+        yield after.then(lambda s: s.theta), kept - printed_step(t(), vector("g")[i])
 
 
 @step()
@@ -199,7 +219,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=adam,
-        steps=(_penalty, _same_for_descent, _decay_of_l2),
+        steps=(_penalty, _same_for_descent, _decay_of_l2, _any_step),
         costs=optimizer_costs("adam_l2"),
         errata=(_l2_printed_as_adamw,),
     ),
@@ -213,7 +233,7 @@ EQUATIONS = (
         assumptions=_ASSUMPTIONS,
         sample=_sample,
         formula=adamw,
-        steps=(_as_printed, _decay_of_adamw, _geometric),
+        steps=(_as_printed, _decay_of_adamw, _any_decoupled_step, _geometric),
         costs=optimizer_costs("adamw"),
         errata=(_decoupled_from_the_rate, _adamw_without_decay),
     ),

@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.costs_positions import position_costs
+from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import inner_product
-from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector, whole
+from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -26,7 +30,7 @@ def add_positions_vjp(xp: Any, x: Any, table: Any, positions: NDArray[np.int64],
     """(dx, dtable): both get the whole cotangent, a row of the table that of every token at its position."""
     rows = unbroadcast(xp, g, (*positions.shape, g.shape[-1]))
     rows = xp.reshape(rows, (positions.size, g.shape[-1]))
-    reads = np.arange(table.shape[0])[:, None] == positions.ravel()
+    reads = counting(table.shape[0])[:, None] == positions.ravel()
     return unbroadcast(xp, g, x.shape), xp.matmul(reads.astype(np.float64), rows)
 
 
@@ -83,6 +87,26 @@ def _vjp() -> Identities:
         yield inner_product(g, y), inner_product(gradients[0], x) + inner_product(gradients[1], table)
 
 
+@step()
+def _any_length() -> Identities:
+    """What is computed is the statement, for all sizes: position 0 reads the first row."""
+    xp, (b, t, a) = AnyLength(), index("b t a")
+    texts, n, longest, d = map(dimension, "BnNd")
+    x, table, positions = vector("x"), vector("P"), whole("p")
+    added = computed(
+        add_positions, xp, xp.array("x", texts, n, d), xp.array("P", longest, d), whole_numbers(positions, n)
+    )
+    yield added.then(entry(b, t, a)), x[b, t, a] + table[positions[t] + 1, a]
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    B, n, N, d = map(dimension, "BnNd")
+    positions = whole_numbers(whole("p"), n)
+    yield from pullbacks(add_positions, add_positions_vjp, {"x": (B, n, d), "P": (N, d), "p": positions})
+
+
 @erratum(
     kind="imprecise",
     source=Source("003", "3, Position Encoding Solution", 123),
@@ -132,7 +156,7 @@ EQUATIONS = (
         sample=_sample,
         formula=add_positions,
         vjp=add_positions_vjp,
-        steps=(_lookup, _gradient, _four_terms, _worked, _vjp),
+        steps=(_lookup, _gradient, _four_terms, _worked, _vjp, _any_length, _any_vjp),
         costs=position_costs("learned"),
         errata=(_same_input,),
     ),

@@ -22,6 +22,7 @@ from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
 from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import entries
 
 
@@ -145,6 +146,16 @@ def _vjp() -> Identities:
         )
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, for both features of every pair, as SymPy derives it from what the formula computes."""
+    n, m = map(dimension, "nm")
+    positions = whole_numbers(whole("p"), n)
+    for half in (1, 2):
+        place_of = {2 * m: place(index("t"), half, 2)}
+        yield from pullbacks(rope, rope_vjp, {"x": (n, 2 * m), "p": positions}, place_of, base=positive("b"))
+
+
 @erratum(
     kind="imprecise",
     source=Source("002", "6.2", 833),
@@ -210,7 +221,7 @@ EQUATIONS = (
         sample=sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(_complex, any_length, _group_law, _inverse, _norm, _elementwise, _pairings, _vjp),
+        steps=(_complex, any_length, _group_law, _inverse, _norm, _elementwise, _pairings, _vjp, _any_vjp),
         costs=position_costs("rope"),
         errata=(_width_of_a_head, _rows_turn_the_other_way),
     ),

@@ -13,9 +13,11 @@ from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS
+from veriformer.spec.proofs.any_length import AnyLength, entry, place, whole_numbers
 from veriformer.spec.proofs.complex_exponentials import as_exponentials
 from veriformer.spec.proofs.identities import entrywise
-from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector, whole
+from veriformer.spec.proofs.provenance import computed
 
 # In the proofs for all widths: d features, and e = d − 2, so that the last pair, the slowest, is pair e / 2.
 
@@ -35,6 +37,23 @@ def _base() -> Identities:
     r"""$\alpha^{-2i/d} \cdot 10000^{-2i/d} = (10000 \alpha)^{-2i/d}$: base scaling is another base."""
     i, d, b, alpha = index("i"), dimension("d"), positive("b"), positive("alpha")
     yield sp.exp(-2 * i / d * sp.log(alpha)) * _theta(i), sp.exp(-2 * i / d * sp.log(alpha * b))
+
+
+@step()
+def _any_length() -> Identities:
+    r"""The features are turned by $\theta_i = \alpha^{-2i/d} \, 10000^{-2i/d}$ where the base is scaled, and by
+    $\theta_i / s$ where positions are, for all sizes and any base.
+    """
+    xp, t, i, m = AnyLength(), index("t"), index("i"), dimension("m")
+    b, alpha, s, x = positive("b"), positive("alpha"), positive("s"), vector("x")
+    rows = xp.array("x", dimension("n"), 2 * m), whole_numbers(whole("p"), dimension("n"))
+    power = -2 * (i - 1) / (2 * m)
+    plain = sp.exp(power * sp.log(b))
+    scaled = {"base": alpha * b}, sp.exp(power * sp.log(alpha)) * plain
+    for options, theta in (scaled, ({"base": b, "scaling": ("linear", s)}, plain / s)):
+        angle = whole("p")[t] * theta
+        turned = x[t, place(i, 1, 2)] * sp.cos(angle) - x[t, place(i, 2, 2)] * sp.sin(angle)
+        yield computed(rope, xp, *rows, **options).then(entry(t, place(i, 1, 2))), turned
 
 
 @step()
@@ -174,7 +193,16 @@ EQUATIONS = (
         sample=_sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(_base, _base_at_the_end, _linear, _ntk_by_pair, _ntk_at_the_ends, _only_this_exponent, _formula),
+        steps=(
+            _base,
+            _any_length,
+            _base_at_the_end,
+            _linear,
+            _ntk_by_pair,
+            _ntk_at_the_ends,
+            _only_this_exponent,
+            _formula,
+        ),
         costs=position_costs("rope"),
         errata=(_frequencies_fall, _not_interpolated, _one_method),
     ),

@@ -20,15 +20,18 @@ def is_identically_zero(e: Any) -> bool:
 
 
 def _cases(e: Any) -> list[Any]:
-    """Split on every Kronecker delta of free indices: they are equal, or they are not."""
-    deltas = [d for d in e.atoms(sp.KroneckerDelta) if d.args[0].is_Symbol and d.args[1].is_Symbol]
+    """Split on every Kronecker delta of free indices, or of a letter and a number: they are equal, or they are not."""
     bound = {limit[0] for s in e.atoms(sp.Sum) for limit in s.limits}
-    free = [d for d in deltas if not bound & set(d.args)]
+    free = [d for d in e.atoms(sp.KroneckerDelta) if _splits(*d.args) and not bound & d.free_symbols]
     if not free:
         return [e]
     i, j = min(free, key=sp.default_sort_key).args
-    equal = tidy(e.subs(i, j))
+    equal = tidy(e.subs(j, i) if i.is_Number else e.subs(i, j))
     return _cases(equal) + _cases(tidy(e.subs(sp.KroneckerDelta(i, j), 0)))
+
+
+def _splits(i: Any, j: Any) -> bool:
+    return bool(j.is_Symbol or (i.is_Number and isinstance(j, sp.Indexed))) and bool(i.is_Symbol or i.is_Number)
 
 
 def _rational_zero(e: Any) -> bool:
@@ -65,7 +68,8 @@ class _Field:
             return self._power(e.base, e.exp)
         if isinstance(e, (sp.Min, sp.Max)):
             return self._extreme(e)
-        return self._generator("atom", e, e)
+        alike = e.func(*map(sp.expand, e.args)) if isinstance(e, sp.Function) else e
+        return self._generator("atom", alike, e)
 
     def is_zero(self, e: Any) -> bool:
         """Whether a lowered expression is zero: its numerator, reduced by R² = b, has no coefficient left."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic.any_size import AnySize, Size, broadcast_shape, entry_at, entrywise
+from veriformer.spec.arithmetic.any_size import AnySize, Size, broadcast_shape, constant, entry_at, entrywise
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis
 from veriformer.spec.proofs.indexed import vector
@@ -26,6 +26,8 @@ class AnyLength(Arithmetic):
     What depends on the sizes being known raises NotImplementedError, and so do the few ways of indexing and reshaping
     that no formula needs.
     """
+
+    of_symbols = True
 
     def __init__(self) -> None:
         self._maxima = count(1)
@@ -46,7 +48,7 @@ class AnyLength(Arithmetic):
             return self._of(x)
         if np.ndim(x):
             raise NotImplementedError("arrays whose size is known")
-        return self._of(AnySize((), lambda: sp.sympify(x)))
+        return self._of(constant(x))
 
     def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
         """Carry out a computing operation of the vocabulary, given by name."""
@@ -55,6 +57,8 @@ class AnyLength(Arithmetic):
             return self._reduced(operation, values[0], **options)
         if operation == "matmul":
             return self._product(*values)
+        if operation not in _ENTRYWISE:
+            raise NotImplementedError(f"{operation} of arrays of any length")
         return self._of(entrywise(_ENTRYWISE[operation](), *values))
 
     def rearrange(self, move: Callable[..., Any], /, *arrays: Any) -> Any:
@@ -124,8 +128,14 @@ class AnyLength(Arithmetic):
 
 
 def entry(*indices: Any) -> Callable[[Any], Any]:
-    """The entry of an array of any length at these indices, as a function of the array."""
-    return lambda x: x.value.entry(*indices)
+    """The entry of an array of any length at these indices, one for each axis, as a function of the array."""
+
+    def of(x: Any) -> Any:
+        if x.ndim != len(indices):
+            raise ValueError(f"entry: expected an array of {len(indices)} axes, got the shape {x.shape}")
+        return x.value.entry(*indices)
+
+    return of
 
 
 def whole_numbers(letters: Any, *shape: Size) -> AnySize:

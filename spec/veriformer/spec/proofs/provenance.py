@@ -43,7 +43,7 @@ def computed(function: Callable[..., Any], *arguments: Any, **options: Any) -> C
     The function must have a name of its own to be told from others: a lambda, a local function or a class, which only
     builds an expression, raises TypeError.
     """
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '<unnamed>')}"
+    name = named(function)
     if isinstance(function, type) or "<" in name:
         raise TypeError(f"function: expected one that is defined in a module, got {function!r}")
     value = function(*arguments, **options)
@@ -63,6 +63,25 @@ def restated(left: Any, right: Any) -> bool:
         return False
     origins = [(side.origin, side.inputs) for side in (left, right) if isinstance(side, Computed)]
     return not origins or (len(origins) == 2 and origins[0] == origins[1])
+
+
+def at_letters(left: Any, right: Any) -> set[str]:
+    """The functions that computed one side of an identity, and not the other, on arrays of any length."""
+    first, second = ({side.origin} if _any_length(side) else set() for side in (left, right))
+    return first ^ second
+
+
+def named(function: Callable[..., Any]) -> str:
+    """The name of a function as an origin."""
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '<unnamed>')}"
+
+
+def _any_length(side: Any) -> bool:
+    return isinstance(side, Computed) and _ANY_LENGTH in side.inputs
+
+
+_ANY_LENGTH = "AnyLength()"
+"""How the arithmetic of any length is told among the inputs."""
 
 
 def entries_with_origin(x: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from veriformer.spec.equation import Equation, Identities, Scope, Step
 from veriformer.spec.proofs import proof_cache
-from veriformer.spec.proofs.provenance import plain, restated
+from veriformer.spec.proofs.provenance import at_letters, plain, restated
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Verdict:
     status: "proved"; "confirmed" (a numerical check that came out right); "refuted" (a point shows that it is false);
     "unproved" (neither proved nor refuted); "vacuous" (it says nothing: no identity, or only
     restatements, whose two sides are one expression from one place). identities: the first of them, written out;
-    formulas: the same in LaTeX.
+    formulas: the same in LaTeX. at_letters: the functions that computed a side on arrays of any length.
     """
 
     status: str
@@ -31,6 +31,7 @@ class Verdict:
     detail: str
     identities: tuple[str, ...] = ()
     formulas: tuple[str, ...] = ()
+    at_letters: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -44,9 +45,11 @@ def prove(step: Step, *, cached: bool = True) -> Verdict:
         return known
     start = time.perf_counter()
     written: list[tuple[str, str]] = []
-    status, detail = _judge(step, written)
+    ran: set[str] = set()
+    status, detail = _judge(step, written, ran)
     seconds = round(time.perf_counter() - start, 3)
-    verdict = Verdict(status, seconds, detail, tuple(i for i, _ in written), tuple(f for _, f in written))
+    shown = tuple(i for i, _ in written), tuple(f for _, f in written)
+    verdict = Verdict(status, seconds, detail, *shown, tuple(sorted(ran)))
     if cached:
         proof_cache.store(step, asdict(verdict))
     return verdict
@@ -55,7 +58,8 @@ def prove(step: Step, *, cached: bool = True) -> Verdict:
 def _known(step: Step) -> Verdict | None:
     with suppress(TypeError):  # a record of other fields is no verdict
         known = Verdict(**(proof_cache.load(step) or {}))
-        return replace(known, identities=tuple(known.identities), formulas=tuple(known.formulas))
+        identities, formulas, ran = map(tuple, (known.identities, known.formulas, known.at_letters))
+        return replace(known, identities=identities, formulas=formulas, at_letters=ran)
     return None
 
 
@@ -73,7 +77,7 @@ def _told(left: Any, right: Any) -> tuple[str, str]:
     return notation, shown
 
 
-def _judge(step: Step, written: list[tuple[str, str]]) -> tuple[str, str]:
+def _judge(step: Step, written: list[tuple[str, str]], ran: set[str]) -> tuple[str, str]:
     from veriformer.spec.proofs.algebra import is_identically_zero
     from veriformer.spec.proofs.counterexample import numeric_counterexample
 
@@ -89,6 +93,7 @@ def _judge(step: Step, written: list[tuple[str, str]]) -> tuple[str, str]:
             return "refuted", f"identity {count}: {point}"
         elif not is_identically_zero(left - right):
             return "unproved", f"identity {count}: no proof found of {left} = {right}"[:400]
+        ran |= at_letters(first, second)
     if count == trivial:
         return "vacuous", "no identity" if count == 0 else "both sides are one expression from one place"
     detail = f"{count} identit{'y' if count == 1 else 'ies'}"

@@ -16,8 +16,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 def tidy(e: Any) -> Any:
     """Bring every sum inside the expression into normal form, innermost first."""
     if isinstance(e, sp.Sum):
-        body = tidy(e.function)
-        for limits in e.limits:
+        own = _renamed(e)
+        body = tidy(own.function)
+        for limits in own.limits:
             body = _sum(body, limits)
         return body
     return e.func(*map(tidy, e.args)) if e.has(sp.Sum) else e
@@ -31,10 +32,16 @@ def _sum(body: Any, limits: tuple[Any, Any, Any]) -> Any:
         return _sum(body, (i, first, base)) + beyond
     body = _decided(body, i, first, last)
     total = sp.S.Zero
-    for term in sp.Add.make_args(sp.expand(body)):
+    for term in sp.Add.make_args(_expanded(body)):
         outside, inside = term.as_independent(i, as_Add=False)
         total += outside * _monomial(inside, i, first, last)
     return total
+
+
+def _expanded(body: Any) -> Any:
+    """Multiplied out. SymPy makes products of exponentials of sums, which are taken back."""
+    e = sp.expand(body)
+    return e.xreplace({p: sp.exp(sp.Sum(p.function.exp, *p.limits)) for p in e.atoms(sp.Product)})
 
 
 def _decided(body: Any, i: Any, first: Any, last: Any) -> Any:
@@ -58,11 +65,23 @@ def _monomial(term: Any, i: Any, first: Any, last: Any) -> Any:
             return (term / delta).subs(i, j)
     if term.is_polynomial(i) and not term.atoms(sp.Indexed, sp.Function, sp.Sum):
         return sp.summation(term, (i, first, last))
-    inner = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.Sum)]
-    if len(inner) == 1:
-        nested = inner[0]
-        return _ordered(term / nested * nested.function, (*nested.limits, (i, first, last)))
-    return _ordered(term, ((i, first, last),))
+    limits: tuple[Any, ...] = ((i, first, last),)
+    for factor in sp.Mul.make_args(term):
+        # Sums over other indices become one sum with this one, a power of a sum as many as it stands for.
+        base, exponent = factor.as_base_exp()
+        if isinstance(base, sp.Sum) and exponent.is_Integer and exponent > 0:
+            own = [_renamed(base) for _ in range(int(exponent))]
+            term = term / factor * sp.Mul(*(s.function for s in own))
+            limits = (*(limit for s in own for limit in s.limits), *limits)
+    return _ordered(term, limits)
+
+
+def _renamed(nested: Any) -> Any:
+    """The sum with indices of its own, which no sum beside it or inside a function has."""
+    own = {k: sp.Dummy(integer=True, positive=k.is_positive) for k, _, _ in nested.limits}
+    return sp.Sum(
+        nested.function.xreplace(own), *((own[k], a.xreplace(own), b.xreplace(own)) for k, a, b in nested.limits)
+    )
 
 
 def _ordered(term: Any, limits: tuple[Any, ...]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec.arithmetic.any_size import as_indices, everywhere, largest
+from veriformer.spec.arithmetic.any_size import as_indices, counting, everywhere, largest
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.vocabulary import Array
 
@@ -58,7 +58,7 @@ def cross_entropy_vjp(
     z = xp.where(counted[..., None], logits, 0)
     w = _row_weights(xp, g, counted, reduction)
     if _is_index(target):
-        y = np.where(counted, target, 0)[..., None] == np.arange(z.shape[-1])
+        y = np.where(counted, target, 0)[..., None] == counting(z.shape[-1])
         return w * _index_gradient(xp, z, y, label_smoothing), None
     y = _smooth(xp, target, label_smoothing)
     log_p = _log_softmax(xp, z)

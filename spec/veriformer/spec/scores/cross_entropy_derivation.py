@@ -26,6 +26,7 @@ from veriformer.spec.proofs.indexed import (
 )
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.softmax import weight
@@ -136,6 +137,16 @@ def _vjp() -> Identities:
             yield from entrywise(dz, computed(xp.gradient, loss, g, z))
             if dy is not None:
                 yield from entrywise(dy, computed(xp.gradient, loss, g, y))
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    T, V = map(dimension, "TV")
+    alpha = positive("alpha")
+    yield from pullbacks(cross_entropy, cross_entropy_vjp, {"z": (T, V), "y": (T, V)}, label_smoothing=alpha)
+    tokens = {"z": (T, V), "y": whole_numbers(whole("y", nonnegative=True), T)}
+    yield from pullbacks(cross_entropy, cross_entropy_vjp, tokens, label_smoothing=alpha)
 
 
 @erratum(
@@ -272,6 +283,7 @@ EQUATIONS = (
             _any_length,
             _stable_form,
             _vjp,
+            _any_vjp,
             _printed,
         ),
         costs=costs.lazily("cross_entropy"),

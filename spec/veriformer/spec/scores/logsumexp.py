@@ -16,6 +16,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.softmax import weight
 
@@ -124,6 +125,13 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    m, n = map(dimension, "mn")
+    yield from pullbacks(logsumexp, logsumexp_vjp, {"z": (m, n)})
+
+
+@step()
 def _any_length() -> Identities:
     """What is computed is the left-hand side, for every n, with any number for c."""
     xp = AnyLength()
@@ -152,7 +160,18 @@ EQUATIONS = (
         sample=_sample,
         formula=logsumexp,
         vjp=logsumexp_vjp,
-        steps=(_identity, _bounded, _translation, _gradient, _log_weight, _parts, _formula, _any_length, _vjp),
+        steps=(
+            _identity,
+            _bounded,
+            _translation,
+            _gradient,
+            _log_weight,
+            _parts,
+            _formula,
+            _any_length,
+            _vjp,
+            _any_vjp,
+        ),
         costs=costs.lazily("logsumexp"),
     ),
 )

@@ -13,6 +13,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
@@ -91,6 +92,14 @@ def _vjp() -> Identities:
         yield from entrywise(pulled, [g.value[()] * sp.diff(sp.exp(loss), e) for e in entries(z)])
 
 
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    T, V = map(dimension, "TV")
+    tokens = whole_numbers(whole("x", nonnegative=True), T)
+    yield from pullbacks(perplexity, perplexity_vjp, {"z": (T, V), "target": tokens})
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     shape = (2, int(rng.integers(1, 5)))
     return {"logits": rng.normal(size=(*shape, 5)), "target": rng.integers(0, 5, size=shape)}
@@ -114,7 +123,7 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity,
         vjp=perplexity_vjp,
-        steps=(_uniform, _windows, _any_length, _formula, _vjp),
+        steps=(_uniform, _windows, _any_length, _formula, _vjp, _any_vjp),
         costs=costs.lazily("perplexity"),
     ),
 )

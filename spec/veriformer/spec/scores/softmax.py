@@ -13,6 +13,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, symbols
 
 
@@ -137,6 +138,13 @@ def _vjp() -> Identities:
 
 
 @step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    m, n = map(dimension, "mn")
+    yield from pullbacks(softmax, softmax_vjp, {"z": (m, n)}, axis=0)
+
+
+@step()
 def any_length() -> Identities:
     """What the formula computes is the statement, for every n, and with any number for the largest score."""
     xp, i = AnyLength(), index("i")
@@ -226,7 +234,7 @@ EQUATIONS = (
         sample=_sample,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _saturation, _pullback, _any_pullback, _vjp),
+        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _saturation, _pullback, _any_pullback, _vjp, _any_vjp),
         costs=_JACOBIAN_COSTS,
         errata=(_softmax_of_a_matrix,),
     ),

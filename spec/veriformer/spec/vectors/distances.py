@@ -8,10 +8,12 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.vectors.costs_vectors import comparison
 
@@ -107,6 +109,22 @@ def _distance_vjp() -> Identities:
         yield from entrywise(found, computed(xp.gradient, y, g, x))
 
 
+@step("any-length")
+def _any_distance() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, d, c = AnyLength(), dimension("d"), index("c")
+    u, v = vector("u"), vector("v")
+    apart = computed(euclidean_distance, xp, xp.array("u", d), xp.array("v", d))
+    yield apart.then(entry()), sp.sqrt(symbolic_sum((u[c] - v[c]) ** 2, c, d))
+
+
+@step("any-vjp")
+def _any_distance_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(euclidean_distance, euclidean_distance_vjp, {"u": (n, d), "v": (n, d)})
+
+
 @step()
 def _scaled() -> Identities:
     r"""Positive factors a and b change nothing: the square is the same, and the sign is that of $a b \, \mathbf{u}
@@ -178,6 +196,21 @@ def _cosine_vjp() -> Identities:
         yield from entrywise(found, computed(xp.gradient, y, g, x))
 
 
+@step("any-length")
+def _any_cosine() -> Identities:
+    """What is computed is the statement, for all sizes."""
+    xp, d = AnyLength(), dimension("d")
+    cosine = computed(cosine_similarity, xp, xp.array("u", d), xp.array("v", d))
+    yield cosine.then(entry()), _cosine(vector("u"), vector("v"))
+
+
+@step("any-vjp")
+def _any_cosine_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(cosine_similarity, cosine_similarity_vjp, {"u": (n, d), "v": (n, d)})
+
+
 @erratum(
     kind="imprecise",
     source=Source("002", "4.2.1", 564),
@@ -220,7 +253,7 @@ EQUATIONS = (
         sample=_sample,
         formula=euclidean_distance,
         vjp=euclidean_distance_vjp,
-        steps=(_moved, _distance_gradient, _distance_worked, _distance_vjp),
+        steps=(_moved, _distance_gradient, _distance_worked, _distance_vjp, _any_distance, _any_distance_vjp),
         costs=comparison(3),
     ),
     Equation(
@@ -239,7 +272,7 @@ EQUATIONS = (
         sample=_sample,
         formula=cosine_similarity,
         vjp=cosine_similarity_vjp,
-        steps=(_bounded, _scaled, _unit_vectors, _cosine_gradient, _worked, _cosine_vjp),
+        steps=(_bounded, _scaled, _unit_vectors, _cosine_gradient, _worked, _cosine_vjp, _any_cosine, _any_cosine_vjp),
         costs=comparison(4),
         errata=(_rounded_too_early, _one_is_not_identical),
     ),

@@ -9,9 +9,11 @@ import numpy as np
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
+from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import weight
 from veriformer.spec.vectors.costs_vectors import comparison
@@ -99,6 +101,25 @@ def _vjp() -> Identities:
     yield from entrywise(entropy_vjp(xp, p, g), computed(xp.gradient, entropy(xp, p), g, p))
 
 
+@step()
+def _any_length() -> Identities:
+    """Divergence and entropy are computed as stated, for every n."""
+    xp, n, i = AnyLength(), dimension("n"), index("i")
+    y, p = vector("y"), vector("p")
+    divergence = computed(kl_divergence, xp, xp.array("y", n), xp.array("p", n))
+    yield divergence.then(entry()), symbolic_sum(y[i] * sp.log(y[i] / p[i]), i, n)
+    of_p = computed(entropy, xp, xp.array("p", n))
+    yield of_p.then(entry()), -symbolic_sum(p[i] * sp.log(p[i]), i, n)
+
+
+@step()
+def _any_vjp() -> Identities:
+    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    n, d = map(dimension, "nd")
+    yield from pullbacks(kl_divergence, kl_divergence_vjp, {"y": (n, d), "p": (n, d)})
+    yield from pullbacks(entropy, entropy_vjp, {"p": (n, d)})
+
+
 @erratum(
     kind="imprecise",
     source=Source("004", "4.6", 612),
@@ -150,7 +171,7 @@ EQUATIONS = (
         sample=_sample,
         formula=kl_divergence,
         vjp=kl_divergence_vjp,
-        steps=(_decomposition, _not_negative, _most_even, _of_logits, _vjp),
+        steps=(_decomposition, _not_negative, _most_even, _of_logits, _vjp, _any_length, _any_vjp),
         costs=comparison(4),
         errata=(_cross_entropy_is_no_divergence, _between_has_a_direction),
     ),

@@ -7,6 +7,7 @@ from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 
@@ -35,7 +36,7 @@ def _rate() -> Identities:
     u, (a, b), d = vector("u"), index("a b"), dimension("d")
     squared = symbolic_sum(u[a] ** 2, a, d)
     moment = symbolic_sum(symbolic_sum(u[a] * u[b] * delta(a, b) / d, a, d), b, d)
-    yield moment / squared, 1 / d
+    yield moment / squared, computed(mean_squared_cosine, AnyLength(), d).then(entry())
 
 
 @step()

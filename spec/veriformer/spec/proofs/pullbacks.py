@@ -1,0 +1,66 @@
+"""Vector-Jacobian products of any length against the derivatives of the formulas that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.equation import Identities
+from veriformer.spec.proofs.any_length import AnyLength, entry
+from veriformer.spec.proofs.indexed import vector
+from veriformer.spec.proofs.provenance import computed
+
+
+def pullbacks(
+    formula: Callable[..., Any],
+    vjp: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    places: Mapping[Any, Any] | None = None,
+    **options: Any,
+) -> Identities:
+    """What `vjp` computes for each array, and what SymPy derives from what `formula` computes, entry by entry.
+
+    arguments: by name and in their order, the shape of an array of letters, or whatever else is no array. The vjp takes
+    the same, and then the cotangent g. places: for a size of blocks that are put together, the index there.
+    """
+    xp = AnyLength()
+    taken = [xp.array(name, *x) if isinstance(x, tuple) else x for name, x in arguments.items()]
+    y = formula(xp, *taken, **options)
+    found = computed(vjp, xp, *taken, xp.array("g", *y.shape), **options)
+    for k, name in enumerate(name for name, x in arguments.items() if isinstance(x, tuple)):
+        at = tuple((places or {}).get(n, sp.Symbol(f"k_{i}", integer=True)) for i, n in enumerate(arguments[name], 1))
+        yield found.then(partial(_entry_of, k, at, arguments[name])), pulled_back(y, vector(name)[at])
+
+
+def pulled_back(y: Any, letter: Any) -> Any:
+    """Σ_i g_i ∂y_i / ∂letter over all entries of an array of any length, or g ∂y / ∂letter of a single number.
+
+    The slope of max(x, 0) is written as max(x, 0) / x, which it is for x ≠ 0.
+    """
+    from veriformer.spec.arithmetic.indicators import summed
+
+    at = [1 if n == 1 else sp.Dummy("i", integer=True) for n in y.shape]
+    total = (vector("g")[tuple(at)] if at else sp.Symbol("g", real=True)) * entry(*at)(y)
+    for i, n in zip(at, y.shape, strict=True):
+        total = summed(total, i, n) if n != 1 else total
+    slope = sp.diff(total, letter).replace(sp.Heaviside, lambda x, *_: sp.Max(x, 0) / x)
+    return slope.replace(sp.KroneckerDelta, _of_places)
+
+
+def _of_places(i: Any, j: Any) -> Any:
+    """δ_ij, where two places in blocks of one width are the same if block and entry are."""
+    from veriformer.spec.arithmetic.indicators import Place
+
+    if isinstance(i, Place) and isinstance(j, Place) and i.args[2] == j.args[2]:
+        return _of_places(i.args[0], j.args[0]) * _of_places(i.args[1], j.args[1])
+    return sp.KroneckerDelta(i, j)
+
+
+def _entry_of(k: int, at: tuple[Any, ...], shape: tuple[Any, ...], parts: Any) -> Any:
+    """The entry of the k-th of several arrays, or of the only one, which must have this shape."""
+    found = parts[k] if isinstance(parts, tuple) else parts
+    if len(found.shape) != len(shape) or any(sp.expand(a - b) != 0 for a, b in zip(found.shape, shape, strict=True)):
+        raise ValueError(f"vjp: expected the shape {shape} of the argument, got {found.shape}")
+    return entry(*at)(found)
