@@ -24,6 +24,7 @@ READ = {
     ("held_otherwise", "HeadAttention"): ("multi_head_attention", {"head_size": "the number of heads"}),
     ("held_otherwise", "Rotary"): ("rope", {}),
     ("held_otherwise", "EncoderLayer"): ("transformer_block", {"norm": "pre"}),
+    ("held_otherwise", "HeadByHeadBlock"): ("transformer_block", {"joined": "head by head"}),
     ("held_otherwise", "Unembed"): ("lm_head", {}),
     ("configured", "FeedForward"): ("feed_forward", {}),
     ("configured", "MultiHeadAttention"): ("multi_head_attention", {}),

@@ -176,6 +176,22 @@ class EncoderLayer(nn.Module):
         return x + self.drop(self.feed_forward(self.norm2(x)))
 
 
+class HeadByHeadBlock(nn.Module):
+    """One map gives queries, keys and values for one head after the other."""
+
+    def __init__(self, hidden_dim, ff_dim, num_heads):
+        super().__init__()
+        self.heads, self.qkv_proj = num_heads, nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)
+        self.o_proj = nn.Linear(hidden_dim, hidden_dim, bias=False)
+        self.network = nn.Sequential(nn.Linear(hidden_dim, ff_dim), nn.ReLU(), nn.Linear(ff_dim, hidden_dim))
+        self.norm1, self.norm2 = nn.LayerNorm(hidden_dim), nn.LayerNorm(hidden_dim)
+
+    def forward(self, x):
+        q, k, v = self.qkv_proj(self.norm1(x)).unflatten(-1, (self.heads, -1)).transpose(1, 2).chunk(3, -1)
+        x = x + self.o_proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return x + self.network(self.norm2(x))
+
+
 class DecoderLayer(nn.Module):
     """A block that reads an encoder as well: another operation."""
 

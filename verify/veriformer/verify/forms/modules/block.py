@@ -66,7 +66,7 @@ def _match(candidate: Candidate) -> Match | None:
     if "mask" in names:
         readings |= {"mask": MASKS[:3], "mask_axes": MASK_AXES[:4]}
     if found.attention.fused:
-        readings["joined"] = FUSED[:1]
+        readings["joined"] = FUSED
     if has_tables(names):
         readings["tables"] = TABLES
     return Match(True, readings, UNTURNED if has_tables(names) else ())
