@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from veriformer.spec.arithmetic import any_size
+from veriformer.spec.arithmetic import Symbolic, any_size
 from veriformer.spec.arithmetic.any_size import AnySize, as_indices, counting, everywhere
 from veriformer.spec.arithmetic.indicators import AtLeastZero, Block, Place, Shown, Some, Within, chosen, summed
 from veriformer.spec.equation import Scope, Step
@@ -16,7 +16,7 @@ from veriformer.spec.layers.activations import relu
 from veriformer.spec.proofs.algebra import is_identically_zero
 from veriformer.spec.proofs.any_length import AnyLength, entry, mask
 from veriformer.spec.proofs.counterexample import numeric_counterexample
-from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
+from veriformer.spec.proofs.indexed import dimension, index, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.prover import Verdict, prove
 from veriformer.spec.registry import equations
@@ -243,9 +243,13 @@ def test_what_does_not_hold_or_holds_of_something_else_reaches_nowhere():
     x, y = vector("x")[index("i")], vector("y")[index("i")]
     wrong = made_up("wrong", Scope.ALL, lambda: (at_letters(), sp.Max(x, 1)))
     both_sides = made_up(
-        "both", Scope.ALL, lambda: (at_letters().then(lambda e: e + y), at_letters().then(lambda e: y + e))
+        "both",
+        Scope.ALL,
+        lambda: (at_letters().then(lambda e: e * (x + y)), at_letters().then(lambda e: e * x + e * y)),
     )
+    one_number = made_up("number", Scope.ALL, lambda: (computed(relu, Symbolic(), real("x")), sp.Max(real("x"), 0)))
     named_only = made_up("named", Scope.ALL, lambda: (at_letters() and x * (x + y), x**2 + x * y))
     assert reach(wrong) is None
     assert reach(both_sides) is None
+    assert reach(one_number) is None
     assert reach(named_only) is None

@@ -139,7 +139,7 @@ def _formula() -> Identities:
         yield s.theta, theta
 
 
-def after_any_step(optimizer: Callable[..., Any] = adam, t: Any = 0, **more: Any) -> Computed:
+def after_any_step(optimizer: Callable[..., Any], t: Any = 0, **more: Any) -> Computed:
     """The state after step t + 1 from any averages, of any number of parameters."""
     xp, n = AnyLength(), dimension("n")
     state = Moments(xp.array("theta", n), xp.array("m", n), xp.array("v", n), t)
@@ -157,13 +157,13 @@ def next_average(name: str, beta: str, gradient: Any) -> Any:
 @step()
 def _any_first_moment() -> Identities:
     """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
-    yield after_any_step().then(lambda s: s.m), next_average("m", "beta_1", vector("g")[index("i")])
+    yield after_any_step(adam).then(lambda s: s.m), next_average("m", "beta_1", vector("g")[index("i")])
 
 
 @step()
 def _any_second_moment() -> Identities:
     """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
-    yield after_any_step().then(lambda s: s.v), next_average("v", "beta_2", vector("g")[index("i")] ** 2)
+    yield after_any_step(adam).then(lambda s: s.v), next_average("v", "beta_2", vector("g")[index("i")] ** 2)
 
 
 STEPS: tuple[Callable[[], Any], ...] = (lambda: 1, lambda: 2 * dimension("k"), lambda: 2 * dimension("k") + 1)
@@ -185,7 +185,10 @@ def _any_step() -> Identities:
     """
     i = index("i")
     for t in STEPS:
-        yield after_any_step(t=t() - 1).then(lambda s: s.theta), vector("theta")[i] - printed_step(t(), vector("g")[i])
+        yield (
+            after_any_step(adam, t() - 1).then(lambda s: s.theta),
+            vector("theta")[i] - printed_step(t(), vector("g")[i]),
+        )
 
 
 @erratum(
