@@ -25,7 +25,6 @@ from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, with
 from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.check import Check
-from veriformer.verify.judging.generators import seed_generators
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.judge import RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient
@@ -33,6 +32,7 @@ from veriformer.verify.judging.trial import NOT_OFFERED, Trial
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.script import describe, script, within_bound
+from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
 
 VACUOUS_SHARE = 0.5

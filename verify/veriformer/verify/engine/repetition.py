@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.judging.generators import seed_generators
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.trial import Trial
+from veriformer.verify.targets.seeding import seed_generators
 
 REPETITIONS = 40
 """Of a call that is wrong one time in ten, all of so many are right once in seventy."""

@@ -21,12 +21,12 @@ from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state
-from veriformer.verify.judging.generators import seed_generators
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient, Observation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
 
 _WAIT = 6.0
