@@ -96,7 +96,10 @@ def test_what_is_wrong_one_time_in_ten_is_so_by_any_generator(chance: Callable[[
 
 def test_what_was_changed_is_told(told: tuple[Any, str]) -> None:
     assert told[0]["global_state"] == {
-        "layer_norm": ["detection of anomalies", "hooks of all modules", "the limit of recursion"],
+        "layer_norm": [
+            *("detection of anomalies", "hooks of all modules", "the limit of recursion"),
+            "whether garbage is collected",
+        ],
         "residual": ["handlers of signals"],
         "lm_head": ["Python's built-in functions"],
         "rms_norm": ["functions that compare numbers"],
