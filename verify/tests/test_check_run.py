@@ -124,19 +124,20 @@ def test_shrinking_never_slips_from_one_failure_to_another(seed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "seconds", "size", "status", "judged"),
+    ("example", "seconds", "shape", "status", "judged"),
     [
-        (5, 1.0, 1, Status.PASS, 4),
-        (5, 19.0, 1, Status.TIMEOUT, 4),
-        (5, 19.0, 2, Status.PASS, 4),
-        (5, 0.0, 1, Status.PASS, 4),
-        (1, 1.0, 1, Status.TIMEOUT, 0),
-        (1, 0.0, 1, Status.VACUOUS, 0),
+        (5, 1.0, (2, 1), Status.PASS, 4),
+        (5, 19.0, (2, 1), Status.TIMEOUT, 4),
+        (5, 19.0, (2, 2), Status.PASS, 4),
+        (5, 19.0, (1, 2), Status.PASS, 4),
+        (5, 0.0, (2, 1), Status.PASS, 4),
+        (1, 1.0, (2, 1), Status.TIMEOUT, 0),
+        (1, 0.0, (2, 1), Status.VACUOUS, 0),
     ],
-    ids=["slow", "hangs", "larger", "judged for long", "in the first", "before the first call"],
+    ids=["slow", "hangs", "larger", "longer along an axis", "judged for long", "in the first", "before the first call"],
 )
 def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
-    example: int, seconds: float, size: int, status: Status, judged: int
+    example: int, seconds: float, shape: tuple[int, int], status: Status, judged: int
 ) -> None:
     turns = count(1)
 
@@ -144,7 +145,7 @@ def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
         trial.draw(seeds())
         trial.effective.append(SHARP.effective)
         turn = next(turns)
-        x = torch.zeros(size if turn == example else 1)
+        x = torch.zeros(shape if turn == example else (2, 1))
         trial.calls.append(Recorded("r0", "softmax", (), {"x": x}, (), None))
         if turn == example:
             if seconds:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import math
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -43,8 +41,9 @@ MAX_DRAW_FACTOR = 3
 
 HANGING = 0.5
 """Of a row's time, what the target must have taken for a single call when it was over to hang, unless that call is
-larger than those of any example that held: many that held in it were slow, as Python loops on a busy machine are, and a
-larger one may be slower. They say nothing against the target, and neither does the time in which it is judged."""
+larger, in all or along some axis, than those of any example that held: many that held in it were slow, as Python loops
+on a busy machine are, and a larger one may be slower. They say nothing against the target, and neither does the time
+in which it is judged."""
 
 SMALL = 32
 """Numbers in an example that a person reads at once."""
@@ -203,7 +202,7 @@ class Search:
     in_vain: int = 0
     unsupported: list[frozenset[str]] = field(default_factory=list)
     now: Trial | None = None
-    largest: int = 0
+    largest: Counter[str] = field(default_factory=Counter)
 
     def run(self, seed: str) -> Result:
         """Look for a violation; whatever comes of it is a Result."""
@@ -289,7 +288,7 @@ class Search:
             if self.best is None or size(trial) <= size(self.best[1]):
                 self.best, self.in_vain = (violation, trial), 0
             raise
-        self.largest = max(self.largest, extent(trial))
+        self.largest |= extent(trial)
         if self.best is None and not any(trial.effective):
             self.statistics.vacuous += 1
 
@@ -356,7 +355,7 @@ class Search:
 
     def hangs(self) -> bool:
         """Whether the target has not answered for long, asked for no more than what it has done before."""
-        if self.now is None or self.now.waiting_since is None or extent(self.now) > self.largest:
+        if self.now is None or self.now.waiting_since is None or not extent(self.now) <= self.largest:
             return False
         return self.now.waiting_since.spent > HANGING * self.profile.timeout_s
 
@@ -392,17 +391,21 @@ def size(trial: Trial) -> int:
     return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
 
 
-def extent(trial: Trial) -> int:
-    """How much the largest call of an example asks for: numbers in its tensors, or what its whole numbers multiply to
-    where it has none."""
-
-    def of(arguments: Mapping[str, Any]) -> int:
-        values = list(arguments.values())
-        flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
-        given = sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
-        return given or math.prod(item for item in flat if isinstance(item, int) and item > 0)
-
-    return max((of(call.arguments) for call in trial.calls), default=0)
+def extent(trial: Trial) -> Counter[str]:
+    """How much the calls of an example ask for at most: numbers in all tensors of one, and each size and whole number
+    by argument and axis."""
+    found: Counter[str] = Counter()
+    for call in trial.calls:
+        asked: Counter[str] = Counter()
+        for name, value in call.arguments.items():
+            for item in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(item, torch.Tensor):
+                    asked["numbers"] += item.numel()
+                    asked |= Counter({f"{name}[{axis - item.ndim}]": size for axis, size in enumerate(item.shape)})
+                elif isinstance(item, int):
+                    asked |= Counter({name: item})
+        found |= asked
+    return found
 
 
 def numbers(x: object) -> object:
