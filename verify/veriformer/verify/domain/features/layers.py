@@ -16,7 +16,7 @@ def of_layers(operation: str) -> Iterator[Feature]:
     if operation == "mixture_of_experts":
         yield from ordinary(operation, *_experts())
     if operation in ("dropout", "feed_forward"):
-        yield from ordinary(operation, *_dropout())
+        yield from ordinary(operation, *_dropout(by_default=operation == "dropout"))
     if operation == "token_embedding":
         yield from ordinary(operation, ("repeated ids", lambda a: a["ids"].unique().numel() < a["ids"].numel()))
     if operation in ("mlp", "feed_forward", "swiglu"):
@@ -43,12 +43,17 @@ def _experts() -> tuple[Named, ...]:
     )
 
 
-def _dropout() -> tuple[Named, ...]:
+def _dropout(*, by_default: bool) -> tuple[Named, ...]:
+    """by_default: whether a call that does not say so is one of training."""
+
+    def rate(a: Arguments) -> float:
+        return float(a.get("p", a.get("dropout_p"))) if a.get("training", by_default) else 0.0
+
     return (
         ("a generator", lambda a: a["generator"] is not None),
-        ("dropout in training", lambda a: bool(a.get("training", True)) and a.get("p", a.get("dropout_p")) > 0),
+        ("dropout in training", lambda a: rate(a) > 0),
         ("not training", lambda a: a["training"] is False),
-        ("everything dropped", lambda a: bool(a.get("training", True)) and a.get("p", a.get("dropout_p")) == 1),
+        ("everything dropped", lambda a: rate(a) == 1),
     )
 
 

@@ -48,8 +48,6 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 
 def of_options(operation: str) -> Iterator[Feature]:
     """Each optional argument given with another value than its default, left out, or given as what stands for it."""
-    if "dropout_p" in OPTIONAL.get(operation, {}):
-        yield from ordinary(operation, ("dropout", lambda a: a["training"] and a["dropout_p"] > 0))
     for name, default in OPTIONAL.get(operation, {}).items():
         if name in CHOICES:
             yield from ordinary(operation, *((f"{name}={word!r}", _equal(name, word)) for word in CHOICES[name]))
