@@ -163,7 +163,7 @@ def test_no_graph_is_said_to_be_one() -> None:
     assert found(silu=adapters.forward_only).refused == {"gradients": NO_GRAPH}
 
 
-@pytest.mark.parametrize("operation", ["attention", "softmax", "rms_norm", "cross_entropy", "kv_cache"])
+@pytest.mark.parametrize("operation", ["attention", "softmax", "rms_norm", "cross_entropy", "kv_cache", "adam"])
 def test_nothing_is_refused_by_the_shipped_implementation(operation: str) -> None:
     domain = probe_operation(wrap(impl), BY_NAME[operation])
     assert (domain.refused, domain.rules, domain.constants, domain.precision) == ({}, (), {}, {})
@@ -253,13 +253,14 @@ def test_a_claim_about_features_that_do_not_exist_is_warned_of() -> None:
         read_claims({"provides": {"attention": ["flying heads"]}})
 
 
-def test_a_crash_of_the_probe_costs_one_domain(tmp_path: Any) -> None:
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_a_crash_of_the_probe_costs_one_domain(tmp_path: Any, jobs: int) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(
         "import os\nfrom veriformer import impl\n\n\ndef silu(x):\n    os._exit(3)\n\n\n"
         "def gelu(x, *, approximate='none'):\n    return impl.gelu(x, approximate=approximate)\n"
     )
-    domains = probe(str(mine), "cpu", ("silu", "gelu")).domains
+    domains = probe(str(mine), "cpu", ("silu", "gelu"), jobs=jobs).domains
     assert domains.keys() == {"gelu"}
     assert domains["gelu"]["provided"]
 

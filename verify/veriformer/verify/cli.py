@@ -38,7 +38,7 @@ from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.presentation.terminal import show_recognised
-from veriformer.verify.results.terminal import Live, console, show_rows
+from veriformer.verify.results.terminal import Live, console, show_rows, waiting
 from veriformer.verify.targets.loading import TargetError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -177,7 +177,8 @@ def verify(
             plan, part = shard_of(plan, *shard, _seconds(balance))
             rows = plan.rows()
         with execution(scheduler, jobs=jobs, device=device, files=files, junit=junit, say=say) as how:
-            described = how.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s))
+            with waiting(f"{target}: loading it, and finding out what it supports"):
+                described = how.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s))
             plan = replace(plan, domains=described.domains, recognised=described.recognised)
             journal = _journal(plan, json_file, resume)
             for warning in described.warnings:
@@ -190,7 +191,8 @@ def verify(
             found.results = [waive(result) for result in found.results]
             found.shard = part
             if stopped is None and part is None:
-                how.findings(found, plan)
+                with waiting(f"{target}: looking for the causes of what failed"):
+                    how.findings(found, plan)
     except (
         UnknownSelectionError,
         TargetError,

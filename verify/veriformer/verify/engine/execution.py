@@ -44,8 +44,8 @@ class Processes:
         self.jobs, self.junit = jobs, junit
 
     def look(self, plan: Plan, seconds: float) -> probe.Described:
-        """In a process of its own."""
-        return probe.probe(plan.target, plan.device, plan.operations(), plan.dtypes, seconds)
+        """In as many processes of its own."""
+        return probe.probe(plan.target, plan.device, plan.operations(), plan.dtypes, seconds, jobs=self.jobs)
 
     def run(
         self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -49,7 +48,7 @@ def _told(
     rows: everything.ByOperation, plan: Plan, seconds: float, jobs: int, folder: Path
 ) -> dict[str, list[Finding]]:
     plan.save(folder / "plan.json")
-    parts = [part for part in _spread(list(rows), jobs) if part]
+    parts = [part for part in _spread(rows, jobs) if part]
     processes = []
     for number, part in enumerate(parts):
         listed = [json_safe(result.to_dict()) for operation in part for result in rows[operation]]
@@ -66,8 +65,12 @@ def _told(
     return {key: value for number in range(len(parts)) for key, value in _read(folder / f"{number}.found").items()}
 
 
-def _spread(operations: Sequence[str], jobs: int) -> list[list[str]]:
-    return [list(operations[job::jobs]) for job in range(jobs)]
+def _spread(rows: everything.ByOperation, jobs: int) -> list[list[str]]:
+    """The operations in so many parts of about as many rows, those with most first."""
+    parts: list[list[str]] = [[] for _ in range(jobs)]
+    for operation in sorted(rows, key=lambda name: len(rows[name]), reverse=True):
+        min(parts, key=lambda part: sum(len(rows[name]) for name in part)).append(operation)
+    return parts
 
 
 def _read(path: Path) -> dict[str, list[Finding]]:

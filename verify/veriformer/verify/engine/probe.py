@@ -12,6 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -89,11 +90,23 @@ def probe(
     operations: Sequence[str] = (),
     formats: Sequence[str] = dtypes.NAMES,
     seconds: float = SECONDS,
+    *,
+    jobs: int = 1,
 ) -> Described:
-    """Load the target in another process, describe it, and find out what it supports of each of these operations.
+    """Load the target in other processes, describe it, and find out what it supports of each of these operations.
 
-    seconds: what an operation that does not come back may take. Raises TargetError where the target cannot be loaded.
+    seconds: what an operation that does not come back may take. jobs: over how many processes.
+    Raises TargetError where the target cannot be loaded.
     """
+    parts = [operations[job::jobs] for job in range(max(1, min(jobs, len(operations))))]
+    with ThreadPoolExecutor(len(parts)) as threads:  # each of them waits for a process
+        described, *others = threads.map(lambda part: _described(spec, device, part, formats, seconds), parts)
+    found = {name: domain for part in (described, *others) for name, domain in part.domains.items()}
+    return replace(described, domains={name: found[name] for name in operations if name in found})
+
+
+def _described(spec: str, device: str, operations: Sequence[str], formats: Sequence[str], seconds: float) -> Described:
+    """The same in one process after another, where a target ends them."""
     described, left = None, list(operations)
     while described is None or left:
         with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:

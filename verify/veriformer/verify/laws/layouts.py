@@ -10,6 +10,9 @@ from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.strategies import layouts
 
+WRITTEN_TO = "params"
+"""What optimizers write to. Entries of it that share memory, as those of an expanded tensor do, cannot be stepped."""
+
 
 def laid_out(trial: Trial, operation: OpInfo) -> Arguments:
     """A call as it is drawn, every tensor of it under a layout of its own."""
@@ -21,7 +24,8 @@ def _laid_out(trial: Trial, operation: OpInfo, arguments: Arguments, key: str) -
     """One argument under another layout; what must keep its values (masks, ids, rows that may not be constant) does."""
     value = arguments[key]
     if isinstance(value, list):
-        return [trial.draw(layouts()).of(x) if isinstance(x, torch.Tensor) else x for x in value]
+        apart = key == WRITTEN_TO
+        return [trial.draw(layouts(expanded=not apart)).of(x) if isinstance(x, torch.Tensor) else x for x in value]
     if not isinstance(value, torch.Tensor):
         return value
     free = key in operation.inputs and key != "bias" and arguments.get("eps") != 0.0

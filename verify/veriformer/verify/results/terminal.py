@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -47,6 +48,18 @@ def console() -> Console:
 
 _EVERY = 10.0
 """Seconds between two lines of progress where there is no terminal."""
+
+
+@contextlib.contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say what goes on where nothing can be counted: beside a moving sign on a terminal, elsewhere in a line."""
+    out = console()
+    if out.is_terminal:
+        with out.status(escape(one_line(what, 120))):
+            yield
+    else:
+        out.print(one_line(what, 120), markup=False)
+        yield
 
 
 class Live:
