@@ -163,10 +163,16 @@ def test_no_graph_is_said_to_be_one() -> None:
     assert found(silu=adapters.forward_only).refused == {"gradients": NO_GRAPH}
 
 
-@pytest.mark.parametrize("operation", ["attention", "softmax", "rms_norm", "cross_entropy", "kv_cache", "adam"])
+@pytest.mark.parametrize("operation", ["attention", "softmax", "rms_norm", "cross_entropy", "kv_cache"])
 def test_nothing_is_refused_by_the_shipped_implementation(operation: str) -> None:
     domain = probe_operation(wrap(impl), BY_NAME[operation])
     assert (domain.refused, domain.rules, domain.constants, domain.precision) == ({}, (), {}, {})
+
+
+def test_parameters_that_are_stepped_never_overlap_in_memory() -> None:
+    probe_of_it = Probe(wrap(impl), BY_NAME["gradient_descent"])
+    probe_of_it.run()
+    assert {call.error for call in probe_of_it.calls} == {None}
 
 
 def test_what_is_refused_for_no_reason_or_computed_wrongly_is_not_narrower() -> None:
