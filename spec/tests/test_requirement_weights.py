@@ -10,6 +10,7 @@ ADVICE = {
     "refusal_names_argument": Weight.UNGUARDED,
     "numpy_numbers": Weight.UNGUARDED,
     "accuracy": Weight.IMPRECISE,
+    "result_dtype": Weight.IMPRECISE,
 }
 ALWAYS = {
     "contract": Weight.WRONG,

@@ -43,6 +43,7 @@ ROWS = {check.requirement.slug: check for check in checks()}
 VALUE = Signature(Failing.VALUE, "result")
 LOST = Signature(Failing.NOT_FINITE, "result")
 GRADIENT = Signature(Failing.GRADIENT, "gradient of k", ("k",))
+RAISED = Signature(Failing.RAISES, "IndexError: index # is out of bounds")
 
 
 def example(*names: str, failed: Signature | None = None, slug: str = "attention.equation", **fields: Any) -> Example:
@@ -184,9 +185,38 @@ def test_wrong_results_whose_conditions_tell_little_are_one() -> None:
     assert len(joined([weak("a mask", confirmed=True), weak("several heads", confirmed=True)])) == 2
 
 
+def test_a_condition_under_which_every_call_fails_is_told_although_others_fail_as_well() -> None:
+    def cause(name: str, share: float) -> Cause:
+        return Cause(Condition("attention", (name,)), (example(name, failed=VALUE),), share=share)
+
+    causes = [cause("a mask", 0.2), cause("a scale of 0", 1.0), cause("several heads", 0.4)]
+    told = {sentence(one) for one in joined(causes)}
+    assert told == {"attention: the result is wrong with a scale of 0", "attention: the result is wrong for some calls"}
+
+
+def test_what_degenerate_calls_raise_beside_wrong_results_is_no_second_finding() -> None:
+    search = Search("token_embedding", [], lambda row, without: [])
+    wrong = Cause(Condition("token_embedding", ("uint8 ids",)), (example("uint8 ids", failed=VALUE),), confirmed=True)
+    raised = Cause(
+        Condition("token_embedding", requirement="attention.equation"), (example("uint8 ids", failed=RAISED),)
+    )
+    search.causes = [raised, wrong]
+    assert [one.condition for one in search.run()] == [wrong.condition]
+
+
+def test_an_exception_under_no_condition_follows_from_the_same_under_one_that_was_borne_out() -> None:
+    raised = example("a mask", failed=RAISED)
+    known = Cause(Condition("attention", ("a mask",)), (raised,), confirmed=True)
+    loose = Cause(Condition("attention", requirement="attention.scale"), (raised,), share=0.1)
+    (one,) = joined([known, loose])
+    assert one.condition == known.condition
+    (chance,) = joined([replace(known, confirmed=False), loose])
+    assert not chance.condition.names
+
+
 def test_what_fails_beside_results_that_are_wrong_for_some_calls_is_their_echo() -> None:
     def weak(name: str, slug: str) -> Cause:
-        return Cause(Condition("attention", (name,)), (example(name, failed=VALUE, slug=slug),))
+        return Cause(Condition("attention", (name,)), (example(name, failed=VALUE, slug=slug),), share=0.5)
 
     law = Cause(Condition("attention", requirement="attention.scale"), (example(failed=VALUE),), confirmed=True)
     ordinary = [weak("a mask", "attention.equation"), weak("several heads", "attention.scale"), law]

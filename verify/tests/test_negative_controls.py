@@ -25,6 +25,7 @@ from tests.negative_controls import (
 from tests.negative_controls.common import GOOD, mixed, more, shifted
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.catalogue.checks import ALL
+from veriformer.verify.contract import dtypes
 from veriformer.verify.engine.check_run import CheckRun, run_check
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.judging.check import Check
@@ -94,8 +95,10 @@ def blurred(x: Tensor) -> Tensor:
     return torch.ldexp((m * 16).round() / 16, e).to(x.dtype)
 
 
+IN_ANOTHER_DTYPE = changed(lambda x: x.to(torch.float64 if x.dtype != torch.float64 else torch.float32))
 FAMILIES: dict[str, Fault] = {
-    "contract": changed(lambda x: x.to(torch.float64 if x.dtype != torch.float64 else torch.float32)),
+    "contract": IN_ANOTHER_DTYPE,
+    "result_dtype": IN_ANOTHER_DTYPE,
     "equation": changed(more),
     "gradient": gradient_of(0, shifted),
     "purity": instead(modifies),
@@ -115,7 +118,9 @@ SPECIFIC = (
 
 
 def fault_of(slug: str) -> Fault | None:
-    return SPECIFIC.get(slug) or FAMILIES.get(slug.partition(".")[2])
+    operation, _, law = slug.partition(".")
+    of_form = changed(lambda x: x[None]) if law == "contract" and operation in dtypes.CHOSEN else None
+    return SPECIFIC.get(slug) or of_form or FAMILIES.get(law)
 
 
 def test_the_table_covers_every_requirement() -> None:

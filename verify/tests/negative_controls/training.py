@@ -144,6 +144,7 @@ SPECIFIC: dict[str, Fault] = {
     "gradient_descent.sum": after(larger),
     "sgd_momentum.closed_form": instead_of("beta", 0.75),
     "sgd_momentum.first_velocity": instead_of("beta", 0.75),
+    "sgd_momentum.gradient_weight": instead_of("beta", 0.75),
     "adam.l2": instead_of("weight_decay", 0.0),
     "adamw.decay": instead_of("weight_decay", 0.25),
     "warmup.line": altered(lambda x: 1.03125 * x),

@@ -7,6 +7,7 @@ _SLOPES = ("https://github.com/ml-explore/mlx/pull/3071",)
 
 ALIBI_SLOPES = (
     templates.contract("alibi_slopes"),
+    templates.result_dtype("alibi_slopes"),
     templates.equation(
         "alibi_slopes",
         (),
@@ -38,6 +39,7 @@ ALIBI_SLOPES = (
 
 ALIBI_BIAS = (
     templates.contract("alibi_bias"),
+    templates.result_dtype("alibi_bias"),
     templates.equation(
         "alibi_bias",
         (),

@@ -5,6 +5,7 @@ from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
     templates.contract("clip_grad_norm", ("11",)),
+    templates.result_dtype("clip_grad_norm"),
     templates.equation(
         "clip_grad_norm",
         ("11",),

@@ -5,6 +5,7 @@ from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
     templates.contract("cross_entropy", ("2",)),
+    templates.result_dtype("cross_entropy"),
     templates.equation(
         "cross_entropy",
         ("2", "38", "48"),

@@ -9,6 +9,7 @@ _CENTRES = ("https://github.com/JonathanWenger/pycalib/issues/4",)
 
 REQUIREMENTS = (
     templates.contract(_NAME),
+    templates.result_dtype(_NAME),
     templates.equation(
         _NAME,
         (),

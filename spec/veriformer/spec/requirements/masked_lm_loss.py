@@ -7,6 +7,7 @@ _COUNT = ("https://github.com/flagos-ai/FlagGems/pull/73",)
 
 REQUIREMENTS = (
     templates.contract("masked_lm_loss"),
+    templates.result_dtype("masked_lm_loss"),
     templates.equation(
         "masked_lm_loss",
         (),

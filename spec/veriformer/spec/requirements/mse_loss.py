@@ -5,6 +5,7 @@ from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
     templates.contract("mse_loss"),
+    templates.result_dtype("mse_loss"),
     templates.equation(
         "mse_loss",
         (),

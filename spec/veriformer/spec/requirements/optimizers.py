@@ -194,6 +194,14 @@ SGD_MOMENTUM = (
         ("5",),
         weight=Weight.WRONG,
     ),
+    templates.convention(
+        "sgd_momentum",
+        "gradient_weight",
+        r"Every gradient enters the velocity with the weight $1 - \beta$.",
+        "undamped gradients",
+        ("5",),
+        weight=Weight.WRONG,
+    ),
 )
 
 _ADAM_REFUSED = (

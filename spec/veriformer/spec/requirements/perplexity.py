@@ -5,6 +5,7 @@ from veriformer.spec.requirements import templates
 
 REQUIREMENTS = (
     templates.contract("perplexity", ("41",)),
+    templates.result_dtype("perplexity"),
     templates.equation(
         "perplexity",
         ("41",),

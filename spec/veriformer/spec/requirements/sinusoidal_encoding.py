@@ -11,6 +11,7 @@ _FREQUENCIES = (
 
 REQUIREMENTS = (
     templates.contract("sinusoidal_encoding", _BOTH),
+    templates.result_dtype("sinusoidal_encoding"),
     templates.equation(
         "sinusoidal_encoding",
         _BOTH,

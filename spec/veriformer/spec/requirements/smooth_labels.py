@@ -7,6 +7,7 @@ _TWICE = ("https://github.com/TimDettmers/ConvE/issues/55",)
 
 REQUIREMENTS = (
     templates.contract("smooth_labels", ("48",)),
+    templates.result_dtype("smooth_labels"),
     templates.equation("smooth_labels", ("48",), r"$y_c = (1 - \alpha) [c = t] + \alpha / V$.", _TWICE),
     templates.purity("smooth_labels"),
     templates.layout("smooth_labels"),

@@ -19,6 +19,21 @@ def contract(operation: str, equations: tuple[str, ...] = ()) -> Requirement:
     )
 
 
+def result_dtype(operation: str) -> Requirement:
+    """The dtype of a result that ends a computation."""
+    return Requirement(
+        slug=f"{operation}.result_dtype",
+        operation=operation,
+        statement="Tables and numbers that end a computation come in the dtype of the input; where no tensor types "
+        "them, in the default one; the norm of gradients in halves in float32.",
+        floating_point_statement="The same; no number is judged.",
+        kind=Kind.CONTRACT,
+        weight=Weight.IMPRECISE,
+        prerequisites=(f"{operation}.contract",),
+        bug_class="result in another format",
+    )
+
+
 def form(operation: str, statement: str) -> Requirement:
     """What a result looks like that is no tensor."""
     return Requirement(

@@ -22,6 +22,11 @@ DEFAULTED: frozenset[str] = frozenset(
 )
 """The operations whose results no tensor argument types: they have PyTorch's default dtype, on the CPU."""
 
+CHOSEN: frozenset[str] = DEFAULTED | frozenset(
+    {"mse_loss", "cross_entropy", "perplexity", "masked_lm_loss", "expected_calibration_error"}
+)
+"""The operations whose result is a table or a number that ends a computation: which floating dtype it has is advice."""
+
 _ALIASES = {
     "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32",
     "bfloat16": "bf16", "float16": "fp16", "half": "fp16",

@@ -11,14 +11,28 @@ from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import over
 from veriformer.verify.laws.gradients import judge_with_gradients
 
+ADVISED = tuple(one for one in JUDGED if one.name in dtypes.CHOSEN or one.name == "clip_grad_norm")
+"""The operations of whose results some have a dtype that is advice."""
+
 
 def _contract(operation: OpInfo, trial: Trial) -> None:
+    _has_form(operation, trial, strictly=False)
+
+
+def _result_dtype(operation: OpInfo, trial: Trial) -> None:
+    _has_form(operation, trial, strictly=True)
+
+
+def _has_form(operation: OpInfo, trial: Trial, *, strictly: bool) -> None:
+    """An ordinary call gives what was promised; strictly: also in a dtype that is advice."""
     arguments = operation.sample_basic(trial)
     outcome = trial.call(arguments)
     for part, reference in enumerate(operation.exact(trial, arguments, use_exact_oracle=False)):
         observed = operation.parts(outcome, arguments)[part]
         dtype = operation.result_dtype(trial, arguments, part)
-        has_form(trial, observed, reference.exact.shape, dtype, observed.expression.replace(outcome.name, "the result"))
+        what = observed.expression.replace(outcome.name, "the result")
+        any_floating = not strictly and operation.dtype_is_advice(arguments, part)
+        has_form(trial, observed, reference.exact.shape, dtype, what, any_floating=any_floating)
 
 
 def _equation(operation: OpInfo, trial: Trial) -> None:
@@ -37,6 +51,7 @@ def _equation_of(operation: OpInfo) -> tuple[Check, ...]:
 
 CHECKS = (
     *over(JUDGED, "contract", _contract, effort=0.25),
+    *over(ADVISED, "result_dtype", _result_dtype, effort=0.25),
     *(check for operation in JUDGED for check in _equation_of(operation)),
     *over(DIFFERENTIABLE, "gradient", _gradient, effort=2),
 )

@@ -18,6 +18,7 @@ from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence, telling
 from veriformer.verify.findings.sharing import first_words
 from veriformer.verify.results import Counterexample, Result, Status
+from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 _ORDER = list(Weight)
 _ORDINARY = (".contract", ".equation")
@@ -46,7 +47,7 @@ class Known:
         """What is wrong in the rows that it explains, in words; None where only the evidence tells."""
         if comes_and_goes([str(result.message) for result in results]):
             return "gives another result when the same call is made again"
-        said = self.diagnosis.what if self.diagnosis else self.lost
+        said = self.diagnosis.what if self.diagnosis else _convention(_suggestion(results)) or self.lost
         return f"{said}, as PyTorch's own does" if self.of_pytorch else said
 
     def weight(self, cause: Cause, results: Sequence[Result]) -> Weight:
@@ -136,6 +137,15 @@ def _suggestion(results: Sequence[Result]) -> Mapping[str, str] | None:
     claims = [tuple(result.suggestion.items()) for result in results if result.suggestion]
     commonest = max(claims, key=claims.count, default=())
     return dict(commonest) if 2 * claims.count(commonest) > len(results) else None
+
+
+def _convention(suggestion: Mapping[str, str] | None) -> str | None:
+    """The convention by which all would be right, beside the contract's."""
+    if suggestion is None or "convention" not in suggestion:
+        return None
+    name, value = suggestion["convention"], suggestion["value"]
+    aspect = name.partition(".")[2].replace("_", " ")
+    return f"follows the convention {aspect} = {value}; the contract has {KNOWN_CONVENTIONS[name][0]}"
 
 
 def _telling_first(first: str, results: Sequence[Result]) -> list[str]:

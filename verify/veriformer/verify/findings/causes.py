@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,10 @@ MOST = 12
 SELDOM = 0.6
 """A condition under which fewer calls than this fail holds for some of them only; without features it explains little.
 """
+
+CERTAIN = 0.9
+"""A condition under which at least so many calls fail is told although calls without it fail as well, of something
+else."""
 
 _TRIES = 4
 """Conditions that are tried on one kind of failure before it is told by requirement."""
@@ -152,9 +157,10 @@ class Search:
         for place, other in enumerate(self.causes):
             if other is cause or not other.condition.names or not wrong_result(other.signature):
                 continue
-            if cause.signature.kind is Failing.RAISES or not all(
-                _under(other.condition, one) for one in cause.explained
-            ):
+            degenerate = other.condition.weight is Weight.FRAGILE  # of such calls one finding is enough
+            if cause.signature.kind is Failing.RAISES and not degenerate:
+                continue
+            if not all(_under(other.condition, one) for one in cause.explained):
                 continue
             fresh = [one for row in _spread(cause.explained) for one in self.again(row, [other.condition])]
             self.evidence += fresh
@@ -239,15 +245,28 @@ def joined(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def _same_exceptions(causes: Sequence[Cause]) -> list[Cause]:
-    """The causes, an exception that some calls raise without a condition as one with the same under any: what tells
-    some of its calls apart is by chance."""
-    found: dict[object, Cause] = {}
-    raised = {one.signature.about for one in causes if one.signature.kind is Failing.RAISES and one.condition.always}
-    for index, cause in enumerate(sorted(causes, key=lambda one: not one.condition.always)):
-        alike = cause.signature.kind is Failing.RAISES and cause.signature.about in raised
-        key: object = cause.signature.about if alike else index
-        found[key] = united(found[key], cause) if key in found else cause
-    return list(found.values())
+    """The causes, an exception that no condition tells of as one with the same under a condition: it follows from that
+    where an experiment bore it out for some calls; else what tells some of its calls apart is by chance."""
+    found = list(causes)
+    for loose in causes:
+        if loose.signature.kind is not Failing.RAISES or loose.condition.names:
+            continue
+        if not any(one is loose for one in found):
+            continue  # it has been joined
+        same = [one for one in found if one is not loose and one.signature == loose.signature]
+        borne_out = [] if loose.condition.always else [one for one in same if one.condition.names and one.confirmed]
+        if borne_out:
+            found = _replaced(found, [borne_out[0], loose], followed_by(borne_out[0], loose))
+        elif same:
+            found = _replaced(found, [loose, *same], functools.reduce(united, same, loose))
+    return found
+
+
+def _replaced(causes: Sequence[Cause], some: Sequence[Cause], by: Cause) -> list[Cause]:
+    """The causes with one in place of some of them, where the first of these stood."""
+    gone = set(map(id, some))
+    first = next(place for place, one in enumerate(causes) if id(one) in gone)
+    return [by if place == first else one for place, one in enumerate(causes) if place == first or id(one) not in gone]
 
 
 def _without_echoes(causes: list[Cause]) -> list[Cause]:
@@ -267,7 +286,8 @@ def _weakly(causes: Sequence[Cause]) -> list[Cause]:
     found: dict[object, Cause] = {}
     for index, cause in enumerate(causes):
         kind_of, gradients = cause.signature.kind, cause.signature.gradients
-        weak = kind_of in (Failing.VALUE, Failing.GRADIENT) and (not cause.confirmed or cause.share < SELDOM)
+        least = SELDOM if cause.confirmed else CERTAIN
+        weak = kind_of in (Failing.VALUE, Failing.GRADIENT) and cause.share < least
         fragile = cause.condition.weight is Weight.FRAGILE
         key: object = (kind_of, gradients, fragile) if weak else index
         found[key] = united(found[key], cause) if key in found else cause

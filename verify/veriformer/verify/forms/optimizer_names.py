@@ -16,6 +16,12 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """By operation, the contract's options."""
 
+CONVENTIONS: Mapping[str, tuple[str, ...]] = {
+    "gradient_descent": (),
+    "sgd_momentum": ("sgd.first_velocity", "sgd.gradient_weight"),
+}
+"""By operation, the conventions that its readings may differ in; of the others it is where ε stands."""
+
 LR = ("lr", "learning_rate", "alpha", "eta", "step_size")
 NAMES: Mapping[str, tuple[str, ...]] = {
     "betas": ("betas",),

@@ -49,6 +49,10 @@ def _whole(outcome: Outcome, arguments: Arguments) -> list[Observation]:
     return [outcome.result]
 
 
+def _never(arguments: Arguments, part: int) -> bool:
+    return False
+
+
 def _own_dtype(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
     return trial.dtype
 
@@ -63,7 +67,8 @@ class OpInfo:
     nothing for a call in which their bounds are no larger.
     inputs: arguments that have a gradient. ranking: those whose values choose among others.
     convention_kwargs: claimed conventions as further arguments of the formulas.
-    parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each.
+    parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each;
+    advised_dtype: whether that is advice, as it is for every part of the operations in ``dtypes.CHOSEN``.
     invalid_calls: calls that must be refused. batch_slice: a call, one that computes a slice of it alone, and by
     ``"result"`` and by argument where that slice lies. argument_perturbations: a call, and the same with one argument
     changed, by what was changed. sample_accuracy: arguments with enough entries to tell how large rounding errors are
@@ -89,6 +94,7 @@ class OpInfo:
     convention_kwargs: Callable[[Claims], dict[str, Any]] = _nothing
     parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
     result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
+    advised_dtype: Callable[[Arguments, int], bool] = _never
     structural_dtypes: tuple[str, ...] = dtypes.NAMES
     dtypes: tuple[str, ...] = dtypes.NAMES
     use_exact_oracle: bool = True
@@ -96,6 +102,10 @@ class OpInfo:
     def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
         """The arguments as the formulas take them, with the constants that stand for what the call leaves out."""
         return dict(trial.constants) | trial.lift(arguments, xp) | self.convention_kwargs(trial.claims)
+
+    def dtype_is_advice(self, arguments: Arguments, part: int) -> bool:
+        """Whether another floating dtype than the promised one is no fault of this part of a result."""
+        return self.name in dtypes.CHOSEN or self.advised_dtype(arguments, part)
 
     def differentiable(self, arguments: Arguments) -> tuple[str, ...]:
         """The arguments of this call that have a gradient."""

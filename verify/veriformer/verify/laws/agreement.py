@@ -14,10 +14,22 @@ from veriformer.verify.judging.trial import Arguments, Trial
 
 
 def has_form(
-    trial: Trial, observed: Observation, shape: tuple[int, ...], dtype: torch.dtype, what: str = "the result"
+    trial: Trial,
+    observed: Observation,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    what: str = "the result",
+    *,
+    any_floating: bool | None = None,
 ) -> None:
-    """Raise Violation unless a tensor has this shape and dtype, on the device of the row."""
+    """Raise Violation unless a tensor has this shape and dtype, on the device of the row.
+
+    any_floating: whether any floating dtype serves for a floating one; so it is with operations whose dtype is advice.
+    """
     x = observed.value
+    any_floating = trial.operation in dtypes.CHOSEN if any_floating is None else any_floating
+    if any_floating and dtype.is_floating_point and x.is_floating_point():
+        dtype = x.dtype
     place = "cpu" if trial.operation in dtypes.DEFAULTED else torch.device(trial.device).type
     wanted = f"shape {shape}, {dtype}, on {place}"
     found = f"shape {tuple(x.shape)}, {x.dtype}, on {x.device.type}"
@@ -38,7 +50,8 @@ def agrees(
     for part, (observed, reference) in enumerate(zip(operation.parts(outcome, arguments), references, strict=True)):
         dtype = operation.result_dtype(trial, arguments, part)
         what = "result" if len(references) == 1 else f"result {observed.expression.removeprefix(outcome.name)}"
-        has_form(trial, observed, reference.exact.shape, dtype, what)
+        any_floating = operation.dtype_is_advice(arguments, part)
+        has_form(trial, observed, reference.exact.shape, dtype, what, any_floating=any_floating)
         trial.effective.pop()
         trial.assert_within_bound(observed, reference, what)
 

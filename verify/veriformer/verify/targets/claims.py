@@ -25,6 +25,7 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "adam.eps": ("outside", "hat", "inside"),
     "rope.pairing": ("interleaved", "half"),
     "sgd.first_velocity": ("damped", "gradient"),
+    "sgd.gradient_weight": ("1-beta", "1"),
     "warmup.first_step": ("zero", "one"),
 }
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""

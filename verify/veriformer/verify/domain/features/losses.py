@@ -12,6 +12,9 @@ from veriformer.verify.domain.features.making import Condition, Named, demanded,
 _TARGETS = {"cross_entropy": "target", "perplexity": "target", "masked_lm_loss": "labels"}
 _FILTERS = ("top_k_filter", "top_p_filter", "greedy")
 
+COLD = 0.01
+"""Temperatures below this make every choice certain; nobody samples at them."""
+
 
 def of_losses(operation: str) -> Iterator[Feature]:
     """Targets by class and by probability, ignored ones, few and many classes; the axis of a softmax."""
@@ -24,7 +27,10 @@ def of_losses(operation: str) -> Iterator[Feature]:
         yield from ordinary(operation, ("all of the classes kept", lambda a: a["k"] == a["logits"].shape[-1]))
     if operation == "expected_calibration_error":
         yield from demanded(operation, ("a confidence on the edge of a bin", _on_edge), ("a confidence of 1", _certain))
+        yield from fragile(operation, ("a confidence of 0", lambda a: bool((a["probs"].amax(-1) == 0).any())))
         yield from ordinary(operation, ("a bin without samples", lambda a: a["num_bins"] > a["target"].numel()))
+    if operation == "temperature_scale":
+        yield from fragile(operation, ("a temperature near 0", lambda a: a["temperature"] < COLD))
     if operation == "smooth_labels":
         yield from ordinary(operation, ("one class", lambda a: a["num_classes"] == 1))
 

@@ -13,6 +13,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
+    CONVENTIONS,
     OPTIONS,
     arguments_of,
     defaults_of,
@@ -74,7 +75,7 @@ FORMS = (
             name=f"optimizers/{operation}_class",
             operation=operation,
             says="a subclass of torch.optim.Optimizer, by name and by what its constructor takes",
-            conventions={"sgd_momentum": ("sgd.first_velocity",), "gradient_descent": ()}.get(operation, ("adam.eps",)),
+            conventions=CONVENTIONS.get(operation, ("adam.eps",)),
             closed=True,
             match=partial(_match, operation=operation),
             bind=partial(_bind, operation=operation),

@@ -15,6 +15,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
+    CONVENTIONS,
     OPTIONS,
     arguments_of,
     defaults_of,
@@ -126,7 +127,7 @@ FORMS = tuple(
         name=f"optimizers/{operation}_step",
         operation=operation,
         says="a function of a parameter, its gradient, its averages and the step, by name",
-        conventions={"sgd_momentum": ("sgd.first_velocity",), "gradient_descent": ()}.get(operation, ("adam.eps",)),
+        conventions=CONVENTIONS.get(operation, ("adam.eps",)),
         neutral=("gives",),
         closed=True,
         match=partial(_match, operation=operation),

@@ -26,6 +26,11 @@ def towards(xp: Any, mean: Any, value: Any, beta: float) -> Any:
     return mean + (value - mean) * (1 - xp.asarray(beta))
 
 
+def accumulated(xp: Any, velocity: Any, gradient: Any, beta: float) -> Any:
+    """β v + g, which is 1 / (1 − β) of the average: the form of PyTorch's SGD."""
+    return velocity * xp.asarray(beta) + gradient
+
+
 def _run(xp: Any, a: Mapping[str, Any], states: list[Any], step: Step, theta: Callable[[Any], Any]) -> list[Any]:
     """The parameters after each step, [steps, *shape] each."""
     steps, missing = a["grads"][0].shape[0], a.get("missing", ())
@@ -55,7 +60,10 @@ def gradient_descent(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def sgd_momentum(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Equations 5 and 6, step by step. Where it is claimed, the velocity starts at the first gradient."""
+    """Equations 5 and 6, step by step. Where it is claimed, the velocity starts at the first gradient, or takes the
+    whole of each gradient and not 1 − β of it."""
+    if a.get("gradient_weight") == "1":
+        return _momentum(xp, a, accumulated)
     if a.get("first_velocity") == "gradient":
         return _momentum(xp, a, average)
 
@@ -68,7 +76,8 @@ def sgd_momentum(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def sgd_by_differences(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     """The same with averages in their second form, for small β."""
-    return _momentum(xp, a, towards) if a.get("beta", 0.9) < 0.5 else []
+    averaged = a.get("gradient_weight") != "1"
+    return _momentum(xp, a, towards) if averaged and a.get("beta", 0.9) < 0.5 else []
 
 
 def _momentum(xp: Any, a: Mapping[str, Any], mean: Average) -> list[Any]:

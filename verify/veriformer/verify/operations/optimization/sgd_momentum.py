@@ -30,8 +30,11 @@ def draw_sgd_momentum(trial: Trial) -> Arguments:
     return draw_run("sgd_momentum", trial) | trial.option("beta", None, 0.5, 0.99, 0.0)
 
 
-def _first_velocity(claims: Claims) -> dict[str, Any]:
-    return {"first_velocity": claims.convention("sgd.first_velocity")}
+def _conventions(claims: Claims) -> dict[str, Any]:
+    return {
+        "first_velocity": claims.convention("sgd.first_velocity"),
+        "gradient_weight": claims.convention("sgd.gradient_weight"),
+    }
 
 
 SGD_MOMENTUM = record_of(
@@ -41,7 +44,7 @@ SGD_MOMENTUM = record_of(
     formulas.sgd_by_differences,
     invalid_calls=refusals_of("sgd_momentum", {"beta": (1.0, -0.1, 2.0, None, True, float("nan"))}),
     argument_perturbations=changes_of("sgd_momentum", beta=(0.5, 0.75)),
-    convention_kwargs=_first_velocity,
+    convention_kwargs=_conventions,
 )
 
 
@@ -51,6 +54,8 @@ def _closed_form(trial: Trial) -> None:
     spent = np.array([1 - float(beta) ** (T - i) for i in range(T)])
     if trial.claims.convention("sgd.first_velocity") == "gradient":
         spent[0] /= 1 - beta
+    if trial.claims.convention("sgd.gradient_weight") == "1":
+        spent /= 1 - beta
 
     def law(xp: RunningError, a: Mapping[str, Any], i: int) -> Any:
         weights = spent.reshape(-1, *[1] * (a["grads"][i].ndim - 1))
@@ -66,9 +71,18 @@ def _of_first_velocity(trial: Trial) -> None:
     agrees(trial, SGD_MOMENTUM, a, trial.call(a), SGD_MOMENTUM.exact(trial, a))
 
 
+def _of_gradient_weight(trial: Trial) -> None:
+    a = options_of(SGD_MOMENTUM.sample(trial))
+    a |= {"beta": trial.draw(choice(0.9, 0.5, 0.99)), "params": [torch.zeros_like(p) for p in a["params"]]}
+    g = [moderate(trial, p.shape, trial.draw(values()).rng) for p in a["params"]]
+    a["grads"] = [torch.stack([torch.zeros_like(x), x, torch.zeros_like(x)]) for x in g]  # the first is no first one
+    agrees(trial, SGD_MOMENTUM, a, trial.call(a), SGD_MOMENTUM.exact(trial, a))
+
+
 CHECKS = (
     *laws_of_optimizers(SGD_MOMENTUM),
     *over((SGD_MOMENTUM,), "long_run", long_run, effort=0.5),
     check("sgd_momentum.closed_form", _closed_form, **IN_TWO_FORMATS),
     check("sgd_momentum.first_velocity", _of_first_velocity, **IN_TWO_FORMATS, convention="sgd.first_velocity"),
+    check("sgd_momentum.gradient_weight", _of_gradient_weight, **IN_TWO_FORMATS, convention="sgd.gradient_weight"),
 )

@@ -41,9 +41,9 @@ def _by_means(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def rows(rng: np.random.Generator, confidence: np.ndarray, classes_: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities [..., V] with these as the largest, and where each of them stands."""
+    """Probabilities [..., V] with these as the largest, some of the others 0, and where each of them stands."""
     chosen = rng.integers(0, classes_, confidence.shape)
-    probs = 0.5 * confidence[..., None] * rng.random((*confidence.shape, classes_))
+    probs = 0.5 * confidence[..., None] * np.maximum(0.0, rng.uniform(-0.3, 1.0, (*confidence.shape, classes_)))
     np.put_along_axis(probs, chosen[..., None], confidence[..., None], -1)
     return probs, chosen
 
@@ -94,7 +94,8 @@ def draw_calibration(trial: Trial) -> Arguments:
 
 def _ordinary(trial: Trial) -> Arguments:
     n, rng = trial.draw(sizes(2)), np.random.default_rng(trial.draw(seeds()))
-    probs, chosen = rows(rng, confidences(rng, (n,), 15), 3)
+    middle = (rng.integers(6, 15, (n,)) + rng.uniform(0.3, 0.7, (n,))) / 15
+    probs, chosen = rows(rng, middle, 3)
     return {"probs": trial.tensor(probs), "target": ids(sometimes_right(rng, chosen, 3))}
 
 

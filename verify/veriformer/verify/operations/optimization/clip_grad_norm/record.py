@@ -120,4 +120,5 @@ CLIP_GRAD_NORM = OpInfo(
     parts=_parts,
     sample_accuracy=_bulk,
     result_dtype=_dtype,
+    advised_dtype=lambda arguments, part: part == len(arguments["grads"]),
 )
