@@ -12,11 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from tests.test_engine import verify
 from veriformer.verify import check, load
+from veriformer.verify.judging.global_state import OF_ROWS, guarded
+from veriformer.verify.judging.interruption import RowTimeout
 
 CHANGING = Path(__file__).parent / "changing.py"
 WORDS = ("--profile", "quick", "--dtype", "fp32", "--jobs", "2")
@@ -70,6 +73,18 @@ def test_who_wants_the_process_to_end_fails_where_it_says_so(document: Any) -> N
         assert statuses(document, operation)["contract"] == "fail"
     assert statuses(document, "rms_norm")["gradient"] == "fail"
     assert statuses(document, "rms_norm")["equation"] == "pass"
+
+
+def test_what_was_being_put_back_when_the_time_ended_is_no_change() -> None:
+    told: list[str] = []
+    before = np.geterr()
+    with pytest.raises(RowTimeout), guarded(OF_ROWS, told.append):
+        np.seterr(all="ignore")  # as the beginning of errstate, whose end is not reached
+        raise RowTimeout
+    assert (told, np.geterr()) == ([], before)
+    with guarded(OF_ROWS, told.append):
+        np.seterr(all="ignore")
+    assert told == ["what NumPy does about errors"]
 
 
 def test_a_process_that_is_a_guest_is_left_as_it_was() -> None:

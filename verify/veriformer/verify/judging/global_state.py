@@ -20,6 +20,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from veriformer.verify.judging.interruption import RowTimeout
+
 Tell = Callable[[str], None]
 
 
@@ -189,19 +191,25 @@ OF_ROWS = (*_MODES, _DIRECTORY)
 def guarded(watched: tuple[_Watched, ...], tell: Tell) -> Iterator[None]:
     """Put back whatever of this changes inside, and tell its name.
 
-    A copy of the process that was forked inside, and would go on as if it were the process itself, ends here.
+    A copy of the process that was forked inside, and would go on as if it were the process itself, ends here. Where
+    the time of a row ends inside, nothing is told: who was about to put something back may have been stopped in it.
     """
     before = [(one, _now(one), one.keep() if one.keep else None) for one in watched]
     process = os.getpid()
+    stopped = False
     try:
         yield
+    except RowTimeout:
+        stopped = True
+        raise
     finally:
         if os.getpid() != process:
             os._exit(0)
         for one, value, kept in before:
             if not one.same(_now(one), value):
                 one.restore(value if one.keep is None else kept)
-                tell(one.name)
+                if not stopped:
+                    tell(one.name)
 
 
 @contextlib.contextmanager
