@@ -60,5 +60,7 @@ def _reordered(actions: Sequence[str]) -> bool:
 
 
 def _underflows(a: Arguments) -> bool:
-    """Whether some piece is so unlikely that its probability is no normal number."""
-    return any(x < math.log(sys.float_info.min) for x in a["log_probs"].values() if x != -math.inf)
+    """Whether some piece, or the text however it is cut, is so unlikely that its probability is no normal number."""
+    known = {piece: x for piece, x in a["log_probs"].items() if x != -math.inf and piece}
+    of_text = len(a["text"]) * max((x / len(piece) for piece, x in known.items()), default=0.0)  # at most
+    return min((of_text, *known.values())) < math.log(sys.float_info.min)
