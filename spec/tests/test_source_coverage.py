@@ -213,7 +213,5 @@ def test_the_document_lists_what_the_equations_decide():
 def test_the_command_counts_verdicts_and_writes_the_inventory():
     run = CliRunner().invoke(main, ["spec", "20", "--jobs", "1", "--json", "-"], standalone_mode=False)
     assert json.loads(run.stdout)["inventory"]
-    shown = CliRunner().invoke(main, ["spec", "20", "--jobs", "1"], standalone_mode=False)
-    assert re.search(
-        r"\d+ statements of the documents: \d+ proved for all n, \d+ defined, \d+ convention", shown.stdout
-    )
+    shown = CliRunner().invoke(main, ["spec", "1", "--jobs", "1"], standalone_mode=False)
+    assert re.search(r"\d+ statements of the documents: \d+ proved for all n, \d+ defined\n", shown.stdout)

@@ -39,7 +39,7 @@ def test_listing(call, cache):
     assert "(20) Similarity of a query to keys  4 proved for all n, 1 proved for small n" in out
     assert "Var(QKᵀ) = dₖ σ⁴" in out
     assert "\\" not in out
-    assert "2 equations, 10 steps: 8 proved for all n, 2 proved for small n; 7 errata (1 wrong, 5 imprecise" in out
+    assert "2 equations, 10 steps: 8 proved for all n, 2 proved for small n; 8 errata (1 wrong, 6 imprecise" in out
     assert len(list(cache.glob("proofs/*.json"))) == 10
 
 

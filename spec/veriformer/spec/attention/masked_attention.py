@@ -252,6 +252,21 @@ def _mask_of_ones() -> Evidence:
 
 
 @erratum(
+    kind="contradictory",
+    source=Source("003", "8, Decoder-Only: GPT Family", 633),
+    printed=r"\text{each position only attends to previous positions}",
+    corrected=r"\text{to itself and to previous ones, as by line 647: } A_{ij} = 0 \text{ for } j > i \text{ alone}",
+)
+def _also_to_itself() -> Evidence:
+    return Evidence(
+        "three tokens, the first one: positions that it attends to",
+        0,
+        int(causal_mask(3, 3)[0].sum()),
+        letters={"A": np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], dtype=object), "i": 1, "j": range(2, 4)},
+    )
+
+
+@erratum(
     kind="wrong",
     source=Source("004", "4.3", 532),
     printed=r"\text{out = self.encoder(h), trained to predict the next token}",
@@ -310,6 +325,7 @@ EQUATIONS = (
             _causal_mask_of_a_rectangle,
             _two_equations_24,
             _mask_of_ones,
+            _also_to_itself,
             _encoder_without_a_mask,
         ),
     ),

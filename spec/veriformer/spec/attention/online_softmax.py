@@ -130,6 +130,20 @@ def _induction() -> Identities:
     yield o / l, after[1] / after[0]
 
 
+@step()
+def _bounded() -> Identities:
+    r"""Merging multiplies the sum of the part with the smaller maximum by $e^{-t}$, with the gap $t \ge 0$ of the two,
+    and the other by 1. If neither sum is larger than its number of keys, that of both is not: $n_a + n_b - l = (n_a -
+    l_a) + (n_b - l_b) + l_b (1 - e^{-t})$. So nothing overflows, however the keys are split.
+    """
+    xp, t, m = Symbolic(), sp.Symbol("t", nonnegative=True), real("m")
+    (n_a, n_b), (l_a, l_b) = positive("n_a n_b"), positive("l_a l_b")
+    high, low = (State(*(xp.asarray([[x]]) for x in (top, l, 0))) for top, l in ((m, l_a), (m - t, l_b)))
+    slack = (n_a - l_a) + (n_b - l_b) + l_b * (1 - sp.exp(-t))
+    yield n_a + n_b - _scalars(merge(xp, high, low))[1], slack
+    yield n_a + n_b - _scalars(merge(xp, low, high))[1], slack
+
+
 def _splits(n: int) -> Iterator[list[int]]:
     for count in range(n):
         for cuts in combinations(range(1, n), count):
@@ -198,7 +212,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=online_attention,
-        steps=(_adds, _associative, _induction, _every_split, _any_length),
+        steps=(_adds, _associative, _induction, _bounded, _every_split, _any_length),
         costs={
             "FLOPs, causal and tiled": costs.tiled_causal_flops,
             "peak extra bytes": costs.tiled_attention_peak,

@@ -196,6 +196,29 @@ def _of_the_quotient() -> Evidence:
     )
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("004", "1", 32),
+    printed=r"\text{The scaling factor } \sqrt{d_k} \text{ … preventing the softmax from becoming too sharp as } d_k "
+    r"\text{ grows}",
+    corrected=r"\text{so it is for independent entries of mean zero; of a key that is the query, with entries of size "
+    r"one, it grows, as } \mathbf{q} \cdot \mathbf{q} / \sqrt{d_k} = \sqrt{d_k}",
+)
+def _own_key_gets_sharper() -> Evidence:
+    def larger(d_k: int) -> Any:
+        q = np.array([(-1) ** c for c in range(d_k)], dtype=object)
+        own, opposite = (q @ key / sp.sqrt(d_k) for key in (q, -q))
+        return sp.N(1 / (1 + sp.exp(opposite - own)), 4)
+
+    q = np.array([1, -1, 1, -1], dtype=object)
+    return Evidence(
+        "entries ±1, the keys q and −q: the larger weight at d_k = 16, as at d_k = 4",
+        larger(4),
+        larger(16),
+        letters={"q": q, "d_k": 4},
+    )
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"d_k": int(rng.integers(1, 9)), "sigma": float(rng.uniform(0.1, 3)), "tau": float(rng.uniform(0.1, 3))}
 
@@ -227,6 +250,7 @@ EQUATIONS = (
             _scaling_keeps_the_mean,
             _weights_do_not_explode,
             _of_the_quotient,
+            _own_key_gets_sharper,
         ),
     ),
 )

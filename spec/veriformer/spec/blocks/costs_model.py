@@ -12,7 +12,7 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.costs_block import block_flops, block_parameters, usual
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.indexed import index, positive, symbolic_sum
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
@@ -181,6 +181,26 @@ def _gpt_2() -> Identities:
     yield rounds_to(share, "0.13")
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("003", "5, Challenges", 344),
+    printed=r"\text{Larger vocabularies reduce sequence length but increase computational cost}",
+    corrected=r"\text{every entry more costs } 2 d \text{ FLOPs for each token; what a text costs may fall, as it has "
+    r"fewer tokens}",
+)
+def _fewer_tokens_may_cost_less() -> Evidence:
+    large = costs.evaluate(forward_flops(), **GPT2)
+    small = costs.evaluate(forward_flops(), **{**GPT2, "V": 256, "n": 2 * GPT2["n"]})
+    v, d, n = _letters("V d n")
+    return Evidence(
+        "GPT-2, 1,024 tokens of 50,257 against the same text in 2,048 of 256: the larger vocabulary costs more",
+        True,
+        large > small,
+        letters={"d": d},
+        values=(sp.expand(forward_flops().subs(v, v + 1) - forward_flops()) / n,),
+    )
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     heads, width = (int(x) for x in rng.integers(1, 17, size=2))
     return {"d": heads * width, "heads": heads, "inner": 4 * heads * width, "tied": True}
@@ -213,5 +233,6 @@ EQUATIONS = (
         sample=_sample,
         steps=(_cache_saves_nothing_once, _six_n, _slope, _vocabulary, _intensity, _segments, _gpt_2),
         costs=COSTS,
+        errata=(_fewer_tokens_may_cost_less,),
     ),
 )

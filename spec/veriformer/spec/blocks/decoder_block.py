@@ -107,6 +107,19 @@ def _more_weights() -> Identities:
     yield both.then(lambda count: (count - alone).subs(full, simultaneous=True)), 4 * d**2 + 2 * d
 
 
+@step()
+def _more_operations() -> Identities:
+    """It also adds $4 n d^2 + 4 m d^2$ FLOPs of projections, for n tokens that look at m of the context, and $4 n m d$
+    for scores and values.
+    """
+    d, heads, n, m = (costs.symbol(name) for name in ("d", "H", "n_q", "n_k"))
+    full = {"B": 1, "G": heads, "d_k": d / heads, "d_v": d / heads}
+    sizes = {costs.symbol(name): size for name, size in full.items()}
+    alone = block_flops().subs(m, n)
+    added = computed(_flops).then(lambda count: (count - alone).subs(sizes, simultaneous=True))
+    yield added, 4 * n * d**2 + 4 * m * d**2 + 4 * n * m * d
+
+
 def _flops() -> Any:
     """Those of a block over n_q tokens, and attention with its projections over n_k tokens of the context."""
     return block_flops().subs(costs.symbol("n_k"), costs.symbol("n_q")) + heads_flops()
@@ -135,7 +148,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=_sample,
         formula=decoder_block,
-        steps=(_formula, _stream_path, _context_path, _more_weights),
+        steps=(_formula, _stream_path, _context_path, _more_weights, _more_operations),
         costs={"FLOPs": _flops, "parameters": _parameters},
     ),
 )

@@ -14,6 +14,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
+from veriformer.spec.proofs.provenance import computed
 
 LEVELS = 127
 """Codes run from −127 to 127; −128 is not used, so that x and −x have opposite codes."""
@@ -118,13 +119,14 @@ def _worked() -> Identities:
 @step()
 def _memory() -> Identities:
     """With a scale per row the cache shrinks by $w d / (d + w)$: by a little less than 2 from two bytes per number, and
-    a little less than 4 from four.
+    a little less than 4 from four. Two bytes in place of four halve it.
     """
     d, w = costs.symbol("d_k"), costs.symbol("w")
     full = costs.kv_cache_bytes().subs(costs.symbol("d_v"), d)
     yield full / int8_cache_bytes(), w * d / (d + w)
     yield (full / int8_cache_bytes()).subs(w, 2), 2 - 4 / (d + 2)
     yield (full / int8_cache_bytes()).subs(w, 4), 4 - 16 / (d + 4)
+    yield computed(costs.kv_cache_bytes).then(lambda count: count.subs(w, 4) / count.subs(w, 2)), sp.Integer(2)
 
 
 @step(scope=Scope.ENUMERATED, detail="one model")

@@ -136,6 +136,24 @@ def _own_score() -> Identities:
         yield holds(ids[-1] == _EOS or len(ids) == 1 + length)
 
 
+def _indifferent(size: int) -> Scorer:
+    """Every continuation of every text is as likely as any other."""
+    return lambda batch: [[-sp.log(size)] * size for _ in batch]
+
+
+@step(scope=Scope.ENUMERATED, detail="the same models, and one that finds every token equally likely; widths 1 to 3")
+def _nothing_is_drawn() -> Identities:
+    """Asked again it finds the same text; where every text is as likely as any other, that is the one with the first
+    token everywhere, at any width: of equal sums those are kept that come first.
+    """
+    for (seed, size, length), width in product(_CASES, (1, 2, 3)):
+        ids, _ = _search(_table(seed, size), width, length)
+        yield holds(_search(_table(seed, size), width, length)[0] == ids)
+        # No text ends before its time: there is no token −1.
+        tied, _ = beam_search(_indifferent(size), [1], beam_width=width, max_length=1 + length, eos=-1)
+        yield holds(tied == [1] + [0] * length)
+
+
 # The first token is 1 or 2, with 0.6 and 0.4; after 1 both follow with 0.5, after 2 with 0.9 and 0.1.
 _PROBABILITIES = {(): ("0", "0.6", "0.4"), (1,): ("0", "0.5", "0.5"), (2,): ("0", "0.9", "0.1")}
 
@@ -197,7 +215,15 @@ EQUATIONS = (
             Assumption("there is room for a token", lambda a: a["max_length"] > len(a["start"])),
         ),
         sample=_sample,
-        steps=(_width_one, _exhaustive, _own_score, _greedy_is_not_best, _longer_is_never_likelier, _mean),
+        steps=(
+            _width_one,
+            _exhaustive,
+            _own_score,
+            _nothing_is_drawn,
+            _greedy_is_not_best,
+            _longer_is_never_likelier,
+            _mean,
+        ),
         costs=BEAM,
     ),
 )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec import costs
+from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
@@ -152,6 +153,41 @@ def _sum_or_mean() -> Evidence:
     return Evidence("T = 2, both tokens with probability 1/2: sum (38) against mean", loss, loss / 2, letters={"T": 2})
 
 
+@erratum(
+    kind="imprecise",
+    source=Source("004", "2.2", 151),
+    printed=r"\mathcal{L}_{\text{CE}} = -\log p_{t, y_t}",
+    corrected=r"\text{that is the loss of one position; as defined above, } \mathcal{L}_{\text{CE}} \text{ is the mean "
+    r"of } T \text{ of them}",
+)
+def _one_of_the_mean() -> Evidence:
+    first, second = sp.log(2), sp.log(4)
+    return Evidence(
+        "T = 2, true tokens of probability 1/2 and 1/4, t = 1", first, (first + second) / 2, letters={"L_CE": 0, "T": 2}
+    )
+
+
+@erratum(
+    kind="imprecise",
+    source=Source("004", "2.3", 170),
+    printed=r"\frac{\partial \mathcal{L}_{\text{CE}}}{\partial z_{t,k}} = p_{t,k} - y_{t,k}",
+    corrected=r"\text{that is the gradient of the loss of one position; of the mean } \mathcal{L}_{\text{CE}} \text{ "
+    r"it is } \frac{1}{T} (p_{t,k} - y_{t,k})",
+)
+def _gradient_of_the_mean() -> Evidence:
+    xp = Symbolic()
+    logits = xp.asarray([[0, 0], [0, 0]])
+    actual = cross_entropy_vjp(xp, logits, np.array([0, 1]), xp.asarray(1))[0].value[0, 0]
+    half = [sp.Rational(1, 2)] * 2
+    return Evidence(
+        "T = 2, every probability 1/2, the logit of the true token",
+        sp.Rational(1, 2) - 1,
+        actual,
+        letters={"L_CE": 0, "T": 2, "t": 1, "k": 1, "p": [half, half], "y": [[1, 0], [0, 1]]},
+        values=(actual,),
+    )
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     shape = (2, int(rng.integers(1, 5)))
     return {"logits": rng.normal(size=(*shape, 4)), "target": rng.integers(0, 4, size=shape)}
@@ -188,6 +224,6 @@ EQUATIONS = (
             _worked,
         ),
         costs=costs.lazily("cross_entropy"),
-        errata=(_sum_or_mean,),
+        errata=(_sum_or_mean, _one_of_the_mean, _gradient_of_the_mean),
     ),
 )

@@ -63,10 +63,14 @@ _PIECES, _TEXT = ("hel", "lo", " wor", "ld"), "hello world"
 
 @step(scope=Scope.ENUMERATED, detail="the printed example, with a probability of ours")
 def _worked() -> Identities:
-    """ "hello world" in 4 pieces and in 11 letters: with $P = 2^{-44}$ the perplexity is 2048 and 16."""
+    """ "hello world" in 4 pieces and in 11 letters, which need 4 and 8 entries of a vocabulary: with $P = 2^{-44}$ the
+    perplexity is 2048 and 16.
+    """
     yield holds("".join(_PIECES) == _TEXT)
     yield computed(len, _PIECES), sp.Integer(4)
     yield computed(len, _TEXT), sp.Integer(11)
+    yield computed(len, set(_PIECES)), sp.Integer(4)
+    yield computed(len, set(_TEXT)), sp.Integer(8)
     text = sp.Rational(1, 2**44)
     yield sp.Pow(1 / text, sp.Rational(1, len(_PIECES)), evaluate=False), sp.Integer(2048)
     yield sp.Pow(1 / text, sp.Rational(1, len(_TEXT)), evaluate=False), sp.Integer(16)

@@ -85,11 +85,12 @@ def _example() -> Identities:
 
 @step()
 def _work() -> Identities:
-    """For n tokens it takes $16 n d^2$ FLOPs, linear in n and quadratic in d; attention and its projections take $4 n d
-    (2 d - n)$ less. Beyond n = 2d attention takes more.
+    r"""For n tokens it takes $4 n d \, d_{\text{ffn}}$ FLOPs, and $16 n d^2$ where $d_{\text{ffn}} = 4 d$, linear in n
+    and quadratic in d; attention and its projections take $4 n d (2 d - n)$ less. Beyond n = 2d attention takes more.
     """
-    n, d = costs.symbol("N"), costs.symbol("d")
-    flops = network_flops().subs({costs.symbol("f"): 4 * d, costs.symbol("o"): d}, simultaneous=True)
+    n, d, wide = costs.symbol("N"), costs.symbol("d"), costs.symbol("f")
+    yield network_flops().subs(costs.symbol("o"), d), symbolic_sum(2 * d * wide, index("i"), 2 * n)
+    flops = network_flops().subs({wide: 4 * d, costs.symbol("o"): d}, simultaneous=True)
     yield flops, 16 * n * d**2
     # Attention with its projections takes 8 n d² + 4 n² d.
     yield flops - (8 * n * d**2 + 4 * n**2 * d), 4 * n * d * (2 * d - n)

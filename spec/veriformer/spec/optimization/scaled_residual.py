@@ -61,12 +61,15 @@ def _growing_branch() -> Identities:
 
 @step()
 def _aligned_branch() -> Identities:
-    r"""A branch along the stream, $F(\mathbf{h}) = \mathbf{h}$, multiplies by $(1 + \alpha)^k$: here only $\alpha
-    \approx 1 / L$ will do.
+    r"""A branch along the stream, $F(\mathbf{h}) = \mathbf{h}$, multiplies by $(1 + \alpha)^k$, and the gradient on its
+    way back by as much: here only $\alpha \approx 1 / L$ will do.
     """
     xp, alpha, h, k = Symbolic(), positive("alpha"), real("h"), dimension("k")
     before = (1 + alpha) ** k * h
     yield residual(xp, xp.asarray(before), xp.asarray(before), scale=alpha).value[()], (1 + alpha) ** (k + 1) * h
+    # Through the stream and through the branch, whose derivative is 1.
+    dx, dfx = residual_vjp(xp, xp.asarray(h), xp.asarray(h), xp.asarray(before), scale=alpha)
+    yield dx.value[()] + dfx.value[()], (1 + alpha) ** (k + 1) * h
 
 
 @erratum(

@@ -86,6 +86,8 @@ def _decay_of_adamw() -> Identities:
     shrunk = 1 - options["lr"] * options["weight_decay"]
     yield with_decay[0].theta - without[0].theta, -options["lr"] * options["weight_decay"] * real("theta")
     yield with_decay[0].m, without[0].m
+    yield with_decay[1].m, without[1].m
+    yield with_decay[1].v, without[1].v
     first_step = real("theta") - without[0].theta
     yield with_decay[1].theta - without[1].theta, (shrunk**2 - 1) * real("theta") + (1 - shrunk) * first_step
 

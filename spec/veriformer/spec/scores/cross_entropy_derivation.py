@@ -52,6 +52,17 @@ def _clean_gradient() -> Identities:
 
 
 @step()
+def _wrong_guess() -> Identities:
+    r"""Where another class j is as probable as the true one t, or more, the gradient of the true logit is $\frac{1}{2}$
+    at least: $1 - p_t - \frac{1}{2} = \frac{1}{2} (p_j - p_t) + \frac{1}{2} (\sum_i p_i - p_j - p_t)$, both not
+    negative.
+    """
+    i, j, t = index("i j t")
+    total = symbolic_sum(weight(i), i, dimension("n"))
+    yield 1 - weight(t) - sp.Rational(1, 2), (weight(j) - weight(t)) / 2 + (total - weight(j) - weight(t)) / 2
+
+
+@step()
 def _one_hot() -> Identities:
     r"""For a class index t: $\mathcal{L} = \log \sum_j e^{z_j} - z_t$."""
     z, (j, t) = vector("z"), index("j t")
@@ -277,6 +288,7 @@ EQUATIONS = (
         steps=(
             _general_gradient,
             _clean_gradient,
+            _wrong_guess,
             _gradient_sums_to_zero,
             _one_hot,
             _smoothed,
