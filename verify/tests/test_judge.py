@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+import torch
 
+from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import (
     HarnessError,
     Reference,
@@ -13,6 +17,7 @@ from veriformer.verify.judging.judge import (
     assert_within_bound,
     ratios,
 )
+from veriformer.verify.judging.outcome import Outcome
 
 NAN, INF = float("nan"), float("inf")
 
@@ -102,3 +107,24 @@ def test_a_bound_that_is_asked_for_is_the_wide_one() -> None:
     assert reference([1.0], [0.5], widen=lambda: np.array([1.0])).bound == 1.0
     with pytest.raises(HarnessError, match="NaN"):
         _ = reference([1.0], [0.5], widen=lambda: np.array([NAN])).bound
+
+
+@pytest.mark.parametrize(
+    ("kind", "made"),
+    [
+        ("sparse", lambda x: x.to_sparse()),
+        ("sparse", lambda x: x.reshape(-1, x.shape[-1]).to_sparse_csr()),
+        ("quantised", lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8)),
+        ("nested", lambda x: torch.nested.nested_tensor([x, x])),
+    ],
+)
+def test_a_result_that_is_not_dense_is_none(kind: str, made: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    outcome = Outcome("r0", made(torch.ones(2, 3)))
+    with pytest.raises(Violation, match=f"the result is a {kind} tensor, not a dense one"):
+        outcome.result  # noqa: B018  # that is what is judged
+
+
+def test_a_result_with_a_negative_bit_is_judged_like_any_other() -> None:
+    x = torch.complex(torch.zeros(3, dtype=torch.float64), torch.arange(3, dtype=torch.float64)).conj().imag
+    assert x.is_neg()
+    assert array(x).tolist() == [0.0, -1.0, -2.0]

@@ -49,14 +49,14 @@ def plain(value: Any) -> Any:
 
 def array(tensor: torch.Tensor) -> Floats:
     """A tensor as a float64 array, which holds every value of the four dtypes exactly."""
-    values: Floats = tensor.detach().to("cpu", torch.float64).numpy()
+    values: Floats = tensor.detach().to("cpu", torch.float64).resolve_neg().numpy()
     return values
 
 
 def lifted(value: Any, xp: Any) -> Any:
     """A value for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
     if isinstance(value, torch.Tensor):
-        return xp.asarray(array(value)) if value.is_floating_point() else value.detach().cpu().numpy()
+        return xp.asarray(array(value)) if value.is_floating_point() else value.detach().cpu().resolve_neg().numpy()
     if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
         return [lifted(item, xp) for item in value]
     return value

@@ -34,12 +34,8 @@ class Outcome:
 
     @property
     def result(self) -> Observation:
-        """The result, as something to judge. Raises Violation where it is not a tensor."""
-        if not isinstance(self.value, torch.Tensor):
-            raise Violation(
-                f"the result is a {type(self.value).__name__}, not a tensor", lines=_not_a_tensor(self.name)
-            )
-        return Observation(self.value, self.name)
+        """The result, as something to judge. Raises Violation where it is not a dense tensor."""
+        return _dense(self.value, self.name, "the result")
 
     def item(self, *path: int) -> Observation:
         """One tensor inside a result that is a tuple or a list, such as ``item(0, 2)`` for ``result[0][2]``."""
@@ -51,9 +47,7 @@ class Outcome:
                     f"the result has no element {expression}", lines=[f"{expression}", "raise SystemExit(0)"]
                 )
             value = value[i]
-        if not isinstance(value, torch.Tensor):
-            raise Violation(f"{expression} is a {type(value).__name__}, not a tensor", lines=_not_a_tensor(expression))
-        return Observation(value, expression)
+        return _dense(value, expression, expression)
 
     def gradient(self, argument: str) -> Observation:
         """The gradient for one argument, as something to judge. Raises NoGradient where the target claims none."""
@@ -62,5 +56,14 @@ class Outcome:
         return Observation(self.gradients[argument], f"{self.name}_grad_{argument}")
 
 
-def _not_a_tensor(expression: str) -> list[str]:
-    return [f'raise SystemExit(0 if isinstance({expression}, torch.Tensor) else "not a tensor")']
+def _dense(value: Any, expression: str, what: str) -> Observation:
+    """The value as something to judge. Raises Violation where it is no tensor, or one that is sparse or quantised."""
+    if not isinstance(value, torch.Tensor):
+        line = f'raise SystemExit(0 if isinstance({expression}, torch.Tensor) else "not a tensor")'
+        raise Violation(f"{what} is a {type(value).__name__}, not a tensor", lines=[line])
+    if value.layout is not torch.strided or value.is_quantized or value.is_nested:
+        is_dense = f"{expression}.layout is torch.strided and not ({expression}.is_quantized or {expression}.is_nested)"
+        line = f'raise SystemExit(0 if {is_dense} else "not a dense tensor")'
+        kind = "quantised" if value.is_quantized else "nested" if value.is_nested else "sparse"
+        raise Violation(f"{what} is a {kind} tensor, not a dense one", lines=[line])
+    return Observation(value, expression)
