@@ -109,6 +109,7 @@ def test_a_bound_that_is_asked_for_is_the_wide_one() -> None:
         _ = reference([1.0], [0.5], widen=lambda: np.array([NAN])).bound
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # all of these are in beta state, or deprecated
 @pytest.mark.parametrize(
     ("kind", "made"),
     [
