@@ -329,3 +329,27 @@ def test_constants_are_measured_before_the_time_may_be_over(monkeypatch: pytest.
         return (x @ w1 + b1).relu() @ w2 + b2
 
     assert found(feed_forward=feed_forward).constants == {"activation": "relu"}
+
+
+def _as_number(factor: float) -> Any:
+    def mse_loss(prediction: Any, target: Any) -> float:
+        return factor * float(((prediction - target).double() ** 2).sum(-1).mean())
+
+    return adapters.target(mse_loss=mse_loss)
+
+
+def test_a_loss_may_come_as_a_number_of_python() -> None:
+    only = ["mse_loss.contract", "mse_loss.equation", "mse_loss.gradient", "mse_loss.result_dtype"]
+    right = check(_as_number(1.0), only=only, dtype=["fp32"])
+    assert [(row.requirement, row.status) for row in right.results] == [
+        ("mse_loss.contract", Status.PASS),
+        ("mse_loss.result_dtype", Status.ADVICE),
+        ("mse_loss.equation", Status.PASS),
+        ("mse_loss.gradient", Status.NOT_PROVIDED),
+    ]
+    assert right.verdict == "holds"
+    wrong = check(_as_number(1.01), only=only, dtype=["fp32"])
+    equation = next(row for row in wrong.results if row.requirement == "mse_loss.equation")
+    assert equation.status is Status.FAIL
+    assert equation.counterexample is not None
+    assert "isinstance(r0, float)" in str(equation.counterexample.script)

@@ -22,9 +22,12 @@ DEFAULTED: frozenset[str] = frozenset(
 )
 """The operations whose results no tensor argument types: they have PyTorch's default dtype, on the CPU."""
 
-CHOSEN: frozenset[str] = DEFAULTED | frozenset(
+NUMBERS: frozenset[str] = frozenset(
     {"mse_loss", "cross_entropy", "perplexity", "masked_lm_loss", "expected_calibration_error"}
 )
+"""The operations whose result is a number, which may come as one of Python's: without a gradient, then."""
+
+CHOSEN: frozenset[str] = DEFAULTED | NUMBERS
 """The operations whose result is a table or a number that ends a computation: which floating dtype it has is advice."""
 
 _ALIASES = {

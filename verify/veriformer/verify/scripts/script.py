@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.verify.contract import dtypes
 from veriformer.verify.scripts.drivers import DRIVERS, source
 from veriformer.verify.scripts.tabular_lm import TabularLM
 
@@ -81,6 +82,9 @@ def _call(call: Recorded, names: dict[int, str]) -> list[str]:
     if call.default is not None:
         lines.append(f"torch.set_default_dtype({call.default})")
     lines += [made] if call.refusal is None else _refused(made, call.refusal)
+    if call.refusal is None and call.operation in dtypes.NUMBERS:
+        tensor = f"torch.tensor({call.name}, dtype=torch.float64)"
+        lines.append(f"{call.name} = {tensor} if isinstance({call.name}, float) else {call.name}")
     if call.wrt:
         lines.append(f"cotangent = {literal(call.cotangent)}")
         leaves = ", ".join(words[key] for key in call.wrt)

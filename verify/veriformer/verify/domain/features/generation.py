@@ -63,4 +63,4 @@ def _underflows(a: Arguments) -> bool:
     """Whether some piece, or the text however it is cut, is so unlikely that its probability is no normal number."""
     known = {piece: x for piece, x in a["log_probs"].items() if x != -math.inf and piece}
     of_text = len(a["text"]) * max((x / len(piece) for piece, x in known.items()), default=0.0)  # at most
-    return min((of_text, *known.values())) < math.log(sys.float_info.min)
+    return bool(min((of_text, *known.values())) < math.log(sys.float_info.min))
