@@ -28,6 +28,9 @@ READ = {
     ("held_otherwise", "Unembed"): ("lm_head", {}),
     ("configured", "FeedForward"): ("feed_forward", {}),
     ("configured", "MultiHeadAttention"): ("multi_head_attention", {}),
+    ("sizes_of_module", "MultiHeadAttention"): ("multi_head_attention", {"causal": "always"}),
+    ("sizes_of_module", "FeedForward"): ("feed_forward", {}),
+    ("sizes_of_module", "SmallLanguageModel"): ("causal_lm", {}),
     ("called_otherwise", "apply_rotary_emb"): ("rope", {"layout": "[B,n,H,d]"}),
     ("called_otherwise", "get_cosine_lr"): ("warmup_cosine", {}),
     ("called_otherwise", "gradient_clipping"): ("clip_grad_norm", {}),
@@ -46,7 +49,7 @@ ANOTHER = {
 
 @cache
 def found(file: str, name: str) -> Recognised:
-    return recognise(getattr(module_of(HERE / f"{file}.py"), name))
+    return recognise(getattr(resolve(str(HERE / f"{file}.py"))[0], name))
 
 
 @pytest.mark.parametrize(("file", "name"), READ)

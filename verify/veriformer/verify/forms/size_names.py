@@ -10,8 +10,8 @@ _SIZES: Mapping[str, str] = {
     "width": (
         "d_model d_in in_dim input_dim dim hidden_size hidden_dim n_embd emb_dim embed_dim embedding_dim "
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
-        "num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
-        "units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
+        "nx num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
+        "width units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
     ),
     "out": ("d_out out_size out_dim output_dim out_features output_size dim_out out_channels ffn_num_outputs"),
     "heads": (
@@ -52,7 +52,7 @@ _SIZES: Mapping[str, str] = {
 SIZES: dict[str, str] = {name: size for size, names in _SIZES.items() for name in names.split()}
 """By usual name of a constructor argument, what it is the size of."""
 
-_INNER_BESIDE_WIDTH = ("hidden_dim", "hidden", "d_hidden", "hidden_size", "num_hiddens")
+_INNER_BESIDE_WIDTH = ("hidden_dim", "hidden", "d_hidden", "hidden_size", "num_hiddens", "n_state")
 """Names of the width, which are those of the hidden layer where the width has another name beside them."""
 
 _COUNTS = frozenset(("n", "num", "number", "count", "nb", "no"))

@@ -111,7 +111,9 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
             reason_told = f"{type(error).__name__} while it was tried: {str(error)[:120]}"
             refused = refused or Unrecognised(candidate.name, form.operation, reason_told)
             continue
-        reason_against = _against(found) or rival_of(form, candidate, found)
+        reason_against = _against(found)
+        if not reason_against or (match.named and found.fit.answered):  # another function is the better reason
+            reason_against = rival_of(form, candidate, found) or reason_against
         faulty = known_fault_of(form, candidate, found) if reason_against and match.named else None
         if faulty is not None:
             found, reason_against = faulty, ""

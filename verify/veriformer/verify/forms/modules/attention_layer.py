@@ -17,13 +17,16 @@ from veriformer.verify.forms.attention_calls import (
     without_unknown,
 )
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.construction import built, takes_size
+from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS, mask_as
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.weights import HELD, is_held_alone, linears
+
+_WHOLES = {"lm", "gpt", "model", "classifier"}
+"""Words of what has heads of another kind."""
 
 _WORDS = {"attention", "attn", "mha", "msa", "mhsa", "gqa", "mqa", "head", "heads"}
 _KINDS = (
@@ -51,6 +54,8 @@ HEADS, WIDTH = 2, 12
 def _match(candidate: Candidate) -> Match | None:
     if not candidate.is_network or not _WORDS & set(candidate.words):
         return None
+    if _WHOLES & set(candidate.words) and not {"attention", "attn"} & set(candidate.words):
+        return None
     names = roles_of_call(candidate)
     if names is None:
         return None
@@ -61,10 +66,10 @@ def _match(candidate: Candidate) -> Match | None:
     parts = linears(instance)
     found = projections(parts)
     readings: dict[str, tuple[str, ...]] = {"causal": CAUSALITY, "batch": BATCH}
-    told: tuple[str, ...] = ()
+    told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}
-        told = UNTURNED
+        told += UNTURNED
     if "mask" in names:
         readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
     if found.fused or "kv" in found.maps:
@@ -89,7 +94,7 @@ def refuse_turning(instance: nn.Module, names: Mapping[str, str]) -> None:
 def _flags(candidate: Candidate) -> dict[str, Any]:
     """Biases are left out where the constructor leaves the choice: the contract has none."""
     names = ("bias", "use_bias", "qkv_bias", "attention_bias")
-    return {name: False for name in candidate.constructor if name in names}
+    return scaled(candidate) | {name: False for name in candidate.constructor if name in names}
 
 
 def sizes_of(width: int, heads: int, groups: int | None, head_dim: int, out: int) -> dict[str, Any]:
