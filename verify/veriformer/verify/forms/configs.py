@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.config_names import names_read
 from veriformer.verify.forms.form import Unfit
 from veriformer.verify.forms.size_names import size_of
@@ -123,6 +123,10 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any]) 
     return kind(**fields)
 
 
+_ACTIVATIONS = {"act", "activation", "afn", "nonlinearity"}
+"""Words of an entry that says by its name which activation a network has."""
+
+
 class Answering(dict[str, Any]):
     """A config that knows sizes by their usual names, as attributes and as items, and nothing else."""
 
@@ -147,6 +151,8 @@ class Answering(dict[str, Any]):
             return FIXED[name]
         if name in FLAGS:
             return True
+        if _ACTIVATIONS & set(words(name)):
+            return "gelu"
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:

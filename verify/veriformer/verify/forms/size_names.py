@@ -45,7 +45,7 @@ _SIZES: Mapping[str, str] = {
     "top_k": (
         "top_k num_experts_per_tok topk n_activated_experts num_experts_per_token n_expert_per_token k active_experts"
     ),
-    "eps": ("eps epsilon norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon layernorm_epsilon"),
+    "eps": ("eps epsilon e norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon layernorm_epsilon"),
     "pad": ("pad_idx pad_id pad_index pad_token_id padding_idx pad_token_idx src_pad_idx trg_pad_idx tgt_pad_idx"),
     "base": ("base theta rope_theta theta_base rope_base freqs_base max_period"),
 }
@@ -71,7 +71,7 @@ _BY_WORDS: tuple[tuple[str, frozenset[str], str], ...] = tuple(
     for size, measures, every in (
         ("vocabulary", _COUNTS | _WIDTHS | _LENGTHS, "vocab,vocabulary"),
         ("width", _WIDTHS | {"n"}, "model,emb,embd,embed,embedding,resid,residual,residual stream"),
-        ("inner", _WIDTHS, "mlp,mlp hidden,ff,ff hidden,ffn,ffn hidden,inner,intermediate,feedforward,feed forward"),
+        ("inner", _WIDTHS, "expand,expansion,expanded,mlp,mlp hidden,ff,ff hidden,ffn,ffn hidden,inner,intermediate,feedforward,feed forward"),
         ("kv_heads", _COUNTS, "kv head,kv heads,key value heads"),
         ("heads", _COUNTS, "head,heads,attention heads,attn heads,q heads,query heads"),
         ("head_dim", _WIDTHS, "head,heads,attention head"),

@@ -19,6 +19,7 @@ _OPTIMIZER = ("optimizer", "opt", "optim")
 _WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt"}
 _SAID = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
 _STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learning_rate")
+_RESTARTS = {"restart", "restarts", "cyclic"}
 LONGEST = 1500
 """So many steps are taken at most, one by one."""
 
@@ -49,7 +50,8 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
         return None
     demanded(_own(candidate), [optimizer, *found.values()])
     # Nothing else is made of an optimizer, a width and a warmup.
-    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words))
+    told = ("beyond total_steps it starts again: such steps are left out",) if _RESTARTS & set(candidate.words) else ()
+    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words), told=told)
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
@@ -59,6 +61,8 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         step = given["step"]
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
             raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
+        if _RESTARTS & set(candidate.words) and step >= given.get("total_steps", LONGEST):
+            raise NotOffered("step: beyond total_steps it starts again")
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
         values = {found[role]: (FIXED | given)[role] for role in found if role in given or role in FIXED}
         with warnings.catch_warnings():

@@ -142,6 +142,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim: int) -> dict[str, Any]:
     """Tables of angles 0, and the position 0, where the layer asks for them."""
     found: dict[str, Any] = {names["start"]: 0} if "start" in names else {}
+    found |= {names["length"]: x.shape[1]} if "length" in names else {}
     if "tables" not in readings:
         return found
     if head_dim % 2:
@@ -149,6 +150,9 @@ def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim:
     width = head_dim // 2 if readings["tables"] == "[n,d/2]" or "cis" in names else head_dim
     shape = {"[1,n,d]": (1,), "[B,n,d]": (x.shape[0],)}.get(readings["tables"], ())
     ones = torch.ones(*shape, x.shape[1], width, dtype=x.dtype)
+    if "pairs" in names:  # the cosine and the sine of each pair beside each other
+        half = torch.ones(*shape, x.shape[1], head_dim // 2, dtype=x.dtype)
+        return {**found, names["pairs"]: torch.stack((half, torch.zeros_like(half)), -1)}
     if "cis" in names:
         return {**found, names["cis"]: torch.polar(ones, torch.zeros_like(ones))}
     if "both" in names:
