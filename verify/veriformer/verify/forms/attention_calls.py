@@ -10,6 +10,9 @@ from veriformer.verify.forms.conventions import hides_some
 from veriformer.verify.forms.form import UNKNOWN, Readings
 from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
 
+ALWAYS = "always"
+"""The reading of a layer that is causal by itself, whatever its mask."""
+
 _CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
 _CAUSAL = ("is_causal", "causal")
 _COS, _SIN, _CIS = ("cos", "freqs_cos"), ("sin", "freqs_sin"), ("freqs_cis", "freqs_complex")
@@ -58,9 +61,10 @@ def has_tables(names: Mapping[str, str]) -> bool:
     return bool({"cos", "cis", "both", "pairs"} & names.keys())
 
 
-def mask_told(candidate: Candidate, arguments: Mapping[str, Any]) -> bool:
+def mask_told(candidate: Candidate, arguments: Mapping[str, Any], readings: Readings) -> bool:
     """Whether a call has a mask that hides something, or is causal and says so by its mask."""
-    by_mask = "is_causal" not in (roles_of_call(candidate) or {}) and arguments["x"].shape[1] > 1
+    asked = "is_causal" not in (roles_of_call(candidate) or {}) and readings.get("causal") != ALWAYS
+    by_mask = asked and arguments["x"].shape[1] > 1
     return hides_some(arguments.get("attention_mask")) or bool(arguments.get("is_causal") and by_mask)
 
 

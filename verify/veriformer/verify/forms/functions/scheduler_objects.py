@@ -50,7 +50,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
         return None
     demanded(_own(candidate), [optimizer, *found.values()])
     # Nothing else is made of an optimizer, a width and a warmup.
-    told = ("beyond total_steps it starts again: such steps are left out",) if _RESTARTS & set(candidate.words) else ()
+    told = ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",) if _RESTARTS & set(candidate.words) else ()
     return Match(operation == "noam" or _SAID[operation] <= set(candidate.words), told=told)
 
 
@@ -61,8 +61,11 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         step = given["step"]
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
             raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
-        if _RESTARTS & set(candidate.words) and step >= given.get("total_steps", LONGEST):
-            raise NotOffered("step: beyond total_steps it starts again")
+        if _RESTARTS & set(candidate.words):
+            if given.get("warmup_steps", 0) >= given.get("total_steps", LONGEST):
+                raise NotOffered("warmup_steps: no step is left to decay in")
+            if step >= given.get("total_steps", LONGEST):
+                return 0.0
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
         values = {found[role]: (FIXED | given)[role] for role in found if role in given or role in FIXED}
         with warnings.catch_warnings():

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.attention_calls import (
+    ALWAYS,
     has_tables,
     mask_told,
     roles_of_call,
@@ -42,7 +43,7 @@ TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
 _TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
 """Words of tables, and of parts, of a rotary embedding that a layer holds itself."""
 
-CAUSALITY = ("as it is asked", "always")
+CAUSALITY = ("as it is asked", ALWAYS)
 BATCH = ("[B,n,d]", "[n,B,d]")
 HEAD_SIZES = ("the width of a head", "the number of heads")
 """What a constructor's one size of heads is, where it has no other."""
