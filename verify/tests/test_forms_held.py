@@ -31,6 +31,22 @@ READ = {
     ("sizes_of_module", "MultiHeadAttention"): ("multi_head_attention", {"causal": "always"}),
     ("sizes_of_module", "FeedForward"): ("feed_forward", {}),
     ("sizes_of_module", "SmallLanguageModel"): ("causal_lm", {}),
+    ("built_otherwise", "Attention"): ("multi_head_attention", {"causal": "always"}),
+    ("built_otherwise", "MLP"): ("feed_forward", {}),
+    ("built_otherwise", "PostNormBlock"): ("transformer_block", {"norm": "post", "norms": "as they are registered"}),
+    ("built_otherwise", "BlockOfHeads"): ("transformer_block", {"norm": "pre"}),
+    ("built_otherwise", "SmallLMHeadModel"): ("causal_lm", {"labels": "the next tokens", "ignored": "-1"}),
+    ("built_otherwise", "UnbiasedMLP"): ("feed_forward", {}),
+    ("built_otherwise", "TiedLMHead"): ("lm_head", {}),
+    ("built_otherwise", "LayerNorm"): ("layer_norm", {"weight": "as it is"}),
+    ("built_otherwise", "ForgetfulAttention"): ("multi_head_attention", {"causal": "always", "mask": "not known"}),
+    ("built_otherwise", "TurnedByPairsAttention"): ("multi_head_attention", {"mask": "boolean"}),
+    ("built_otherwise", "apply_rope"): ("rope", {"layout": "[B,n,H,d]"}),
+    ("built_otherwise", "Swish"): ("silu", {}),
+    ("built_otherwise", "LabelSmoothCE"): ("cross_entropy", {"spread": "all classes"}),
+    ("built_otherwise", "SmoothedCEOfSequences"): ("cross_entropy", {"spread": "all classes"}),
+    ("built_otherwise", "CosineWarmupRestarts"): ("warmup_cosine", {}),
+    ("built_otherwise", "Encoder"): ("bpe_encode", {}),
     ("called_otherwise", "apply_rotary_emb"): ("rope", {"layout": "[B,n,H,d]"}),
     ("called_otherwise", "get_cosine_lr"): ("warmup_cosine", {}),
     ("called_otherwise", "gradient_clipping"): ("clip_grad_norm", {}),
@@ -39,6 +55,7 @@ READ = {
     ("called_otherwise", "SequenceCrossEntropy"): ("cross_entropy", {"shape": "sequences"}),
 }
 ANOTHER = {
+    ("built_otherwise", "NoisyLM"): "two calls with the same tokens",
     ("held_otherwise", "TurningAttention"): "turns queries and keys",
     ("held_otherwise", "DecoderLayer"): "'encoder_output' as well",
     ("held_otherwise", "Generator"): "logarithm of the softmax",
@@ -71,6 +88,15 @@ def test_a_schedule_that_is_known_by_what_it_takes_may_be_wrong(name: str, is_it
 def test_what_only_looks_like_an_operation_is_refused_with_the_reason(file: str, name: str) -> None:
     assert not found(file, name).pins
     assert ANOTHER[file, name] in found(file, name).refused[0].reason
+
+
+def test_a_filter_of_one_row_that_leaves_a_large_negative_number_is_told_as_such() -> None:
+    (pin,) = found("built_otherwise", "top_k_logits").pins
+    assert (pin.operation, pin.everywhere, pin.deviations) == ("top_k_filter", True, ("rows", "removed"))
+
+
+def test_another_function_that_is_called_softmax_as_well_is_none() -> None:
+    assert not found("built_otherwise", "taylor_softmax").pins
 
 
 def test_sizes_are_known_by_the_words_of_their_names() -> None:
