@@ -46,7 +46,8 @@ def _found(candidate: Candidate) -> dict[str, str]:
 @contextmanager
 def sizes_set(candidate: Candidate, sizes: Mapping[str, Any]) -> Iterator[None]:
     """Let the code of the module read these sizes as its constants, which are put back afterwards."""
-    with _exchanged(_globals(candidate), _values(candidate, sizes)):
+    values = _values(candidate, sizes)
+    with _exchanged(_globals(candidate) if values else {}, values):
         yield
 
 
@@ -86,7 +87,9 @@ def _exchanged(own: dict[str, Any], values: Mapping[str, Any]) -> Iterator[None]
 
 
 def _globals(candidate: Candidate) -> dict[str, Any]:
-    return {} if candidate.module is None else vars(candidate.module)
+    """What the methods of the class read names from: a file that was loaded twice has two modules of one name."""
+    own = (x.__globals__ for x in vars(candidate.thing).values() if inspect.isfunction(x))
+    return next(own, {})
 
 
 def _may_be_size(own: Mapping[str, Any], name: str) -> bool:
