@@ -6,7 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
+from veriformer.verify import bind
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.recognition.recognise import Recognised, recognise
@@ -46,6 +48,8 @@ READ = {
     ("built_otherwise", "LabelSmoothCE"): ("cross_entropy", {"spread": "all classes"}),
     ("built_otherwise", "SmoothedCEOfSequences"): ("cross_entropy", {"spread": "all classes"}),
     ("built_otherwise", "CosineWarmupRestarts"): ("warmup_cosine", {}),
+    ("built_otherwise", "NoamFromTheStart"): ("noam", {"rate": "of the next step"}),
+    ("built_otherwise", "ExpandingBlock"): ("transformer_block", {"norm": "pre"}),
     ("built_otherwise", "Encoder"): ("bpe_encode", {}),
     ("called_otherwise", "apply_rotary_emb"): ("rope", {"layout": "[B,n,H,d]"}),
     ("called_otherwise", "get_cosine_lr"): ("warmup_cosine", {}),
@@ -88,6 +92,12 @@ def test_a_schedule_that_is_known_by_what_it_takes_may_be_wrong(name: str, is_it
 def test_what_only_looks_like_an_operation_is_refused_with_the_reason(file: str, name: str) -> None:
     assert not found(file, name).pins
     assert ANOTHER[file, name] in found(file, name).refused[0].reason
+
+
+def test_a_layer_is_made_for_as_many_positions_as_are_read() -> None:
+    attention = bind("modules/attention_layer", module_of(HERE / "built_otherwise.py").Attention, causal="always")
+    x, w = torch.ones(1, 300, 4), torch.ones(4, 4)
+    assert attention(x, w, w, w, w, num_heads=2, is_causal=True).shape == x.shape
 
 
 def test_a_filter_of_one_row_that_leaves_a_large_negative_number_is_told_as_such() -> None:

@@ -234,3 +234,30 @@ class Encoder:
                     joined.append(part)
             parts = [part.rstrip("\n") for part in joined]
         return " ".join(parts)
+
+
+class NoamFromTheStart:
+    def __init__(self, optimizer, d_model, n_warmup_steps=4000):
+        self.optimizer, self.width, self.warmup, self.at = optimizer, d_model, n_warmup_steps, 0
+        self.step()
+
+    def step(self):
+        self.at += 1
+        rate = self.width**-0.5 * min(self.at**-0.5, self.at * self.warmup**-1.5)
+        self.optimizer.param_groups[0]["lr"] = rate
+
+
+class ExpandingBlock(nn.Module):
+    def __init__(self, input_dims, heads, forward_expansion, dropout_proba):
+        super().__init__()
+        self.heads, self.drop = heads, nn.Dropout(dropout_proba)
+        self.q, self.k, self.v, self.out = (nn.Linear(input_dims, input_dims) for _ in range(4))
+        self.norm1, self.norm2 = nn.LayerNorm(input_dims), nn.LayerNorm(input_dims)
+        inner = forward_expansion * input_dims
+        self.network = nn.Sequential(nn.Linear(input_dims, inner), nn.GELU(), nn.Linear(inner, input_dims))
+
+    def forward(self, x):
+        y = self.norm1(x)
+        q, k, v = (f(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        x = x + self.drop(self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)))
+        return x + self.drop(self.network(self.norm2(x)))

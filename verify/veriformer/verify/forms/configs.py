@@ -35,6 +35,22 @@ FIXED: Mapping[str, Any] = {
 }
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
 
+_RATE_WORDS = frozenset(("dropout", "drop", "dropouts"))
+_EXPANSIONS = frozenset(("expansion", "mul", "mult", "multiplier", "ratio"))
+EXPANSION = 4
+"""How many times wider a hidden layer is where a constructor asks for that."""
+
+
+def is_rate(name: str) -> bool:
+    """Whether an argument is a rate of dropout: by its name, or by the words of it."""
+    return name in RATES or bool(_RATE_WORDS & set(words(name)))
+
+
+def is_expansion(name: str) -> bool:
+    """Whether an argument says how many times wider a hidden layer is."""
+    return bool(_EXPANSIONS & set(words(name)) and {"forward", "ff", "ffn", "mlp", "hidden", "inner"} & set(words(name)))
+
+
 FLAGS = {"qkv_bias", "use_bias", "bias", "attention_bias", "mlp_bias", "add_bias", "add_bias_kv"}
 
 

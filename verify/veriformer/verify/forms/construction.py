@@ -9,7 +9,16 @@ import torch
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.config_names import CONFIGS, names_beside
-from veriformer.verify.forms.configs import FIXED, FLAGS, RATES, annotation, configuration, is_config
+from veriformer.verify.forms.configs import (
+    EXPANSION,
+    FIXED,
+    FLAGS,
+    annotation,
+    configuration,
+    is_config,
+    is_expansion,
+    is_rate,
+)
 from veriformer.verify.forms.form import Unfit
 from veriformer.verify.forms.given_parts import parts_of
 from veriformer.verify.forms.module_sizes import constants_of, reading, sizes_set
@@ -82,7 +91,7 @@ def arguments_for(
             found[name] = sizes[size_of(name, beside)]
         elif size_of(name) == "inner" and "width" in sizes and not _has_width(candidate):
             found[name] = sizes["width"]
-        elif name in RATES and not _beyond(p.default):
+        elif is_rate(name) and not _beyond(p.default):
             found[name] = 0.0
         elif name in FIXED and p.default is p.empty:
             found[name] = FIXED[name]
@@ -92,6 +101,8 @@ def arguments_for(
             found[name] = _OF_CONFIGS[size_of(name)]
         elif name in parts:
             found[name] = parts[name].thing(**arguments_for(parts[name], sizes, given, declared=declared))
+        elif p.default is p.empty and is_expansion(name):
+            found[name] = EXPANSION
         elif p.default is p.empty and _may_be_none(p.annotation):
             found[name] = None
         elif p.default is p.empty:

@@ -11,7 +11,7 @@ _SIZES: Mapping[str, str] = {
         "d_model d_in in_dim input_dim dim hidden_size hidden_dim n_embd emb_dim embed_dim embedding_dim "
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
         "nx num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
-        "width units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
+        "width units num_units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
     ),
     "out": ("d_out out_size out_dim output_dim out_features output_size dim_out out_channels ffn_num_outputs"),
     "heads": (
@@ -57,6 +57,9 @@ _INNER_BESIDE_WIDTH = ("hidden_dim", "hidden", "d_hidden", "hidden_size", "num_h
 
 _COUNTS = frozenset(("n", "num", "number", "count", "nb", "no"))
 _WIDTHS = frozenset(("d", "dim", "dims", "dimension", "size", "width", "features"))
+_INPUTS = frozenset(("input", "inputs", "inp", "in"))
+_OF_INPUTS = _WIDTHS | {"shape", "units", "channels"}
+"""Words that measure what a layer reads, where nothing else is said: ``input_dims``, ``inp_dim``."""
 _LENGTHS = frozenset(("max", "maximum", "len", "length", "window"))
 _SIDES = frozenset(
     (
@@ -104,7 +107,10 @@ def _size(name: str) -> str:
 
 def _by_words(name: str) -> str:
     """By words: some that measure, and the rest that say what is measured."""
-    own = [word for word in words(name) if word not in _SIDES]
+    every = words(name)
+    if len(every) == 2 and every[0] in _INPUTS and every[1] in _OF_INPUTS:
+        return "width"
+    own = [word for word in every if word not in _SIDES]
     for size, measures, names in _BY_WORDS:
         rest = [word for word in own if word not in measures]
         if len(rest) < len(own) and rest == names.split():

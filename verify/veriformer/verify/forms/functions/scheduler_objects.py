@@ -19,6 +19,9 @@ _OPTIMIZER = ("optimizer", "opt", "optim")
 _WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt"}
 _SAID = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
 _STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learning_rate")
+RATES = ("of the step taken", "of the next step")
+"""What the rate is after a call of step(): an object that sets it when it is made is a step ahead."""
+
 _RESTARTS = {"restart", "restarts", "cyclic"}
 LONGEST = 1500
 """So many steps are taken at most, one by one."""
@@ -51,7 +54,8 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     demanded(_own(candidate), [optimizer, *found.values()])
     # Nothing else is made of an optimizer, a width and a warmup.
     told = ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",) if _RESTARTS & set(candidate.words) else ()
-    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words), told=told)
+    readings = {"rate": RATES} if operation == "noam" else {}
+    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words), readings, told)
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
@@ -72,7 +76,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             warnings.simplefilter("ignore")
             made = candidate.thing(**{optimizer_name: optimizer}, **values)
             take = _stepping(made)
-            for _ in range(step):
+            for _ in range(step - (readings.get("rate") == RATES[1])):
                 optimizer.step()
                 take()
         return float(optimizer.param_groups[0]["lr"])
@@ -95,6 +99,7 @@ FORMS = tuple(
         operation=operation,
         says="an object built on an optimizer, or a function that gives one: the rate after so many calls of step()",
         conventions=() if operation == "noam" else ("warmup.first_step",),
+        neutral=("rate",),
         match=partial(_match, operation=operation),
         bind=partial(_bind, operation=operation),
     )

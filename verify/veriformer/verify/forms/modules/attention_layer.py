@@ -98,10 +98,22 @@ def _flags(candidate: Candidate) -> dict[str, Any]:
     return scaled(candidate) | {name: False for name in candidate.constructor if name in names}
 
 
-def sizes_of(width: int, heads: int, groups: int | None, head_dim: int, out: int) -> dict[str, Any]:
+SHORTEST = 160
+"""A module is made for so many positions at least: one for all short sequences."""
+
+
+def length_for(*rows: Tensor) -> int:
+    """For how many positions a module must be made that reads these, in steps, so that few are made."""
+    longest = max(x.shape[1] for x in rows)
+    return SHORTEST if longest <= SHORTEST else 1 << (longest - 1).bit_length()
+
+
+def sizes_of(
+    width: int, heads: int, groups: int | None, head_dim: int, out: int, length: int = SHORTEST
+) -> dict[str, Any]:
     """Sizes by their names in constructors."""
     kv = {} if groups is None else {"kv_heads": groups}
-    sizes = {"width": width, "out": out, "heads": heads, "head_dim": head_dim, "length": 160, "layers": 2, "batch": 8}
+    sizes = {"width": width, "out": out, "heads": heads, "head_dim": head_dim, "length": length, "layers": 2, "batch": 8}
     return {**sizes, **kv, "vocabulary": 13, "inner": 2 * width}
 
 
@@ -125,7 +137,9 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         size = num_heads if readings.get("head_size") == HEAD_SIZES[1] else head_dim
-        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_o.shape[1])
+        context = options.get("context")
+        length = length_for(x, x if context is None else context)
+        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_o.shape[1], length)
         module = holder.module(sizes, x.dtype, **given)
         own: Projections = projections(linears(module, readings.get("held", HELD[0])))
         weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
