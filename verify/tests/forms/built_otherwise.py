@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -223,7 +225,7 @@ class Encoder:
     def bpe(self, token):
         parts = list(token)
         while len(parts) > 1:
-            pair = min(zip(parts, parts[1:], strict=False), key=lambda two: self.ranks.get(two, len(self.ranks)))
+            pair = min(itertools.pairwise(parts), key=lambda two: self.ranks.get(two, len(self.ranks)))
             if pair not in self.ranks:
                 break
             joined = []

@@ -15,7 +15,11 @@ ALWAYS = "always"
 
 _CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
 _CAUSAL = ("is_causal", "causal")
-_COS, _SIN, _CIS = ("cos", "freqs_cos"), ("sin", "freqs_sin"), ("freqs_cis", "freqs_complex", "freq_complex", "freqs_ci")
+_COS, _SIN, _CIS = (
+    ("cos", "freqs_cos"),
+    ("sin", "freqs_sin"),
+    ("freqs_cis", "freqs_complex", "freq_complex", "freqs_ci"),
+)
 _PAIRS = ("rope", "rope_cache", "rotary_cache")
 _LENGTH = ("max_seq_length", "max_seq_len", "seq_len", "seq_length")
 _BOTH = ("position_embeddings", "cos_sin", "rotary_pos_emb")

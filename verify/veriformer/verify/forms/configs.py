@@ -48,7 +48,9 @@ def is_rate(name: str) -> bool:
 
 def is_expansion(name: str) -> bool:
     """Whether an argument says how many times wider a hidden layer is."""
-    return bool(_EXPANSIONS & set(words(name)) and {"forward", "ff", "ffn", "mlp", "hidden", "inner"} & set(words(name)))
+    return bool(
+        _EXPANSIONS & set(words(name)) and {"forward", "ff", "ffn", "mlp", "hidden", "inner"} & set(words(name))
+    )
 
 
 FLAGS = {"qkv_bias", "use_bias", "bias", "attention_bias", "mlp_bias", "add_bias", "add_bias_kv"}

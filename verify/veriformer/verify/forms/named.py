@@ -18,7 +18,9 @@ from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import Names, default_of, roles
 
-_OF_OTHERS = "taylor sparse hierarchical adaptive margin arc angular am spherical poly ohem pc tempered bi sym gce mixed"
+_OF_OTHERS = (
+    "taylor sparse hierarchical adaptive margin arc angular am spherical poly ohem pc tempered bi sym gce mixed"
+)
 VARIANTS = frozenset(_OF_OTHERS.split())
 """Words of other functions that are called softmax or cross-entropy as well."""
 

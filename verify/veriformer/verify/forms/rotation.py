@@ -67,7 +67,9 @@ def maker_beside(candidate: Candidate, count: int) -> Maker | None:
             continue
         one = Candidate(name, function, candidate.module)
         try:
-            found = roles(one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES, "dtype": ("dtype",), "device": ("device",)})
+            found = roles(
+                one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES, "dtype": ("dtype",), "device": ("device",)}
+            )
             if found is None:
                 continue
             made = Maker(function, found).tables(6, 5, None)

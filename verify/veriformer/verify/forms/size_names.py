@@ -10,8 +10,9 @@ _SIZES: Mapping[str, str] = {
     "width": (
         "d_model d_in in_dim input_dim dim hidden_size hidden_dim n_embd emb_dim embed_dim embedding_dim "
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
-        "nx num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
-        "width units num_units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
+        "num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
+        "nx width num_units "
+        "units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
     ),
     "out": ("d_out out_size out_dim output_dim out_features output_size dim_out out_channels ffn_num_outputs"),
     "heads": (
@@ -74,7 +75,12 @@ _BY_WORDS: tuple[tuple[str, frozenset[str], str], ...] = tuple(
     for size, measures, every in (
         ("vocabulary", _COUNTS | _WIDTHS | _LENGTHS, "vocab,vocabulary"),
         ("width", _WIDTHS | {"n"}, "model,emb,embd,embed,embedding,resid,residual,residual stream"),
-        ("inner", _WIDTHS, "expand,expansion,expanded,mlp,mlp hidden,ff,ff hidden,ffn,ffn hidden,inner,intermediate,feedforward,feed forward"),
+        (
+            "inner",
+            _WIDTHS,
+            "mlp,mlp hidden,ff,ff hidden,ffn,ffn hidden,inner,intermediate,feedforward,feed forward,"
+            "expand,expansion,expanded",
+        ),
         ("kv_heads", _COUNTS, "kv head,kv heads,key value heads"),
         ("heads", _COUNTS, "head,heads,attention heads,attn heads,q heads,query heads"),
         ("head_dim", _WIDTHS, "head,heads,attention head"),

@@ -53,7 +53,11 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
         return None
     demanded(_own(candidate), [optimizer, *found.values()])
     # Nothing else is made of an optimizer, a width and a warmup.
-    told = ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",) if _RESTARTS & set(candidate.words) else ()
+    told = (
+        ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
+        if _RESTARTS & set(candidate.words)
+        else ()
+    )
     readings = {"rate": RATES} if operation == "noam" else {}
     return Match(operation == "noam" or _SAID[operation] <= set(candidate.words), readings, told)
 

@@ -79,7 +79,11 @@ DRAWS = range(1, 9)
 
 def _match(candidate: Candidate) -> Match | None:
     words = set(candidate.words)
-    if not candidate.is_network or (words & _PARTS and not {"lm", "model"} <= words) or not takes_size(candidate, "vocabulary"):
+    if (
+        not candidate.is_network
+        or (words & _PARTS and not {"lm", "model"} <= words)
+        or not takes_size(candidate, "vocabulary")
+    ):
         return None
     named = any(name in "".join(candidate.words) for name in _NAMES) or "lm" in words
     try:

@@ -113,7 +113,15 @@ def sizes_of(
 ) -> dict[str, Any]:
     """Sizes by their names in constructors."""
     kv = {} if groups is None else {"kv_heads": groups}
-    sizes = {"width": width, "out": out, "heads": heads, "head_dim": head_dim, "length": length, "layers": 2, "batch": 8}
+    sizes = {
+        "width": width,
+        "out": out,
+        "heads": heads,
+        "head_dim": head_dim,
+        "length": length,
+        "layers": 2,
+        "batch": 8,
+    }
     return {**sizes, **kv, "vocabulary": 13, "inner": 2 * width}
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate, words as words_of
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import words as words_of
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import first
