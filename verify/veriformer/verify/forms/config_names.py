@@ -25,11 +25,6 @@ def names_read(candidate: Candidate) -> frozenset[str]:
     return frozenset(name for kind in networks for name in _read(vars(kind).get("__init__")))
 
 
-def names_beside(candidate: Candidate) -> tuple[str, ...]:
-    """The arguments of the constructor, and the entries that it reads of a config itself."""
-    return (*candidate.constructor, *_read(vars(candidate.thing).get("__init__")))
-
-
 def _read(function: Any) -> Iterator[str]:
     """Attributes of a config that a function reads: what is loaded right after it, wherever it is kept."""
     if not inspect.isfunction(function):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.config_names import CONFIGS, names_beside
+from veriformer.verify.forms.config_names import CONFIGS
 from veriformer.verify.forms.configs import (
     EXPANSION,
     FIXED,
@@ -81,7 +81,7 @@ def arguments_for(
     declared: whether a config is an instance of the module's own dataclass, where it has one.
     """
     found: dict[str, Any] = {}
-    parts, beside = parts_of(candidate), names_beside(candidate)
+    parts, beside = parts_of(candidate), candidate.constructor
     for name, p in candidate.constructor.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue

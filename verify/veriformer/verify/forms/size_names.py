@@ -53,7 +53,7 @@ _SIZES: Mapping[str, str] = {
 SIZES: dict[str, str] = {name: size for size, names in _SIZES.items() for name in names.split()}
 """By usual name of a constructor argument, what it is the size of."""
 
-_INNER_BESIDE_WIDTH = ("hidden_dim", "hidden", "d_hidden", "hidden_size", "num_hiddens", "n_state")
+_INNER_BESIDE_WIDTH = ("hidden_dim", "hidden", "d_hidden", "hidden_size", "num_hiddens")
 """Names of the width, which are those of the hidden layer where the width has another name beside them."""
 
 _COUNTS = frozenset(("n", "num", "number", "count", "nb", "no"))
