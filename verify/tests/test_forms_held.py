@@ -100,6 +100,12 @@ def test_a_layer_is_made_for_as_many_positions_as_are_read() -> None:
     assert attention(x, w, w, w, w, num_heads=2, is_causal=True).shape == x.shape
 
 
+def test_the_norm_that_clipping_in_place_leaves_out_is_single_for_halves() -> None:
+    clip = bind("functions/clip_in_place", module_of(HERE / "called_otherwise.py").gradient_clipping)
+    for dtype, norm in ((torch.bfloat16, torch.float32), (torch.float64, torch.float64)):
+        assert clip([torch.ones(3, dtype=dtype)], 1.0)[1].dtype == norm
+
+
 def test_a_filter_of_one_row_that_leaves_a_large_negative_number_is_told_as_such() -> None:
     (pin,) = found("built_otherwise", "top_k_logits").pins
     assert (pin.operation, pin.everywhere, pin.deviations) == ("top_k_filter", True, ("rows", "removed"))

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 os.chdir(sys.argv[1])  # it reads input.txt when it is imported
 sys.path.insert(0, ".")
-import makeMoE
+import makeMoE  # noqa: E402
 
 torch.manual_seed(0)
 head = makeMoE.Head(makeMoE.head_size).eval()

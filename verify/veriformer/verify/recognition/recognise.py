@@ -31,7 +31,7 @@ SCREENED, FINAL = 3, 6
 """Many combinations are tried on every third call first, and so many of them on all calls."""
 
 FEW = 4
-"""A combination that answers fewer of these calls is tried on all calls at once."""
+"""A combination that answers fewer of these calls is tried on all calls."""
 
 LATER = frozenset(("mask", "mask_axes"))
 """Readings that are found last where there are too many combinations: calls without a mask tell all others."""
@@ -238,7 +238,7 @@ def nearest(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str,
     if not choices:
         raise Unfit("the claims leave no reading of it")
     if len(choices) > FINAL and fitting is not None:
-        first = _tenable([(choice, _screened(tried, choice)) for choice in choices])
+        first = _tenable(_screened(tried, choices))
         first.sort(key=lambda pair: pair[1].rank(), reverse=True)  # stable: of equal ones the contract's own is first
         kept = [choice for i, (choice, fit) in enumerate(first) if i < FINAL or (fit.everywhere and i < 3 * FINAL)]
         choices = [choice for choice in choices if choice in kept]
@@ -264,9 +264,19 @@ def nearest(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str,
     return replace(without, match=replace(match, told=(*match.told, *told)))
 
 
-def _screened(tried: Callable[[_T, int], _Reading], choice: _T) -> Fit:
-    fit = tried(choice, SCREENED).fit
-    return fit if fit.answered >= FEW else tried(choice, 1).fit
+def _screened(tried: Callable[[_T, int], _Reading], choices: Sequence[_T]) -> list[tuple[_T, Fit]]:
+    """What each combination makes of some of the calls; one that answers few of them, of all calls.
+
+    One that answers less than half as many of all calls as another of some is left with its few: the
+    smallest calls are right by many readings.
+    """
+    some = [(choice, tried(choice, SCREENED).fit) for choice in choices]
+    most = max(fit.answered for _, fit in some)
+    found = []
+    for choice, fit in some:
+        whole = tried(choice, 1).fit if fit.answered < FEW else fit
+        found.append((choice, whole if 2 * whole.answered >= most else fit))
+    return found
 
 
 def _in_two_steps(
