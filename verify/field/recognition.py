@@ -186,6 +186,53 @@ REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "fangpin": ("fangpin/llm-from-scratch@2ea58f50e5ed", ("llm/*.py",)),
     "eduardoleao052": ("eduardoleao052/Transformer-from-scratch@9b1abb299e5a", ("src/layers.py", "src/model.py")),
+    # The fourth round: the first half, the second, and what was fetched after both had been mended.
+    "cs336-assignment2": (
+        "stanford-cs336/assignment2-systems@9d95f3b5dc4a",
+        tuple(f"cs336-basics/cs336_basics/{name}.py" for name in ("model", "nn_utils", "optimizer")),
+    ),
+    "gpt-2-Pytorch": (
+        "graykode/gpt-2-Pytorch@401078fde5e8",
+        ("GPT2/model.py", "GPT2/sample.py", "GPT2/encoder.py"),
+    ),
+    "happy-llm": (
+        "datawhalechina/happy-llm@f115ef3788bf",
+        ("docs/chapter2/code/transformer.py", "docs/chapter5/code/k_model.py", "docs/chapter5/code/ddp_pretrain.py"),
+    ),
+    "ng-video-lecture": ("karpathy/ng-video-lecture@52201428ed7b", ("bigram.py", "gpt.py")),
+    "makeMoE": ("AviSoori1x/makeMoE@0d68228adb1e", ("makeMoE.py",)),
+    "pytorch-lamb": ("cybertronai/pytorch-lamb@d3ab8dccf671", ("pytorch_lamb/lamb.py",)),
+    "pytorch-loss": (
+        "CoinCheung/pytorch-loss@67d015844e45",
+        tuple(f"pytorch_loss/{name}.py" for name in ("label_smooth", "layer_norm", "swish", "taylor_softmax")),
+    ),
+    "pytorch-openai-transformer-lm": (
+        "huggingface/pytorch-openai-transformer-lm@bfd8e0989c68",
+        ("model_pytorch.py", "opt.py"),
+    ),
+    "a-PyTorch-Tutorial-to-Transformers": (
+        "sgrvinod/a-PyTorch-Tutorial-to-Transformers@3e09136cc1bd",
+        ("model.py", "utils.py"),
+    ),
+    "vision-transformer-from-scratch": ("tintn/vision-transformer-from-scratch@52c59c6e52f6", ("vit.py",)),
+    "commented-transformers": (
+        "warner-benjamin/commented-transformers@da3ec246b174",
+        ("layers/attention.py", "models/gpt.py", "models/bert.py"),
+    ),
+    "lit-llama": ("Lightning-AI/lit-llama@2a464de2a1d2", ("lit_llama/model.py", "pretrain/redpajama.py")),
+    "cosine-annealing-with-warmup": (
+        "katsura-jp/pytorch-cosine-annealing-with-warmup@12d03c07553a",
+        ("cosine_annealing_warmup/scheduler.py",),
+    ),
+    "brandokoch": (
+        "brandokoch/attention-is-all-you-need-paper@0ff17617e29e",
+        ("src/architectures/*.py", "src/scheduler.py"),
+    ),
+    "llama-inference": ("viai957/llama-inference@20d21d134167", ("llama_model.py",)),
+    "s-chh": ("s-chh/PyTorch-Scratch-Vision-Transformer-ViT@5d66670b8ac7", ("model.py",)),
+    "leviswind": ("leviswind/pytorch-transformer@9aaf4cd5a5f8", ("modules.py", "AttModel.py")),
+    "ShivamRajSharma": ("ShivamRajSharma/Transformer-Architectures-From-Scratch@f7f24cb5146c", ("*.py",)),
+    "Whiax": ("Whiax/BERT-Transformer-Pytorch@3a06ed2f9c15", ("main_pnextword.py",)),
 }
 SECONDS = 240
 

@@ -6,7 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
+from veriformer.verify import bind
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.recognition.recognise import Recognised, recognise
@@ -28,6 +30,27 @@ READ = {
     ("held_otherwise", "Unembed"): ("lm_head", {}),
     ("configured", "FeedForward"): ("feed_forward", {}),
     ("configured", "MultiHeadAttention"): ("multi_head_attention", {}),
+    ("sizes_of_module", "MultiHeadAttention"): ("multi_head_attention", {"causal": "always"}),
+    ("sizes_of_module", "FeedForward"): ("feed_forward", {}),
+    ("sizes_of_module", "SmallLanguageModel"): ("causal_lm", {}),
+    ("built_otherwise", "Attention"): ("multi_head_attention", {"causal": "always"}),
+    ("built_otherwise", "MLP"): ("feed_forward", {}),
+    ("built_otherwise", "PostNormBlock"): ("transformer_block", {"norm": "post", "norms": "as they are registered"}),
+    ("built_otherwise", "BlockOfHeads"): ("transformer_block", {"norm": "pre"}),
+    ("built_otherwise", "SmallLMHeadModel"): ("causal_lm", {"labels": "the next tokens", "ignored": "-1"}),
+    ("built_otherwise", "UnbiasedMLP"): ("feed_forward", {}),
+    ("built_otherwise", "TiedLMHead"): ("lm_head", {}),
+    ("built_otherwise", "LayerNorm"): ("layer_norm", {"weight": "as it is"}),
+    ("built_otherwise", "ForgetfulAttention"): ("multi_head_attention", {"causal": "always", "mask": "not known"}),
+    ("built_otherwise", "TurnedByPairsAttention"): ("multi_head_attention", {"mask": "boolean"}),
+    ("built_otherwise", "apply_rope"): ("rope", {"layout": "[B,n,H,d]"}),
+    ("built_otherwise", "Swish"): ("silu", {}),
+    ("built_otherwise", "LabelSmoothCE"): ("cross_entropy", {"spread": "all classes"}),
+    ("built_otherwise", "SmoothedCEOfSequences"): ("cross_entropy", {"spread": "all classes"}),
+    ("built_otherwise", "CosineWarmupRestarts"): ("warmup_cosine", {}),
+    ("built_otherwise", "NoamFromTheStart"): ("noam", {"rate": "of the next step"}),
+    ("built_otherwise", "ExpandingBlock"): ("transformer_block", {"norm": "pre"}),
+    ("built_otherwise", "Encoder"): ("bpe_encode", {}),
     ("called_otherwise", "apply_rotary_emb"): ("rope", {"layout": "[B,n,H,d]"}),
     ("called_otherwise", "get_cosine_lr"): ("warmup_cosine", {}),
     ("called_otherwise", "gradient_clipping"): ("clip_grad_norm", {}),
@@ -36,6 +59,7 @@ READ = {
     ("called_otherwise", "SequenceCrossEntropy"): ("cross_entropy", {"shape": "sequences"}),
 }
 ANOTHER = {
+    ("built_otherwise", "NoisyLM"): "two calls with the same tokens",
     ("held_otherwise", "TurningAttention"): "turns queries and keys",
     ("held_otherwise", "DecoderLayer"): "'encoder_output' as well",
     ("held_otherwise", "Generator"): "logarithm of the softmax",
@@ -46,7 +70,7 @@ ANOTHER = {
 
 @cache
 def found(file: str, name: str) -> Recognised:
-    return recognise(getattr(module_of(HERE / f"{file}.py"), name))
+    return recognise(getattr(resolve(str(HERE / f"{file}.py"))[0], name))
 
 
 @pytest.mark.parametrize(("file", "name"), READ)
@@ -68,6 +92,27 @@ def test_a_schedule_that_is_known_by_what_it_takes_may_be_wrong(name: str, is_it
 def test_what_only_looks_like_an_operation_is_refused_with_the_reason(file: str, name: str) -> None:
     assert not found(file, name).pins
     assert ANOTHER[file, name] in found(file, name).refused[0].reason
+
+
+def test_a_layer_is_made_for_as_many_positions_as_are_read() -> None:
+    attention = bind("modules/attention_layer", module_of(HERE / "built_otherwise.py").Attention, causal="always")
+    x, w = torch.ones(1, 300, 4), torch.ones(4, 4)
+    assert attention(x, w, w, w, w, num_heads=2, is_causal=True).shape == x.shape
+
+
+def test_the_norm_that_clipping_in_place_leaves_out_is_single_for_halves() -> None:
+    clip = bind("functions/clip_in_place", module_of(HERE / "called_otherwise.py").gradient_clipping)
+    for dtype, norm in ((torch.bfloat16, torch.float32), (torch.float64, torch.float64)):
+        assert clip([torch.ones(3, dtype=dtype)], 1.0)[1].dtype == norm
+
+
+def test_a_filter_of_one_row_that_leaves_a_large_negative_number_is_told_as_such() -> None:
+    (pin,) = found("built_otherwise", "top_k_logits").pins
+    assert (pin.operation, pin.everywhere, pin.deviations) == ("top_k_filter", True, ("rows", "removed"))
+
+
+def test_another_function_that_is_called_softmax_as_well_is_none() -> None:
+    assert not found("built_otherwise", "taylor_softmax").pins
 
 
 def test_sizes_are_known_by_the_words_of_their_names() -> None:

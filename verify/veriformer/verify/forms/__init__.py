@@ -32,8 +32,9 @@ declares
 ``closed``
     Whether whatever it matches by name is the operation or one of the rivals, however far its results are off.
 ``told_by``
-    By the name of a reading without which it can be bound, whether a call tells its values apart. Where no call that
-    was answered does, none is taken, and what it is about is not provided: nobody is accused by a guess.
+    By the name of a reading without which it can be bound, whether a call, by the other readings, tells its values
+    apart. Where no call that was answered does, none is taken, and what it is about is not provided: nobody is accused
+    by a guess.
 ``beside``
     Whether a candidate may be this operation and another one as well, as a function that filters by k and by p is.
 ``settled``

@@ -10,9 +10,18 @@ from veriformer.verify.forms.conventions import hides_some
 from veriformer.verify.forms.form import UNKNOWN, Readings
 from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
 
+ALWAYS = "always"
+"""The reading of a layer that is causal by itself, whatever its mask."""
+
 _CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
 _CAUSAL = ("is_causal", "causal")
-_COS, _SIN, _CIS = ("cos", "freqs_cos"), ("sin", "freqs_sin"), ("freqs_cis", "freqs_complex")
+_COS, _SIN, _CIS = (
+    ("cos", "freqs_cos"),
+    ("sin", "freqs_sin"),
+    ("freqs_cis", "freqs_complex", "freq_complex", "freqs_ci"),
+)
+_PAIRS = ("rope", "rope_cache", "rotary_cache")
+_LENGTH = ("max_seq_length", "max_seq_len", "seq_len", "seq_length")
 _BOTH = ("position_embeddings", "cos_sin", "rotary_pos_emb")
 _STARTS = ("start_pos", "offset", "pos_offset")
 _PADDING = {"pad", "padding", "padded"}
@@ -22,7 +31,9 @@ _PADDING = {"pad", "padding", "padded"}
 def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
     """By role the names of the call's parameters: x alone, or q, k and v."""
     optional = {**masks_of(candidate.parameters), "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS}
-    optional |= {"both": _BOTH, "start": _STARTS}
+    optional |= {"both": _BOTH, "pairs": _PAIRS, "start": _STARTS, "length": _LENGTH}
+    if "cross" in candidate.words:
+        optional |= {"context": (*_CONTEXT, "y")}
     three = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, optional)
     if three is not None:
         return three
@@ -31,7 +42,7 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
         if _needs(candidate, _CONTEXT)
         else None
     )
-    return two or first_input(candidate.parameters, {**optional, "context": _CONTEXT})
+    return two or first_input(candidate.parameters, {"context": _CONTEXT, **optional})
 
 
 def masks_of(parameters: Parameters) -> dict[str, tuple[str, ...]]:
@@ -51,12 +62,13 @@ def takes_token_mask(names: Mapping[str, str]) -> bool:
 
 def has_tables(names: Mapping[str, str]) -> bool:
     """Whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or numbers."""
-    return bool({"cos", "cis", "both"} & names.keys())
+    return bool({"cos", "cis", "both", "pairs"} & names.keys())
 
 
-def mask_told(candidate: Candidate, arguments: Mapping[str, Any]) -> bool:
+def mask_told(candidate: Candidate, arguments: Mapping[str, Any], readings: Readings) -> bool:
     """Whether a call has a mask that hides something, or is causal and says so by its mask."""
-    by_mask = "is_causal" not in (roles_of_call(candidate) or {}) and arguments["x"].shape[1] > 1
+    asked = "is_causal" not in (roles_of_call(candidate) or {}) and readings.get("causal") != ALWAYS
+    by_mask = asked and arguments["x"].shape[1] > 1
     return hides_some(arguments.get("attention_mask")) or bool(arguments.get("is_causal") and by_mask)
 
 

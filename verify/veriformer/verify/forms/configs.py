@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.config_names import names_read
 from veriformer.verify.forms.form import Unfit
 from veriformer.verify.forms.size_names import size_of
@@ -34,6 +34,24 @@ FIXED: Mapping[str, Any] = {
     "device": "cpu",
 }
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
+
+_RATE_WORDS = frozenset(("dropout", "drop", "dropouts"))
+_EXPANSIONS = frozenset(("expansion", "mul", "mult", "multiplier", "ratio"))
+EXPANSION = 4
+"""How many times wider a hidden layer is where a constructor asks for that."""
+
+
+def is_rate(name: str) -> bool:
+    """Whether an argument is a rate of dropout: by its name, or by the words of it."""
+    return name in RATES or bool(_RATE_WORDS & set(words(name)))
+
+
+def is_expansion(name: str) -> bool:
+    """Whether an argument says how many times wider a hidden layer is."""
+    return bool(
+        _EXPANSIONS & set(words(name)) and {"forward", "ff", "ffn", "mlp", "hidden", "inner"} & set(words(name))
+    )
+
 
 FLAGS = {"qkv_bias", "use_bias", "bias", "attention_bias", "mlp_bias", "add_bias", "add_bias_kv"}
 
@@ -123,6 +141,10 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any]) 
     return kind(**fields)
 
 
+_ACTIVATIONS = {"act", "activation", "afn", "nonlinearity"}
+"""Words of an entry that says by its name which activation a network has."""
+
+
 class Answering(dict[str, Any]):
     """A config that knows sizes by their usual names, as attributes and as items, and nothing else."""
 
@@ -147,6 +169,8 @@ class Answering(dict[str, Any]):
             return FIXED[name]
         if name in FLAGS:
             return True
+        if _ACTIVATIONS & set(words(name)):
+            return "gelu"
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:

@@ -9,9 +9,19 @@ import torch
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.config_names import CONFIGS
-from veriformer.verify.forms.configs import FIXED, FLAGS, RATES, annotation, configuration, is_config
+from veriformer.verify.forms.configs import (
+    EXPANSION,
+    FIXED,
+    FLAGS,
+    annotation,
+    configuration,
+    is_config,
+    is_expansion,
+    is_rate,
+)
 from veriformer.verify.forms.form import Unfit
 from veriformer.verify.forms.given_parts import parts_of
+from veriformer.verify.forms.module_sizes import constants_of, reading, sizes_set
 from veriformer.verify.forms.size_names import size_of
 
 LARGEST = 4_000_000
@@ -32,10 +42,11 @@ def built(
     for declared in (True, False):
         try:
             arguments = arguments_for(candidate, sizes, given or {}, declared=declared)
-            with torch.random.fork_rng():
+            constants = {**_OF_CONFIGS, **sizes}
+            with torch.random.fork_rng(), sizes_set(candidate, constants):
                 torch.manual_seed(seed)
                 _small(candidate, arguments)
-                return candidate.thing(**arguments)
+                return reading(candidate, candidate.thing(**arguments), constants)
         except Unfit as reason:
             said = said or reason
         except Exception as error:
@@ -70,17 +81,17 @@ def arguments_for(
     declared: whether a config is an instance of the module's own dataclass, where it has one.
     """
     found: dict[str, Any] = {}
-    parts = parts_of(candidate)
+    parts, beside = parts_of(candidate), candidate.constructor
     for name, p in candidate.constructor.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         if name in given:
             found[name] = given[name]
-        elif size_of(name, candidate.constructor) in sizes:
-            found[name] = sizes[size_of(name, candidate.constructor)]
+        elif size_of(name, beside) in sizes:
+            found[name] = sizes[size_of(name, beside)]
         elif size_of(name) == "inner" and "width" in sizes and not _has_width(candidate):
             found[name] = sizes["width"]
-        elif name in RATES and not _beyond(p.default):
+        elif is_rate(name) and not _beyond(p.default):
             found[name] = 0.0
         elif name in FIXED and p.default is p.empty:
             found[name] = FIXED[name]
@@ -90,11 +101,21 @@ def arguments_for(
             found[name] = _OF_CONFIGS[size_of(name)]
         elif name in parts:
             found[name] = parts[name].thing(**arguments_for(parts[name], sizes, given, declared=declared))
+        elif p.default is p.empty and is_expansion(name):
+            found[name] = EXPANSION
+        elif p.default is p.empty and _may_be_none(p.annotation):
+            found[name] = None
         elif p.default is p.empty:
             if name not in FLAGS:
                 raise Unfit(f"its constructor asks for {name!r}, which is no size that is known")
             found[name] = True
     return found
+
+
+def _may_be_none(said: Any) -> bool:
+    """Whether an annotation, perhaps written as a word, admits that there is none."""
+    text = said if isinstance(said, str) else str(said)
+    return "None" in text.replace("NoneType", "None") or "Optional[" in text
 
 
 def _beyond(default: Any) -> bool:
@@ -107,6 +128,14 @@ def flags(candidate: Candidate) -> dict[str, Any]:
     return {name: True for name, p in candidate.constructor.items() if name in FLAGS and p.default in (False, p.empty)}
 
 
+def scaled(candidate: Candidate) -> dict[str, Any]:
+    """The constructor's own arguments by which scores are scaled, turned on where they are off: attention scales."""
+    return {name: True for name, p in candidate.constructor.items() if name in _SCALED and p.default is False}
+
+
+_SCALED = ("scale", "scaled", "use_scale", "scale_attn", "scale_scores", "scale_attn_weights")
+
+
 def has_config(candidate: Candidate) -> bool:
     """Whether the constructor takes a config object."""
     return any(name in CONFIGS or is_config(annotation(candidate, p)) for name, p in candidate.constructor.items())
@@ -117,7 +146,10 @@ def _has_width(candidate: Candidate) -> bool:
 
 
 def takes_size(candidate: Candidate, size: str) -> bool:
-    """Whether the constructor has an argument for this size, a config object that may hold one, or a part that does."""
+    """Whether the constructor has an argument for this size, a config object that may hold one, or a part that does; or
+    a constant of the module is read for it."""
+    if size in constants_of(candidate).values():
+        return True
     own = any(size_of(name, candidate.constructor) == size or name in CONFIGS for name in candidate.constructor)
     return own or any(takes_size(part, size) for part in parts_of(candidate).values())
 

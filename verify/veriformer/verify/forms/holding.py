@@ -67,8 +67,10 @@ def called(module: nn.Module, weights: Mapping[str, Tensor], *arguments: Any, **
     for name, weight in weights.items():
         if own[name].shape != weight.shape:
             raise NotOffered(f"{name}: the module has shape {tuple(own[name].shape)}, got {tuple(weight.shape)}")
+    # What a call leaves in a buffer is no part of the next call: that each call has its own is told where it matters.
+    held = {name: buffer.clone() for name, buffer in module.named_buffers()}
     with _inside_the_range(module):
-        return torch.func.functional_call(module, dict(weights), arguments, options)
+        return torch.func.functional_call(module, {**held, **weights}, arguments, options)
 
 
 @contextlib.contextmanager

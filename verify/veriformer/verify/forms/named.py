@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,12 @@ from veriformer.verify.forms.form import Form, Match, Readings, Unfit
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import Names, default_of, roles
+
+_OF_OTHERS = (
+    "taylor sparse hierarchical adaptive margin arc angular am spherical poly ohem pc tempered bi sym gce mixed"
+)
+VARIANTS = frozenset(_OF_OTHERS.split())
+"""Words of other functions that are called softmax or cross-entropy as well."""
 
 Arrange = Callable[[dict[str, Any], Readings], dict[str, Any]]
 """From arguments by role, as the contract has them, to arguments by role as the code takes them."""
@@ -78,8 +85,21 @@ def _match(candidate: Candidate, known: Known) -> Match | None:
         return None
     if candidate.is_class and not _weightless(candidate):
         return None
-    found = roles(candidate.parameters, known.needed, {**known.options, **known.filled})
+    found = _roles(candidate, known)
     return None if found is None else Match(True, known.readings, known.told)
+
+
+def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
+    """By role the names of arguments. Where one alone is needed, the only one without a default is that one."""
+    found = roles(candidate.parameters, known.needed, {**known.options, **known.filled})
+    asked = [name for name, p in candidate.parameters.items() if p.default is p.empty and p.kind not in _MANY]
+    if found is not None or len(known.needed) != 1 or len(asked) != 1:
+        return found
+    (role,) = known.needed
+    return roles(candidate.parameters, {role: (asked[0],)}, {**known.options, **known.filled})
+
+
+_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _weightless(candidate: Candidate) -> bool:
@@ -93,7 +113,7 @@ def _weightless(candidate: Candidate) -> bool:
 
 
 def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..., Any]:
-    names = roles(candidate.parameters, known.needed, {**known.options, **known.filled}) or {}
+    names = _roles(candidate, known) or {}
     options = [role for role in names if role in known.options]
     required = [role for role in options if default_of(candidate.parameters, names[role]) is _EMPTY]
     shown = {role: default_of(candidate.parameters, names[role]) for role in options if role not in required}

@@ -50,11 +50,21 @@ def roles_of(instance: nn.Module, biases: bool) -> dict[str, str]:
     """By role, weight or bias, the name of the parameter. Raises Unfit where one has no role."""
     found: dict[str, str] = {}
     for name, parameter in instance.named_parameters():
-        role = "bias" if any(word in name.lower() for word in ("bias", "beta", "b_2", "shift", "offset")) else "weight"
+        role = "bias" if _is_bias(name, parameter, instance) else "weight"
         if tuple(parameter.shape) != (_D,) or role in found or (role == "bias" and not biases):
             raise Unfit(f"its parameter {name!r} of shape {tuple(parameter.shape)} has no part in the operation")
         found[role] = name
     return found
+
+
+def _is_bias(name: str, parameter: Tensor, instance: nn.Module) -> bool:
+    """Whether a parameter is added: by its name, else by what it starts as, which changes no row: ones scale, and zeros
+    are added."""
+    if any(word in name.lower() for word in ("bias", "beta", "b_2", "shift", "offset")):
+        return True
+    both = list(instance.parameters())
+    starts = sorted(float(p.detach().float().mean()) for p in both)
+    return starts == [0.0, 1.0] and all(bool((p == p.mean()).all()) for p in both) and not bool(parameter.any())
 
 
 def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:

@@ -54,6 +54,8 @@ class Maker:
             given[self.names["base"]] = base
         if "dtype" in self.names:
             given[self.names["dtype"]] = dtype
+        if "device" in self.names:
+            given[self.names["device"]] = torch.device("cpu")
         made = self.function(**given)
         return tuple(made) if isinstance(made, tuple | list) else (made,)
 
@@ -65,7 +67,9 @@ def maker_beside(candidate: Candidate, count: int) -> Maker | None:
             continue
         one = Candidate(name, function, candidate.module)
         try:
-            found = roles(one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES, "dtype": ("dtype",)})
+            found = roles(
+                one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES, "dtype": ("dtype",), "device": ("device",)}
+            )
             if found is None:
                 continue
             made = Maker(function, found).tables(6, 5, None)

@@ -11,6 +11,7 @@ _SIZES: Mapping[str, str] = {
         "d_model d_in in_dim input_dim dim hidden_size hidden_dim n_embd emb_dim embed_dim embedding_dim "
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
         "num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
+        "nx width num_units "
         "units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
     ),
     "out": ("d_out out_size out_dim output_dim out_features output_size dim_out out_channels ffn_num_outputs"),
@@ -45,7 +46,7 @@ _SIZES: Mapping[str, str] = {
     "top_k": (
         "top_k num_experts_per_tok topk n_activated_experts num_experts_per_token n_expert_per_token k active_experts"
     ),
-    "eps": ("eps epsilon norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon layernorm_epsilon"),
+    "eps": ("eps epsilon e norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon layernorm_epsilon"),
     "pad": ("pad_idx pad_id pad_index pad_token_id padding_idx pad_token_idx src_pad_idx trg_pad_idx tgt_pad_idx"),
     "base": ("base theta rope_theta theta_base rope_base freqs_base max_period"),
 }
@@ -57,6 +58,9 @@ _INNER_BESIDE_WIDTH = ("hidden_dim", "hidden", "d_hidden", "hidden_size", "num_h
 
 _COUNTS = frozenset(("n", "num", "number", "count", "nb", "no"))
 _WIDTHS = frozenset(("d", "dim", "dims", "dimension", "size", "width", "features"))
+_INPUTS = frozenset(("input", "inputs", "inp", "in"))
+_OF_INPUTS = _WIDTHS | {"shape", "units", "channels"}
+"""Words that measure what a layer reads, where nothing else is said: ``input_dims``, ``inp_dim``."""
 _LENGTHS = frozenset(("max", "maximum", "len", "length", "window"))
 _SIDES = frozenset(
     (
@@ -71,7 +75,12 @@ _BY_WORDS: tuple[tuple[str, frozenset[str], str], ...] = tuple(
     for size, measures, every in (
         ("vocabulary", _COUNTS | _WIDTHS | _LENGTHS, "vocab,vocabulary"),
         ("width", _WIDTHS | {"n"}, "model,emb,embd,embed,embedding,resid,residual,residual stream"),
-        ("inner", _WIDTHS, "mlp,mlp hidden,ff,ff hidden,ffn,ffn hidden,inner,intermediate,feedforward,feed forward"),
+        (
+            "inner",
+            _WIDTHS,
+            "mlp,mlp hidden,ff,ff hidden,ffn,ffn hidden,inner,intermediate,feedforward,feed forward,"
+            "expand,expansion,expanded",
+        ),
         ("kv_heads", _COUNTS, "kv head,kv heads,key value heads"),
         ("heads", _COUNTS, "head,heads,attention heads,attn heads,q heads,query heads"),
         ("head_dim", _WIDTHS, "head,heads,attention head"),
@@ -104,7 +113,10 @@ def _size(name: str) -> str:
 
 def _by_words(name: str) -> str:
     """By words: some that measure, and the rest that say what is measured."""
-    own = [word for word in words(name) if word not in _SIDES]
+    every = words(name)
+    if len(every) == 2 and every[0] in _INPUTS and every[1] in _OF_INPUTS:
+        return "width"
+    own = [word for word in every if word not in _SIDES]
     for size, measures, names in _BY_WORDS:
         rest = [word for word in own if word not in measures]
         if len(rest) < len(own) and rest == names.split():

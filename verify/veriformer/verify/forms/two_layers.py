@@ -36,7 +36,10 @@ OTHER_ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 }
 """Activations that they do not: a network with one of them is another one."""
 
-WORDS = ({"ffn"}, {"mlp"}, {"ff"}, {"feed", "forward"}, {"feedforward"}, {"positionwise"}, {"position", "wise"})
+WORDS = (
+    *({"ffn"}, {"mlp"}, {"ff"}, {"feed", "forward"}, {"feed", "foward"}, {"feedforward"}, {"positionwise"}),
+    *({"position", "wise"}, {"expert"}),
+)
 _OTHERS = (nn.Softmax, nn.LogSoftmax)
 _LARGEST = 1024
 """So wide is a module made at most to hold the weights that are given: beyond it, making one takes too long."""

@@ -30,6 +30,12 @@ READINGS = 96
 SCREENED, FINAL = 3, 6
 """Many combinations are tried on every third call first, and so many of them on all calls."""
 
+FEW = 4
+"""A combination that answers fewer of these calls is tried on all calls."""
+
+LATER = frozenset(("mask", "mask_axes"))
+"""Readings that are found last where there are too many combinations: calls without a mask tell all others."""
+
 
 @dataclass(frozen=True)
 class Unrecognised:
@@ -111,7 +117,9 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
             reason_told = f"{type(error).__name__} while it was tried: {str(error)[:120]}"
             refused = refused or Unrecognised(candidate.name, form.operation, reason_told)
             continue
-        reason_against = _against(found) or rival_of(form, candidate, found)
+        reason_against = _against(found)
+        if not reason_against or (match.named and found.fit.answered):  # another function is the better reason
+            reason_against = rival_of(form, candidate, found) or reason_against
         faulty = known_fault_of(form, candidate, found) if reason_against and match.named else None
         if faulty is not None:
             found, reason_against = faulty, ""
@@ -217,18 +225,20 @@ def nearest(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str,
     fitting = Fitting(_BY_NAME[form.operation]) if form.judge is None else None
     known = {key: KNOWN_CONVENTIONS[key] for key in form.conventions}
     conventions = list(_choices(known, pinned, ""))
-    readings = list(itertools.islice(_choices(match.readings, pinned, f"{form.operation}."), READINGS))
 
     def tried(choice: tuple[dict[str, str], dict[str, str]], every: int) -> _Reading:
         function = form.bind(candidate, choice[1])
         fit = form.judge(function) if fitting is None else fitting.fit(function, choice[0], every)  # type: ignore[misc]
         return _Reading(form, match, choice[1], choice[0], fit)
 
+    readings = list(itertools.islice(_choices(match.readings, pinned, f"{form.operation}."), READINGS + 1))
+    if len(readings) > READINGS:
+        readings = _in_two_steps(match, pinned, form.operation, lambda one: tried((dict(conventions[0]), one), 1))
     choices = list(itertools.product(conventions, readings))
     if not choices:
         raise Unfit("the claims leave no reading of it")
     if len(choices) > FINAL and fitting is not None:
-        first = _tenable([(choice, tried(choice, SCREENED).fit) for choice in choices])
+        first = _tenable(_screened(tried, choices))
         first.sort(key=lambda pair: pair[1].rank(), reverse=True)  # stable: of equal ones the contract's own is first
         kept = [choice for i, (choice, fit) in enumerate(first) if i < FINAL or (fit.everywhere and i < 3 * FINAL)]
         choices = [choice for choice in choices if choice in kept]
@@ -254,6 +264,36 @@ def nearest(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str,
     return replace(without, match=replace(match, told=(*match.told, *told)))
 
 
+def _screened(tried: Callable[[_T, int], _Reading], choices: Sequence[_T]) -> list[tuple[_T, Fit]]:
+    """What each combination makes of some of the calls; one that answers few of them, of all calls.
+
+    One that answers less than half as many of all calls as another of some is left with its few: the
+    smallest calls are right by many readings.
+    """
+    some = [(choice, tried(choice, SCREENED).fit) for choice in choices]
+    most = max(fit.answered for _, fit in some)
+    found = []
+    for choice, fit in some:
+        whole = tried(choice, 1).fit if fit.answered < FEW else fit
+        found.append((choice, whole if 2 * whole.answered >= most else fit))
+    return found
+
+
+def _in_two_steps(
+    match: Match, pinned: Mapping[str, str], operation: str, tried: Callable[[dict[str, str]], _Reading]
+) -> list[dict[str, str]]:
+    """Readings of masks beside the best of all others, which is found under the first readings of masks."""
+    later = {name: values for name, values in match.readings.items() if name in LATER}
+    others = {name: values for name, values in match.readings.items() if name not in LATER}
+    usual = {name: values[0] for name, values in later.items()}
+    first = [{**usual, **one} for one in itertools.islice(_choices(others, pinned, f"{operation}."), READINGS)]
+    best = max((tried(one) for one in first), key=lambda one: one.fit.rank(), default=None)
+    if best is None or not best.fit.answered or not later:
+        return list(itertools.islice(_choices(match.readings, pinned, f"{operation}."), READINGS))
+    found = [{**best.readings, **one} for one in _choices(later, pinned, f"{operation}.")]
+    return [{name: one[name] for name in match.readings} for one in found[:READINGS]]
+
+
 def _tenable(found: list[tuple[_T, Fit]]) -> list[tuple[_T, Fit]]:
     """Those without the readings by which the code refuses so many more calls than by another that fewer are left.
 
@@ -268,7 +308,7 @@ def _is_told(
     best: _Reading,
     candidate: Candidate,
     name: str,
-    tells: Callable[[Candidate, Mapping[str, Any]], bool],
+    tells: Callable[[Candidate, Mapping[str, Any], Mapping[str, str]], bool],
     pinned: Mapping[str, str],
     fitting: Fitting,
 ) -> bool:
@@ -276,7 +316,7 @@ def _is_told(
     if name not in best.match.readings or f"{best.form.operation}.{name}" in pinned:
         return True
     answered = fitting.answered(best.form.bind(candidate, best.readings), best.conventions)
-    return not answered or any(tells(candidate, arguments) for arguments in answered)
+    return not answered or any(tells(candidate, arguments, best.readings) for arguments in answered)
 
 
 def _choices(values: Mapping[str, Sequence[str]], pinned: Mapping[str, str], prefix: str) -> Iterator[dict[str, str]]:

@@ -53,10 +53,11 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
 
 
 def _norm(grads: Sequence[Tensor]) -> Tensor:
-    """The norm of all gradients together, which such code seldom returns: the suite's own."""
+    """The norm of all gradients together, seldom returned: the suite's own, single for halves."""
     whole = torch.cat([g.detach().double().flatten() for g in grads]) if grads else torch.zeros(1)
     norm: Tensor = torch.linalg.vector_norm(whole)
-    return norm.to(grads[0].dtype if grads else torch.get_default_dtype())
+    dtype = grads[0].dtype if grads else torch.get_default_dtype()
+    return norm.to(torch.float32 if dtype.itemsize < 4 else dtype)
 
 
 FORM = Form(

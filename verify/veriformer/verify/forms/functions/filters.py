@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from veriformer.verify.forms.named import Known, form_of, words_of
+from veriformer.verify.forms.row_filters import of_rows
 from veriformer.verify.forms.signatures import LOGITS
 
 _Z = {"logits": LOGITS}
@@ -42,8 +43,8 @@ BOTH_P = Known(
 )
 
 FORMS = (
-    form_of("functions/top_k", TOP_K),
-    form_of("functions/top_p", TOP_P),
+    of_rows(form_of("functions/top_k", TOP_K)),
+    of_rows(form_of("functions/top_p", TOP_P)),
     form_of("functions/top_k_of_both", BOTH_K),
     form_of("functions/top_p_of_both", BOTH_P),
 )

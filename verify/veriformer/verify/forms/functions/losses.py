@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.form import NotOffered, Readings
-from veriformer.verify.forms.named import Known, form_of, words_of
+from veriformer.verify.forms.named import VARIANTS, Known, form_of, words_of
 from veriformer.verify.forms.signatures import LOGITS, TARGET
 
 _OPTIONS = {
@@ -55,7 +55,7 @@ CROSS_ENTROPY = Known(
     words_of("cross entropy", "crossentropy", "crossentropyloss", "xent", "ce loss", "nll loss", "label smoothing"),
     {"logits": LOGITS, "target": TARGET},
     _OPTIONS,
-    frozenset(("binary", "bce", "fused", "linear", "chunked", "focal", "soft", "dataset")),
+    frozenset(("binary", "bce", "fused", "linear", "chunked", "focal", "soft", "dataset")) | VARIANTS,
     readings={"shape": SHAPES},
     arrange=_shaped,
     neutral=("shape",),

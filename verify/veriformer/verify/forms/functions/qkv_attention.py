@@ -191,7 +191,7 @@ FORM = Form(
     operation="attention",
     says="(query, key, value, mask=None, …) → the result, or (result, weights)",
     neutral=("mask_axes",),
-    told_by={"mask": lambda candidate, arguments: hides_some(arguments.get("mask"))},
+    told_by={"mask": lambda candidate, arguments, readings: hides_some(arguments.get("mask"))},
     match=_match,
     bind=_bind,
     conventions=("causal.alignment",),

@@ -32,7 +32,7 @@ from veriformer.verify.forms.signatures import KEY, QUERY, roles
 _X = ("x", "t", "q", "input", "tensor", "xq", "x_", "query", "X")
 _COS = ("cos", "freqs_cos", "cos_cached", "cosine", "cos_table")
 _SIN = ("sin", "freqs_sin", "sin_cached", "sine", "sin_table")
-_CIS = ("freqs_cis", "freqs", "freqs_complex", "rope_cache", "cis", "pos_cis")
+_CIS = ("freqs_cis", "freqs", "freqs_complex", "rope_cache", "cis", "pos_cis", "freq_complex")
 AXES = ("[n,d]", "[1,n,d]", "[1,1,n,d]", "[1,n,1,d]")
 
 

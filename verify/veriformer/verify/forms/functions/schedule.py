@@ -28,6 +28,7 @@ ROLES = {
     "total_steps": (
         *("lr_decay_iters", "max_steps", "total_steps", "num_training_steps", "max_iters", "max_iterations"),
         *("cosine_cycle_iters", "cos_cycle_iters", "total_iters", "decay_steps", "lr_decay_steps", "num_steps"),
+        *("first_cycle_steps", "cycle_steps", "T_max"),
     ),
     "lowest": ("min_lr", "lr_min", "final_lr", "eta_min", "min_learning_rate"),
     "d_model": ("d_model", "model_size", "dim", "n_embd"),

@@ -19,6 +19,10 @@ _OPTIMIZER = ("optimizer", "opt", "optim")
 _WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt"}
 _SAID = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
 _STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learning_rate")
+RATES = ("of the step taken", "of the next step")
+"""What the rate is after a call of step(): an object that sets it when it is made is a step ahead."""
+
+_RESTARTS = {"restart", "restarts", "cyclic"}
 LONGEST = 1500
 """So many steps are taken at most, one by one."""
 
@@ -49,7 +53,13 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
         return None
     demanded(_own(candidate), [optimizer, *found.values()])
     # Nothing else is made of an optimizer, a width and a warmup.
-    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words))
+    told = (
+        ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
+        if _RESTARTS & set(candidate.words)
+        else ()
+    )
+    readings = {"rate": RATES} if operation == "noam" else {}
+    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words), readings, told)
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
@@ -59,13 +69,18 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         step = given["step"]
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
             raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
+        if _RESTARTS & set(candidate.words):
+            if given.get("warmup_steps", 0) >= given.get("total_steps", LONGEST):
+                raise NotOffered("warmup_steps: no step is left to decay in")
+            if step >= given.get("total_steps", LONGEST):
+                return 0.0
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
         values = {found[role]: (FIXED | given)[role] for role in found if role in given or role in FIXED}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made = candidate.thing(**{optimizer_name: optimizer}, **values)
             take = _stepping(made)
-            for _ in range(step):
+            for _ in range(step - (readings.get("rate") == RATES[1])):
                 optimizer.step()
                 take()
         return float(optimizer.param_groups[0]["lr"])
@@ -88,6 +103,7 @@ FORMS = tuple(
         operation=operation,
         says="an object built on an optimizer, or a function that gives one: the rate after so many calls of step()",
         conventions=() if operation == "noam" else ("warmup.first_step",),
+        neutral=("rate",),
         match=partial(_match, operation=operation),
         bind=partial(_bind, operation=operation),
     )

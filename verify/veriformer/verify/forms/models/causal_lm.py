@@ -56,7 +56,7 @@ _DECODED = (
     *("decoder_input_ids", "tgt_ids", "target_ids", "prev_output_tokens", "target", "targets"),
 )
 _OPTIONAL = {
-    "targets": ("targets", "labels", "target", "y", "label"),
+    "targets": ("targets", "labels", "target", "y", "label", "lm_labels"),
     "past": ("past_key_values", "past", "cache", "kv_cache", "past_kv", "kv_caches", "caches", "layer_past"),
     "cached": ("use_cache", "return_cache", "use_kv_cache"),
     "start": ("start_pos", "start_position", "input_pos", "pos", "offset"),
@@ -79,7 +79,11 @@ DRAWS = range(1, 9)
 
 def _match(candidate: Candidate) -> Match | None:
     words = set(candidate.words)
-    if not candidate.is_network or words & _PARTS or not takes_size(candidate, "vocabulary"):
+    if (
+        not candidate.is_network
+        or (words & _PARTS and not {"lm", "model"} <= words)
+        or not takes_size(candidate, "vocabulary")
+    ):
         return None
     named = any(name in "".join(candidate.words) for name in _NAMES) or "lm" in words
     try:
@@ -114,6 +118,7 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
     how, told = _with_logits_of_every_token(model, how)
+    _refuse_chance(model, how)
     if "attention_mask" in candidate.parameters and _answered(model, how, masked=True):
         how = dataclasses.replace(how, masked=True)
     if "past" in names and not how.last:
@@ -199,6 +204,18 @@ def _with_logits_of_every_token(model: nn.Module, how: Calling) -> tuple[Calling
         raise Unfit(f"{said}, with targets neither")
     only = f"logits of every token are given only with {how.targets}: the tokens themselves are passed"
     return dataclasses.replace(how, fed=True), (*told, only)
+
+
+def _refuse_chance(model: nn.Module, how: Calling) -> None:
+    """Raise Unfit for a model that draws numbers while it is evaluated: no two calls of it could be compared."""
+    with_chance, ids = wrapped(model, how, vocabulary_of(how)), _tokens()
+    found = []
+    with torch.random.fork_rng():
+        for seed in (0, 1, 0):
+            torch.manual_seed(seed)
+            found.append(_quietly(lambda: with_chance(ids)).logits)
+    if torch.equal(found[0], found[2]) and not torch.equal(found[0], found[1]):  # else an earlier call shows
+        raise Unfit("two calls with the same tokens give other logits, in evaluation mode too")
 
 
 def _answered(model: nn.Module, how: Calling, *, masked: bool) -> bool:

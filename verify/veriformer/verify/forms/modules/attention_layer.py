@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.attention_calls import (
+    ALWAYS,
     has_tables,
     mask_told,
     roles_of_call,
@@ -17,13 +18,16 @@ from veriformer.verify.forms.attention_calls import (
     without_unknown,
 )
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.construction import built, takes_size
+from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS, mask_as
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.weights import HELD, is_held_alone, linears
+
+_WHOLES = {"lm", "gpt", "model", "classifier"}
+"""Words of what has heads of another kind."""
 
 _WORDS = {"attention", "attn", "mha", "msa", "mhsa", "gqa", "mqa", "head", "heads"}
 _KINDS = (
@@ -39,7 +43,7 @@ TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
 _TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
 """Words of tables, and of parts, of a rotary embedding that a layer holds itself."""
 
-CAUSALITY = ("as it is asked", "always")
+CAUSALITY = ("as it is asked", ALWAYS)
 BATCH = ("[B,n,d]", "[n,B,d]")
 HEAD_SIZES = ("the width of a head", "the number of heads")
 """What a constructor's one size of heads is, where it has no other."""
@@ -51,6 +55,8 @@ HEADS, WIDTH = 2, 12
 def _match(candidate: Candidate) -> Match | None:
     if not candidate.is_network or not _WORDS & set(candidate.words):
         return None
+    if _WHOLES & set(candidate.words) and not {"attention", "attn"} & set(candidate.words):
+        return None
     names = roles_of_call(candidate)
     if names is None:
         return None
@@ -61,10 +67,10 @@ def _match(candidate: Candidate) -> Match | None:
     parts = linears(instance)
     found = projections(parts)
     readings: dict[str, tuple[str, ...]] = {"causal": CAUSALITY, "batch": BATCH}
-    told: tuple[str, ...] = ()
+    told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}
-        told = UNTURNED
+        told += UNTURNED
     if "mask" in names:
         readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
     if found.fused or "kv" in found.maps:
@@ -89,13 +95,33 @@ def refuse_turning(instance: nn.Module, names: Mapping[str, str]) -> None:
 def _flags(candidate: Candidate) -> dict[str, Any]:
     """Biases are left out where the constructor leaves the choice: the contract has none."""
     names = ("bias", "use_bias", "qkv_bias", "attention_bias")
-    return {name: False for name in candidate.constructor if name in names}
+    return scaled(candidate) | {name: False for name in candidate.constructor if name in names}
 
 
-def sizes_of(width: int, heads: int, groups: int | None, head_dim: int, out: int) -> dict[str, Any]:
+SHORTEST = 160
+"""A module is made for so many positions at least: one for all short sequences."""
+
+
+def length_for(*rows: Tensor) -> int:
+    """For how many positions a module must be made that reads these, in steps, so that few are made."""
+    longest = max(x.shape[1] for x in rows)
+    return SHORTEST if longest <= SHORTEST else 1 << (longest - 1).bit_length()
+
+
+def sizes_of(
+    width: int, heads: int, groups: int | None, head_dim: int, out: int, length: int = SHORTEST
+) -> dict[str, Any]:
     """Sizes by their names in constructors."""
     kv = {} if groups is None else {"kv_heads": groups}
-    sizes = {"width": width, "out": out, "heads": heads, "head_dim": head_dim, "length": 160, "layers": 2, "batch": 8}
+    sizes = {
+        "width": width,
+        "out": out,
+        "heads": heads,
+        "head_dim": head_dim,
+        "length": length,
+        "layers": 2,
+        "batch": 8,
+    }
     return {**sizes, **kv, "vocabulary": 13, "inner": 2 * width}
 
 
@@ -119,7 +145,9 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         size = num_heads if readings.get("head_size") == HEAD_SIZES[1] else head_dim
-        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_o.shape[1])
+        context = options.get("context")
+        length = length_for(x, x if context is None else context)
+        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_o.shape[1], length)
         module = holder.module(sizes, x.dtype, **given)
         own: Projections = projections(linears(module, readings.get("held", HELD[0])))
         weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
@@ -137,6 +165,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim: int) -> dict[str, Any]:
     """Tables of angles 0, and the position 0, where the layer asks for them."""
     found: dict[str, Any] = {names["start"]: 0} if "start" in names else {}
+    found |= {names["length"]: x.shape[1]} if "length" in names else {}
     if "tables" not in readings:
         return found
     if head_dim % 2:
@@ -144,6 +173,9 @@ def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim:
     width = head_dim // 2 if readings["tables"] == "[n,d/2]" or "cis" in names else head_dim
     shape = {"[1,n,d]": (1,), "[B,n,d]": (x.shape[0],)}.get(readings["tables"], ())
     ones = torch.ones(*shape, x.shape[1], width, dtype=x.dtype)
+    if "pairs" in names:  # the cosine and the sine of each pair beside each other
+        half = torch.ones(*shape, x.shape[1], head_dim // 2, dtype=x.dtype)
+        return {**found, names["pairs"]: torch.stack((half, torch.zeros_like(half)), -1)}
     if "cis" in names:
         return {**found, names["cis"]: torch.polar(ones, torch.zeros_like(ones))}
     if "both" in names:

@@ -17,7 +17,7 @@ from veriformer.verify.forms.attention_calls import (
     without_unknown,
 )
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.construction import built, flags, takes_size
+from veriformer.verify.forms.construction import built, flags, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
@@ -28,6 +28,7 @@ from veriformer.verify.forms.modules.attention_layer import (
     TABLES,
     UNTURNED,
     arguments_of,
+    length_for,
     refuse_turning,
     sizes_of,
 )
@@ -57,7 +58,7 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if "context" in names:
         raise Unfit(f"it reads {names['context']!r} as well, which no block of the contract does")
-    instance = built(candidate, sizes_of(12, 2, 2, 6, 12), flags(candidate))
+    instance = built(candidate, sizes_of(12, 2, 2, 6, 12), flags(candidate) | scaled(candidate))
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
     refuse_turning(instance, names)
@@ -69,13 +70,14 @@ def _match(candidate: Candidate) -> Match | None:
         readings["joined"] = FUSED
     if has_tables(names):
         readings["tables"] = TABLES
-    return Match(True, readings, UNTURNED if has_tables(names) else ())
+    told = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
+    return Match(True, readings, (*told, *(UNTURNED if has_tables(names) else ())))
 
 
 def _parts(module: nn.Module) -> Parts:
     """Roles of all parameters. Raises Unfit where there are others than a block of the contract has."""
     maps, rest = linears_and_rest(module)
-    if len(maps) not in (4, 5, 6):
+    if len(maps) < 4:
         raise Unfit(f"it has {len(maps)} linear maps, and a block has those of attention and two of its network")
     first_map, second_map = maps[-2:]
     if (first_map.n_in, first_map.n_out) != (second_map.n_out, second_map.n_in) or not (
@@ -91,7 +93,7 @@ def _parts(module: nn.Module) -> Parts:
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     names = without_unknown(roles_of_call(candidate) or {}, readings)
-    holder, given = Holder.of(candidate), flags(candidate)
+    holder, given = Holder.of(candidate), flags(candidate) | scaled(candidate)
     grouped, headed = takes_size(candidate, "kv_heads"), takes_size(candidate, "heads")
 
     def call(x: Tensor, params: Mapping[str, Tensor], *, num_heads: int, **options: Any) -> Tensor:
@@ -104,7 +106,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         d, f = x.shape[-1], params["w1"].shape[1]
         head_dim = params["w_q"].shape[1] // num_heads
-        sizes = {**sizes_of(d, num_heads, groups, head_dim, d), "inner": f}
+        sizes = {**sizes_of(d, num_heads, groups, head_dim, d, length_for(x)), "inner": f}
         module = holder.module(sizes, x.dtype, **given)
         parts = _parts(module)
         weights = {role: params[f"w_{role}"] for role in ("q", "k", "v", "o")}

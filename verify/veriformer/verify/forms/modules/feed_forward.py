@@ -12,6 +12,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.two_layers import OTHER_ACTIVATIONS, called_network, instance, network_called, readings_of
 from veriformer.verify.forms.weights import HELD, linears
+from veriformer.verify.forms.without_biases import TOLD, widened
 
 
 def _network(function: Callable[[Tensor], Tensor], x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
@@ -26,19 +27,24 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if parts[0].n_out != parts[1].n_in:
         raise Unfit(f"its second layer takes {parts[1].n_in} of the first one's {parts[0].n_out} numbers")
-    if not all(part.bias for part in parts):
-        raise Unfit("its layers have no biases")
-    return Match(True, readings_of(parts))
+    if bool(parts[0].bias) != bool(parts[1].bias):
+        raise Unfit("one of its layers has a bias, and the other has none")
+    return Match(True, readings_of(parts), () if parts[0].bias else (TOLD,))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
+    biased = bool(linears(instance(candidate))[0].bias)
+
     def call(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
         if (x.shape[-1], w1.shape[1], *b1.shape, *b2.shape) != (w1.shape[0], w2.shape[0], w1.shape[1], w2.shape[1]):
             raise NotOffered("w1, b1, w2, b2: sizes that do not fit")
+        if not biased:
+            x, w1, w2 = widened(x, w1, b1, w2, b2)
+        own = (b1, b2) if biased else (None, None)
         return network_called(
             candidate,
             (*w1.shape, w2.shape[1]),
-            lambda parts: parts[0].tensors(w1, b1) | parts[1].tensors(w2, b2),
+            lambda parts: parts[0].tensors(w1, own[0]) | parts[1].tensors(w2, own[1]),
             x,
             readings.get("held", HELD[0]),
         )

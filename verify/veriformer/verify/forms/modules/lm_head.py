@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import Holder, called, first
@@ -27,7 +28,7 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if first_input(candidate.parameters) is None:
         return None
-    instance = built(candidate, _sizes(_WIDTH, _VOCABULARY))
+    instance = built(candidate, _sizes(_WIDTH, _VOCABULARY), _weights(candidate, _WIDTH, _VOCABULARY))
     if len([p for p in instance.parameters() if p.ndim > 1]) != 1:
         return None
     return Match(True) if _head(linears(instance, _held(instance))) else None
@@ -35,6 +36,20 @@ def _match(candidate: Candidate) -> Match | None:
 
 def _sizes(width: int, vocabulary: int) -> dict[str, int]:
     return {"width": width, "vocabulary": vocabulary, "out": vocabulary}
+
+
+def _weights(candidate: Candidate, width: int, vocabulary: int) -> dict[str, nn.Parameter]:
+    """The weight of an embedding, where the constructor asks for that: the head is tied to it."""
+    asked = [name for name, p in candidate.constructor.items() if p.default is p.empty and _WEIGHTS & set(words(name))]
+    return {name: _table(width, vocabulary) for name in asked}
+
+
+@cache
+def _table(width: int, vocabulary: int) -> nn.Parameter:
+    return nn.Parameter(torch.zeros(vocabulary, width))
+
+
+_WEIGHTS = {"weight", "weights"}
 
 
 def _held(module: torch.nn.Module) -> str:
@@ -49,13 +64,15 @@ def _head(parts: list[Linear]) -> Linear | None:
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
-    held = _held(built(candidate, _sizes(_WIDTH, _VOCABULARY)))
+    own = _weights(candidate, _WIDTH, _VOCABULARY)
+    held = _held(built(candidate, _sizes(_WIDTH, _VOCABULARY), own))
 
     def call(h: Tensor, weight: Tensor) -> Tensor:
         if weight.ndim != 2 or h.shape[-1:] != weight.shape[1:]:
             raise NotOffered("h, weight: sizes that do not fit")
         vocabulary, width = weight.shape
-        module = Holder.of(candidate).module(_sizes(width, vocabulary), weight.dtype)
+        tied = _weights(candidate, width, vocabulary)
+        module = Holder.of(candidate).module(_sizes(width, vocabulary), weight.dtype, **tied)
         (part,) = linears(module, held)
         result: Tensor = first(called(module, part.tensors(weight.T), h))
         return result

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import words as words_of
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import first
@@ -35,9 +36,9 @@ ROWS = ("rows", "any")
 
 def _match(candidate: Candidate) -> Match | None:
     words = set(candidate.words)
-    if not candidate.is_network or not words & {"smoothing", "smooth", "smoothed"} or words & {"l1", "l", "binary"}:
+    if not candidate.is_network or not words & _SMOOTH or words & {"l1", "l", "binary"}:
         return None
-    if roles(candidate.parameters, {"logits": LOGITS, "target": TARGET}) is None:
+    if _of_call(candidate) is None:
         return None
     found = _constructed(candidate)
     if "smoothing" not in found:
@@ -49,9 +50,18 @@ def _match(candidate: Candidate) -> Match | None:
     return Match(True, {"over": OVER, "spread": spread, "gives": GIVES, "reduction": REDUCTIONS, "shape": ROWS})
 
 
+_SMOOTH = {"smoothing", "smooth", "smoothed"}
+_LENGTHS = {"lengths": ("lengths", "seq_lengths", "target_lengths", "lens", "seq_lens")}
+
+
+def _of_call(candidate: Candidate) -> dict[str, str] | None:
+    return roles(candidate.parameters, {"logits": LOGITS, "target": TARGET}, _LENGTHS)
+
+
 def _constructed(candidate: Candidate) -> dict[str, str]:
     listed = candidate.constructor
     found = {role: next((name for name in names if name in listed), "") for role, names in _CONSTRUCTED.items()}
+    found["smoothing"] = found["smoothing"] or next((name for name in listed if _SMOOTH & set(words_of(name))), "")
     return {role: name for role, name in found.items() if name}
 
 
@@ -62,7 +72,7 @@ def _made(candidate: Candidate, found: Mapping[str, str], classes: int, smoothin
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
-    names = roles(candidate.parameters, {"logits": LOGITS, "target": TARGET}) or {}
+    names = _of_call(candidate) or {}
     found = _constructed(candidate)
     padded, others = readings["spread"] == SPREAD[2], readings["spread"] != SPREAD[0]
     ignoring = "ignored" in found
@@ -81,7 +91,11 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         module = _made(candidate, found, v + padded, given, ignored if ignoring else None).eval()
         if readings["shape"] == "any":
             x, flat = x.reshape(*logits.shape[:-1], v + padded), flat.reshape(target.shape)
-        result: Tensor = first(module(**{names["logits"]: x, names["target"]: flat}))
+        given_lengths: dict[str, Tensor] = {}
+        if "lengths" in names:  # one sequence, none of whose places is padding
+            x, flat = x.reshape(1, -1, x.shape[-1]), flat.reshape(1, -1)
+            given_lengths = {names["lengths"]: torch.tensor([flat.shape[1]])}
+        result: Tensor = first(module(**{names["logits"]: x, names["target"]: flat}, **given_lengths))
         if result.ndim:
             raise NotOffered("it gives more than one number")
         count = int(seen.sum())
