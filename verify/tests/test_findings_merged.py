@@ -18,6 +18,7 @@ from veriformer.verify.domain.features import feature
 from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.findings.assembly import Known, ranked, weight
 from veriformer.verify.findings.assembly import finding as assembled
+from veriformer.verify.findings.calls import around, furthest
 from veriformer.verify.findings.causes import NO_GRADIENT, Cause, Search, joined, kind
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
@@ -183,6 +184,13 @@ def test_wrong_results_whose_conditions_tell_little_are_one() -> None:
     told = sentence(joined(few)[0])
     assert told == "attention: the result is wrong for some calls"
     assert len(joined([weak("a mask", confirmed=True), weak("several heads", confirmed=True)])) == 2
+
+
+def test_a_fault_that_gives_larger_numbers_than_what_is_right_rounds_them_in_proportion() -> None:
+    right = {"result": Reference(np.array([1e-80, 0.0]), np.array([1e-94, 1e-94]))}
+    given = np.array([-34.0, 2.0])
+    assert furthest({"result": given * (1 + 1e-14)}, around({"result": given}, right)) <= 1.0
+    assert furthest({"result": given * (1 + 1e-12)}, around({"result": given}, right)) > 1.0
 
 
 def test_a_condition_under_which_every_call_fails_is_told_although_others_fail_as_well() -> None:

@@ -116,12 +116,20 @@ def _beyond(x: Floats) -> Floats:
 
 
 def around(parts: Parts, expected: Mapping[str, Reference]) -> dict[str, Reference]:
-    """The same bounds about what another implementation gave, twice as wide, for that was rounded as well."""
+    """The same bounds about what another implementation gave, twice as wide, for that was rounded as well; and wider
+    where it is larger than what is right, in proportion."""
     return {
-        key: Reference(np.nan_to_num(parts[key]), np.where(np.isfinite(parts[key]), 2 * expected[key].bound, np.inf))
+        key: _about(parts[key], expected[key])
         for key in expected
         if key in parts and parts[key].shape == expected[key].exact.shape
     }
+
+
+def _about(given: Floats, expected: Reference) -> Reference:
+    values, size = np.nan_to_num(given), np.abs(expected.exact).max(initial=0.0)
+    widest = np.where(np.isfinite(expected.bound), expected.bound, 0.0).max(initial=0.0)
+    bound = 2 * (expected.bound + np.abs(values) * (widest / size if size else 0.0))
+    return Reference(values, np.where(np.isfinite(given), bound, np.inf))
 
 
 def _trial(row: CheckRun, target: Target) -> Trial:

@@ -80,7 +80,7 @@ _DETERMINED = ("the ", "a ", "an ", "which ", "what ", "every ")
 
 def _counted(about: str) -> str:
     """A quantity and its verb: ``the merges are``, ``the norm is``; without where or beside what it was looked at."""
-    thing = about.partition(":")[0].replace(" #", "").rstrip()
+    thing = about.partition(":")[0].replace(" #", "").replace("[…]", "").rstrip()
     noun = re.split(r" (?:of|at|before|after|with|around|in) |,", thing)[0]
     return f"{thing} {'are' if noun.endswith('s') and not noun.endswith('ss') else 'is'}"
 

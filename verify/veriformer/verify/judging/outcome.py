@@ -47,7 +47,7 @@ class Outcome:
                     f"the result has no element {expression}", lines=[f"{expression}", "raise SystemExit(0)"]
                 )
             value = value[i]
-        return _dense(value, expression, expression)
+        return _dense(value, expression, expression.replace(self.name, "the result", 1))
 
     def gradient(self, argument: str) -> Observation:
         """The gradient for one argument, as something to judge. Raises NoGradient where the target claims none."""
