@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from veriformer.spec.registry import _MODULES
 from veriformer.spec.sabotage.__main__ import drawn, recall
 from veriformer.spec.sabotage.dependants import forget, reached
 from veriformer.spec.sabotage.equivalent import EQUIVALENT
 from veriformer.spec.sabotage.mutation import KINDS, ROOT, mutations
 from veriformer.spec.sabotage.operators import in_code, in_latex
-from veriformer.spec.sabotage.trial import tried
+from veriformer.spec.sabotage.trial import resting_on, tried
 
 TESTS = Path(__file__).parent
 FILES = ["scores/softmax.py", "positions/rope_rotation.py", "costs.py", "positions/rope.py", "scores/cross_entropy.py"]
@@ -127,3 +128,9 @@ def test_equivalent_mutations_exist_and_have_a_reason():
     names = {m.name for name in EQUIVALENT for m in mutations(ROOT / name.split(":")[1])}
     assert set(EQUIVALENT) <= names
     assert all(EQUIVALENT.values())
+
+
+def test_an_equation_rests_on_the_module_that_records_it():
+    modules = {f"veriformer.spec.{name}": importlib.import_module(f"veriformer.spec.{name}") for name in _MODULES}
+    for name, module in modules.items():
+        assert {e.slug for e in module.EQUATIONS} <= {e.slug for e in resting_on(name)}

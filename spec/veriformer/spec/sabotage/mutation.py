@@ -71,7 +71,8 @@ def mutations(file: Path) -> list[Mutation]:
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found, like = [], Counter[str]()
-    for kind, owner, node, operator, new in _changes(ast.parse(text), name):
+    tree = ast.parse(text)
+    for kind, owner, node, operator, new in _changes(tree, name):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         old = text[start:end].decode()
@@ -81,14 +82,16 @@ def mutations(file: Path) -> list[Mutation]:
         mutation = Mutation(
             name=f"{stem}:{like[stem]}", kind=kind, file=name, owner=owner, start=start, end=end, old=old, new=replaced
         )
-        if replaced != old and _compiles(mutation):
+        whole = next(s for s in tree.body if first_line(s) <= node.lineno <= (s.end_lineno or 0))
+        first, last = starts[first_line(whole) - 1], starts[whole.end_lineno or 0]
+        if replaced != old and _compiles(text[first:start] + replaced.encode() + text[end:last]):
             found.append(mutation)
     return found
 
 
-def _compiles(mutation: Mutation) -> bool:
+def _compiles(text: bytes) -> bool:
     try:
-        ast.parse(mutation.applied())
+        ast.parse(text)
     except SyntaxError:
         return False
     return True

@@ -140,13 +140,15 @@ def _red_proof(mutation: Mutation) -> str:
 
 
 def resting_on(module: str) -> list[Equation]:
-    """The equations of this module, then those whose module imports it, then those that state its formulas."""
+    """The equations of this module, then those whose modules import it, then those that state its formulas."""
     from veriformer.spec.registry import equations
 
-    homes = {e.slug: e.steps[0].identity.__module__ for e in equations()}
-    own = [e for e in equations() if homes[e.slug] == module]
-    near = [e for e in equations() if e not in own and module in imported(source(homes[e.slug]))]
-    stating = [e for e in equations() if e.formula and e.formula.__module__ == module and e not in own + near]
+    recorded = getattr(sys.modules.get(module), "EQUATIONS", ())
+    homes = {e.slug: {s.identity.__module__ for s in e.steps} for e in equations()}
+    own = [e for e in equations() if module in homes[e.slug] or e in recorded]
+    rest = [e for e in equations() if e not in own]
+    near = [e for e in rest if any(module in imported(source(home)) for home in homes[e.slug])]
+    stating = [e for e in rest if e not in near and e.formula and e.formula.__module__ == module]
     return own + near + stating
 
 
@@ -200,13 +202,15 @@ def _red_test(mutation: Mutation, tests: Path) -> str:
         files = ["test_domains.py"] if mutation.kind == "domain" else ["test_printed.py"]
         typeset = [f"{test}::test_latex_becomes_mathml" for test in _there(tests, ["test_equations.py"])]
         return _first_red([*typeset, *_there(tests, files)], others=others)
-    files = ["test_equations.py"] * bool(slugs)
-    files += sorted(f.name for f in tests.glob("test_*.py") if mutation.module in imported(f))
-    if mutation.kind == "cost":
-        files += ["test_costs.py", "test_costs_coverage.py", "test_costs_counted.py"]
-    files = list(dict.fromkeys([*files, "test_printed.py"]))
+    files = {
+        "cost": ["test_costs.py", "test_costs_coverage.py", "test_costs_counted.py"],
+        "default": ["test_printed.py"],
+    }
+    nearest = [*files.get(mutation.kind, []), *["test_equations.py"] * bool(slugs)]
+    importing = sorted(f.name for f in tests.glob("test_*.py") if mutation.module in imported(f))
+    ordered = dict.fromkeys([*nearest, *importing, "test_printed.py"])
     return _first_red(
-        _there(tests, files), lambda file, name: file != "test_equations.py" or any(s in name for s in slugs)
+        _there(tests, ordered), lambda file, name: file != "test_equations.py" or any(s in name for s in slugs)
     )
 
 
