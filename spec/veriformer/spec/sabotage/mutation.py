@@ -99,7 +99,8 @@ def _compiles(text: bytes) -> bool:
 
 def first_line(statement: ast.stmt) -> int:
     """The first line of a statement, its decorators included."""
-    return min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(d.lineno for d in decorators)])
 
 
 def defined(statement: ast.stmt) -> list[str]:

@@ -202,11 +202,11 @@ def _red_test(mutation: Mutation, tests: Path) -> str:
         files = ["test_domains.py"] if mutation.kind == "domain" else ["test_printed.py"]
         typeset = [f"{test}::test_latex_becomes_mathml" for test in _there(tests, ["test_equations.py"])]
         return _first_red([*typeset, *_there(tests, files)], others=others)
-    files = {
+    of_kind = {
         "cost": ["test_costs.py", "test_costs_coverage.py", "test_costs_counted.py"],
         "default": ["test_printed.py"],
     }
-    nearest = [*files.get(mutation.kind, []), *["test_equations.py"] * bool(slugs)]
+    nearest = [*of_kind.get(mutation.kind, []), *["test_equations.py"] * bool(slugs)]
     importing = sorted(f.name for f in tests.glob("test_*.py") if mutation.module in imported(f))
     ordered = dict.fromkeys([*nearest, *importing, "test_printed.py"])
     return _first_red(
