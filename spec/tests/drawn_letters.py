@@ -2,6 +2,7 @@
 its proofs. By the slug of the equation, a function of the draw; symbols that are not in it are arguments.
 """
 
+import inspect
 from functools import cache
 
 import numpy as np
@@ -10,9 +11,13 @@ import sympy as sp
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float
 from veriformer.spec.arithmetic.formats import FORMATS
+from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.spec.blocks.costs_model import forward_flops
 from veriformer.spec.efficient.int8 import int8_round_trip
 from veriformer.spec.efficient.linear_attention import elu_plus_one
+from veriformer.spec.generation.beam_search import beam_search
+from veriformer.spec.language.bpe import bpe_encode, bpe_train
+from veriformer.spec.language.unigram_segment import unigram_segment
 from veriformer.spec.layers.dropout import dropout
 from veriformer.spec.layers.gelu import gelu
 from veriformer.spec.layers.layer_norm import layer_norm
@@ -203,6 +208,8 @@ def cache_rows(a):
         "V_full": full["v"],
         "m": cache.k.shape[2],
         "r": a["k_new"].shape[2],
+        "b": causal_mask(1, full["k"].shape[2], window=2)[0].astype(int),
+        "w": np.arange(1, full["k"].shape[2] + 1),
     }
 
 
@@ -359,11 +366,18 @@ def smoothed(a):
 
 
 def unigram(a):
-    return {"P": np.exp(list(a["log_probs"].values()))}
+    first = unigram_segment(a["text"], a["log_probs"])[0]
+    return {"P": np.exp(list(a["log_probs"].values())), "s": a["text"], "tau_i": first}
+
+
+def pairs_of_bytes(a):
+    merges = bpe_train(a["texts"], a["num_merges"])
+    return {"s": a["texts"][0], "M": merges, "tau_i": bpe_encode(a["texts"][0], merges)[0]}
 
 
 def beams(a):
-    return {"b": a["beam_width"], "n": a["max_length"]}
+    penalty = inspect.signature(beam_search).parameters["length_penalty"].default
+    return {"b": a["beam_width"], "n": a["max_length"], "alpha": penalty + np.arange(3) / 2}
 
 
 def equivariant(a):
@@ -451,7 +465,7 @@ BY_SLUG = {
     "label-smoothing": values(smoothed),
     "xavier": values(weights),
     "adam-step-size": values(steps),
-    "alibi": proofs("i=j j p", lambda a: {"m_h": run(alibi_slopes, a["num_heads"])}),
+    "alibi": proofs("i=j j p", lambda a: {"m_h": run(alibi_slopes, a["num_heads"]), "s": -run(alibi_slopes, 3)}),
     "alibi-slopes": values(lambda a: {"m_h": run(alibi_slopes, a["num_heads"])}),
     "descent-example": values(lambda a: {"alpha": a["lr"], "x": a["x"]}),
     "learned-positions": values(lambda a: {"P": a["table"], "X_tok": a["x"]}),
@@ -494,6 +508,7 @@ BY_SLUG = {
     "weight-tying": values(embedded),
     "training-loss": proofs("n", lambda a: {"K": len(a["losses"])}),
     "unigram-segmentation": values(unigram),
+    "byte-pair-encoding": values(pairs_of_bytes),
     "warmup-cosine": values(lambda a: {"D": a["total_steps"] - a["warmup_steps"]}),
     "activation": values(lambda a: {"z^(1)": a["z"], "sigma": mapped(gelu, a["z"])}),
     **dict.fromkeys(

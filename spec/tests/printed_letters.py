@@ -17,6 +17,8 @@ from veriformer.spec.efficient.costs_attention import square
 from veriformer.spec.efficient.costs_cache import cache_numbers, with_cache, without_cache
 from veriformer.spec.generation.beam_search import beam_search
 from veriformer.spec.generation.greedy import greedy
+from veriformer.spec.generation.top_k_filter import top_k_filter
+from veriformer.spec.generation.top_p_filter import top_p_filter
 from veriformer.spec.heads.multi_head_attention import multi_head_attention
 from veriformer.spec.language.tokenizer_perplexity import perplexity_per_unit
 from veriformer.spec.language.unigram_segment import unigram_segment
@@ -181,6 +183,25 @@ def found_by_beam():
     return beam_search(step, [1], beam_width=8, max_length=4, eos=0, length_penalty=1)[0][1:]
 
 
+def nucleus():
+    """The threshold lies below the mass of the tokens that reach it: no token satisfies what is printed."""
+    p, threshold = [HALF, HALF / 2, HALF / 2], HALF + HALF / 4
+    kept = computed(top_p_filter, np.array([sp.log(x) for x in p]), p=threshold)
+    top = [i for i, z in enumerate(kept, 1) if z != -sp.oo]
+    return {"i": [1, 2, 3], "p": threshold, "p_": p, "top": lambda _: top, "Categorical": lambda *kept: kept}
+
+
+def truncated():
+    p = [sp.Rational(x, 10) for x in (2, 5, 3)]
+    names = {"p": p, "k": 2, "Categorical": lambda *kept: np.array(kept) / sum(kept)}
+    return names | {"top-k": lambda p, k: tuple(x if x in sorted(p)[-k:] else sp.S.Zero for x in p)}
+
+
+def kept_of_most_probable():
+    z = np.array([sp.log(sp.Rational(x, 10)) for x in (2, 5, 3)])
+    return computed(softmax, computed(top_k_filter, z, k=2))
+
+
 PIECES = {"a": -1, "b": -1, "ab": -1, "ba": -1, "aab": -3}
 
 
@@ -214,6 +235,11 @@ def inner(tokens):
 PARTS = {"LN": lambda tokens: run(layer_norm, tokens), "F": inner, "FFN": inner}
 
 
+def equivariant():
+    order = np.eye(3)[[1, 2, 0]]
+    return {"Pi": order, "X": TOKENS[0], "f": lambda tokens: attend(tokens.astype(float)[None])[0]}
+
+
 def stream(norm):
     after = feed_forward_sublayer(FLOAT, FLOAT.asarray(TOKENS), PARAMS, norm=norm).value
     return lambda layer: {1: TOKENS, 2: after}[layer]
@@ -243,6 +269,9 @@ groups = costs.kv_cache_bytes().subs({costs.symbol("d_v"): costs.symbol("d_k"), 
 LETTERS = {
     "greedy": (most_probable, (lambda letters: letters["chosen"],)),
     "inner-product-search": (nearest, ()),
+    "top-k": (truncated, (lambda _: kept_of_most_probable(),)),
+    "top-p": (nucleus, (lambda _: (),)),
+    "permutation-equivariance": (equivariant, ()),
     "beam-search": (searched, (lambda _: found_by_beam(),)),
     "unigram-segmentation": (segmented, (lambda _: unigram_segment("aabab", PIECES),)),
     "divergence": (divergence, ()),

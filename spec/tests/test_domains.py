@@ -16,15 +16,10 @@ DRAWS = 60
 # Symbols whose values nothing here computes: what is printed of their space, nobody checks.
 FREE = {
     "attention-gradients": {"G_X"},
-    "beam-search": {"alpha"},
-    "byte-pair-encoding": {"s", "M", "tau_i"},
-    "cached-attention": {"b", "w"},
     "hidden-layer-backward": {"odot"},
     "masked-lm-loss": {"x"},
-    "unigram-segmentation": {"s", "tau_i"},
     **{key: {"odot"} for key in ("mlp-output-gradient", "mlp-output-weights", "mlp-hidden-weights")},
     **{key: {"R^(i)"} for key in ("rope", "rope-relative-position")},
-    "alibi": {"s"},
 }
 
 
@@ -89,6 +84,15 @@ def test_other_spaces_do_not_fit(space, value):
     fits(r"\mathbb{R}^n", [(REALS, {"n": 3})])
     with pytest.raises(MisfitError):
         fits(space, [(value, {"n": 3})])
+
+
+def test_texts_and_lists_of_them_fit_their_spaces():
+    pairs = [(b"a", b"b"), (b"ab", b"a")]
+    fits(r"\Sigma^*", [("a text", {})])
+    fits(r"(\Sigma^* \times \Sigma^*)^*", [(pairs, {})])
+    for space in (r"\Sigma^*", r"(\Sigma^* + \Sigma^*)^*", r"(\Sigma^*)^*"):
+        with pytest.raises(MisfitError):
+            fits(space, [(pairs, {})])
 
 
 def test_a_letter_is_one_size_in_a_draw():

@@ -41,9 +41,6 @@ OWN = {
     "mixed-precision": 1,
     "model-costs": 1,
     "momentum-claims": 1,
-    "permutation-equivariance": 1,
-    "top-k": 1,
-    "top-p": 1,
 }
 
 

@@ -1,17 +1,21 @@
 """The session that mutates the specification: what it mutates, and that it tells what is noticed from what is not."""
 
 import ast
+import importlib
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from veriformer.spec.registry import _MODULES
 from veriformer.spec.sabotage.__main__ import drawn, recall
+from veriformer.spec.sabotage.dependants import forget, reached
 from veriformer.spec.sabotage.equivalent import EQUIVALENT
 from veriformer.spec.sabotage.mutation import KINDS, ROOT, mutations
 from veriformer.spec.sabotage.operators import in_code, in_latex
-from veriformer.spec.sabotage.trial import tried
+from veriformer.spec.sabotage.trial import resting_on, tried
 
 TESTS = Path(__file__).parent
 FILES = ["scores/softmax.py", "positions/rope_rotation.py", "costs.py", "positions/rope.py", "scores/cross_entropy.py"]
@@ -87,6 +91,34 @@ def test_false_formulas_and_statements_are_noticed_and_an_equivalent_one_is_not(
     assert (noticed.by, "test_printed" in noticed.detail) == ("test", True)
 
 
+def test_a_forgotten_module_is_loaded_anew_with_all_that_import_it(monkeypatch):
+    names = [f"veriformer.spec.{name}" for name in ("scores.softmax", "generation.top_p_filter", "vectors.distances")]
+    before = {name: importlib.import_module(name) for name in names}
+    for name, module in list(sys.modules.items()):  # as they were, when this ends
+        if name.startswith("veriformer.spec."):
+            monkeypatch.setitem(sys.modules, name, module)
+            package, _, last = name.rpartition(".")
+            monkeypatch.setattr(sys.modules[package], last, module, raising=False)
+    forget(names[0])
+    assert [name in sys.modules for name in names] == [False, False, True]
+    assert importlib.import_module(names[1]).softmax is importlib.import_module(names[0]).softmax
+    assert importlib.import_module(names[0]) is not before[names[0]]
+
+
+def test_what_a_step_reaches_is_what_its_code_names_and_what_that_names():
+    softmax, cosine = (f"veriformer.spec.{name}" for name in ("scores.softmax", "vectors.distances"))
+    found = reached("veriformer.spec.generation.top_p_filter", "top_p_filter")
+    assert {("veriformer.spec.generation.top_p_filter", "mass_before"), (softmax, "softmax")} <= found
+    assert not {(softmax, "softmax_vjp"), (cosine, "cosine_similarity")} & found
+
+
+def test_a_mutation_lies_in_what_its_names_define(found):
+    softmax = next(m for m in found if m.owner == "softmax_vjp")
+    assert softmax.defines == {"softmax_vjp"}
+    domain = next(m for m in found if m.kind == "domain")
+    assert domain.defines == {"_SYMBOLS"}
+
+
 def test_what_takes_too_long_is_not_called_noticed(found):
     outcome = tried(found[0], TESTS, 0.01)
     assert (outcome.by, outcome.killed) == ("limit", False)
@@ -96,3 +128,9 @@ def test_equivalent_mutations_exist_and_have_a_reason():
     names = {m.name for name in EQUIVALENT for m in mutations(ROOT / name.split(":")[1])}
     assert set(EQUIVALENT) <= names
     assert all(EQUIVALENT.values())
+
+
+def test_an_equation_rests_on_the_module_that_records_it():
+    modules = {f"veriformer.spec.{name}": importlib.import_module(f"veriformer.spec.{name}") for name in _MODULES}
+    for name, module in modules.items():
+        assert {e.slug for e in module.EQUATIONS} <= {e.slug for e in resting_on(name)}

@@ -125,6 +125,8 @@ class _Parser:
             return self.largest()
         if token == "\\|":
             return self.norm()
+        if token == "\\{" and self.tokens[self.at + 2 : self.at + 3] == [":"]:
+            return self.members()
         if token in _BRACKETS:
             return self.enclosed(token, _BRACKETS[token])
         return self.name(alone)
@@ -228,6 +230,14 @@ class _Parser:
         self.take("}")
         term = self.product()
         return lambda letters: next(iter(max(among(letters), key=lambda x: term({**letters, **x})).values()))
+
+    def members(self) -> Read:
+        r"""\{i : …\}: those of the values that the letter i may have of which the condition holds."""
+        self.take("\\{")
+        bound = self.take()
+        condition = self.condition(bound)
+        self.take("\\}")
+        return lambda letters: tuple(x for x in letters[bound] if condition({**letters, bound: x}))
 
     def condition(self, bound: str) -> Read:
         if self.peek() != ":":

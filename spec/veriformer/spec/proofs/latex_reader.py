@@ -58,8 +58,11 @@ def formulas(line: str) -> Iterator[tuple[str, str]]:
     """The formulas between the words of a line, with the word before each, without what only punctuates."""
     for word, part in _between_words(TYPESETTING.sub(" ", line)):
         for piece in at_top(part):
-            if formula := piece.strip(" .,;:").lstrip("= "):
+            if formula := _RELATED_TO_WORDS.sub("", piece.strip(" .,;:")):
                 yield word, formula
+
+
+_RELATED_TO_WORDS = re.compile(r"^(?: |=|\\sim(?![a-zA-Z]))+")
 
 
 def _between_words(line: str) -> Iterator[tuple[str, str]]:

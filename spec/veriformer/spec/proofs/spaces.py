@@ -75,6 +75,10 @@ def fits(space: str, draws: Sequence[tuple[Any, Sizes]]) -> None:
         fits(source, [(value.inputs, sizes) for value, sizes in draws])
         fits(target, [(value.outputs, sizes) for value, sizes in draws])
         return
+    if r"\Sigma" in space:
+        if not all(_spelled(space, value) for value, _ in draws):
+            raise MisfitError(f"{space}: got {draws[0][0]!r}")
+        return
     for value, sizes in draws:
         for axis, size in _axes(space, value):
             _agree(axis, size, _evaluated(axis, sizes))
@@ -87,6 +91,16 @@ def fits(space: str, draws: Sequence[tuple[Any, Sizes]]) -> None:
     numbers = np.concatenate([_numbers(value) for value, _ in draws])
     if not _tight(entries, numbers):
         raise MisfitError(f"{entries}: got values from {numbers.min()} to {numbers.max()}")
+
+
+def _spelled(space: str, value: Any) -> bool:
+    r"""Whether a value is a text, \Sigma^*, or a sequence of tuples of them, (\Sigma^* \times \Sigma^*)^*."""
+    if space == r"\Sigma^*":
+        return isinstance(value, str | bytes)
+    parts = space.removeprefix("(").removesuffix(")^*").split(r" \times ")
+    return isinstance(value, list) and all(
+        len(entry) == len(parts) and all(map(_spelled, parts, entry)) for entry in value
+    )
 
 
 def _axes(space: str, value: Any) -> list[tuple[str, int]]:

@@ -5,6 +5,7 @@ EQUIVALENT: dict[str, str] = {
     "formula:positions/alibi.py:alibi_slopes:dropped:6": "the last number is even, and only odd ones are taken",
     "formula:attention/attention.py:_used:constant:11": "what blanks a query that sees nothing has no weight",
     "formula:layers/mixture_of_experts.py:_gates:constant:2": "NumPy infers the size that is any negative number",
+    "formula:optimization/clip_grad_norm.py:global_norm:constant:6": "only zeros are divided by it",
     "statement:generation/beam_search.py:beam-search:number:1": "what is largest is so at twice its size too",
 }
 """The name of a mutation, and why it is equivalent."""

@@ -13,6 +13,8 @@ from veriformer.spec.sabotage.operators import in_code, in_default, in_domain, i
 ROOT = Path(__file__).parents[1]
 """The package that is mutated."""
 
+PACKAGE = "veriformer.spec"
+
 KINDS = ("formula", "default", "cost", "statement", "correction", "domain")
 
 _UNTOUCHED = ("sabotage", "proofs", "arithmetic", "sources", "requirements", "derivation.py")
@@ -37,7 +39,15 @@ class Mutation:
     @property
     def module(self) -> str:
         """The name of the module that is mutated."""
-        return "veriformer.spec." + self.file.removesuffix(".py").replace("/", ".")
+        return f"{PACKAGE}." + self.file.removesuffix(".py").replace("/", ".")
+
+    @property
+    def defines(self) -> frozenset[str]:
+        """The names that the module's statement defines in which the mutation lies."""
+        text = (ROOT / self.file).read_bytes()
+        line = text[: self.start].count(b"\n") + 1
+        lies = (s for s in ast.parse(text).body if first_line(s) <= line <= (s.end_lineno or line))
+        return frozenset(name for s in lies for name in defined(s))
 
     def applied(self) -> bytes:
         """The text of the file with the mutation in it."""
@@ -61,7 +71,8 @@ def mutations(file: Path) -> list[Mutation]:
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found, like = [], Counter[str]()
-    for kind, owner, node, operator, new in _changes(ast.parse(text), name):
+    tree = ast.parse(text)
+    for kind, owner, node, operator, new in _changes(tree, name):
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         old = text[start:end].decode()
@@ -71,17 +82,35 @@ def mutations(file: Path) -> list[Mutation]:
         mutation = Mutation(
             name=f"{stem}:{like[stem]}", kind=kind, file=name, owner=owner, start=start, end=end, old=old, new=replaced
         )
-        if replaced != old and _compiles(mutation):
+        whole = next(s for s in tree.body if first_line(s) <= node.lineno <= (s.end_lineno or 0))
+        first, last = starts[first_line(whole) - 1], starts[whole.end_lineno or 0]
+        if replaced != old and _compiles(text[first:start] + replaced.encode() + text[end:last]):
             found.append(mutation)
     return found
 
 
-def _compiles(mutation: Mutation) -> bool:
+def _compiles(text: bytes) -> bool:
     try:
-        ast.parse(mutation.applied())
+        ast.parse(text)
     except SyntaxError:
         return False
     return True
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The first line of a statement, its decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(d.lineno for d in decorators)])
+
+
+def defined(statement: ast.stmt) -> list[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.ImportFrom | ast.Import):
+        return [alias.asname or alias.name for alias in statement.names]
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return [node.id for t in targets if t for node in ast.walk(t) if isinstance(node, ast.Name)]
 
 
 Change = tuple[str, str, ast.expr, str, str | None]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
 import multiprocessing
+import signal
 import sys
 import time
 import warnings
@@ -19,12 +19,15 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from veriformer.spec.sabotage.dependants import forget, imported, reached, source
 from veriformer.spec.sabotage.mutation import ROOT, Mutation
 
 if TYPE_CHECKING:
     from veriformer.spec.equation import Equation
 
-_PRELOADED = ["sympy", "numpy", "mpmath", "rich.console"]
+_PRELOADED = ["sympy", "numpy", "mpmath", "rich.console", "torch", "pytest", "veriformer.spec.sabotage.loaded"]
+_PATIENCE = 30
+"""How many times its limit, which is processor time, a process may take by the clock."""
 _TEXTS = ("statement", "correction", "domain")
 _SLOW = ("test_every_step_holds_and_its_sabotage_does_not", "test_the_document_lists_what_the_equations_decide")
 """Tests that only prove again what has been proved, which is tried before."""
@@ -33,7 +36,7 @@ _SLOW = ("test_every_step_holds_and_its_sabotage_does_not", "test_the_document_l
 @dataclass(frozen=True)
 class Outcome:
     """by: "proof", "test" or "survived"; "limit" where nothing was found in time, and "error" where what turned red is
-    red without the mutation too, or the process ended: of these two nothing is known.
+    red without the mutation too, or the process ended: of these two nothing is known. seconds: of processor time.
     """
 
     by: str
@@ -47,51 +50,60 @@ class Outcome:
 
 
 def tried(mutation: Mutation, tests: Path, limit: float) -> Outcome:
-    """Try a mutation for at most `limit` seconds; what turns red must be green without it."""
-    start = time.monotonic()
-    by, detail = _forked(_judged, (mutation, tests), limit)
-    if by in ("proof", "test") and _forked(_red_without, (mutation.module, by, detail, tests), limit)[0] != "green":
+    """Try a mutation for at most `limit` seconds of processor time; what turns red must be green without it."""
+    by, detail, seconds = _forked(_judged, (mutation, tests), limit)
+    if by in ("proof", "test") and not _green_without(by, detail if by == "test" else detail.split()[0], tests, limit):
         by, detail = "error", f"without the mutation too: {detail}"
-    return Outcome(by, detail, round(time.monotonic() - start, 1))
+    return Outcome(by, detail, round(seconds, 1))
 
 
-def _forked(work: Callable[..., tuple[str, str]], arguments: tuple[Any, ...], limit: float) -> tuple[str, str]:
-    """What `work` returns, in a forked process that has the libraries loaded."""
+def _forked(work: Callable[..., tuple[str, str]], arguments: tuple[Any, ...], limit: float) -> tuple[str, str, float]:
+    """What `work` returns, and its processor time, in a forked process that has everything loaded."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(work, arguments, theirs))
+    process = context.Process(target=_child, args=(work, arguments, limit, theirs))
     process.start()
     theirs.close()
-    by, detail = "limit", f"nothing in {limit:.0f} s"
+    answer = ("limit", f"nothing in {limit:.0f} s", limit)
     try:
-        if ours.poll(limit):
-            by, detail = ours.recv()
+        if ours.poll(limit * _PATIENCE + 1):
+            answer = ours.recv()
     except EOFError:
-        by, detail = "error", "the process ended"
+        process.join()
+        if process.exitcode != -signal.SIGPROF:
+            answer = ("error", "the process ended", 0.0)
     process.kill()
     process.join()
-    return by, detail
+    return answer
 
 
-def _child(work: Callable[..., tuple[str, str]], arguments: tuple[Any, ...], answer: Any) -> None:
+def _child(work: Callable[..., tuple[str, str]], arguments: tuple[Any, ...], limit: float, answer: Any) -> None:
+    signal.setitimer(signal.ITIMER_PROF, limit)
     warnings.simplefilter("ignore")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        answer.send(work(*arguments))
+        found = work(*arguments)
+    answer.send((*found, time.process_time()))
 
 
-def _red_without(module: str, by: str, detail: str, tests: Path) -> tuple[str, str]:
-    """Whether the same proof or test is red where nothing is mutated."""
+@cache
+def _green_without(by: str, name: str, tests: Path, limit: float) -> bool:
+    """Whether the same step or test is green where nothing is mutated."""
+    return _forked(_judged_without, (by, name, tests), limit)[0] == "green"
+
+
+def _judged_without(by: str, name: str, tests: Path) -> tuple[str, str]:
     from veriformer.spec.proofs.prover import prove
+    from veriformer.spec.registry import equations
 
     if by == "test":
-        return ("red" if _first_red([str(tests / detail)]) else "green"), ""
-    name = detail.partition(" ")[0]
-    steps = [s for e in resting_on(module) for s in e.steps if f"{e.slug}:{s.slug}" == name]
+        return ("red" if _first_red([str(tests / name)]) else "green"), ""
+    steps = [s for e in equations() for s in e.steps if f"{e.slug}:{s.slug}" == name]
     return ("green" if all(prove(s, cached=False).holds for s in steps) else "red"), ""
 
 
 def _judged(mutation: Mutation, tests: Path) -> tuple[str, str]:
+    forget(mutation.module)
     sys.meta_path.insert(0, _Finder(mutation))
     try:
         importlib.import_module(mutation.module)
@@ -104,11 +116,17 @@ def _judged(mutation: Mutation, tests: Path) -> tuple[str, str]:
 
 
 def _red_proof(mutation: Mutation) -> str:
-    """The first step or erratum that does not hold: of this file's equations first, then of those that import it."""
+    """The first step or erratum that does not hold: of this file's equations first, then of those that import it.
+
+    A step whose code names nothing that is mutated, nor does the code of what it names, is the same as before.
+    """
     from veriformer.spec.proofs.prover import prove
 
+    mutated = {(mutation.module, name) for name in mutation.defines}
     for equation in resting_on(mutation.module):
         for step in equation.steps:
+            if not mutated & reached(step.identity.__module__, step.identity.__name__):
+                continue
             try:
                 verdict = prove(step, cached=False)
             except Exception as error:
@@ -122,38 +140,33 @@ def _red_proof(mutation: Mutation) -> str:
 
 
 def resting_on(module: str) -> list[Equation]:
-    """The equations of this module, then those whose module imports it, then those that state its formulas."""
+    """The equations of this module, then those whose modules import it, then those that state its formulas."""
     from veriformer.spec.registry import equations
 
-    homes = {e.slug: e.steps[0].identity.__module__ for e in equations()}
-    own = [e for e in equations() if homes[e.slug] == module]
-    near = [e for e in equations() if e not in own and module in imported(_file(homes[e.slug]))]
-    stating = [e for e in equations() if e.formula and e.formula.__module__ == module and e not in own + near]
+    recorded = getattr(sys.modules.get(module), "EQUATIONS", ())
+    homes = {e.slug: {s.identity.__module__ for s in e.steps} for e in equations()}
+    own = [e for e in equations() if module in homes[e.slug] or e in recorded]
+    rest = [e for e in equations() if e not in own]
+    near = [e for e in rest if any(module in imported(source(home)) for home in homes[e.slug])]
+    stating = [e for e in rest if e not in near and e.formula and e.formula.__module__ == module]
     return own + near + stating
 
 
-def _file(module: str) -> Path:
-    return ROOT.joinpath(*module.split(".")[2:]).with_suffix(".py")
-
-
-@cache
-def imported(file: Path) -> frozenset[str]:
-    """The modules of the specification that a file imports itself."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("veriformer.spec"):
-            found |= {node.module or ""} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(found)
-
-
 class _FirstRed:
-    """A plugin of pytest that remembers what fails, and leaves out what only repeats the proofs."""
+    """A plugin of pytest that remembers what fails, and leaves out what only repeats the proofs or is of `others`."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Callable[[str, str], bool], others: frozenset[str]) -> None:
         self.red = ""
+        self.keep = keep
+        self.others = others
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if item.name.partition("[")[0] not in _SLOW]
+        items[:] = [i for i in items if i.name.partition("[")[0] not in _SLOW and self._ours(i)]
+
+    def _ours(self, item: Any) -> bool:
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        of = {str(getattr(value, "slug", value)).partition(":")[0] for value in values}
+        return not of & self.others and self.keep(item.path.name, item.name)
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -164,34 +177,45 @@ class _FirstRed:
             self.red = self.red or report.nodeid.rpartition("tests/")[2]
 
 
-def _red_test(mutation: Mutation, tests: Path) -> str:
-    return next((red for words in _tests(mutation, tests) if (red := _first_red(words))), "")
-
-
-def _first_red(words: Sequence[str]) -> str:
+def _first_red(
+    files: Sequence[str], keep: Callable[[str, str], bool] = lambda *_: True, others: frozenset[str] = frozenset()
+) -> str:
     import pytest
 
-    first = _FirstRed()
-    pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *words], plugins=[first])
+    first = _FirstRed(keep, others)
+    pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files], plugins=[first])
     return first.red
 
 
-def _tests(mutation: Mutation, tests: Path) -> Iterable[Sequence[str]]:
-    """What holds the mutated text: tests of records for printed lines, tests that import the module for all else."""
-    slugs = [e.slug for e in resting_on(mutation.module)]
+def _red_test(mutation: Mutation, tests: Path) -> str:
+    """The first red test: of those that read printed lines for a printed line, of those that import it for all else.
+
+    Of a line that belongs to one equation, tests of the other equations are left out.
+    """
+    from veriformer.spec.registry import equations
+
+    slugs = frozenset(e.slug for e in resting_on(mutation.module))
     if mutation.kind in _TEXTS:
-        slug = mutation.owner if mutation.owner in slugs else slugs[0]
-        yield [str(tests / "test_equations.py"), "-k", f"latex and {slug}"]
-        files = ["test_printed.py", "test_domains.py", "test_records.py"]
-        files += ["test_source_coverage.py", "test_source_quotations.py"]
-    else:
-        if slugs:
-            yield [str(tests / "test_equations.py"), "-k", " or ".join(slugs)]
-        files = sorted(f.name for f in tests.glob("test_*.py") if mutation.module in imported(f))
-        if mutation.kind == "cost":
-            files = sorted({*files, "test_costs.py", "test_costs_coverage.py", "test_costs_counted.py"})
-        files.append("test_printed.py")
-    yield [str(tests / name) for name in files if (tests / name).is_file()]
+        if mutation.owner in slugs:
+            slugs = frozenset([mutation.owner])
+        others = frozenset(e.slug for e in equations()) - slugs
+        files = ["test_domains.py"] if mutation.kind == "domain" else ["test_printed.py"]
+        typeset = [f"{test}::test_latex_becomes_mathml" for test in _there(tests, ["test_equations.py"])]
+        return _first_red([*typeset, *_there(tests, files)], others=others)
+    of_kind = {
+        "cost": ["test_costs.py", "test_costs_coverage.py", "test_costs_counted.py"],
+        "default": ["test_printed.py"],
+    }
+    nearest = [*of_kind.get(mutation.kind, []), *["test_equations.py"] * bool(slugs)]
+    importing = sorted(f.name for f in tests.glob("test_*.py") if mutation.module in imported(f))
+    ordered = dict.fromkeys([*nearest, *importing, "test_printed.py"])
+    return _first_red(
+        _there(tests, ordered), lambda file, name: file != "test_equations.py" or any(s in name for s in slugs)
+    )
+
+
+def _there(tests: Path, files: Iterable[str]) -> list[str]:
+    return [str(tests / name) for name in files if (tests / name).is_file()]
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
