@@ -270,8 +270,14 @@ Z = torch.arange(12.0).reshape(2, 2, 3)
         (
             "unigram_segment",
             "probabilities that underflow",
-            {"log_probs": {"a": -1000.0}},
-            {"log_probs": {"a": -2.0, "ab": -float("inf")}},
+            {"text": "a", "log_probs": {"a": -1000.0}},
+            {"text": "a", "log_probs": {"a": -2.0, "ab": -float("inf")}},
+        ),
+        (
+            "unigram_segment",
+            "probabilities that underflow",
+            {"text": 400 * "a", "log_probs": {"a": -2.0}},
+            {"text": 300 * "a", "log_probs": {"a": -2.0}},
         ),
     ],
 )
