@@ -74,6 +74,10 @@ def _eps_inside(v_hat: Tensor, eps: float, beta_2: float, t: int) -> Tensor:
     return (v_hat + eps).sqrt()
 
 
+def _undamped(params: Sequence[Tensor], lr: float, *, beta: float) -> torch.optim.Optimizer:
+    return torch.optim.SGD(params, lr, momentum=beta)
+
+
 def _fused(optimizer: Callable[..., Any]) -> Callable[..., Any]:
     """PyTorch's fused kernels, for parameters that are contiguous: gradients are read as if they lay alike."""
 
@@ -249,6 +253,12 @@ VARIANTS: tuple[Variant, ...] = (
         title="The first velocity is the first gradient, and the implementation says so",
         kernels={"sgd_momentum": stepping(Momentum(start=_gradient_itself))},
         claims={"conventions": {"sgd.first_velocity": "gradient"}},
+    ),
+    Variant(
+        identifier="sgd-gradients-undamped",
+        title="PyTorch's SGD, whose velocity takes the whole of each gradient, and the implementation says so",
+        kernels={"sgd_momentum": _undamped},
+        claims={"conventions": {"sgd.gradient_weight": "1"}},
     ),
     Variant(
         identifier="schedules-rational",
