@@ -14,6 +14,7 @@ from veriformer.spec.layers.gelu import gelu
 from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, route
 from veriformer.spec.layers.mlp import mlp, mlp_vjp
 from veriformer.spec.layers.mse_loss import mse_loss
+from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.layers.smooth_labels import smooth_labels
 from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import equations
@@ -325,3 +326,13 @@ def test_costs_by_counting():
         assert costs.evaluate(cost["parameters"](), **SIZES) == parameters
     assert costs.evaluate(NETWORK["bytes at least"](), **SIZES) == w * (n * d + n * o + weights["two"])
     assert costs.evaluate(NETWORK["peak extra bytes"](), **SIZES) == w * 2 * n * f
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0, 0.5, 0.0, -3.0])
+def test_a_branch_is_added_at_every_scale(scale):
+    x, fx, g = (EXACT.asarray(np.array(values)) for values in ([1.0, -2.0], [3.0, 0.25], [0.5, 4.0]))
+    assert floats(residual(EXACT, x, fx, scale=scale)) == [1.0 + 3.0 * scale, -2.0 + 0.25 * scale]
+    assert [floats(part) for part in residual_vjp(EXACT, x, fx, g, scale=scale)] == [
+        [0.5, 4.0],
+        [0.5 * scale, 4 * scale],
+    ]

@@ -6,6 +6,8 @@ EQUIVALENT: dict[str, str] = {
     "formula:attention/attention.py:_used:constant:11": "what blanks a query that sees nothing has no weight",
     "formula:layers/mixture_of_experts.py:_gates:constant:2": "NumPy infers the size that is any negative number",
     "formula:optimization/clip_grad_norm.py:global_norm:constant:6": "only zeros are divided by it",
+    "formula:generation/expected_calibration_error.py:expected_calibration_error:operands:1": "only its size counts",
+    "formula:vectors/distances.py:euclidean_distance:operands:1": "only its length is taken",
     "statement:generation/beam_search.py:beam-search:number:1": "what is largest is so at twice its size too",
 }
 """The name of a mutation, and why it is equivalent."""
