@@ -332,7 +332,7 @@ class Trial:
                     return plain(DRIVERS[operation](self.target.implementation, *positional, **options))
                 value = plain(function(*positional, **options))
                 number = type(value) is float and operation in dtypes.NUMBERS
-                return torch.tensor(value, dtype=torch.float64) if number else value
+                return torch.tensor(value, dtype=torch.float64, device=self.device) if number else value
             except (Interrupted, RowTimeout):
                 raise
             except BaseException as error:  # leaving, or interrupting, is not the target's to say
