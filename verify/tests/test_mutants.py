@@ -74,6 +74,7 @@ def test_claims_of_variants_are_carried():
         "adam-eps-hat",
         "adam-eps-inside",
         "sgd-first-velocity-gradient",
+        "sgd-gradients-undamped",
         "warmup-from-one",
         "rope-half",
     }
