@@ -336,6 +336,20 @@ def test_message_and_call_of_a_finding_are_of_one_row() -> None:
     assert (alone.message, alone.counterexample["arguments"]) == (scale.message, {"dtype": "fp64"})
 
 
+@pytest.mark.parametrize(
+    ("failed", "told"),
+    [
+        (LOST, "the result is infinite"),
+        (VALUE, "follows the convention empty row = nan; the contract has zero"),
+    ],
+)
+def test_a_convention_names_a_wrong_value_and_not_what_is_no_number(failed: Signature, told: str) -> None:
+    claim = {"convention": "attention.empty_row", "value": "nan"}
+    row = replace(_row("attention.equation", "fp64", "result[0]: observed 1, exact 3", 8), suggestion=claim)
+    one = assembled(Cause(Condition("attention"), (example(failed=failed),)), Known(), [row])
+    assert (one.what, one.suggestion) == (f"attention: {told}", claim)
+
+
 def nothing(**operations: Any) -> Target:
     """A target of these operations alone, of which nothing is known."""
     return wrap(SimpleNamespace(**operations))

@@ -17,6 +17,7 @@ from veriformer.verify.findings.overflow import overflows
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence, telling
 from veriformer.verify.findings.sharing import first_words
+from veriformer.verify.findings.signature import Failing
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
@@ -43,11 +44,15 @@ class Known:
     of_pytorch: bool = False
     by_no_rule: bool = False
 
-    def said(self, results: Sequence[Result]) -> str | None:
-        """What is wrong in the rows that it explains, in words; None where only the evidence tells."""
+    def said(self, cause: Cause, results: Sequence[Result]) -> str | None:
+        """What is wrong in the rows that it explains, in words; None where only the evidence tells.
+
+        NaN or infinity tells more than the name of the convention by which it would be right.
+        """
         if comes_and_goes([str(result.message) for result in results]):
             return "gives another result when the same call is made again"
-        said = self.diagnosis.what if self.diagnosis else _convention(_suggestion(results)) or self.lost
+        convention = None if cause.signature.kind is Failing.NOT_FINITE else _convention(_suggestion(results))
+        said = self.diagnosis.what if self.diagnosis else convention or self.lost
         return f"{said}, as PyTorch's own does" if self.of_pytorch else said
 
     def weight(self, cause: Cause, results: Sequence[Result]) -> Weight:
@@ -65,7 +70,7 @@ def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
         id=identifier(cause),
         weight=known.weight(cause, results),
         operation=cause.condition.operation,
-        what=sentence(cause, known.said(results), shown.message),
+        what=sentence(cause, known.said(cause, results), shown.message),
         when=cause.condition.words,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
         requirements=tuple(dict.fromkeys(_telling_first(shown.requirement, results))),
