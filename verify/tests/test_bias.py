@@ -10,8 +10,9 @@ import torch
 from torch.nn import functional
 
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.families.accuracy_limits import Measured
 from veriformer.verify.families.bias import bias
 from veriformer.verify.judging.judge import SignedErrors

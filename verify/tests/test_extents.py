@@ -19,8 +19,9 @@ from veriformer import impl
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine.check_run import plan, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import plan
 from veriformer.verify.examples import prepared
 from veriformer.verify.judging.copies import fresh
 from veriformer.verify.judging.coverage import Coverage

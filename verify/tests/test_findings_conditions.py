@@ -12,7 +12,7 @@ import torch
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.assembly import weight
 from veriformer.verify.findings.causes import Cause, Search, joined
 from veriformer.verify.findings.condition import Condition

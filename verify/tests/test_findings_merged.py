@@ -15,7 +15,7 @@ from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import feature
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.assembly import Known, ranked, weight
 from veriformer.verify.findings.assembly import finding as assembled
 from veriformer.verify.findings.calls import around, furthest

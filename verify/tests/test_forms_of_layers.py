@@ -13,7 +13,7 @@ import torch
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify import bind, check
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings import ignored
 from veriformer.verify.findings.calls import Case
 from veriformer.verify.findings.condition import Condition

@@ -12,8 +12,9 @@ import pytest
 from veriformer import impl
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.engine import memory
-from veriformer.verify.engine.check_run import plan, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import plan
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.target import Target
 

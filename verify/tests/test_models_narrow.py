@@ -8,8 +8,9 @@ import pytest
 
 from tests.narrow_models import FAULTS, INNER, LAWS, RIGHT, faulty
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap
 

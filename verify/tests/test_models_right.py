@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.mutants.staged_reference.model import Decoder, Shape
 from veriformer.verify.operations.models.subject import subject
 from veriformer.verify.results import Result, Status

@@ -26,8 +26,9 @@ from tests.negative_controls.common import GOOD, mixed, more, shifted
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.catalogue.checks import ALL
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.judging.check import Check
 from veriformer.verify.mutants.combinators import Fault, Operation, changed, given, gradient_of, instead
 from veriformer.verify.results import Result, Status

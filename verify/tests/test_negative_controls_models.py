@@ -14,8 +14,9 @@ from torch import Tensor
 
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.mutants.combinators import faulty
 from veriformer.verify.mutants.faults import models as known
 from veriformer.verify.mutants.staged_reference.model import Decoder, EncoderDecoder, Memory, Scene, Shape

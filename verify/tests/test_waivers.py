@@ -10,9 +10,10 @@ import pytest
 from veriformer.verify import load
 from veriformer.verify.catalogue.selection import checks, select
 from veriformer.verify.engine import waivers
-from veriformer.verify.engine.check_run import plan, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.replay import reproduces
+from veriformer.verify.engine.row import plan
 from veriformer.verify.results import Result, Status
 
 TODAY = date(2026, 11, 20)

@@ -28,9 +28,9 @@ from veriformer.cluster.versions import versions
 from veriformer.verify import results
 from veriformer.verify.engine import probe, remote
 from veriformer.verify.engine import run as here
-from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.targets.loading import load
 
 LAWS = {

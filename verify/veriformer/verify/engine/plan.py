@@ -11,8 +11,8 @@ from typing import Any
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine.check_run import CheckRun, plan
 from veriformer.verify.engine.profiles import PROFILES, Profile
+from veriformer.verify.engine.row import CheckRun, plan
 from veriformer.verify.targets.target import Target
 
 

@@ -13,12 +13,12 @@ from veriformer.cluster.controller import ClusterError, Controller, LostError
 from veriformer.cluster.files import read
 from veriformer.cluster.session import Item, Outcome, Session
 from veriformer.cluster.versions import versions
-from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.plugin import died
 from veriformer.verify.engine.probe import LOADING_S, Described
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.run import INTERRUPTED, results_of
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding

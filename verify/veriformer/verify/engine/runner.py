@@ -9,8 +9,9 @@ import torch
 
 from veriformer.verify.engine import isolation
 from veriformer.verify.engine.advice import as_advice
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.judging import global_state
 from veriformer.verify.results import Result, Status

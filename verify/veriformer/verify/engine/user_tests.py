@@ -10,9 +10,10 @@ import pytest
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine.advice import as_advice
-from veriformer.verify.engine.check_run import CheckRun, plan, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plugin import report_outcome
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.row import CheckRun, plan
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap
 

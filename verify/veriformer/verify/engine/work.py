@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from veriformer.verify.engine import probe
-from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.runner import Runner, confine, loaded
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding

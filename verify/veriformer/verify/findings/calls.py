@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Floats, Reference, ratios

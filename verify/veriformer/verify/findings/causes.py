@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, failing, passing
 from veriformer.verify.findings.separation import conditions

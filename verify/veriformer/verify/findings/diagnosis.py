@@ -17,7 +17,7 @@ import numpy as np
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.constants import USUAL, hidden
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.calls import (
     APART,
     Case,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.signature import Signature
 from veriformer.verify.results import Counterexample
 from veriformer.verify.scripts.script import Recorded

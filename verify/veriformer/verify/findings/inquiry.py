@@ -10,7 +10,7 @@ from torch import nn
 
 from veriformer.spec.requirement import Kind
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.assembly import Known, finding
 from veriformer.verify.findings.causes import Cause, Search, joined, united
 from veriformer.verify.findings.condition import Condition

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from veriformer.verify.engine.check_run import CheckRun
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.causes import Cause, wrong_result
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.judging.judge import RunStatistics, Violation

@@ -15,7 +15,8 @@ from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.domain.features import present
 from veriformer.verify.engine import isolation
-from veriformer.verify.engine.check_run import CheckRun, counterexample, size
+from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.engine.search import counterexample, size
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example

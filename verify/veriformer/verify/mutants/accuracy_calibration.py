@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.families import accuracy, accuracy_limits
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import RunStatistics

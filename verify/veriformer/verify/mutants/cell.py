@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veriformer.verify.engine.check_run import CheckRun, run_check
+from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.judging.check import Check
 from veriformer.verify.results import VIOLATIONS, Status
 from veriformer.verify.targets.target import Target

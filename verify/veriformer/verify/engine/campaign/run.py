@@ -17,10 +17,10 @@ from veriformer.verify.engine.campaign import store
 from veriformer.verify.engine.campaign.plan import Campaign
 from veriformer.verify.engine.campaign.power import Arm, choose
 from veriformer.verify.engine.campaign.turn import DIRECTED, Kind, database, stored_examples
-from veriformer.verify.engine.check_run import CheckRun
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.plugin import died
 from veriformer.verify.engine.probe import Described
+from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.targets.shipping import Parcel, parcel
 

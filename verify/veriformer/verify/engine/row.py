@@ -1,0 +1,49 @@
+"""A row of a run: a check in one dtype on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from veriformer.verify.judging.check import Check
+from veriformer.verify.results import Result, Status
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """What is to be run."""
+
+    check: Check
+    dtype: str
+    device: str = "cpu"
+
+    @property
+    def key(self) -> str:
+        """The name of the row, the same in every run."""
+        return f"{self.check.requirement.slug}[{self.dtype}-{self.device}]"
+
+    @property
+    def group(self) -> str:
+        """Rows of one group run in order on one worker, so that prerequisites come first."""
+        return f"{self.check.operation}-{self.dtype}"
+
+    def result(self, status: Status, **fields: object) -> Result:
+        """A Result for this row."""
+        requirement = self.check.requirement
+        return Result(
+            requirement=requirement.slug,
+            operation=requirement.operation,
+            equations=list(requirement.equations),
+            dtype=self.dtype,
+            device=self.device,
+            status=status,
+            bug_class=requirement.bug_class or None,
+            kind=requirement.kind.value,
+            weight=requirement.weight.value,
+            **fields,  # type: ignore[arg-type]
+        )
+
+
+def plan(checks: Sequence[Check], dtypes: Sequence[str], device: str = "cpu") -> list[CheckRun]:
+    """Every row of a run, in the order in which results are listed."""
+    return [CheckRun(check, dtype, device) for check in checks for dtype in dtypes if dtype in check.dtypes]
