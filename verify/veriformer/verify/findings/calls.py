@@ -46,8 +46,13 @@ def judged(example: Example) -> Recorded | None:
     if not example.recorded or not about.startswith(("result", "gradient of ")):
         return None
     call = example.recorded[-1]
+    return call if has_formula(call) else None
+
+
+def has_formula(call: Recorded) -> bool:
+    """Whether the formula says what a call gives."""
     record = RECORDS.get(call.operation)
-    return call if record is not None and record.formulas and call.refusal is None else None
+    return record is not None and bool(record.formulas) and call.refusal is None
 
 
 def outcome(row: CheckRun, implementation: object, target: Target, call: Recorded) -> Parts | None:

@@ -151,11 +151,12 @@ class Search:
 
     def _put_under_another(self, cause: Cause) -> None:
         """Let a wrong result under a condition explain what else fails under it, and, as an experiment tells, only
-        there: NaN behind a mask that is not heard is no second cause."""
+        there: NaN behind a mask that is not heard is no second cause, and neither is NaN that a law about hidden
+        values meets in calls whose gradients are NaN by themselves."""
         if not any(cause is one for one in self.causes):
             return  # one that has been given what another explained
         for place, other in enumerate(self.causes):
-            if other is cause or not other.condition.names or not wrong_result(other.signature):
+            if other is cause or not other.condition.names or not _may_explain(other.signature, cause.signature):
                 continue
             degenerate = other.condition.weight is Weight.FRAGILE  # of such calls one finding is enough
             if cause.signature.kind is Failing.RAISES and not degenerate:
@@ -210,6 +211,12 @@ class Search:
 def wrong_result(signature: Signature) -> bool:
     """Whether a result is wrong by its numbers or by how many there are."""
     return signature.kind is Failing.VALUE or signature.about == "shape"
+
+
+def _may_explain(one: Signature, other: Signature) -> bool:
+    """Whether a failure may explain another under the same condition: a wrong result any, NaN the same NaN."""
+    lost = one.kind is Failing.NOT_FINITE and other.kind is Failing.NOT_FINITE
+    return wrong_result(one) or (lost and one.gradients == other.gradients)
 
 
 def _rate(what: tuple[str, str], examples: Sequence[Example]) -> float:

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from veriformer.verify.contract import dtypes
-from veriformer.verify.findings.calls import furthest, judged, outcome, references
+from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.findings.calls import furthest, has_formula, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.overflow import WORDS, lost, near_the_edge
@@ -32,15 +33,18 @@ def lost_to_the_format(cause: Cause, target: Target) -> str | None:
     """How a cause is called that is no fault of the mathematics but of a format; None where it is one.
 
     Half precision leaves its range, by what is near the edge of it or what float32 shows to be right. Errors of
-    rounding are smaller in float64 than in float32 as its roundoff is, those of another formula are not.
+    rounding are smaller in float64 than in float32 as its roundoff is, those of another formula are not; what float32
+    and float64 tell holds for half precision as well where the same fails there.
     """
     if all(one.row.dtype in dtypes.HALVES and lost(one) for one in cause.explained):
         inside = [one for one in cause.explained if not any(map(near_the_edge, one.calls))]
         formula = [one for one in inside if judged(one) is not None]  # of laws without one, what it tells of others
         told = formula or len(inside) < len(cause.explained)
         return WORDS if told and all(_right_in_float32(one, target) for one in _smallest(formula)) else None
-    if all(one.row.dtype in _FULL and _is_a_number(one) for one in cause.explained):
-        return ROUNDED if all(_rounded(one, target) for one in _smallest(cause.explained)) else None
+    single, double = ([one for one in cause.explained if one.row.dtype == dtype] for dtype in ("fp32", "fp64"))
+    full = single or double  # numbers of float32 are the same in float64
+    if full and all(_of_numbers(one) for one in cause.explained):
+        return ROUNDED if all(_rounded(one, target) for one in _smallest(full)) else None
     return None
 
 
@@ -73,28 +77,42 @@ def _smallest(examples: Sequence[Example]) -> list[Example]:
     return sorted(examples, key=lambda one: one.size)[:_CALLS]
 
 
-def _is_a_number(example: Example) -> bool:
+def _of_numbers(example: Example) -> bool:
+    """Whether numbers are wrong that the formula judges, or a law that the formula judges every call of."""
     known = example.signature
-    return known is not None and known.kind in (Failing.VALUE, Failing.GRADIENT) and judged(example) is not None
+    return known is not None and known.kind in (Failing.VALUE, Failing.GRADIENT) and bool(_calls(example))
+
+
+def _calls(example: Example) -> list[Recorded]:
+    """The call that was judged by the formula; of a law all its calls, if the formula judges each."""
+    call = judged(example)
+    if call is not None:
+        return [call]
+    every = list(example.recorded)
+    return every if all(has_formula(one) for one in every) else []
 
 
 def _right_in_float32(example: Example, target: Target) -> bool:
-    return _error(example, "fp32", target, in_bounds=True) <= 1.0
+    call = judged(example)
+    return call is not None and _error(call, example.row, "fp32", target, in_bounds=True) <= 1.0
 
 
 def _rounded(example: Example, target: Target) -> bool:
-    """Whether a call's error falls from float32 to float64 by at least half of the digits that it gains."""
-    double, single = (_error(example, dtype, target) for dtype in _FULL)
+    """Whether the error of each call falls from float32 to float64 by at least half of the digits that it gains, and
+    the example is wrong by such an error: one of its calls, made again, is outside its bound."""
     u, v = (torch.finfo(dtypes.TORCH[dtype]).eps for dtype in _FULL)
-    return math.isfinite(double) and double <= math.sqrt(u / v) * single
+    calls = _calls(example)
+    for call in calls:
+        double, single = (_error(call, example.row, dtype, target) for dtype in _FULL)
+        if not (math.isfinite(double) and double <= math.sqrt(u / v) * single):
+            return False
+    own = example.row.dtype
+    return any(_error(call, example.row, own, target, in_bounds=True) > 1.0 for call in calls)
 
 
-def _error(example: Example, dtype: str, target: Target, *, in_bounds: bool = False) -> float:
-    """The largest error of an example's call in a format, or in units of its bound; infinite where it has no value."""
-    call = judged(example)
-    row = replace(example.row, dtype=dtype)
-    if call is None:
-        return math.inf
+def _error(call: Recorded, row: CheckRun, dtype: str, target: Target, *, in_bounds: bool = False) -> float:
+    """The largest error of a call in a format, or in units of its bound; infinite where it has no value."""
+    row = replace(row, dtype=dtype)
     call = _in(dtypes.TORCH[dtype], call)
     given = outcome(row, target.implementation, target, call)
     exact = None if given is None else references(row, target, call)

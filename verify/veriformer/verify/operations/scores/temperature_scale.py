@@ -196,8 +196,12 @@ def _conservation(trial: Trial) -> None:
 
 
 def _limit(trial: Trial, shares: np.ndarray) -> Reference:
-    """Probabilities that are known but for rounding; one that is 0 may be the smallest number instead."""
-    exact, bound = trial.xp.judgeable(trial.xp.asarray(shares))
+    """Probabilities that are known but for rounding, of themselves or of the logarithms that they may be made of; one
+    that is 0 may be the smallest number instead."""
+    xp = trial.xp
+    exact, bound = xp.judgeable(xp.asarray(shares))
+    by_log = xp.judgeable(xp.exp(xp.log(xp.asarray(np.where(shares > 0, shares, 1.0)))))[1]
+    bound = np.maximum(bound, np.where(shares > 0, by_log, 0.0))
     return Reference(exact, bound + trial.format.smallest_subnormal, scale=1.0, constant=True)
 
 
