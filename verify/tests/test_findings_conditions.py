@@ -114,6 +114,22 @@ def test_a_cause_that_lay_hidden_under_another_is_found_by_experiment() -> None:
     assert {cause.condition.names for cause in causes(evidence, broken)} == {("several heads",), ("a scale of 0",)}
 
 
+@pytest.mark.parametrize("gradients", [("k",), ("v",)])
+def test_nan_that_a_law_about_hidden_values_meets_is_no_leak_where_calls_give_it_by_themselves(
+    gradients: tuple[str, ...],
+) -> None:
+    """The law is about the same gradient, or about another that no call gives NaN for by itself."""
+    lost = Signature(Failing.NOT_FINITE, "gradient of k", ("k",))
+    law = Signature(Failing.NOT_FINITE, "gradient of the part alone", gradients)
+    broken = {frozenset({"a scale of 0"}): lost}
+    examples = [replace(one, gradients=frozenset("kv")) for one in drawn(200, broken)]
+    examples += [example("a scale of 0", failed=law, slug="batch", gradients=frozenset("kv")) for _ in range(3)]
+    examples += [example("a scale of 0", slug="batch", gradients=frozenset("kv")) for _ in range(20)]
+    found = causes(examples, broken)
+    assert found[0].condition.names == ("a scale of 0",)
+    assert len(found) == (1 if gradients == ("k",) else 2)
+
+
 def test_a_condition_that_only_looked_like_one_is_refuted() -> None:
     """Every failing call happened to have a soft cap and no other had; with none, calls fail as before."""
     broken = {frozenset({"a scale of 0"}): VALUE}

@@ -415,6 +415,20 @@ def test_errors_that_are_smaller_in_float64_are_of_rounding(
     assert weight(cause, lost=words is not None) is (Weight.FRAGILE if told else Weight.WRONG)
 
 
+@pytest.mark.parametrize(("extra", "told"), [((1e3, 1e3), ROUNDED), ((1e-3, 0.0), None), ((0.0, 0.0), None)])
+def test_a_law_is_lost_to_rounding_where_each_of_its_calls_is(extra: tuple[float, float], told: str | None) -> None:
+    """With nothing added the calls are right: what the law found wrong is something else."""
+
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        return (x * torch.sigmoid(x) + extra[0]) - extra[1]
+
+    law = Signature(Failing.VALUE, "what the law is about")
+    of_law = called("silu", "fp32", law, "of the law[0]: observed 1", x=torch.tensor([0.3, 1.7, -2.1]))
+    in_half = replace(of_law.explained[0], row=replace(of_law.explained[0].row, dtype="fp16"))
+    cause = replace(of_law, explained=(*of_law.explained, in_half))
+    assert lost_to_the_format(cause, nothing(silu=shifted)) == told
+
+
 def test_a_bias_of_another_dtype_may_be_refused() -> None:
     q = torch.ones(2, 3, 4, 5)
     plain = {"q": q, "k": q, "v": q}
