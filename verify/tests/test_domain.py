@@ -23,6 +23,7 @@ from veriformer.verify.results.status import Status
 from veriformer.verify.targets.claims import ClaimsWarning, read_claims
 from veriformer.verify.targets.loading import wrap
 
+pytestmark = pytest.mark.usefixtures("warm")
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 

@@ -22,6 +22,7 @@ from veriformer.verify.results import Results, Status
 from veriformer.verify.targets.claims import ClaimsWarning, read_claims
 from veriformer.verify.targets.loading import wrap
 
+pytestmark = pytest.mark.usefixtures("warm")
 SETTLED = {Status.PASS, Status.NOT_PROVIDED, Status.NOT_APPLICABLE, Status.DEVIATION}
 FAMILIES = ("contract", "equation", "gradient", "layout", "batch", "sensitivity", "numpy_numbers", "refusal", "range")
 ALONE = [(operation, (name,)) for operation in ("attention", "rope", "adamw") for name in OPTIONAL[operation]]

@@ -34,7 +34,10 @@ from typing import Any, NoReturn
 
 INTERPRETER = sys.executable
 ROOTS = [str(Path(__file__).parents[2] / root) for root in ("spec", "impl", "verify", "bench", "reports")]
-PRELOADED = ("execnet.gateway_base", "xdist.plugin", "xdist.remote", "veriformer.verify.cli", "veriformer.impl")
+PRELOADED = (
+    *("execnet.gateway_base", "xdist.plugin", "xdist.remote"),
+    *("veriformer.verify.comparison.server", "veriformer.impl"),
+)
 UNDERSTOOD = ("-B", "-u")
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -140,8 +143,8 @@ def become(request: Any, streams: list[int], installed: list[str]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    sys.stdin, sys.stdout = open(0), open(1, "w", buffering=1)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w", buffering=1)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
     os.chdir(folder)
     os.environb.clear()
     os.environb.update(environment)
