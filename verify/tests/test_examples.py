@@ -9,6 +9,7 @@ import pytest
 from veriformer.spec.requirement import Weight
 from veriformer.verify import check, load
 
+pytestmark = pytest.mark.usefixtures("warm")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
