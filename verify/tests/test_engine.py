@@ -178,7 +178,7 @@ def test_interrupted_saves_what_was_finished(tmp_path: Path) -> None:
     assert journal.is_file()
 
 
-def wait_for(condition: Any, seconds: float = 90) -> None:
+def wait_for(condition: Any, seconds: float = 240) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "the run never came so far"
