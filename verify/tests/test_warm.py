@@ -13,7 +13,10 @@ import pytest
 
 from tests.warm import INTERPRETER
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = [
+    pytest.mark.usefixtures("warm"),
+    pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs handles of processes, which Linux has"),
+]
 SAYS = (
     "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ['WARM'], sys.stdin.read()); print(3, file=sys.stderr)"
 )

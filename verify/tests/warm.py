@@ -68,7 +68,11 @@ os._exit(status)
 
 @contextlib.contextmanager
 def launcher() -> Iterator[str]:
-    """The path of the program, whose server lasts as long as the context does."""
+    """The path of the program, whose server lasts as long as the context does; of the interpreter where the system has
+    no handles of processes."""
+    if not hasattr(os, "pidfd_open"):
+        yield INTERPRETER
+        return
     with tempfile.TemporaryDirectory(prefix="warm-") as folder:
         address, program = str(Path(folder) / "socket"), Path(folder) / "python"
         numbers = tuple(map(int, FORWARDED))
@@ -108,6 +112,9 @@ def serve(address: str) -> tuple[Any, list[int]] | None:
                 if key.fileobj is listening:
                     client, _ = listening.accept()
                     header, streams, _, _ = socket.recv_fds(client, 4, 3)
+                    if not header:  # it was killed before it said anything
+                        client.close()
+                        continue
                     request = client.recv(struct.unpack("i", header)[0], socket.MSG_WAITALL)
                     process = os.fork()
                     if not process:
