@@ -64,10 +64,10 @@ def test_it_starts_with_the_suite_and_starts_others_so(tmp_path: Path) -> None:
 
 def test_signals_reach_it_and_it_does_not_outlive_who_was_started(tmp_path: Path) -> None:
     code = (
-        "import os, time\ntry:\n    print(os.getpid(), flush=True)\n    time.sleep(60)\n"
+        "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.default_int_handler)\ntry:\n    print(os.getpid(), flush=True)\n    time.sleep(60)\n"
         "except KeyboardInterrupt:\n    print('stopped')"
     )
-    for number, told, status in ((signal.SIGINT, "stopped\n", 0), (signal.SIGKILL, "", -signal.SIGKILL)):
+    for number, told, status in ((signal.SIGTERM, "stopped\n", 0), (signal.SIGKILL, "", -signal.SIGKILL)):
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         identity = int(process.stdout.readline())
