@@ -21,6 +21,16 @@ SAYS = (
     "import os, sys; print(sys.argv[1:], os.getcwd(), os.environ['WARM'], sys.stdin.read()); print(3, file=sys.stderr)"
 )
 
+WAITS = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+try:
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
 
 def ran(python: str, words: list[str], folder: Path, said: str = "") -> tuple[int, str, str]:
     done = subprocess.run(
@@ -63,12 +73,8 @@ def test_it_starts_with_the_suite_and_starts_others_so(tmp_path: Path) -> None:
 
 
 def test_signals_reach_it_and_it_does_not_outlive_who_was_started(tmp_path: Path) -> None:
-    code = (
-        "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.default_int_handler)\ntry:\n    print(os.getpid(), flush=True)\n    time.sleep(60)\n"
-        "except KeyboardInterrupt:\n    print('stopped')"
-    )
     for number, told, status in ((signal.SIGTERM, "stopped\n", 0), (signal.SIGKILL, "", -signal.SIGKILL)):
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         identity = int(process.stdout.readline())
         process.send_signal(number)
