@@ -160,7 +160,8 @@ def become(request: Any, streams: list[int], installed: list[str]) -> None:
     first = {"-m": folder, "-c": "", "-": ""}.get(option, str(Path(option).resolve().parent))
     sys.path[:] = [first, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *installed]
     if option == "-m":
-        sys.modules.pop(words[0], None)
+        if not hasattr(sys.modules.get(words[0]), "__path__"):  # of a package another module is run
+            sys.modules.pop(words[0], None)
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
         return
     main = types.ModuleType("__main__")
