@@ -50,7 +50,6 @@ def ran(python: str, words: list[str], folder: Path, said: str = "") -> tuple[in
     [
         (["-c", SAYS, "-x", "y"], "in"),
         (["-u", "-m", "says", "-x"], "in"),
-        (["-m", "pytest", "--version"], ""),
         (["says.py", "y"], "in"),
         ([], "print('from standard input', __name__)"),
         (["-", "y"], "import sys; print(sys.argv, sys.path[0])"),
