@@ -7,6 +7,7 @@ from rich.console import Console
 from veriformer.bench.cli import bench
 from veriformer.bench.verification import Profile, show
 
+pytestmark = pytest.mark.usefixtures("warm")
 ROWS = [
     {"operation": "softmax", "examples": 20, "seconds": 1.0},
     {"operation": "softmax", "examples": 20, "seconds": 2.0},

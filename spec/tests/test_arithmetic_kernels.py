@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
 
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-torch.set_num_threads(1)
 ROUNDED = {name: RunningError(form) for name, form in FORMATS.items()}
 
 

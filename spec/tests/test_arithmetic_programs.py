@@ -12,7 +12,6 @@ from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError, Symb
 from veriformer.spec.arithmetic.plain import Plain
 
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-torch.set_num_threads(1)
 ROUNDED = {name: RunningError(form) for name, form in FORMATS.items()}
 SHAPE = (3, 6)
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError, RunningErrorArray
 from veriformer.spec.arithmetic.ulps import ULPS
 
-torch.set_num_threads(1)
 R64, R32, RB16, R16 = (RunningError(FORMATS[name]) for name in ("fp64", "fp32", "bf16", "fp16"))
 U = FORMATS["fp32"].unit_roundoff
 ETA = FORMATS["fp32"].smallest_subnormal

@@ -15,7 +15,6 @@ from veriformer.spec.blocks.transformer_block import attention_sublayer, transfo
 from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import select
 
-torch.set_num_threads(1)
 XP, FP64 = Float(), RunningError(FORMATS["fp64"])
 # Two computations with 300 bits agree when they are rounded to fp64.
 EXACT = Exact(300)

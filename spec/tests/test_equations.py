@@ -1,13 +1,14 @@
 """Every equation: its steps hold, false variants of them do not, its formula is right by a second route, and so on."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from veriformer.spec.arithmetic import Exact, Float
 from veriformer.spec.equation import Scope
-from veriformer.spec.proofs.prover import prove, sabotaged
+from veriformer.spec.proofs.prover import holds, prove, sabotaged
 from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import equations
 from veriformer.spec.unicode_text import unicode_text
@@ -24,12 +25,14 @@ ROUTED = {slug: e for slug, e in COMPUTED.items() if e.formula.__module__.starts
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_holds_and_its_sabotage_does_not(name):
     step = STEPS[name]
+    sides = list(step.identity())
+    step = replace(step, identity=lambda: sides)  # which takes longest: derived once, for itself and its sabotage
     verdict = prove(step, cached=False)
     assert verdict.status == ("confirmed" if step.scope is Scope.NUMERIC else "proved"), verdict.detail
     assert not [f for f in map(unicode_text, verdict.formulas) if not f or "\\" in f]
     variants = list(sabotaged(step))
     assert variants
-    accepted = [v.slug for v in variants if prove(v, cached=False).holds]
+    accepted = [v.slug for v in variants if holds(v)]
     assert accepted == []
 
 

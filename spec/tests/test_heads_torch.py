@@ -8,7 +8,6 @@ from veriformer.spec.arithmetic import FORMATS, RunningError
 from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.spec.positions.rope import rope, rope_vjp
 
-torch.set_num_threads(1)
 FP64 = RunningError(FORMATS["fp64"])
 
 

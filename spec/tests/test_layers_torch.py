@@ -15,7 +15,6 @@ from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
 from veriformer.spec.layers.silu import silu, silu_vjp
 from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
 
-torch.set_num_threads(1)
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32}
 ROUNDED = {name: RunningError(FORMATS[name]) for name in DTYPES}
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)

@@ -11,7 +11,6 @@ from veriformer.spec.optimization.adamw import adamw
 from veriformer.spec.optimization.sgd_momentum import MomentumState, sgd_momentum
 from veriformer.spec.proofs.tower_arithmetic import entries
 
-torch.set_num_threads(1)
 DTYPES = {"fp64": torch.float64, "fp32": torch.float32}
 # Float is precise enough for fp32, and fp64 itself needs the exact oracle.
 ROUNDED = {name: RunningError(FORMATS[name]) for name in DTYPES}

@@ -10,7 +10,7 @@ from veriformer.spec.proofs import proof_cache
 from veriformer.spec.proofs.algebra import is_identically_zero
 from veriformer.spec.proofs.counterexample import numeric_counterexample
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector
-from veriformer.spec.proofs.prover import prove, prove_all, sabotaged
+from veriformer.spec.proofs.prover import holds, prove, prove_all, sabotaged
 from veriformer.spec.proofs.sums import tidy
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.registry import UnknownEquationError, equations, select
@@ -64,6 +64,7 @@ def test_true_identities_are_proved_and_their_sabotage_is_refused(name):
     variants = list(sabotaged(made_up))
     assert len(variants) == 3
     assert [v.slug for v in variants if prove(v, cached=False).holds] == []
+    assert [holds(one) for one in (made_up, *variants)] == [True, False, False, False]
 
 
 FALSE = {

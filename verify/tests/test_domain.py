@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from tests import adapters
 from veriformer import impl
 from veriformer.verify import check
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.inference import Probed, refused
 from veriformer.verify.domain.probe import NO_GRAPH, Probe, probe_operation
 from veriformer.verify.domain.record import Domain
@@ -23,6 +25,7 @@ from veriformer.verify.results.status import Status
 from veriformer.verify.targets.claims import ClaimsWarning, read_claims
 from veriformer.verify.targets.loading import wrap
 
+pytestmark = pytest.mark.usefixtures("warm")
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
@@ -198,18 +201,18 @@ def test_an_offered_default_of_the_contract_is_not_measured_but_judged() -> None
 
 def test_float32_inside_float64_is_found_and_judged_by() -> None:
     assert found(silu=adapters.in_float32).precision == {"fp64": "fp32"}
-    rows = judged("silu.equation", silu=adapters.in_float32)
+    rows = judged("silu.equation", dtype=dtypes.NAMES, silu=adapters.in_float32)
     assert set(rows.values()) == {Status.PASS}
 
 
-def results(*only: str, claims: Any = None, **operations: Any) -> Results:
-    """A quick run."""
-    return check(adapters.target(claims, **operations), only=only, profile="quick")
+def results(*only: str, claims: Any = None, dtype: Sequence[str] = ("fp32",), **operations: Any) -> Results:
+    """A quick run, in one format where the formats are not what it is about."""
+    return check(adapters.target(claims, **operations), only=only, profile="quick", dtype=dtype)
 
 
-def judged(*only: str, claims: Any = None, **operations: Any) -> dict[str, Status]:
+def judged(*only: str, claims: Any = None, dtype: Sequence[str] = ("fp32",), **operations: Any) -> dict[str, Status]:
     """The rows of a quick run by key, with their statuses."""
-    return {row.key: row.status for row in results(*only, claims=claims, **operations).results}
+    return {row.key: row.status for row in results(*only, claims=claims, dtype=dtype, **operations).results}
 
 
 def test_rows_are_judged_without_what_is_refused_and_say_so_where_nothing_is_left() -> None:
@@ -239,16 +242,16 @@ def test_wrong_or_moody_ones_stay_violated() -> None:
 
 
 def test_dtypes_and_gradients_that_are_refused_are_not_provided() -> None:
-    rows = judged("silu.equation", silu=adapters.half_only)
+    rows = judged("silu.equation", dtype=("fp64", "fp16"), silu=adapters.half_only)
     assert rows["silu.equation[fp64-cpu]"] is Status.NOT_PROVIDED
     assert rows["silu.equation[fp16-cpu]"] is Status.PASS
-    rows = judged("silu.gradient", silu=adapters.forward_only)
+    rows = judged("silu.gradient", dtype=dtypes.NAMES, silu=adapters.forward_only)
     assert {status for key, status in rows.items() if "gradient" in key} == {Status.NOT_PROVIDED}
 
 
 def test_an_epsilon_that_was_measured_is_judged_by() -> None:
     only = ("rms_norm.equation", "rms_norm.gradient")
-    rows = judged(*only, rms_norm=adapters.rms_norm(3e-5))
+    rows = judged(*only, dtype=dtypes.NAMES, rms_norm=adapters.rms_norm(3e-5))
     assert {status for key, status in rows.items() if "fp16" not in key} == {
         Status.PASS
     }  # where its gradient overflows

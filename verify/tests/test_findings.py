@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 import torch
 
+from tests.warm import INTERPRETER
 from veriformer import impl
 from veriformer.spec.requirement import Weight
 from veriformer.verify import FindingsError, check, load
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Results, Status
 
+pytestmark = pytest.mark.usefixtures("warm")
 OPTIONS = {"profile": "quick", "dtype": ["fp64", "fp32"]}
 
 
@@ -133,12 +135,12 @@ def softmax(z, dim=-1):
 """
 
 
-def verified(folder: Path, source: str, **environment: str) -> Results:
+def verified(folder: Path, source: str, python: str, **environment: str) -> Results:
     """The results of the command line on a file of this text."""
     from veriformer.verify.results import read
 
     (folder / "mine.py").write_text(source)
-    command = [sys.executable, "-m", "veriformer.verify", "mine.py", "--only", "softmax", "--profile", "quick"]
+    command = [python, "-m", "veriformer.verify", "mine.py", "--only", "softmax", "--profile", "quick"]
     options = ["--jobs", "1", "--dtype", "fp64", "--json", "found.json"]
     path = os.pathsep.join(str(Path(one).resolve()) for one in sys.path if one)
     subprocess.run(
@@ -153,7 +155,7 @@ def verified(folder: Path, source: str, **environment: str) -> Results:
 
 
 def test_a_target_that_ends_the_process_costs_the_condition_but_no_finding(tmp_path: Path) -> None:
-    found = verified(tmp_path, ENDS, ENDS="1")
+    found = verified(tmp_path, ENDS, sys.executable, ENDS="1")
     failed = {row.key for row in found.results if row.status in (Status.FAIL, Status.CRASH)}
     assert failed
     assert failed <= {key for one in found.findings for key in one.rows}
@@ -161,7 +163,7 @@ def test_a_target_that_ends_the_process_costs_the_condition_but_no_finding(tmp_p
 
 def test_the_script_of_a_finding_runs_where_the_target_lies_elsewhere(tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
-    (one, *_) = grave(verified(here, ENDS))
+    (one, *_) = grave(verified(here, ENDS, INTERPRETER))
     assert one.counterexample is not None
     there = tmp_path / "there"
     there.mkdir()

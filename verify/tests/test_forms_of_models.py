@@ -9,6 +9,7 @@ import torch
 
 from veriformer.verify import bind, check
 from veriformer.verify.recognition.recognise import Recognised, recognise
+from veriformer.verify.results import Status
 from veriformer.verify.targets.source_files import module_of
 
 HERE = Path(__file__).parent / "forms"
@@ -90,9 +91,12 @@ def test_optimizers_are_recognised_and_others_are_listed() -> None:
     assert not any(pin.everywhere for pin in faulty.pins)
 
 
-def test_faulty_optimizers_are_violated() -> None:
-    judged = {"gradient_descent", "adam"}  # the others are told apart above
-    rows = [f"{operation}.equation" for operation in judged]
-    for file, wrong in (("optimizers", set()), ("optimizers_faulty", judged)):
-        results = check(module_of(HERE / f"{file}.py"), only=rows, dtype=["fp32"], profile="quick")
+@pytest.mark.parametrize("name", ["SGD", "adam_step"])  # the others are told apart above
+def test_faulty_optimizers_are_violated(name: str) -> None:
+    operation = OPTIMIZERS[name]
+    for file, wrong in (("optimizers", set()), ("optimizers_faulty", {operation})):
+        thing = getattr(module_of(HERE / f"{file}.py"), name)
+        results = check(thing, only=[f"{operation}.equation"], dtype=["fp32"], profile="quick")
+        (row,) = (row for row in results.results if row.requirement == f"{operation}.equation")
+        assert row.status is (Status.FAIL if wrong else Status.PASS)
         assert {finding.operation for finding in results.findings} == wrong

@@ -21,6 +21,8 @@ from veriformer.verify.recognition.recognise import _tenable, recognise
 from veriformer.verify.results import Status
 from veriformer.verify.targets.source_files import module_of
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 HERE = Path(__file__).parent / "forms"
 
 KINDS = {

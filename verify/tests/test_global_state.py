@@ -22,6 +22,7 @@ from veriformer.verify import check, load
 from veriformer.verify.judging.global_state import OF_ROWS, guarded
 from veriformer.verify.judging.interruption import RowTimeout
 
+pytestmark = pytest.mark.usefixtures("warm")
 CHANGING = Path(__file__).parent / "changing.py"
 WORDS = ("--profile", "quick", "--dtype", "fp32", "--jobs", "2")
 

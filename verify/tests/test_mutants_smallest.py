@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import torch
 
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import MUTANTS
@@ -13,10 +12,11 @@ from veriformer.verify.mutants.shrinking import with_smallest
 from veriformer.verify.mutants.terminal import sentence
 from veriformer.verify.targets.loading import load
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 @pytest.fixture(scope="module")
 def found():
-    torch.set_num_threads(1)
     mutant = next(m for m in MUTANTS if "temperature_scale" in m.operations)
     name = f"mutant:{mutant.identifier}"
     few = [c for c in checks() if c.requirement.slug in ("temperature_scale.contract", "temperature_scale.equation")]

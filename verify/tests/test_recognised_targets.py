@@ -27,6 +27,7 @@ from veriformer.verify.targets.claims import ClaimsWarning
 from veriformer.verify.targets.loading import located, needs_recognition
 from veriformer.verify.targets.source_files import PartlyLoadedWarning, module_of
 
+pytestmark = pytest.mark.usefixtures("warm")
 HERE = Path(__file__).parent / "forms"
 
 

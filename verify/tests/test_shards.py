@@ -26,6 +26,7 @@ from veriformer.verify.mutants.mutation_run import EVERYONE
 from veriformer.verify.results import Results
 from veriformer.verify.targets.loading import load
 
+pytestmark = pytest.mark.usefixtures("warm")
 TARGET = """
 import torch
 

@@ -11,6 +11,8 @@ from veriformer.verify import load
 from veriformer.verify.cli import verify
 from veriformer.verify.targets import impl
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 def test_the_target_takes_attention_from_the_kernels_where_they_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(impl, "require", lambda: None)

@@ -22,8 +22,11 @@ from veriformer.verify.results import Results, Status
 from veriformer.verify.targets.claims import ClaimsWarning, read_claims
 from veriformer.verify.targets.loading import wrap
 
+pytestmark = pytest.mark.usefixtures("warm")
 SETTLED = {Status.PASS, Status.NOT_PROVIDED, Status.NOT_APPLICABLE, Status.DEVIATION}
-FAMILIES = ("contract", "equation", "gradient", "layout", "batch", "sensitivity", "numpy_numbers", "refusal", "range")
+FAMILIES = ("contract", "equation", "gradient", "batch", "sensitivity", "refusal", "range")
+"""Each draws its calls, or computes what they should give, in its own way; layout and numpy_numbers change the values
+of calls that are drawn as those of equation, and are judged where all there is is."""
 ALONE = [(operation, (name,)) for operation in ("attention", "rope", "adamw") for name in OPTIONAL[operation]]
 TOGETHER = [(operation, tuple(names)) for operation, names in OPTIONAL.items() if operation != "cached_attention"]
 

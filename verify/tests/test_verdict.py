@@ -20,6 +20,8 @@ from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Status, Verdict, json_safe, read, validate, write
 from veriformer.verify.results.status import VIOLATIONS
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 VERSION_1 = Path(__file__).parent / "data" / "results_version_1.json"
 
 

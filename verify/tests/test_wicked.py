@@ -17,6 +17,7 @@ from tests.test_engine import verify
 from veriformer.verify import check
 from veriformer.verify.results import validate
 
+pytestmark = pytest.mark.usefixtures("warm")
 WICKED = Path(__file__).parent / "wicked.py"
 
 RIGHT = ("softmax", "logsumexp", "residual", "lm_head", "layer_norm", "mse_loss")

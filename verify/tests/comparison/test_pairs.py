@@ -15,6 +15,8 @@ from veriformer.verify.comparison import Comparison, compare
 from veriformer.verify.comparison.command import command
 from veriformer.verify.results import validate
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 @pytest.fixture(scope="module")
 def in_place() -> Comparison:

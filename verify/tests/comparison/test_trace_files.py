@@ -11,6 +11,8 @@ import pytest
 from veriformer.verify.comparison import compare
 from veriformer.verify.targets.loading import TargetError, load, located
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 RIGHT = "torch.mul(x, torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight, out=out)"
 WRONG = "torch.mul(x, torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + 1e-6) * weight, out=out)"
 

@@ -122,8 +122,8 @@ def _exp(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
     # An argument beyond the clip gives 0 or overflows; the clip keeps the exact −∞ from becoming 0 · ∞.
     shift = np.minimum(x.magnitude + x.error, 1e4) * ((2.0 + c.u) * c.u) + 2.0 * c.ulps["exp"] * c.u
     e = d + np.expm1(shift) * INFLATION * (y + d)
-    # Fast forms, such as that of PyTorch's fused attention on the CPU, give 0 up to √2 times the smallest normal number:
-    # they scale by a power of two whose exponent is the nearest integer to x log₂e, and take −126 for 0.
+    # Fast forms, such as that of PyTorch's fused attention on the CPU, give 0 up to √2 times the smallest normal
+    # number: they scale by a power of two whose exponent is the nearest integer to x log₂e, and take −126 for 0.
     least = 1.5 * (c.underflow / c.u) * np.exp(np.minimum(x.error, 700.0))
     return e + np.where(y < least, y, 0.0) + 2.0 * c.ulps["exp"] * c.underflow * c.vanished * np.isfinite(x.magnitude)
 

@@ -15,6 +15,8 @@ from veriformer.spec.equation import Equation, Identities, Scope, Step
 from veriformer.spec.proofs import proof_cache
 from veriformer.spec.proofs.provenance import at_letters, plain, restated
 
+_HELD = ("proved", "confirmed")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -36,7 +38,7 @@ class Verdict:
     @property
     def holds(self) -> bool:
         """Whether the step may be relied upon, as far as its scope reaches."""
-        return self.status in ("proved", "confirmed")
+        return self.status in _HELD
 
 
 def prove(step: Step, *, cached: bool = True) -> Verdict:
@@ -44,15 +46,22 @@ def prove(step: Step, *, cached: bool = True) -> Verdict:
     if cached and (known := _known(step)) is not None:
         return known
     start = time.perf_counter()
-    written: list[tuple[str, str]] = []
+    judged: list[tuple[Any, Any]] = []
     ran: set[str] = set()
-    status, detail = _judge(step, written, ran)
+    status, detail = _judge(step, judged, ran)
+    written = [_told(left, right) for left, right in judged[:_WRITTEN]]
     seconds = round(time.perf_counter() - start, 3)
     shown = tuple(i for i, _ in written), tuple(f for _, f in written)
     verdict = Verdict(status, seconds, detail, *shown, tuple(sorted(ran)))
     if cached:
         proof_cache.store(step, asdict(verdict))
     return verdict
+
+
+def holds(step: Step) -> bool:
+    """Whether a step is proved or confirmed; its identities are not written out, which takes longer than to refute."""
+    status, _ = _judge(step, [], set())
+    return status in _HELD
 
 
 def _known(step: Step) -> Verdict | None:
@@ -77,7 +86,9 @@ def _told(left: Any, right: Any) -> tuple[str, str]:
     return notation, shown
 
 
-def _judge(step: Step, written: list[tuple[str, str]], ran: set[str]) -> tuple[str, str]:
+def _judge(step: Step, judged: list[tuple[Any, Any]], ran: set[str]) -> tuple[str, str]:
+    """The status and the detail. The two sides of each identity that was looked at, and what computed one of them on
+    arrays of any length, are added to ``judged`` and ``ran``."""
     from veriformer.spec.proofs.algebra import is_identically_zero
     from veriformer.spec.proofs.counterexample import numeric_counterexample
 
@@ -85,8 +96,7 @@ def _judge(step: Step, written: list[tuple[str, str]], ran: set[str]) -> tuple[s
     for first, second in step.identity():
         count += 1
         left, right = plain(first), plain(second)
-        if count <= _WRITTEN:
-            written.append(_told(left, right))
+        judged.append((left, right))
         if left == right:
             trivial += restated(first, second)
         elif (point := numeric_counterexample(left, right)) is not None:

@@ -142,6 +142,7 @@ def run_pytest(options: list[str], side: object, folder: Path) -> int:
         str(suite.__file__),
         "-pno:terminal",
         "-pno:cacheprovider",
+        "-pno:unraisableexception",  # which goes through all the memory of the process at the end
         "--assert=plain",
         "--noconftest",
         f"--rootdir={folder}",
