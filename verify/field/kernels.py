@@ -74,25 +74,29 @@ def rewritten(source: str, change: ast.NodeTransformer) -> str:
 
 
 def _numbers(problem: Path) -> float:
-    """The numbers among the arguments of a problem that can be built; infinity of one that cannot."""
+    """The numbers among the arguments of a problem that runs; infinity of one that does not."""
     try:
         with torch.device("meta"):
             found = runpy.run_path(str(problem))
-            found["Model"](*found["get_init_inputs"]())
-            return sum(x.numel() for x in tree_leaves(found["get_inputs"]()) if isinstance(x, torch.Tensor))
+            inputs = found["get_inputs"]()
+            found["Model"](*found["get_init_inputs"]())(*inputs)
+            return sum(x.numel() for x in tree_leaves(inputs) if isinstance(x, torch.Tensor))
     except Exception:  # sizes that do not fit each other
         return math.inf
 
 
 def made_smaller(problem: Path, folder: Path) -> Path:
-    """A copy of a problem whose arguments are few enough, by the least power of two with which it can be built."""
+    """A copy of a problem whose arguments are few enough, by the least power of two; else the smallest that runs."""
     copy = folder / problem.name
     source = problem.read_text(encoding="utf-8")
+    sizes: dict[float, str] = {}
     for power in range(14):
-        copy.write_text(rewritten(source, _Smaller(2**power)), encoding="utf-8")
-        if _numbers(copy) <= LARGEST:
-            return copy
-    copy.write_text(source, encoding="utf-8")
+        text = rewritten(source, _Smaller(2**power))
+        copy.write_text(text, encoding="utf-8")
+        sizes.setdefault(_numbers(copy), text)
+        if min(sizes) <= LARGEST:
+            break
+    copy.write_text(sizes[min(sizes)], encoding="utf-8")
     return copy
 
 
