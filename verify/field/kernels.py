@@ -3,7 +3,7 @@
 FOLDER holds a clone by the name below, at the commit below; nothing of it is copied. Each solution in Triton is
 compared with its problem on the CPU, under Triton's interpreter, as `veriformer compare PROBLEM SOLUTION` does. Two
 things are changed for that, in copies that are thrown away: what demands a CUDA device is left out of the solution, and
-the whole numbers of the problem's file from 16 on are divided by one power of two, so that interpreted calls end in
+the larger whole numbers of the problem's file are divided by one power of two, so that interpreted calls end in
 seconds. A NAME is one of MODELS, or MODEL/PROBLEM. Prints a line for each, with tabs between: file, exit status,
 seconds by the clock, seconds of the processor, cases, findings (weight, what, when).
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import math
 import os
 import runpy
@@ -31,15 +32,15 @@ from veriformer.verify.targets.loading import TargetError
 NAME, REPOSITORY = "hzeng2000+KernelBench", "hzeng2000/KernelBench@833e16d179fa"
 MODELS = ("Kimi-K2-0905", "grok-code-fast-1")
 PROBLEMS = tuple(range(1, 101))
-LARGEST, SIZE = 2**14, 16
-"""Numbers among the arguments of a call, and the whole number from which on one is taken for a size."""
+LARGEST, SIZES = 2**14, (16, 32, 64)
+"""Numbers among the arguments of a call; and from which number on one is a size, the first with which it runs."""
 
 
 class _Smaller(ast.NodeTransformer):
     """Whole numbers of the module itself, not of its classes and functions, divided."""
 
-    def __init__(self, divisor: int) -> None:
-        self.divisor = divisor
+    def __init__(self, divisor: int, least: int) -> None:
+        self.divisor, self.least = divisor, least
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
@@ -48,7 +49,7 @@ class _Smaller(ast.NodeTransformer):
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        if type(node.value) is int and node.value >= SIZE:
+        if type(node.value) is int and node.value >= self.least:
             return ast.Constant(max(2, node.value // self.divisor))
         return node
 
@@ -90,8 +91,8 @@ def made_smaller(problem: Path, folder: Path) -> Path:
     copy = folder / problem.name
     source = problem.read_text(encoding="utf-8")
     sizes: dict[float, str] = {}
-    for power in range(14):
-        text = rewritten(source, _Smaller(2**power))
+    for power, least in itertools.product(range(14), SIZES):
+        text = rewritten(source, _Smaller(2**power, least))
         copy.write_text(text, encoding="utf-8")
         sizes.setdefault(_numbers(copy), text)
         if min(sizes) <= LARGEST:
