@@ -32,7 +32,7 @@ from veriformer.verify.targets.loading import TargetError
 NAME, REPOSITORY = "hzeng2000+KernelBench", "hzeng2000/KernelBench@833e16d179fa"
 MODELS = ("Kimi-K2-0905", "grok-code-fast-1")
 PROBLEMS = tuple(range(1, 101))
-LARGEST, SIZES = 2**14, (16, 32, 64)
+LARGEST, SIZES = 2**12, (16, 32, 64)
 """Numbers among the arguments of a call; and from which number on one is a size, the first with which it runs."""
 
 

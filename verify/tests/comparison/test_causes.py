@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.comparison.corpus import PAIRS
 from tests.comparison.test_judgement import given, known
 from veriformer.spec.requirement import Weight
 from veriformer.verify.comparison.case import Case
 from veriformer.verify.comparison.causes import Cause, causes
+from veriformer.verify.comparison.chance import moments
 from veriformer.verify.comparison.condition import condition
 from veriformer.verify.comparison.evidence import Evidence, Observed
+from veriformer.verify.comparison.holding import Objects, Prepared
 from veriformer.verify.comparison.judgement import judge
+from veriformer.verify.comparison.subject import load_subject
 
 PLAIN = Case(values="gaussian", seed=1)
 
@@ -49,3 +53,14 @@ def test_a_constant_of_single_precision_is_told_as_precision(off: dict[str, floa
 def test_a_number_that_is_ignored_is_named_by_its_place() -> None:
     numbers = [PLAIN.but(scalar=place) for place in range(3)]
     assert condition(numbers[2:], [PLAIN, *numbers[:2]]).words == "with another value of number 3 among the arguments"
+
+
+def test_a_candidate_that_raises_where_random_numbers_are_drawn_is_told(tmp_path: Path) -> None:
+    subject = load_subject(str(PAIRS / "wrong" / "mlp_dropout__raises_in_training.py"), ("ModelNew",))
+    torch.save({"built": {}, "used": {}}, tmp_path / "weights key.pt")
+    prepared = Prepared("given", Case(), ([torch.ones(2, 4)], {}), ([4, 3, 0.5], {}), "key")
+    raised = moments(Objects(subject, tmp_path), prepared)["error"]
+    assert raised.startswith("TypeError: bernoulli()")
+    (found,) = causes(Observed("mine", "theirs", None, "cpu", tmp_path, raised=raised))
+    assert (found.slug, found.weight) == ("raises", Weight.WRONG)
+    assert found.when == "in calls that draw random numbers"

@@ -222,6 +222,9 @@ def _purity(found: Observed) -> Iterator[Cause]:
 
 
 def _chance(found: Observed) -> Iterator[Cause]:
+    """Calls that draw random numbers: what their numbers have in common, and whether they are answered at all."""
+    if found.raised:
+        yield Cause("raises", Weight.WRONG, f"raises {_one(found.raised)}", "in calls that draw random numbers")
     for place, (what, mine, theirs) in found.chances.items():
         said = f"draws other random numbers: the {what} of result{place} is {theirs:.4g} instead of {mine:.4g}"
         yield Cause("chance", Weight.WRONG, said)
