@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
+from torch.nn import functional as F
 
 from veriformer import impl
 from veriformer.verify import check, load
@@ -68,3 +71,39 @@ def test_a_run_carries_its_suggestions() -> None:
     found = check(SimpleNamespace(causal_mask=top_left), only=["causal_mask"], dtype=["fp32"])
     claims = {tuple(result.suggestion.values()) for result in found.results if result.suggestion}
     assert claims == {("causal.alignment", "top-left")}
+
+
+def heads(hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> SimpleNamespace:
+    """Multi-head attention that hides keys so. hide: of scores [B,H,n,m], and of what is hidden [B,1,n,m]."""
+
+    def multi_head_attention(
+        x: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, *, num_heads: int, attention_mask: Any = None, **o: Any
+    ) -> Any:
+        y = x if o.get("context") is None else o["context"]
+        groups = o.get("num_kv_heads") or num_heads
+        q = (x @ w_q).unflatten(-1, (num_heads, -1)).transpose(1, 2)
+        k, v = ((y @ w).unflatten(-1, (groups, -1)).transpose(1, 2) for w in (w_k, w_v))
+        k, v = (t.repeat_interleave(num_heads // groups, 1) for t in (k, v))
+        hidden = torch.zeros(x.shape[0], 1, x.shape[1], y.shape[1], dtype=torch.bool)
+        if attention_mask is not None:
+            hidden |= ~attention_mask[:, None, None, :]
+        if o.get("is_causal"):
+            hidden |= ~impl.causal_mask(x.shape[1], y.shape[1])
+        weights = F.softmax(hide(q @ k.mT / q.shape[-1] ** 0.5, hidden), -1)
+        return (weights @ v).transpose(1, 2).flatten(2) @ w_o
+
+    return SimpleNamespace(multi_head_attention=multi_head_attention)
+
+
+@pytest.mark.parametrize(
+    ("hide", "value"),
+    [
+        (lambda scores, hidden: scores.masked_fill(hidden, float("-inf")), "nan"),
+        (lambda scores, hidden: scores.masked_fill(hidden, -1e9), "uniform"),
+        (lambda scores, hidden: scores - 1e4 * hidden, None),  # among keys that are all hidden it chooses by score
+    ],
+)
+def test_what_a_layer_gives_without_a_key_is_a_convention_where_it_is_one(hide: Any, value: str | None) -> None:
+    found = judged(heads(hide), "multi_head_attention.no_key")
+    assert found.status == "fail"
+    assert (found.suggestion or {}).get("value") == value

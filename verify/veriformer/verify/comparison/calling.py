@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from veriformer.verify.comparison.drawing import Inputs
 from veriformer.verify.comparison.subject import seeded, state
+from veriformer.verify.comparison.widening import WORKING
 from veriformer.verify.judging import global_state
 
 _PLAIN = (torch.Tensor, nn.Parameter)
@@ -24,6 +26,7 @@ _PATIENCE_S = 2.0
 
 # Bound before any other code is loaded, which may replace them.
 _clone, _equal, _enumerate, _grad = torch.Tensor.clone, torch.equal, threading.enumerate, torch.autograd.grad
+_threads_now, _use_threads = torch.get_num_threads, torch.set_num_threads
 Record = dict[str, Any]
 """What is known of one call: tensors and plain values only, so that it can be read without running anything."""
 
@@ -124,7 +127,7 @@ def call(made: Callable[..., Any], inputs: Inputs, *, seed: int, gradient: bool,
     called = Called({"results": {}, "types": {}, "error": None, "touched": []})
     watched = global_state.OF_CALLS if like is None else ()
     try:
-        with warnings.catch_warnings(), torch.set_grad_enabled(gradient):
+        with warnings.catch_warnings(), torch.set_grad_enabled(gradient), _threads(before.values()):
             warnings.simplefilter("ignore")
             with global_state.guarded(watched, called.record["touched"].append):
                 result = made(*inputs[0], **inputs[1])
@@ -147,6 +150,18 @@ def call(made: Callable[..., Any], inputs: Inputs, *, seed: int, gradient: bool,
         [place, given] for place, x in called._tensors() for given, y in before.items() if x.numel() and _shared(x, y)
     ]
     return called
+
+
+@contextlib.contextmanager
+def _threads(given: Iterable[torch.Tensor]) -> Iterator[None]:
+    """While it is entered, one thread computes what is quick: several wait for each other on a busy machine."""
+    usual = _threads_now()
+    if sum(x.numel() for x in given) <= WORKING:
+        _use_threads(1)
+    try:
+        yield
+    finally:
+        _use_threads(usual)
 
 
 def _see(called: Called, result: Any) -> None:

@@ -95,7 +95,7 @@ class Case:
         if self.drawn:
             found["other weights"] = Weight.WRONG
         if self.scalar is not None:
-            found["another number among the arguments"] = Weight.WRONG
+            found[f"another value of number {self.scalar + 1} among the arguments"] = Weight.WRONG
         if self.sizes and self.resized is None:
             found["other sizes"] = Weight.WRONG
         if self.resized is not None:

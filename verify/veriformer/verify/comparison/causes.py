@@ -21,6 +21,9 @@ _MAY_REFUSE = ("another size", "an axis of", "an expanded", "channels last", "on
 
 _WHAT = {"values": "gives other values", "gradient": "gives other gradients", "state": "leaves another state"}
 _HALVES = ("bfloat16", "float16")
+_SINGLE = 2.0**-22
+"""What float32 cannot tell apart: so much in float64 alone is precision, alike at arguments nearby or not."""
+
 _FORMATS = ((2.0**-8, "bfloat16"), (2.0**-11, "TF32 or float16"), (2.0**-24, "float32"))
 
 
@@ -161,7 +164,8 @@ def _numeric(found: Observed, kinds: tuple[str, ...], calls: list[Evidence], con
     finite = all(math.isfinite(d.ratio) for one in calls for d in one.differs(*kinds))
     bits = -math.log2(error) if error > 0 else 0.0
     sure = any(one.name in confirmed for one in calls)
-    if kinds[0] == "values" and rounding and finite and error < COARSEST:
+    unseen = all(one.case.dtype == "float64" for one in calls) and error <= _SINGLE
+    if kinds[0] == "values" and finite and (unseen or (rounding and error < COARSEST)):
         if of.words is None or all(one.case.dtype for one in calls):
             what = f"computes with about {bits:.0f} bits{_as(error, calls)}"
             yield Cause("precision", Weight.IMPRECISE, what, of.words, tuple(shown), worst, sure)
@@ -218,6 +222,9 @@ def _purity(found: Observed) -> Iterator[Cause]:
 
 
 def _chance(found: Observed) -> Iterator[Cause]:
+    """Calls that draw random numbers: what their numbers have in common, and whether they are answered at all."""
+    if found.raised:
+        yield Cause("raises", Weight.WRONG, f"raises {_one(found.raised)}", "in calls that draw random numbers")
     for place, (what, mine, theirs) in found.chances.items():
         said = f"draws other random numbers: the {what} of result{place} is {theirs:.4g} instead of {mine:.4g}"
         yield Cause("chance", Weight.WRONG, said)

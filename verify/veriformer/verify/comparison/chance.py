@@ -15,7 +15,10 @@ SEEDS = 32
 
 
 def moments(objects: Objects, prepared: Prepared) -> dict[str, Any]:
-    """By part of the result, for every seed: its mean, its mean square, the share of zeros, and the mean per number."""
+    """By part of the result, for every seed: its mean, its mean square, the share of zeros, and the mean per number.
+
+    Of code that raises with some seed, what it raised.
+    """
     found: dict[str, list[list[float]]] = {}
     sums: dict[str, list[torch.Tensor]] = {}
     for seed in range(SEEDS):
@@ -23,7 +26,7 @@ def moments(objects: Objects, prepared: Prepared) -> dict[str, Any]:
         inputs = pytree.tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, prepared.inputs)
         record = call(made, inputs, seed=1000 + seed, gradient=False).record
         if record["error"]:
-            return {}
+            return {"error": ": ".join(record["error"])}
         for place, x in record["results"].items():
             if isinstance(x, torch.Tensor) and x.is_floating_point() and x.numel():
                 wide = x.double()

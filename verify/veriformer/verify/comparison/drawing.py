@@ -152,7 +152,7 @@ def laid_out(x: torch.Tensor, layout: str) -> torch.Tensor:
 
 
 def with_other_number(init: Inputs, call: Inputs, place: int) -> tuple[Inputs, Inputs] | None:
-    """Both with the number at a place another one: floats larger by a quarter, truth values turned; None past the end.
+    """Both with the number at a place another one: floats smaller by a quarter, truth values turned; None past the end.
 
     Places count the floats and truth values of the class's arguments first, then the call's.
     """

@@ -40,7 +40,8 @@ class Observed:
 
     references: by case, what is known of the reference's call. after: by failing case, whether it is right where the
     reference ran before in the same process. filled: by failing case, whether it is wrong alone only with memory that
-    nobody has written full of NaN. why: why there is no verdict, where there is none.
+    nobody has written full of NaN. raised: by the candidate where the reference draws random numbers. why: why there is
+    no verdict, where there is none.
     """
 
     reference: str
@@ -54,6 +55,7 @@ class Observed:
     references: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen: list[dict[str, Any]] = field(default_factory=list)
     chances: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    raised: str = ""
     after: dict[str, bool] = field(default_factory=dict)
     filled: dict[str, bool] = field(default_factory=dict)
     similarity: float | None = None

@@ -95,8 +95,8 @@ class Preparation:
 
     def takes(self, prepared: Prepared) -> dict[str, Any] | None:
         """What is known of the reference's own call; None where it refuses it or nothing of it is finite."""
-        self.weights(prepared)
         try:
+            self.weights(prepared)
             made = self.objects.of(prepared)
         except BaseException as error:
             self.said.append(f"{type(error).__name__}: {error}")

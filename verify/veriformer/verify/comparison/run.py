@@ -63,6 +63,7 @@ def observe(session: Session, reference: str, candidate: str, inputs: str | None
     if chances and "given" in first.moments and (done.out / "given.moments.pt").is_file():
         mine = read(done.out / "given.moments.pt")
         found.chances = chance.differences(mine, first.moments["given"], ERROR_RATE)
+        found.raised = "" if "error" in mine else first.moments["given"].get("error", "")
     known_cases = [name for name in judged if name in found.references]
     histories = _histories(found)
     second = session.candidate(

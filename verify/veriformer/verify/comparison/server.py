@@ -16,6 +16,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from veriformer.verify.judging.stopwatch import kept_waiting
+
 _PAUSE_S = 0.004
 
 
@@ -38,17 +40,19 @@ def _child(job: dict[str, Any]) -> None:
 
 
 def _waited(child: int, seconds: float) -> dict[str, Any]:
-    until, found, status, late = time.monotonic() + seconds, 0, 0, False
+    """What becomes of a job; starved: whether one that is late has waited for a processor most of its time."""
+    until, found, status, late, starved = time.monotonic() + seconds, 0, 0, False, False
     try:
         while not found and not late:
             found, status = os.waitpid(child, os.WNOHANG)
             late = not found and time.monotonic() > until
+            starved = late and kept_waiting(child) > seconds / 2
             time.sleep(0 if found else _PAUSE_S)
     finally:  # ended from outside as well, and whatever it has started and left behind
         _end(child)
         if not found:
             _, status = os.waitpid(child, 0)
-    return {"status": os.waitstatus_to_exitcode(status), "late": late}
+    return {"status": os.waitstatus_to_exitcode(status), "late": late, "starved": starved}
 
 
 def _end(child: int) -> None:

@@ -32,11 +32,15 @@ _GRACE_S = 90.0
 
 @dataclass
 class Done:
-    """A job that has ended. found: what it wrote at its end; None where it did not come so far."""
+    """A job that has ended. found: what it wrote at its end; None where it did not come so far.
+
+    late: whether it was ended for the time it took. starved: whether it had no processor for most of that.
+    """
 
     out: Path
     found: dict[str, Any] | None
     late: bool = False
+    starved: bool = False
     status: int = 0
     said: str = ""
 
@@ -120,7 +124,7 @@ class Session:
         if found and "unusable" in found:
             raise TargetError(found["unusable"])
         said = error.read_text(encoding="utf-8") if error.is_file() else ""
-        return Done(out, found, ended["late"], ended["status"], said)
+        return Done(out, found, ended["late"], ended["starved"], ended["status"], said)
 
     def prepare(self, reference: str, inputs: str | None, budget: float, **given: Any) -> tuple[Path, dict[str, Any]]:
         """Prepared cases: their folder, and what is known of the reference. Raises TargetError where there is none."""
@@ -145,7 +149,8 @@ class Session:
             begun = (done.out / "begun").read_text("utf-8").splitlines() if (done.out / "begun").is_file() else []
             for name in begun:
                 file = done.out / f"{name}.pt"
-                ran.records[name] = read(file) if file.is_file() else _ended(done)
+                if file.is_file() or not done.starved:  # of a busy machine nothing is said
+                    ran.records[name] = read(file) if file.is_file() else _ended(done)
             for file in done.out.glob("*.moments.pt"):
                 ran.moments[file.name.removesuffix(".moments.pt")] = read(file)
             if done.found is not None:

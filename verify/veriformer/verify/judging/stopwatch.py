@@ -9,13 +9,16 @@ from time import monotonic, process_time  # the functions themselves, which a ta
 STARVED = 0.1
 """The share of a processor above which a process that has not had its time was kept waiting and did not wait itself."""
 
-_WAITS = Path("/proc/self/schedstat")
+_PROCESSES = Path("/proc")
 
 
-def kept_waiting() -> float:
-    """Seconds for which the main thread could run and had no processor; 0 where the system does not say so."""
+def kept_waiting(process: int | None = None) -> float:
+    """Seconds for which the main thread of a process could run and had no processor; 0 where the system is silent.
+
+    process: its id; this one where there is none.
+    """
     try:
-        return int(_WAITS.read_text("ascii").split()[1]) / 1e9
+        return int((_PROCESSES / str(process or "self") / "schedstat").read_text("ascii").split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
 

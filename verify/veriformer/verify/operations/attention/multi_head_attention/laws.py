@@ -25,6 +25,7 @@ from veriformer.verify.operations.attention.multi_head_attention.record import (
     draw_shape,
     draw_tensors,
 )
+from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, sizes, values
 
 
@@ -244,10 +245,21 @@ def _no_key(trial: Trial) -> None:
         mask[0] = False
         a["attention_mask"] = mask
         empty = np.broadcast_to((np.arange(shape.b) == 0)[:, None], (shape.b, shape.n))
-    if trial.claims.convention("attention.empty_row") != "zero":
-        seeing = np.broadcast_to(~empty[..., None], (shape.b, shape.n, shape.d_out))
+    convention = trial.claims.convention("attention.empty_row")
+    if convention != "zero":
+        blind = np.broadcast_to(empty[..., None], (shape.b, shape.n, shape.d_out))
+        result = trial.call(a).result
+        trial.assert_within_bound(result, only(exact(trial, MHA, a), ~blind), "result of queries that see a key")
+        if convention == "nan":
+            rows = torch.as_tensor(blind.copy())
+            expression = f"bool({result.expression}[{literal(rows)}].isnan().all())"
+            all_nan = bool(result.value[rows].isnan().all())
+            trial.assert_true(all_nan, "what a query gets that sees no key is not NaN, as claimed", expression)
+            return
+        unhidden = {name: x for name, x in a.items() if name not in ("attention_mask", "is_causal")}
+        mean = exact(trial, MHA, {**unhidden, "w_q": 0.0 * a["w_q"]})  # equal scores
         trial.assert_within_bound(
-            trial.call(a).result, only(exact(trial, MHA, a), seeing), "result of queries that see a key"
+            result, only(mean, blind), "result of queries that see no key, the mean of all values"
         )
         return
     judge_with_gradients(trial, MHA, a)
