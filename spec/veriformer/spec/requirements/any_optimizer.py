@@ -69,8 +69,8 @@ REQUIREMENTS = (
     ),
     _law(
         "own_steps",
-        "Where parameters that all have gradients take the steps that each takes alone, they do so with gaps too: a step "
-        "in which a parameter, or another one, has no gradient does not count in its state.",
+        "Where parameters that all have gradients take the steps that each takes alone, they do so with gaps too: a "
+        "step in which a parameter, or another one, has no gradient does not count in its state.",
         "step counts or states that parameters share",
         weight=Weight.FRAGILE,
     ),
@@ -100,8 +100,8 @@ REQUIREMENTS = (
     ),
     _law(
         "closure",
-        "A step that is given a closure calls it with gradients enabled, returns its loss, and is else the step that it "
-        "is without.",
+        "A step that is given a closure calls it with gradients enabled, returns its loss, and is else the step that "
+        "it is without.",
         "closure that is not called, or whose loss is lost",
         kind=Kind.CONTRACT,
     ),

@@ -1,4 +1,4 @@
-"""Requirements of any schedule of rates, as PyTorch's ``LRScheduler`` is used: laws that hold whatever its formula is."""
+"""Requirements of any schedule of rates, used as PyTorch's ``LRScheduler`` is: laws that hold whatever its formula."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REQUIREMENTS = (
     ),
     _law(
         "resume",
-        "A new schedule that loads the saved state, on an optimizer that did, goes on as one that was never interrupted.",
+        "A new schedule that loads the saved state, on an optimizer that did, goes on as one that was not interrupted.",
         "state that is not restored",
         "The same bit for bit, at every step.",
     ),

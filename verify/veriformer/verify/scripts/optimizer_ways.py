@@ -15,11 +15,12 @@ def drive_any_optimizer(target, *, params, grads, options=None, groups=None, add
     """Train: every parameter after each step, [steps, *shape] each, and what was seen on the way, as pairs of a kind
     and words.
 
-    grads: of every parameter all its gradients, [steps, *shape]. groups: pairs of the numbers of parameters and options
-    of their own; one of all if left out. added: the step before which the last of the groups is added. missing: pairs
-    (step, parameter) without a gradient. resumed: before which steps a new optimizer goes on from a saved state; rewound:
-    before which the same one steps astray and is set back. rates: pairs (step, rate), set in every group before that
-    step; a negative one is a factor. closure: whether a step is given one. sparse: whether gradients are.
+    grads: of every parameter all its gradients, [steps, *shape]. groups: pairs of the numbers of parameters and
+    options of their own; one of all if left out. added: the step before which the last of the groups is added.
+    missing: pairs (step, parameter) without a gradient. resumed: before which steps a new optimizer goes on from a
+    saved state; rewound: before which the same one steps astray and is set back. rates: pairs (step, rate), set in
+    every group before that step; a negative one is a factor. closure: whether a step is given one. sparse: whether
+    gradients are.
     """
     options = dict(options or {})
     groups = groups or [(list(range(len(params))), None)]

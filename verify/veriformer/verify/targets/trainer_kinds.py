@@ -8,4 +8,5 @@ FIRST: Mapping[str, str] = {"optimizer": "params", "lr_scheduler": "optimizer"}
 """By operation, the argument that it is given first."""
 
 OPERATIONS = tuple(FIRST)
-"""``optimizer(params, **options)`` gives an optimizer of PyTorch's kind, ``lr_scheduler(optimizer)`` an ``LRScheduler``."""
+"""``optimizer(params, **options)`` gives a ``torch.optim.Optimizer``; ``lr_scheduler(optimizer)`` gives an
+``LRScheduler`` of it."""
