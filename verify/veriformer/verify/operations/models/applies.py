@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 
+import torch
+
 from veriformer.verify.contract import dtypes
 from veriformer.verify.operations.models.subject import Subject, subject
 from veriformer.verify.scripts import model_drivers as calls
@@ -114,3 +116,43 @@ def has_backends(model: Subject) -> bool:
 def has_source_mask(model: Subject) -> bool:
     """The source can be padded."""
     return model.takes("attention_mask")
+
+
+_NO_GENERATE = "the model has no generate that takes a number of new tokens, or has that of its library"
+
+
+def _decodes(model: Subject) -> str:
+    """Whether ``generate`` is greedy as it is, by chance as it is, or as it is asked; empty where there is none."""
+    inner, names = model.model(), calls.settings_of(model.model())
+    if not names or getattr(getattr(inner, "calling", None), "source", ""):
+        return ""
+    if names.keys() & {"temperature", "top_k", "sampled"}:
+        return "both"
+    prompt = torch.zeros(64, 2, dtype=torch.int64)
+    one, two = (calls.generated(inner, prompt, new=2, seed=seed) for seed in (0, 1))
+    return "greedy" if torch.equal(one, two) else "chance"
+
+
+@_ability(f"{_NO_GENERATE}, or it draws its tokens in every call")
+def generates_greedily(model: Subject) -> bool:
+    """The largest score can be asked for."""
+    return _decodes(model) in ("both", "greedy")
+
+
+@_ability(f"{_NO_GENERATE}, or it draws none")
+def generates_by_chance(model: Subject) -> bool:
+    """Tokens are drawn."""
+    return _decodes(model) in ("both", "chance")
+
+
+@_ability(f"{_NO_GENERATE}, draws its tokens in every call, says no longest text, or refuses to go on behind it")
+def generates_beyond_its_window(model: Subject) -> bool:
+    """A text goes on behind the longest one that the model sees."""
+    window = calls.window_of(model.model())
+    if window is None or window > 1024 or _decodes(model) not in ("both", "greedy"):
+        return False
+    try:
+        calls.generated(model.model(), torch.zeros(1, window, dtype=torch.int64), new=2, greedy=True)
+    except Exception:
+        return False
+    return True

@@ -75,7 +75,7 @@ class Subject:
             return False
         p = torch.ones(self.stepping.shapes[0], dtype=self.dtype).requires_grad_()
         try:
-            p.grad = torch.ones_like(p)
+            p.grad = torch.full_like(p, 0.37)  # which no rate is
             trainer = self.make([p])
             trainer.step()
         except Exception:
