@@ -51,8 +51,9 @@ THEIRS = (
     *("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "RAdam"),
     *("RMSprop", "Rprop", "SGD", "SparseAdam"),
 )
-KNOWN = {"Adagrad": {"group_options"}}
-"""Every group of Adagrad starts with the ``initial_accumulator_value`` of the constructor."""
+KNOWN = {"Adagrad": {"group_options"}, "NAdam": {"resume"}}
+"""Every group of Adagrad starts with the ``initial_accumulator_value`` of the constructor; the product of NAdam's momenta
+is kept in float32, and loading it beside parameters in float64 makes it one of these."""
 
 
 @pytest.mark.parametrize("name", THEIRS)

@@ -80,8 +80,18 @@ def stepping_of(make: Callable[..., Any], dtype: torch.dtype) -> Stepping | str:
     return said
 
 
-def steps(make: Callable[..., Any], way: Stepping, dtype: torch.dtype, options: Mapping[str, Any] | None = None) -> str:
-    """Empty where two steps with such options are taken and move a parameter to finite numbers; else why not."""
+def steps(
+    make: Callable[..., Any],
+    way: Stepping,
+    dtype: torch.dtype,
+    options: Mapping[str, Any] | None = None,
+    *,
+    seeded: bool = True,
+) -> str:
+    """Empty where two steps with such options are taken and move a parameter to finite numbers; else why not.
+
+    seeded: whether PyTorch's generator is as before, whatever was drawn.
+    """
     params = [torch.linspace(0.5, 1.5, _size(s), dtype=dtype).reshape(s).requires_grad_() for s in way.shapes]
     before = [p.detach().clone() for p in params]
 
@@ -92,7 +102,11 @@ def steps(make: Callable[..., Any], way: Stepping, dtype: torch.dtype, options: 
         return torch.zeros((), dtype=dtype)
 
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), torch.random.fork_rng():
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            torch.random.fork_rng(enabled=seeded),
+        ):
             warnings.simplefilter("ignore")
             trainer = make(params, **(options or {}))
             if callable(getattr(trainer, "train", None)):

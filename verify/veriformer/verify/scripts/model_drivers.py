@@ -523,10 +523,10 @@ def window_of(model):
 
 
 @torch.no_grad()
-def generated(model, ids, *, new, rows=None, greedy=False, temperature=None, top_k=None, seed=0):
+def generated(model, ids, *, new, rows=None, each=False, greedy=False, temperature=None, top_k=None, seed=0):
     """What ``generate`` gives for a prompt [B, n]: [B, n + new], the prompt first, however it says that.
 
-    rows: how often a single prompt is given.
+    rows: how often a single prompt is given. each: whether every row is a call of its own.
     """
     ids = ids if rows is None else ids.repeat(rows, 1)
     names, given, before = settings_of(model), {}, ids.clone()
@@ -545,17 +545,23 @@ def generated(model, ids, *, new, rows=None, greedy=False, temperature=None, top
     if "eos" in names:  # no token ends a text
         known = inspect.signature(inner_of(model).generate).parameters
         given[names["eos"]] = None if known[names["eos"]].default is None else -1
-    mode = inner_of(model).training
+    given[names["new"]] = new
+    mode, parts = inner_of(model).training, ids.split(1 if each else len(ids))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        found = inner_of(model).generate(ids, **{names["new"]: new}, **given)
+        found = [whole_text(part, inner_of(model).generate(part, **given), new) for part in parts]
     inner_of(model).train(mode)
-    found = found[0] if isinstance(found, tuple) else found
     if not torch.equal(ids, before):
         raise AssertionError("generate has changed the prompt that it was given")
-    if found.ndim == 1 and len(ids) == 1:
-        found = found[None]
-    return torch.cat((ids, found), 1) if found.shape[1] == new and found.shape[1] != ids.shape[1] + new else found
+    return torch.cat(found)
+
+
+def whole_text(prompt, found, new):
+    """The prompt and the new tokens, where ``generate`` gives these alone, in a tuple, or of one text without rows."""
+    found = found[0] if isinstance(found, tuple) else found
+    found = found[None] if found.ndim == 1 and len(prompt) == 1 else found
+    alone = found.shape[1] == new and found.shape[1] != prompt.shape[1] + new
+    return torch.cat((prompt, found), 1) if alone else found
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ A model that cannot be built or called at all is no matter of support: the check
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import wraps
 
@@ -121,6 +122,20 @@ def has_source_mask(model: Subject) -> bool:
 _NO_GENERATE = "the model has no generate that takes a number of new tokens, or has that of its library"
 
 
+@functools.cache
+def writes_batches(model: Subject) -> bool:
+    """Whether ``generate`` takes several rows; one that takes none at all is asked for them, and so is told of."""
+    prompt = torch.zeros(2, 2, dtype=torch.int64)
+    return _answers(model, prompt) or not _answers(model, prompt[:1])
+
+
+def _answers(model: Subject, prompt: torch.Tensor) -> bool:
+    try:
+        return len(calls.generated(model.model(), prompt, new=2, greedy=True)) == len(prompt)
+    except Exception:
+        return False
+
+
 def _decodes(model: Subject) -> str:
     """Whether ``generate`` is greedy as it is, by chance as it is, or as it is asked; empty where there is none."""
     inner, names = model.model(), calls.settings_of(model.model())
@@ -129,7 +144,8 @@ def _decodes(model: Subject) -> str:
     if names.keys() & {"temperature", "top_k", "sampled"}:
         return "both"
     prompt = torch.zeros(64, 2, dtype=torch.int64)
-    one, two = (calls.generated(inner, prompt, new=2, seed=seed) for seed in (0, 1))
+    each = not writes_batches(model)
+    one, two = (calls.generated(inner, prompt, new=2, seed=seed, each=each) for seed in (0, 1))
     return "greedy" if torch.equal(one, two) else "chance"
 
 

@@ -17,6 +17,7 @@ from veriformer.verify.operations.models.applies import (
     generates_beyond_its_window,
     generates_by_chance,
     generates_greedily,
+    writes_batches,
 )
 from veriformer.verify.scripts import model_drivers as calls
 from veriformer.verify.strategies import choice
@@ -30,7 +31,8 @@ _SHARP = (1.0, 0.5, 2.0)
 
 def _written(e: ModelExample, ids: torch.Tensor, new: int, **given: Any) -> tuple[torch.Tensor, str]:
     """The text [B, n + new] that ``generate`` gives, and its name in a script. Raises Violation for another form."""
-    outcome = e.ask("generated", ids=ids, new=new, **given)
+    apart = {} if writes_batches(e.subject) else {"each": True}
+    outcome = e.ask("generated", ids=ids, new=new, **apart, **given)
     x, n, ids = outcome.value, ids.shape[1], ids.expand(given.get("rows", len(ids)), -1)
     shape = isinstance(x, torch.Tensor) and tuple(x.shape) == (len(ids), n + new) and not x.is_floating_point()
     got = tuple(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__

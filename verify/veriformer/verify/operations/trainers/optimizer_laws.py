@@ -53,6 +53,12 @@ def is_separate(one: Subject) -> bool:
     return one.separate
 
 
+@_ability("its steps draw random numbers, which go to parameters in their order")
+def is_certain(one: Subject) -> bool:
+    """Nothing is drawn."""
+    return not one.draws
+
+
 @_ability("it takes one group only, or parameters do not take the steps among others that they take alone")
 def has_separate_groups(one: Subject) -> bool:
     """The same, in several groups."""
@@ -288,7 +294,7 @@ _ROWS: tuple[tuple[str, Callable[[OptimizerExample], None], Applies, dict[str, A
     ("skipped", _skipped, always, {}),
     ("resume", _resume, always, {"dtypes": (*_BOTH, "bf16")}),
     ("own_steps", _own_steps, is_separate, {}),
-    ("order", _order, always, {}),
+    ("order", _order, is_certain, {}),
     ("groups", _groups, has_separate_groups, {}),
     ("group_options", _group_options, has_group_options, {}),
     ("added", _added, has_separate_groups, {}),

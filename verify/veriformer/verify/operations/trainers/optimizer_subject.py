@@ -122,6 +122,15 @@ class Subject:
         return bool(together) and all(one and torch.equal(one[0], x) for one, x in zip(alone, together, strict=True))
 
     @cached_property
+    def draws(self) -> bool:
+        """Whether its steps draw random numbers, which go to parameters in their order."""
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            before = torch.random.get_rng_state()
+            steps(self.make, self.stepping, self.dtype, seeded=False)
+            return not torch.equal(before, torch.random.get_rng_state())
+
+    @cached_property
     def eps(self) -> dict[str, Any]:
         """The option by which nothing is added to a denominator, where it has one."""
         names = [name for name in self.built.defaults if name in ("eps", "epsilon") and name in self.takes]
