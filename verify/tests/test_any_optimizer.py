@@ -52,8 +52,8 @@ THEIRS = (
     *("RMSprop", "Rprop", "SGD", "SparseAdam"),
 )
 KNOWN = {"Adagrad": {"group_options"}, "NAdam": {"resume"}}
-"""Every group of Adagrad starts with the ``initial_accumulator_value`` of the constructor; the product of NAdam's momenta
-is kept in float32, and loading it beside parameters in float64 makes it one of these."""
+"""Every group of Adagrad starts with the ``initial_accumulator_value`` of the constructor. The product of the momenta
+of NAdam is kept in float32, and becomes float64 where it is loaded for parameters in that."""
 
 
 @pytest.mark.parametrize("name", THEIRS)
