@@ -113,9 +113,8 @@ REQUIREMENTS = (
     ),
     _law(
         "no_rate",
-        "While the rate of every group is 0 nothing moves.",
+        "Where the rate of every group is 0 from the first step on nothing moves.",
         "steps without a rate",
-        floating_point_statement=f"{_BITS} Where the rate becomes 0 on the way, from the second step on.",
     ),
     _law(
         "rate",

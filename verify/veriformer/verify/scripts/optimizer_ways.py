@@ -106,10 +106,10 @@ def take_step(trainer, params, given, closure, sparse, t, seen):
         compute()
         trainer.step()
         for i, (p, g) in enumerate(zip(params, given, strict=True)):
-            if g is not None and (p.grad is None or not torch.equal(p.grad.to_dense(), g)):
+            if g is not None and (p.grad is None or not alike([p.grad.to_dense()], [g])):
                 seen.append(("gradient", f"the gradient of parameter {i} was changed in step {t}"))
     for i, p in enumerate(params):
-        if given[i] is None and not torch.equal(p.detach(), before[i]):
+        if given[i] is None and not alike([p.detach()], [before[i]]):
             seen.append(("moved", f"parameter {i} moved in step {t}, in which it had no gradient"))
         if given[i] is None and not alike(held[i], state_of(trainer, p)):
             seen.append(("state", f"the state of parameter {i} changed in step {t}, in which it had no gradient"))

@@ -118,9 +118,10 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     model = _model(candidate)
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
+    told: tuple[str, ...] = ()
     placing = _placing(model, how, names["start"]) if "start" in names else None
     if placing is not None and placing.needed:
-        how, told = dataclasses.replace(how, placing=placing, targets="", always={}), ()
+        how = dataclasses.replace(how, placing=placing, targets="", always={})
     else:
         how, told = _with_logits_of_every_token(model, how)
     if placing is not None and not (how.last or how.fed):

@@ -3,11 +3,14 @@
 A model that cannot be built or called at all is no matter of support: the check says what it raised.
 """
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import torch
 
@@ -139,7 +142,8 @@ def _answers(model: Subject, prompt: torch.Tensor) -> bool:
 def _decodes(model: Subject) -> str:
     """Whether ``generate`` is greedy as it is, by chance as it is, or as it is asked; empty where there is none."""
     inner, names = model.model(), calls.settings_of(model.model())
-    if not names or getattr(getattr(inner, "calling", None), "source", ""):
+    calling: Any = getattr(inner, "calling", None)
+    if not names or (calling is not None and calling.source):
         return ""
     if names.keys() & {"temperature", "top_k", "sampled"}:
         return "both"

@@ -1,5 +1,7 @@
 """``generate`` of a whole model against its own forward pass: greedy, sampled, and where the text is cropped."""
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
 from typing import Any
@@ -31,7 +33,7 @@ _SHARP = (1.0, 0.5, 2.0)
 
 def _written(e: ModelExample, ids: torch.Tensor, new: int, **given: Any) -> tuple[torch.Tensor, str]:
     """The text [B, n + new] that ``generate`` gives, and its name in a script. Raises Violation for another form."""
-    apart = {} if writes_batches(e.subject) else {"each": True}
+    apart: dict[str, Any] = {} if writes_batches(e.subject) else {"each": True}
     outcome = e.ask("generated", ids=ids, new=new, **apart, **given)
     x, n, ids = outcome.value, ids.shape[1], ids.expand(given.get("rows", len(ids)), -1)
     shape = isinstance(x, torch.Tensor) and tuple(x.shape) == (len(ids), n + new) and not x.is_floating_point()
@@ -57,7 +59,7 @@ def _behind(answer: Answer, text: torch.Tensor, new: int) -> Floats:
 
 def _is_greedy(e: ModelExample, ids: torch.Tensor, new: int, window: int | None, what: str) -> None:
     text, name = _written(e, ids, new, greedy=True)
-    asked = {} if window is None else {"window": window}
+    asked: dict[str, Any] = {} if window is None else {"window": window}
     answer = e.answer("decoded", ids=text, new=new, **asked)
     behind = _behind(answer, text, new)
     bound = np.zeros(len(behind))

@@ -100,6 +100,10 @@ def _has_closed_form(target: Target, operation: str, dtype: str) -> str | None:
     return None if callable(getattr(made, "_get_closed_form_lr", None)) else "it has no closed form besides"
 
 
+def _on(body: Callable[[SchedulerExample], None]) -> Callable[[Trial], None]:
+    return lambda trial: body(SchedulerExample(trial))
+
+
 _ROWS: tuple[tuple[str, Callable[[SchedulerExample], None], dict[str, Any]], ...] = (
     ("contract", _contract, {}),
     ("resume", _resume, {}),
@@ -107,7 +111,4 @@ _ROWS: tuple[tuple[str, Callable[[SchedulerExample], None], dict[str, Any]], ...
     ("closed_form", _closed_form, {"applies": _has_closed_form}),
 )
 
-CHECKS = tuple(
-    check(f"lr_scheduler.{name}", lambda trial, body=body: body(SchedulerExample(trial)), dtypes=("fp64",), **options)
-    for name, body, options in _ROWS
-)
+CHECKS = tuple(check(f"lr_scheduler.{name}", _on(body), dtypes=("fp64",), **options) for name, body, options in _ROWS)
