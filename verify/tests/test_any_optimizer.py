@@ -68,7 +68,7 @@ def test_those_of_pytorch_hold_but_for_what_is_known(name: str, monkeypatch: pyt
     found = rows_of(optimizer)
     wrong = {row for row, result in found.items() if result.status not in SETTLED}
     assert wrong <= KNOWN.get(name, set()), {row: found[row].message for row in wrong}
-    assert found["resume"].status is Status.PASS
+    assert found["contract"].status is Status.PASS
 
 
 def test_an_instance_is_judged_with_the_options_it_was_built_by() -> None:
@@ -77,6 +77,20 @@ def test_an_instance_is_judged_with_the_options_it_was_built_by() -> None:
     assert (pin.operation, pin.form) == ("optimizer", "optimizers/other_class")
     made = bind(pin.form, given)([torch.ones(3, requires_grad=True)])
     assert (made.defaults["lr"], made.defaults["momentum"]) == (0.25, 0.5)
+
+
+class Noisy(Right):
+    """Every first step of a parameter is drawn."""
+
+    def one_step(self, p: torch.Tensor, g: torch.Tensor, group: Any) -> None:
+        super().one_step(p, g if self.state[p] else torch.randn_like(g), group)
+
+
+def test_what_draws_numbers_is_not_asked_for_an_order_of_parameters() -> None:
+    found = rows_of(bind("optimizers/other_class", Noisy))
+    assert {name: row.message for name, row in found.items() if row.status not in SETTLED} == {}
+    assert found["order"].status is found["own_steps"].status is Status.NOT_APPLICABLE
+    assert found["resume"].status is Status.PASS
 
 
 def test_what_cannot_be_built_is_listed_with_its_reason() -> None:

@@ -5,6 +5,7 @@ from pytorch_optimizer import SRMM, AdaBound, Adan
 
 
 def parameter() -> torch.Tensor:
+    """Two ones to be trained."""
     return torch.ones(2, dtype=torch.float64, requires_grad=True)
 
 
