@@ -25,7 +25,7 @@ from veriformer.verify.scripts import model_drivers as calls
 from veriformer.verify.strategies import choice
 
 ROWS = 1024
-"""Texts that are drawn from one prompt: shares are then known to a tenth."""
+"""Texts that are drawn from one prompt, so that shares are known to a tenth; a quarter of them one by one."""
 
 _SHARP = (1.0, 0.5, 2.0)
 """How far apart, in units of the temperature, the two largest scores are where it is chosen."""
@@ -99,7 +99,8 @@ def _sampled(e: ModelExample) -> None:
     if "top_k" in names:
         asked = e.trial.draw(choice(2, 3, None))
         given |= {} if asked is None else {"top_k": min(asked, e.subject.vocabulary)}
-    text, name = _written(e, prompt, new, rows=ROWS, seed=e.seed % 2**31, **given)
+    rows = ROWS if writes_batches(e.subject) else ROWS // 4
+    text, name = _written(e, prompt, new, rows=rows, seed=e.seed % 2**31, **given)
     kinds, inverse = torch.unique(text[:, :-1], dim=0, return_inverse=True)
     whole = torch.cat((kinds, kinds[:, -1:]), 1)  # the last token is chosen from, and not read
     logits = torch.cat([e.ask("decoded", ids=part, new=new).value for part in whole.split(256)])[inverse].double()
