@@ -349,9 +349,9 @@ def _generates(operation: str) -> tuple[Requirement, ...]:
             "Tokens are drawn with the probabilities that the softmax of the logits, divided by the temperature, gives "
             "to the k largest.",
             "temperature or top-k that draws otherwise",
-            floating_point_statement="Of 1024 texts of one prompt (256 where each is a call of its own) none has a token "
-            "outside of the k largest, and how often ranks 1 to 3 are drawn at each step is off from the mean of their probabilities by what chance "
-            "exceeds once in a thousand million judgements (Hoeffding).",
+            floating_point_statement="Of 1024 texts of one prompt (256 where each is a call of its own) none has a "
+            "token outside of the k largest, and how often ranks 1 to 3 are drawn at each step is off from the mean of "
+            "their probabilities by what chance exceeds once in a thousand million judgements (Hoeffding).",
             rests=("contract", "prefix"),
             weight=Weight.WRONG,
         ),
