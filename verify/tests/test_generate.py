@@ -121,6 +121,15 @@ class GreedyAlone(Right):
         return super().generate(idx, max_new_tokens, top_k=1)[:, -max_new_tokens:]
 
 
+class OtherDefaults(Right):
+    """It draws from three tokens, and from the nucleus of these, where it is not told otherwise."""
+
+    def generate(  # type: ignore[override]
+        self, idx: Tensor, max_new_tokens: int, temperature: float = 0.5, top_k: int = 3, top_p: float = 0.4
+    ) -> Tensor:
+        return super().generate(idx, max_new_tokens, temperature, top_k if top_p == 1.0 else 1)
+
+
 class OneRow(Right):
     """It takes one text at a time, without an axis for it in what it gives."""
 
@@ -150,7 +159,7 @@ def rows_of(kind: Any) -> dict[str, Result]:
     return {r.requirement.slug[10:]: run_check(CheckRun(r, "fp64"), target, PROFILE, "red", {}) for r in rows}
 
 
-@pytest.mark.parametrize("kind", [Right, OneRow])
+@pytest.mark.parametrize("kind", [Right, OneRow, OtherDefaults])
 def test_right_ones_hold(kind: Any) -> None:
     found = {name: row.status for name, row in rows_of(kind).items()}
     assert found == dict.fromkeys(("greedy", "crop", "sampled"), Status.PASS)

@@ -487,6 +487,8 @@ SETTINGS = {
     "eos": ("eos_token_id", "eos_id", "eos", "stop_id", "stop_token"),
 }
 """By what is set, the names under which a model's ``generate`` takes it."""
+_OFF = {"top_p": 1.0, "topp": 1.0, "repetition_penalty": 1.0, "rep_penalty": 1.0, "min_p": 0.0}
+"""Options of ``generate`` by which other tokens would be drawn, and their value that changes nothing."""
 _WINDOWS = (
     *("block_size", "context_length", "context_size", "max_seq_len", "max_seq_length", "max_position_embeddings"),
     *("n_positions", "n_ctx", "max_len", "max_length", "ctx_len"),
@@ -522,6 +524,13 @@ def window_of(model):
     return None
 
 
+def usual_top_k(model):
+    """How many of the largest scores ``generate`` draws from where it is not told; None for all."""
+    name = settings_of(model).get("top_k")
+    usual = inspect.signature(inner_of(model).generate).parameters[name].default if name else None
+    return usual if isinstance(usual, int) and usual > 0 else None
+
+
 @torch.no_grad()
 def generated(model, ids, *, new, rows=None, each=False, greedy=False, temperature=None, top_k=None, seed=0):
     """What ``generate`` gives for a prompt [B, n]: [B, n + new], the prompt first, however it says that.
@@ -542,8 +551,9 @@ def generated(model, ids, *, new, rows=None, each=False, greedy=False, temperatu
         given[names["temperature"]] = temperature
     if top_k is not None and not greedy:
         given[names["top_k"]] = top_k
+    known = inspect.signature(inner_of(model).generate).parameters
+    given |= {name: x for name, x in _OFF.items() if name in known and known[name].default not in (x, None)}
     if "eos" in names:  # no token ends a text
-        known = inspect.signature(inner_of(model).generate).parameters
         given[names["eos"]] = None if known[names["eos"]].default is None else -1
     given[names["new"]] = new
     mode, parts = inner_of(model).training, ids.split(1 if each else len(ids))

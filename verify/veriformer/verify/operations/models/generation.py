@@ -96,20 +96,22 @@ def _sampled(e: ModelExample) -> None:
     if "temperature" in names:
         given["temperature"] = float((first[0] - first[1]) / e.trial.draw(choice(*_SHARP)))
         e.trial.assume(given["temperature"] > 0)
+    k = None
     if "top_k" in names:
         asked = e.trial.draw(choice(2, 3, None))
         given |= {} if asked is None else {"top_k": min(asked, e.subject.vocabulary)}
+        k = given.get("top_k", calls.usual_top_k(e.subject.model()))
     rows = ROWS if writes_batches(e.subject) else ROWS // 4
     text, name = _written(e, prompt, new, rows=rows, seed=e.seed % 2**31, **given)
     kinds, inverse = torch.unique(text[:, :-1], dim=0, return_inverse=True)
     whole = torch.cat((kinds, kinds[:, -1:]), 1)  # the last token is chosen from, and not read
     logits = torch.cat([e.ask("decoded", ids=part, new=new).value for part in whole.split(256)])[inverse].double()
-    _support(e, logits, text, new, given.get("top_k"), name)
-    _shares(e, logits / given.get("temperature", 1.0), text, new, given.get("top_k"), name)
+    _support(e, logits, text, new, k, name)
+    _shares(e, logits / given.get("temperature", 1.0), text, new, k, name)
 
 
 def _support(e: ModelExample, logits: torch.Tensor, text: torch.Tensor, new: int, k: int | None, name: str) -> None:
-    if k is None:
+    if k is None or k >= logits.shape[-1]:
         return
     order = logits.sort(dim=-1, descending=True, stable=True).indices
     place = (order == text[:, -new:, None]).double().argmax(-1)
