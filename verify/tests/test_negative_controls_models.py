@@ -234,6 +234,15 @@ class UnmaskedSourceLater:
         return super().run(ids, mask, memory, documents, source)
 
 
+class WritesZeros:
+    """Whatever it is asked for it writes the first token."""
+
+    block_size = 16
+
+    def generate(self, ids: Tensor, max_new_tokens: int, temperature: float = 1.0) -> Tensor:
+        return torch.cat((ids, torch.zeros_like(ids[:, :1]).expand(-1, max_new_tokens)), 1)
+
+
 RARE: dict[str, type] = {
     "causal_lm.causality": LooksAheadFar,
     "causal_lm.prefix": OtherWhenLong,
@@ -273,6 +282,9 @@ FAULTS: dict[str, type] = {
     "backends": OtherMath,
     "checkpointing": FreshDropout,
     "half_loss": HalfOverflows,
+    "greedy": WritesZeros,
+    "crop": WritesZeros,
+    "sampled": WritesZeros,
     "source_padding": UnmaskedSource,
     "source_reach": DeafToSource,
 }

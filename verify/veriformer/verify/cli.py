@@ -136,7 +136,7 @@ def verify(
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours. What it
     lacks is reported as not provided: operations, and optional arguments that a signature leaves out. In a problem of
     KernelBench with its solution (Model, ModelNew, get_inputs) the two are compared first, and ModelNew is verified
-    where it is recognised.
+    where it is recognised; so is a solution of flashinfer-bench (a JSON file), with the definition that it names.
 
     \b
     Examples:
@@ -157,7 +157,7 @@ def verify(
     is_problem = scheduler is None and shard is None and problem.is_problem(target)
     if is_problem:
         problem_status = problem.status(target, device)
-        target = f"{target}:{problem.SOLUTION}"
+        target = problem.solution_of(target)
     plan = Plan(
         target=target,
         profile=profile,

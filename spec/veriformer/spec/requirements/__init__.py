@@ -32,6 +32,8 @@ _MODULES = (
     "token_embedding",
     "lm_head",
     "optimizers",
+    "any_optimizer",
+    "lr_scheduler",
     "schedules",
     "clip_grad_norm",
     "accumulate_gradients",

@@ -321,12 +321,50 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
     )
 
 
+def _generates(operation: str) -> tuple[Requirement, ...]:
+    """What holds of a model that writes texts itself: of its method ``generate``, against its own logits."""
+    return (
+        _law(
+            operation,
+            "greedy",
+            "The prompt comes first, unchanged; where chance is turned off every new token is the one of the largest "
+            "logit that the model gives for the text before it.",
+            "a cache or a position one token off",
+            floating_point_statement="Its logit is below the largest by no more than the noise floor of the logits.",
+            rests=("contract", "prefix"),
+            weight=Weight.WRONG,
+        ),
+        _law(
+            operation,
+            "crop",
+            "The same where the text is longer than the model sees: its last tokens count, as many as it does see.",
+            "a crop that drops a token too many or too few",
+            floating_point_statement="As for texts that are not cropped.",
+            rests=("contract", "greedy"),
+            weight=Weight.WRONG,
+        ),
+        _law(
+            operation,
+            "sampled",
+            "Tokens are drawn with the probabilities that the softmax of the logits, divided by the temperature, gives "
+            "to the k largest.",
+            "temperature or top-k that draws otherwise",
+            floating_point_statement="Of 1024 texts of one prompt (256 where each is a call of its own) none has a "
+            "token outside of the k largest, and how often ranks 1 to 3 are drawn at each step is off from the mean of "
+            "their probabilities by what chance exceeds once in a thousand million judgements (Hoeffding).",
+            rests=("contract", "prefix"),
+            weight=Weight.WRONG,
+        ),
+    )
+
+
 CAUSAL_LM = (
     *_calls("causal_lm"),
     *_causal("causal_lm"),
     *_cached("causal_lm"),
     _packing("causal_lm"),
     *_trained("causal_lm"),
+    *_generates("causal_lm"),
 )
 MASKED_LM = (*_calls("masked_lm"), _packing("masked_lm"), *_trained("masked_lm"))
 SEQ2SEQ_LM = (

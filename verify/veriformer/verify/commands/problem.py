@@ -1,4 +1,7 @@
-"""A problem of KernelBench with its solution in one file: both are compared, and the solution is verified besides."""
+"""A problem with its solution: both are compared, and the solution is verified besides.
+
+Of KernelBench they stand in one file; of flashinfer-bench the file of a solution names its definition.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,17 @@ from veriformer.verify.comparison import compare
 from veriformer.verify.comparison.terminal import show
 from veriformer.verify.results.terminal import console
 from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.trace_files import definition_of
 
 _NEEDED = {"Model", "ModelNew", "get_inputs"}
 SOLUTION = "ModelNew"
 
 
 def is_problem(target: str) -> bool:
-    """Whether a file defines the reference, the solution and the inputs. It is read, and not run."""
+    """Whether a file defines the reference, the solution and the inputs, or is a solution. It is read, and not run."""
     file = Path(target)
+    if definition_of(file) is not None:
+        return True
     if file.suffix != ".py" or not file.is_file():
         return False
     try:
@@ -27,13 +33,24 @@ def is_problem(target: str) -> bool:
     return {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)} >= _NEEDED
 
 
+def solution_of(target: str) -> str:
+    """The word that loads the solution alone."""
+    return target if target.endswith(".json") else f"{target}:{SOLUTION}"
+
+
 def status(target: str, device: str) -> int:
     """Compare the solution with the reference, say how it went, and give the exit status. Refuses what cannot be."""
+    definition = definition_of(Path(target))
     try:
-        found = compare(f"{target}:Model", f"{target}:{SOLUTION}", inputs=target, device=device)
+        if definition is None:
+            said = f"{target} is a problem with its solution: ModelNew against Model"
+            found = compare(f"{target}:Model", solution_of(target), inputs=target, device=device)
+        else:
+            said = f"{target} is a solution: it is compared with the reference of its definition, {definition.stem}"
+            found = compare(str(definition), target, device=device)
     except TargetError as error:
         refuse(error)
-    console().print(f"{target} is a problem with its solution: ModelNew against Model")
+    console().print(said)
     show(found, console())
     return found.exit_status
 

@@ -34,6 +34,7 @@ from veriformer.verify.targets.loading import TargetError, load
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.source_files import PartlyLoadedWarning
 from veriformer.verify.targets.target import Target
+from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
 LOADING_S = 240.0
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
@@ -70,7 +71,7 @@ def describe(target: Target, device: str) -> Described:
     }
     if target.recognised:
         implementation |= json.loads(json.dumps(dict(target.recognised)))
-    reasons = {name: lacking(name, target) for name in (*POSITIONAL, *MODELS)}
+    reasons = {name: lacking(name, target) for name in (*POSITIONAL, *MODELS, *TRAINERS)}
     lacks = {name: reason for name, reason in reasons.items() if reason is not None}
     return Described(implementation, environment.environment(device), environment.suite(), [], lacking=lacks)
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.caches_inside import Placing, begun, goes_on
+
 OPTIONS = ("attention_mask", "labels", "past_key_values", "use_cache")
 """What a call may take besides the tokens, as far as the code has it."""
 
@@ -21,6 +23,7 @@ class Calling:
     """How the code is called. ids, targets, past, cached: its names of the tokens, of the targets, of a cache that it
     goes on from, and of the flag that asks for one; empty where it has none. source: its name of the tokens that an
     encoder reads. last: whether it gives the logits of the last token alone, so that a call is made for each.
+    placing: how it is told positions where it holds its cache inside.
 
     always: what it demands besides. fed: whether it gives the logits of every token only with targets, which are then
     the tokens themselves. masked: whether it takes an ``attention_mask``. labels, ignored: how targets are made from
@@ -38,11 +41,13 @@ class Calling:
     ignored: int = -100
     source: str = ""
     last: bool = False
+    placing: Placing | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
         """Those of ``OPTIONS`` that a call takes."""
-        has = (self.masked, bool(self.labels), bool(self.past), bool(self.past))
+        cached = bool(self.past) or self.placing is not None
+        has = (self.masked, bool(self.labels), cached, cached)
         return tuple(name for name, there in zip(OPTIONS, has, strict=True) if there)
 
 
@@ -83,16 +88,23 @@ class LanguageModel(nn.Module):
             past = given.get("past_key_values")
             arguments |= {} if past is None else {how.past: past}
             arguments |= {how.cached: bool(given.get("use_cache")) or past is not None} if how.cached else {}
-        result = self.inner(**{how.ids: ids}, **arguments)
+        held, arguments[how.ids] = None, ids
+        if how.placing is not None and (how.placing.needed or given.get("use_cache") or given.get("past_key_values")):
+            begin = given.get("past_key_values") or begun(self.inner, how.placing, len(ids))
+            kept = bool(given.get("use_cache")) or begin.length > 0
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not kept):  # it is written over in place
+                result, held = goes_on(self.inner, how.placing, begin, arguments, ids.shape[1])
+        else:
+            result = self.inner(**arguments)
         logits = logits_among(result, ids, self.vocabulary)
         if logits is None and labels is not None and loss_among(result, self.inner) is not None:
             # It gives the loss alone: its logits are those of a call without targets.
             asked = {name: value for name, value in arguments.items() if name != how.targets}
-            logits = logits_among(self.inner(**{how.ids: ids}, **asked), ids, self.vocabulary)
+            logits = logits_among(self.inner(**asked), ids, self.vocabulary)
         if logits is None:
             raise ValueError(f"expected logits of shape {(*ids.shape, self.vocabulary)}, got {shapes(result)}")
         loss = loss_among(result, self.inner) if labels is not None else None
-        cache = cache_among(result, logits) if given.get("use_cache") else None
+        cache = held or cache_among(result, logits) if given.get("use_cache") else None
         return SimpleNamespace(logits=logits[..., : self.kept], loss=loss, past_key_values=cache)
 
     def _one_by_one(self, ids: Tensor, mask: Tensor | None) -> Tensor:

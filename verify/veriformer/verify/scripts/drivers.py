@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from veriformer.verify.scripts import model_drivers as calls
-from veriformer.verify.scripts import training_drivers
+from veriformer.verify.scripts import optimizer_ways, scheduler_ways, training_drivers
 
 
 def drive_kv_cache(target, batch, num_kv_heads, max_length, head_dim, *, actions=(), rows=(), beside=False, default=None, **options):  # type: ignore[no-untyped-def]  # fmt: skip # noqa: E501
@@ -96,14 +96,21 @@ DRIVERS: Mapping[str, Callable[..., Any]] = {
     "causal_lm": calls.drive_causal_lm,
     "masked_lm": calls.drive_masked_lm,
     "seq2seq_lm": calls.drive_seq2seq_lm,
+    "optimizer": optimizer_ways.drive_any_optimizer,
+    "lr_scheduler": scheduler_ways.drive_any_scheduler,
 }
 """By operation, the function that puts it to use; all others are called as they are."""
+
+
+_WHOLE = (calls, optimizer_ways, scheduler_ways)
+"""Modules that are quoted whole, for their functions need one another."""
 
 
 def source(operation: str) -> str:
     """The text of the function that puts an operation to use; empty for those called as they are."""
     if operation not in DRIVERS:
         return ""
-    if DRIVERS[operation].__module__ == calls.__name__:  # its functions need one another
-        return inspect.getsource(calls).partition("# mypy: ignore-errors\n")[2]
+    for module in _WHOLE:
+        if DRIVERS[operation].__module__ == module.__name__:
+            return inspect.getsource(module).partition("# mypy: ignore-errors\n")[2]
     return re.sub(r"  # (type|fmt|noqa).*", "", inspect.getsource(DRIVERS[operation]))

@@ -477,6 +477,113 @@ def influence(model, ids, mask=None, *, places, seed, splits=(), lengths=None, *
     return torch.cat(gradients, 1).double().flatten(0, 1)
 
 
+# Generation
+
+SETTINGS = {
+    "new": ("max_new_tokens", "max_new", "new_tokens", "num_tokens", "n_tokens", "num_new_tokens", "n_new", "steps"),
+    "temperature": ("temperature", "temp"),
+    "top_k": ("top_k", "topk"),
+    "sampled": ("do_sample", "sample", "sampling"),
+    "eos": ("eos_token_id", "eos_id", "eos", "stop_id", "stop_token"),
+}
+"""By what is set, the names under which a model's ``generate`` takes it."""
+_OFF = {"top_p": 1.0, "topp": 1.0, "repetition_penalty": 1.0, "rep_penalty": 1.0, "min_p": 0.0}
+"""Options of ``generate`` by which other tokens would be drawn, and their value that changes nothing."""
+_WINDOWS = (
+    *("block_size", "context_length", "context_size", "max_seq_len", "max_seq_length", "max_position_embeddings"),
+    *("n_positions", "n_ctx", "max_len", "max_length", "ctx_len"),
+)
+COLD = 2.0**-30
+"""A temperature at which only the largest score is left, where a model knows no other way to be greedy."""
+
+
+def inner_of(model):
+    """The model whose ``generate`` is called: one that is wrapped in the contract's call, itself."""
+    return getattr(model, "inner", model)
+
+
+def settings_of(model):
+    """By what is set, the name under which ``generate`` takes it; empty without one, or where it is a library's."""
+    generate = getattr(inner_of(model), "generate", None)
+    if not callable(generate):
+        return {}
+    known = inspect.signature(generate).parameters
+    found = {role: next((name for name in names if name in known), None) for role, names in SETTINGS.items()}
+    return {} if found["new"] is None or "generation_config" in known else {k: x for k, x in found.items() if x}
+
+
+def window_of(model):
+    """How many tokens a model sees at most, where it or its configuration says so."""
+    inner = inner_of(model)
+    places = [inner, *(getattr(inner, name, None) for name in ("config", "cfg", "args", "params"))]
+    for name in _WINDOWS:
+        for place in places:
+            size = place.get(name) if isinstance(place, dict) else getattr(place, name, None)
+            if isinstance(size, int) and not isinstance(size, bool):
+                return size
+    return None
+
+
+def usual_top_k(model):
+    """How many of the largest scores ``generate`` draws from where it is not told; None for all."""
+    name = settings_of(model).get("top_k")
+    usual = inspect.signature(inner_of(model).generate).parameters[name].default if name else None
+    return usual if isinstance(usual, int) and usual > 0 else None
+
+
+@torch.no_grad()
+def generated(model, ids, *, new, rows=None, each=False, greedy=False, temperature=None, top_k=None, seed=0):
+    """What ``generate`` gives for a prompt [B, n]: [B, n + new], the prompt first, however it says that.
+
+    rows: how often a single prompt is given. each: whether every row is a call of its own.
+    """
+    ids = ids if rows is None else ids.repeat(rows, 1)
+    names, given, before = settings_of(model), {}, ids.clone()
+    if greedy and "sampled" in names:
+        given[names["sampled"]] = False
+    elif greedy and "top_k" in names:
+        given[names["top_k"]] = 1
+    elif greedy and "temperature" in names:
+        given[names["temperature"]] = COLD
+    if not greedy and "sampled" in names:
+        given[names["sampled"]] = True
+    if temperature is not None and not greedy:
+        given[names["temperature"]] = temperature
+    if top_k is not None and not greedy:
+        given[names["top_k"]] = top_k
+    known = inspect.signature(inner_of(model).generate).parameters
+    given |= {name: x for name, x in _OFF.items() if name in known and known[name].default not in (x, None)}
+    if "eos" in names:  # no token ends a text
+        given[names["eos"]] = None if known[names["eos"]].default is None else -1
+    given[names["new"]] = new
+    mode, parts = inner_of(model).training, ids.split(1 if each else len(ids))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        found = [whole_text(part, inner_of(model).generate(part, **given), new) for part in parts]
+    inner_of(model).train(mode)
+    if not torch.equal(ids, before):
+        raise AssertionError("generate has changed the prompt that it was given")
+    return torch.cat(found)
+
+
+def whole_text(prompt, found, new):
+    """The prompt and the new tokens, where ``generate`` gives these alone, in a tuple, or of one text without rows."""
+    found = found[0] if isinstance(found, tuple) else found
+    found = found[None] if found.ndim == 1 and len(prompt) == 1 else found
+    alone = found.shape[1] == new and found.shape[1] != prompt.shape[1] + new
+    return torch.cat((prompt, found), 1) if alone else found
+
+
+@torch.no_grad()
+def decoded(model, ids, *, new, window=None, **asked):
+    """The logits [B, new, V] from which each of the last ``new`` tokens comes: of a call for every beginning, cropped
+    to the last ``window`` tokens."""
+    n = ids.shape[1] - new
+    starts = [0 if window is None else max(0, t - window) for t in range(n, n + new)]
+    found = [logits_of(ask(model, ids[:, start : n + i], **asked))[:, -1] for i, start in enumerate(starts)]
+    return torch.stack(found, 1)
+
+
 def use_model(target, operation, way, dtype, afresh=False, **given):
     """The model of a target, asked in one way."""
     return globals()[way](build(target, operation, dtype, afresh), **given)

@@ -8,11 +8,13 @@ from types import CodeType, FunctionType, ModuleType
 
 from veriformer.verify.contract.signatures import AREA, POSITIONAL, STUBS
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
+from veriformer.verify.targets.trainer_kinds import FIRST
+from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
 
 def by_name(module: ModuleType) -> list[str]:
     """The operations that it offers as the contract has them."""
-    return [name for name in (*POSITIONAL, *MODELS) if _by_contract(module, name)]
+    return [name for name in (*POSITIONAL, *MODELS, *TRAINERS) if _by_contract(module, name)]
 
 
 def besides(module: ModuleType, names: Iterable[str]) -> list[str]:
@@ -36,13 +38,14 @@ def _by_contract(module: ModuleType, name: str) -> bool:
         parameters = inspect.signature(found).parameters
     except (ValueError, TypeError):
         return True
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
+    if name not in FIRST and any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
         return True
     if name in AREA:
         known = inspect.signature(STUBS[AREA[name]][name]).parameters
         if any(p.default is p.empty and own not in known for own, p in parameters.items()):
             return False  # no call of the contract gives what it asks for
-    return set(POSITIONAL.get(name, ())) <= parameters.keys()
+    first = {FIRST[name]} if name in FIRST else set()
+    return {*POSITIONAL.get(name, ()), *first} <= parameters.keys()
 
 
 def _all(module: ModuleType) -> list[object]:

@@ -12,6 +12,7 @@ from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.domain.features import GRADIENTS, features
 from veriformer.verify.results.foreign import plain
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
+from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
 KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "attention.empty_row": ("zero", "nan", "uniform"),
@@ -30,7 +31,7 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
 }
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""
 
-_PROVIDED = frozenset((*POSITIONAL, *MODELS))
+_PROVIDED = frozenset((*POSITIONAL, *MODELS, *TRAINERS))
 """Everything that a target may provide."""
 
 _KEYS = ("dtypes", "devices", "not_provided", "provides", "conventions")

@@ -97,10 +97,12 @@ def wrap(
 
 def needs_recognition(implementation: object) -> bool:
     """Whether code was not written for the contract: a module without its names, or with more than what they use, a
-    class or a function by itself."""
+    class or a function by itself, an optimizer."""
     if isinstance(implementation, ModuleType):
         names = by_name(implementation)
         return not names or (not hasattr(implementation, "CLAIMS") and bool(besides(implementation, names)))
+    if isinstance(implementation, torch.optim.Optimizer):
+        return True
     if not inspect.isclass(implementation) and not inspect.isfunction(implementation):
         return False
     try:

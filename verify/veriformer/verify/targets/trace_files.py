@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 
 SIZES = (5, 3, 7, 2)
 """Lengths of the axes that a definition leaves open, in its order: no two of them are equal."""
@@ -25,6 +26,9 @@ SCALAR = 0.5
 """A number that is no tensor: a scale, or an epsilon that is large enough to be seen."""
 
 _LANGUAGES = ("python", "triton")
+_SHORT = {"float8_e4m3": "float8_e4m3fn"}
+"""Names of dtypes that PyTorch writes otherwise."""
+
 _ABOVE = 6
 """So many folders above a solution are searched for the definition that it names."""
 
@@ -53,8 +57,14 @@ def _definition(found: Mapping[str, Any], path: Path, executed: Callable[[Path],
     module = executed(folder / f"{path.stem}_reference.py")
 
     def get_inputs() -> list[Any]:
-        sizes = _sizes(found)
-        return [_drawn(name, entry, sizes) for name, entry in found["inputs"].items()]
+        try:
+            sizes = _sizes(found)
+            return [_drawn(name, entry, sizes) for name, entry in found["inputs"].items()]
+        except ValueError:
+            recorded = of_workloads(found, path)
+            if recorded is None:
+                raise
+            return recorded
 
     get_inputs.__module__ = module.__name__
     vars(module)["get_inputs"] = get_inputs
@@ -112,16 +122,68 @@ def _returning(entry: Callable[..., Any], definition: Mapping[str, Any]) -> Call
     return run
 
 
-def _solved(name: str, path: Path) -> Mapping[str, Any]:
-    """The definition that a solution names, from the folders ``definitions`` around it or from beside it."""
+def definition_of(path: Path) -> Path | None:
+    """The file of the definition that a solution names; None where a file is no solution, or that is not found."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if is_trace(path) and path.is_file() else {}
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not {"spec", "sources", "definition"} <= found.keys():
+        return None
+    return _file_of(str(found["definition"]), path)
+
+
+def _file_of(name: str, path: Path) -> Path | None:
+    """The definition of that name, from the folders ``definitions`` around a solution or from beside it."""
     for folder in [*path.resolve().parents][:_ABOVE]:
         beside = [folder / f"{name}.json"]
         for file in [*beside, *sorted((folder / "definitions").rglob(f"{name}.json"))]:
             if file.is_file() and file != path.resolve():
                 found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
                 if {"reference", "inputs", "outputs"} <= found.keys():
-                    return found
-    raise ValueError(f"{path.name}: its definition {name!r} was not found beside it, or in a folder 'definitions'")
+                    return file
+    return None
+
+
+def _solved(name: str, path: Path) -> Mapping[str, Any]:
+    """The definition that a solution names."""
+    file = _file_of(name, path)
+    if file is None:
+        raise ValueError(f"{path.name}: its definition {name!r} was not found beside it, or in a folder 'definitions'")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def of_workloads(found: Mapping[str, Any], path: Path) -> list[Any] | None:
+    """Inputs as a workload of the definition records them: the first whose tensors are there; None without one.
+
+    Workloads lie in a folder ``workloads`` beside ``definitions``, a line of JSON each; their paths begin there.
+    """
+    for root in [*path.resolve().parents][:_ABOVE]:
+        for file in sorted((root / "workloads").rglob(f"{path.stem}.jsonl")):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                entry = json.loads(line) if line.strip() else {}
+                inputs = _recorded(found, entry.get("workload", entry), root)
+                if inputs is not None:
+                    return inputs
+    return None
+
+
+def _recorded(found: Mapping[str, Any], workload: Mapping[str, Any], root: Path) -> list[Any] | None:
+    sizes = {**_sizes(found), **workload.get("axes", {})}
+    given = []
+    for name, entry in found["inputs"].items():
+        said = workload.get("inputs", {}).get(name, {})
+        kind = said.get("type")
+        if kind == "scalar":
+            given.append(said["value"])
+        elif kind == "safetensors" and (root / said["path"]).is_file():
+            given.append(load_file(root / said["path"])[said["tensor_key"]])
+        elif kind == "random" and _dtype(entry).is_floating_point and _dtype(entry).itemsize > 1:
+            given.append(_drawn(name, entry, sizes))
+        else:
+            return None
+    return given
 
 
 def _constants(found: Mapping[str, Any]) -> dict[str, int]:
@@ -144,7 +206,7 @@ def _drawn(name: str, entry: Mapping[str, Any], sizes: Mapping[str, int]) -> Any
 
 
 def _dtype(entry: Mapping[str, Any]) -> torch.dtype:
-    found = getattr(torch, str(entry["dtype"]), None)
+    found = getattr(torch, _SHORT.get(str(entry["dtype"]), str(entry["dtype"])), None)
     if not isinstance(found, torch.dtype):
         raise ValueError(f"dtype {entry['dtype']!r}: not one of PyTorch's")
     return found

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.caches_inside import Placing, placings
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, takes_size
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
@@ -117,11 +118,20 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     model = _model(candidate)
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
-    how, told = _with_logits_of_every_token(model, how)
+    told: tuple[str, ...] = ()
+    placing = _placing(model, how, names["start"]) if "start" in names else None
+    if placing is not None and placing.needed:
+        how = dataclasses.replace(how, placing=placing, targets="", always={})
+    else:
+        how, told = _with_logits_of_every_token(model, how)
+    if placing is not None and not (how.last or how.fed):
+        how = dataclasses.replace(how, placing=placing)
+        setup = f", set up by {placing.setup}" if placing.setup else ""
+        told = (*told, f"each text has caches of its own{setup}, and its positions as {placing.position}")
     _refuse_chance(model, how)
     if "attention_mask" in candidate.parameters and _answered(model, how, masked=True):
         how = dataclasses.replace(how, masked=True)
-    if "past" in names and not how.last:
+    if "past" in names and not how.last and how.placing is None:
         cached = dataclasses.replace(how, past=names["past"], cached=names.get("cached", ""))
         goes_on = _goes_on(model, cached)
         how = cached if goes_on else how
@@ -204,6 +214,32 @@ def _with_logits_of_every_token(model: nn.Module, how: Calling) -> tuple[Calling
         raise Unfit(f"{said}, with targets neither")
     only = f"logits of every token are given only with {how.targets}: the tokens themselves are passed"
     return dataclasses.replace(how, fed=True), (*told, only)
+
+
+def _placing(model: nn.Module, how: Calling, position: str) -> Placing | None:
+    """The first way in which positions are given that answers a text in two calls; None without one.
+
+    A model that may be called without them is, where no cache is asked for.
+    """
+    ids, demanded = _tokens(), position in how.always
+    for placing in placings(model, position):
+        if demanded and not placing.needed:
+            continue  # what it keeps of such a call would be that of every text
+        tried = dataclasses.replace(how, placing=placing, always={}, targets="")
+        if _in_two_calls(wrapped(model, tried, vocabulary_of(how)), ids):
+            return placing
+    return None
+
+
+def _in_two_calls(model: LanguageModel, ids: Tensor) -> bool:
+    """Whether a text is answered at once, and from a cache."""
+    try:
+        _quietly(lambda: model(ids))
+        past = _quietly(lambda: model(ids[:, :3], use_cache=True)).past_key_values
+        _quietly(lambda: model(ids[:, 3:4], past_key_values=past, use_cache=True))
+    except Exception:
+        return False
+    return True
 
 
 def _refuse_chance(model: nn.Module, how: Calling) -> None:

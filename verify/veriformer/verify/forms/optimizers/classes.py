@@ -63,30 +63,15 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     return offered(operation, call, offers(found, operation), defaults=shown)
 
 
-def _other(candidate: Candidate) -> None:
-    """Raise Unfit for an optimizer whose name says none of the contract's."""
-    if _is_optimizer(candidate) and not operation_named(candidate, candidate.constructor):
-        raise Unfit("it is an optimizer, and by its name none of those that the contract has")
-
-
-FORMS = (
-    *(
-        Form(
-            name=f"optimizers/{operation}_class",
-            operation=operation,
-            says="a subclass of torch.optim.Optimizer, by name and by what its constructor takes",
-            conventions=CONVENTIONS.get(operation, ("adam.eps",)),
-            closed=True,
-            match=partial(_match, operation=operation),
-            bind=partial(_bind, operation=operation),
-        )
-        for operation in OPTIONS
-    ),
+FORMS = tuple(
     Form(
-        name="optimizers/other_class",
-        operation="gradient_descent",
-        says="any other subclass of torch.optim.Optimizer: it is listed, and not judged",
-        match=_other,
-        bind=lambda candidate, readings: candidate.thing,
-    ),
+        name=f"optimizers/{operation}_class",
+        operation=operation,
+        says="a subclass of torch.optim.Optimizer, by name and by what its constructor takes",
+        conventions=CONVENTIONS.get(operation, ("adam.eps",)),
+        closed=True,
+        match=partial(_match, operation=operation),
+        bind=partial(_bind, operation=operation),
+    )
+    for operation in OPTIONS
 )

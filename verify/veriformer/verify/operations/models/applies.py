@@ -3,10 +3,16 @@
 A model that cannot be built or called at all is no matter of support: the check says what it raised.
 """
 
+# mypy: allow-untyped-calls
+
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
+
+import torch
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.operations.models.subject import Subject, subject
@@ -114,3 +120,59 @@ def has_backends(model: Subject) -> bool:
 def has_source_mask(model: Subject) -> bool:
     """The source can be padded."""
     return model.takes("attention_mask")
+
+
+_NO_GENERATE = "the model has no generate that takes a number of new tokens, or has that of its library"
+
+
+@functools.cache
+def writes_batches(model: Subject) -> bool:
+    """Whether ``generate`` takes several rows; one that takes none at all is asked for them, and so is told of."""
+    prompt = torch.zeros(2, 2, dtype=torch.int64)
+    return _answers(model, prompt) or not _answers(model, prompt[:1])
+
+
+def _answers(model: Subject, prompt: torch.Tensor) -> bool:
+    try:
+        return len(calls.generated(model.model(), prompt, new=2, greedy=True)) == len(prompt)
+    except Exception:
+        return False
+
+
+def _decodes(model: Subject) -> str:
+    """Whether ``generate`` is greedy as it is, by chance as it is, or as it is asked; empty where there is none."""
+    inner, names = model.model(), calls.settings_of(model.model())
+    calling: Any = getattr(inner, "calling", None)
+    if not names or (calling is not None and calling.source):
+        return ""
+    if names.keys() & {"temperature", "top_k", "sampled"}:
+        return "both"
+    prompt = torch.zeros(64, 2, dtype=torch.int64)
+    each = not writes_batches(model)
+    one, two = (calls.generated(inner, prompt, new=2, seed=seed, each=each) for seed in (0, 1))
+    return "greedy" if torch.equal(one, two) else "chance"
+
+
+@_ability(f"{_NO_GENERATE}, or it draws its tokens in every call")
+def generates_greedily(model: Subject) -> bool:
+    """The largest score can be asked for."""
+    return _decodes(model) in ("both", "greedy")
+
+
+@_ability(f"{_NO_GENERATE}, or it draws none")
+def generates_by_chance(model: Subject) -> bool:
+    """Tokens are drawn."""
+    return _decodes(model) in ("both", "chance")
+
+
+@_ability(f"{_NO_GENERATE}, draws its tokens in every call, says no longest text, or refuses to go on behind it")
+def generates_beyond_its_window(model: Subject) -> bool:
+    """A text goes on behind the longest one that the model sees."""
+    window = calls.window_of(model.model())
+    if window is None or window > 1024 or _decodes(model) not in ("both", "greedy"):
+        return False
+    try:
+        calls.generated(model.model(), torch.zeros(1, window, dtype=torch.int64), new=2, greedy=True)
+    except Exception:
+        return False
+    return True

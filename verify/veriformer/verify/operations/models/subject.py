@@ -17,7 +17,7 @@ from veriformer.verify.scripts import model_drivers as calls
 from veriformer.verify.targets.target import Target
 
 
-@dataclass
+@dataclass(eq=False)
 class Subject:
     """The model that a target provides under one operation.
 
