@@ -57,6 +57,15 @@ def test_a_smoothing_that_is_shared_otherwise_is_told() -> None:
     assert pins[0].deviations == ("over", "spread", "gives", "reduction")
 
 
+def test_what_is_called_sampling_and_gives_logits_is_a_filter() -> None:
+    def top_k_sampling(logits: torch.Tensor, k: int) -> torch.Tensor:
+        least = logits.topk(min(k, logits.shape[-1]), -1).values[..., -1:]
+        return logits.masked_fill(logits < least, -torch.inf)
+
+    (found,) = recognise(top_k_sampling).pins
+    assert (found.operation, found.form, found.everywhere) == ("top_k_filter", "functions/top_k", True)
+
+
 def test_the_distribution_of_a_sampler_is_exact() -> None:
     logits = torch.tensor([[0.5, -1.0, 2.0, 0.0], [1.0, 1.5, -3.0, 0.25]])
     sampler = module_of(HERE / "losses.py").sample

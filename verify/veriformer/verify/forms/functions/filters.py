@@ -12,7 +12,7 @@ TOP_K = Known(
     "top_k_filter",
     words_of("top k logits", "top k filter", "top k filtering", "topk filter", "filter top k", "top k"),
     {**_Z, "k": ("k", "top_k", "topk", "thres")},
-    not_words=frozenset(("p", "sample", "sampling", "router", "gate", "gating", "moe", "sampler", "dataset")),
+    not_words=frozenset(("p", "router", "gate", "gating", "moe", "sampler", "dataset")),
     conventions=("choice.ties",),
     says="top_k_logits(logits, k)",
 )
@@ -20,7 +20,7 @@ TOP_P = Known(
     "top_p_filter",
     words_of("top p logits", "top p filter", "top p filtering", "nucleus filter", "nucleus filtering", "top p"),
     {**_Z, "p": ("p", "top_p", "threshold", "thres")},
-    not_words=frozenset(("k", "sample", "sampling", "sampler", "dataset")),
+    not_words=frozenset(("k", "sampler", "dataset")),
     conventions=("choice.ties",),
     says="top_p_filter(logits, p)",
 )
