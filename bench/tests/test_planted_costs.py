@@ -11,7 +11,7 @@ from veriformer.bench import torch_functional as right
 from veriformer.bench.assess import assess
 from veriformer.bench.counts import FLOPS, Series, causal
 from veriformer.bench.predicted_costs import IN_BLOCKS
-from veriformer.bench.targets import Target, find
+from veriformer.bench.targets import Target
 from veriformer.bench.terminal import verdict
 from veriformer.bench.verdicts import Verdict
 
@@ -168,6 +168,36 @@ class Replaying(Remembering):
             p.sub_(sum(grads[i] for grads in self.seen), alpha=0)
 
 
+class Asking(Averaging):
+    """Looks at every step whether the gradient is finite."""
+
+    def step(self):
+        if all(p.grad.isfinite().all() for p in self.params):
+            super().step()
+
+
+class AskingItsMoments(Averaging):
+    """Skips where the moments are still zero."""
+
+    def step(self):
+        super().step()
+        for m in self.moments:
+            m[1].max().item()
+
+
+class Counting(Averaging):
+    """Its number of steps is a tensor, as in PyTorch, which the host reads: it comes from no array."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, lr)
+        self.steps = torch.zeros(())
+
+    def step(self):
+        self.steps += 1
+        self.lr = 1e-3 / (1 - 0.9 ** self.steps.item())
+        super().step()
+
+
 def quadratic_loss(logits, target, **options):
     return -logits.log_softmax(-1)[:, target].diagonal().mean()
 
@@ -198,6 +228,10 @@ def norm_by_matrix(x, weight, bias):
 
 def embedding_by_product(ids, weight):
     return F.one_hot(ids, weight.shape[0]).to(weight.dtype) @ weight
+
+
+def head_by_elements(h, weight):
+    return (h.unsqueeze(-2) * weight).sum(-1)
 
 
 def rotation_by_matrix(x, positions):
@@ -252,6 +286,7 @@ PLANTED = [
     ("mlp", mlp_twice, {}, "4*N*d*f instead of 2*N*d*f"),
     ("layer_norm", norm_by_matrix, {}, "2 in d"),
     ("token_embedding", embedding_by_product, {}, "1 in V"),
+    ("lm_head", head_by_elements, {}, "multiplied element by element"),
     ("rope", rotation_by_matrix, {}, "2 in d"),
     ("softmax", softmax_by_pairs, {}, "2 in d"),
     ("linear_attention", linear_by_scores, {}, "the scores are materialised"),
@@ -259,6 +294,8 @@ PLANTED = [
     ("mixture_of_experts", all_experts, {}, "1 in E"),
     ("adam", Remembering, {}, "it grows with the number of steps"),
     ("adam", Replaying, {}, "it grows with the number of steps"),
+    ("adam", Asking, {}, "the host asks once for a value"),
+    ("adam", AskingItsMoments, {}, "the host asks once for a value"),
     ("kv_cache", by_scope(window=Unbounded), {}, "it grows with max_length"),
     ("kv_cache", by_scope(window=Rolled), {}, "the window is copied at every step"),
     ("kv_cache", by_scope(int8=BytesBesideFloats), {}, "20*G*m*d instead of 4*G*m*d"),
@@ -281,6 +318,7 @@ RIGHT = [
     ("attention", right.attention, None),
     ("attention", right.attention, "in blocks"),
     ("adam", Averaging, None),
+    ("adam", Counting, None),
     ("adam", right.adam, None),
     ("mlp", right.mlp, None),
     ("layer_norm", right.layer_norm, None),
@@ -306,16 +344,6 @@ def test_causal_attention_that_skips_nothing_is_refuted_in_words(blockwise):
     assert "pairs that the causal mask hides are computed too" in found.reason
 
 
-@pytest.mark.parametrize(("name", "quadratic"), [("impl:reference", True), ("impl:sdpa", False)])
-def test_extra_memory_of_attention_is_quadratic_as_printed_and_linear_in_a_kernel(name, quadratic):
-    found = [one for counts in assess(find(name), ("attention",)) for one in counts]
-    extra = [one for one in found if one.quantity == "peak extra bytes"]
-    assert extra
-    for one in extra:
-        assert ("n_k*n_q" in one.measured.text) is quadratic, one
-        assert one.verdict is Verdict.CONFIRMED, one
-
-
 @pytest.mark.parametrize("scores", [False, True])
 def test_a_block_that_attends_in_blocks_holds_its_hidden_layer_and_no_scores(scores):
     def block(x, params, *, num_heads):
@@ -327,22 +355,3 @@ def test_a_block_that_attends_in_blocks_holds_its_hidden_layer_and_no_scores(sco
     expected = Verdict.REFUTED if scores else Verdict.CONFIRMED
     assert {one.verdict for one in extra.values()} == {expected}, extra
     assert scores is ("the scores are materialised" in extra["forward"].reason)
-
-
-def test_what_raises_is_not_countable_with_its_reason():
-    def broken(z, dim=-1):
-        raise RuntimeError("no kernel")
-
-    found = counted("softmax", broken)
-    assert {one.verdict for one in found} == {Verdict.NOT_COUNTABLE}
-    assert "no kernel" in found[0].reason
-
-
-def test_an_operator_without_a_formula_is_not_countable():
-    def product(h, weight):
-        torch._int_mm(h.new_empty(32, 16, dtype=torch.int8), h.new_empty(16, 8, dtype=torch.int8))
-        return h @ weight.mT
-
-    flops = [one for one in counted("lm_head", product) if one.quantity == "FLOPs"]
-    assert {one.verdict for one in flops} == {Verdict.NOT_COUNTABLE}
-    assert all("_int_mm" in one.reason for one in flops)

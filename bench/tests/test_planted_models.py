@@ -1,5 +1,7 @@
 """Complexity bugs planted in whole models: each is refuted in the right words, and the right model is not."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -60,6 +62,20 @@ class Model(nn.Module):
 
 
 class CopiesItsCache(Model):
+    """Its memory is reserved, and yet every step makes a cache of its own."""
+
+    def append(self, past, k, v):
+        rest = past.length + k.shape[2]
+        past.k, past.v = (
+            torch.cat((old[:, :, : past.length], new, old[:, :, rest:]), 2) for old, new in ((past.k, k), (past.v, v))
+        )
+        past.length = rest
+        return past.k[:, :, :rest], past.v[:, :, :rest]
+
+
+class Concatenates(Model):
+    """Its cache grows with the text."""
+
     def start(self, k):
         return SimpleNamespace(k=k[:, :, :0], v=k[:, :, :0])
 
@@ -117,7 +133,7 @@ def refuted(found):
 @pytest.mark.parametrize(
     ("model", "cases", "variant", "said"),
     [
-        (CopiesItsCache, (FORWARD, STEP, HELD), None, "the cache copies itself: cat moves 256 bytes"),
+        (CopiesItsCache, (FORWARD, STEP, HELD), None, "the cache copies itself: cat moves"),
         (ReadsThePrefixAgain, (FORWARD, STEP, HELD), None, "the tokens before are computed again at every step"),
         (ReadsThePrefixAgain, (FORWARD, TEXT), None, "64/3*s**3 more FLOPs than the formula: the tokens before"),
         (ReadsWholeCapacity, (FORWARD, STEP, HELD), None, "the whole capacity is read, whatever the length"),
@@ -132,6 +148,15 @@ def test_a_complexity_bug_of_a_model_is_refuted_in_words(model, cases, variant, 
         monkeypatch.setattr(models, "LONG", {x: Axis(x, (8, 10, 12, 14), 18) for x in "nt"})
     found = counted(model, variant)
     assert any(said in reason for reason in refuted(found)), [(c.case, c.quantity, c.verdict, c.reason) for c in found]
+
+
+def test_a_cache_that_grows_by_concatenation_is_told_of_and_no_fault(monkeypatch):
+    monkeypatch.setattr(models, "CASES", (FORWARD, STEP, HELD))
+    found = counted(Concatenates)
+    assert not refuted(found)
+    (moved,) = (one for one in found if one.case == STEP and one.quantity == "bytes moved")
+    assert "every step copies the cache: cat moves 256 bytes for each earlier token" in moved.reason
+    assert "of which the cache holds 128; an append in place moves none" in moved.reason
 
 
 def test_a_right_model_is_of_degree_1_per_step_and_2_per_text_with_a_cache_and_2_and_3_without(monkeypatch):
@@ -166,3 +191,15 @@ def test_a_module_is_a_model():
     assert Target("planted", None, None, False, Model).operation("causal_lm") is Model
     assert Target("planted", None, None, False, nn.Linear(1, 1)).operation("causal_lm") is not None
     assert Target("planted", None, None, False, nn.Linear(1, 1)).operation("softmax") is None
+
+
+def test_the_first_model_of_a_process_is_counted_without_memory():
+    script = (
+        "from veriformer.bench.measuring import Bench\n"
+        "from veriformer.bench.models import families\n"
+        "from veriformer.bench.targets import find\n"
+        "bench = Bench(families.family(families.FORWARD, {}), (find('impl:tiled').operation('causal_lm'),), False)\n"
+        "bench.count({'B': 2, 'n': 8})\n"
+        "assert not bench.real\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

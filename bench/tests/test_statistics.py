@@ -1,6 +1,7 @@
 """What ratios and slopes tell: properties that hold whatever the times are."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,10 +67,14 @@ def test_a_difference_below_the_absolute_floor_is_none():
     assert judge(measured, Floors(absolute=1e-2), fresh).change is Change.AMBIGUOUS
 
 
-def test_the_gate_keeps_quiet_on_identical_code_that_drifts_and_finds_what_is_a_tenth_slower():
-    alarms = [c for c in simulate(500, 0.0, Plan(), Noise(), seed=11) if c in EXCHANGED]
-    found = [c for c in simulate(200, 0.1, Plan(), Noise(), seed=12) if c is Change.SLOWER]
+@pytest.mark.parametrize("noise", [Noise(), Noise(drift=0.03, bursts=0.2), Noise(turn=0.1, process=0.05)], ids=str)
+def test_the_gate_keeps_quiet_on_identical_code_that_drifts(noise):
+    alarms = [c for c in simulate(500, 0.0, Plan(), noise, seed=11) if c in EXCHANGED]
     assert len(alarms) <= 5
+
+
+def test_the_gate_finds_what_is_a_tenth_slower():
+    found = [c for c in simulate(200, 0.1, Plan(), Noise(), seed=12) if c is Change.SLOWER]
     assert len(found) >= 190
 
 
@@ -88,6 +93,17 @@ def test_units_do_not_change_a_slope(seed, unit):
     measured = times(seed, 1.5)
     scaled = [{n: [unit * x for x in seconds] for n, seconds in one.items()} for one in measured]
     assert abs(theil_sen(measured).value - theil_sen(scaled).value) < 1e-9
+
+
+@settings(max_examples=5, deadline=None)
+@given(SEEDS, st.permutations(range(4)), st.permutations(range(3)))
+def test_neither_the_order_of_calls_nor_that_of_processes_changes_a_slope_or_its_verdict(seed, processes, turns):
+    measured = times(seed, 1.5)
+    mixed = [{n: [s[i] for i in turns] for n, s in reversed(measured[p].items())} for p in processes]
+    here, there = theil_sen(measured), theil_sen(mixed)
+    assert abs(here.value - there.value) < 1e-12
+    assert max(one.outside((1.3, 1.7)) for one in (here, there)) < 0.01
+    assert max(one.inside((1.7, 1.9)) for one in (here, there)) < 0.01
 
 
 def test_of_many_hypotheses_only_the_surest_are_rejected():

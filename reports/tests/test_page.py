@@ -4,6 +4,8 @@ from html.parser import HTMLParser
 import pytest
 
 from veriformer.bench.document import Benchmarks
+from veriformer.bench.operations.catalogue import FAMILIES
+from veriformer.reports.costs import LETTERS
 from veriformer.reports.equations import Specification, read_specification
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs, headline, render, render_run, web_address
@@ -182,6 +184,12 @@ def test_the_kill_matrix_and_the_counts(everything):
     assert "at n = 2: counted 8, predicted 6" in text
     assert "a fused kernel" in text
     assert "of degree 2 in n, 3 calls" in text
+    assert "n tokens" in text
+
+
+def test_every_letter_that_is_counted_in_is_explained():
+    counted = {letter for family in FAMILIES for letter in family.letters.split()}
+    assert counted <= LETTERS.keys()
 
 
 def test_what_was_not_given_is_left_out(run):

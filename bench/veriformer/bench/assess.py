@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from veriformer.bench.assessment import Assessment, Measured, differentiable, measure, uncountable_record
 from veriformer.bench.document import Count
 from veriformer.bench.flops import NotCountable
-from veriformer.bench.measuring import FLOPS, Bench
+from veriformer.bench.measuring import Bench
 from veriformer.bench.models.assess import assess as assess_model
 from veriformer.bench.operations.catalogue import FAMILIES, PLAIN, names
 from veriformer.bench.operations.family import Family, Operation
+from veriformer.bench.quantities import FLOPS
 from veriformer.bench.targets import Target
 from veriformer.bench.words import MODEL
 
@@ -56,10 +57,11 @@ def _of(target: Target, family: Family) -> Iterator[tuple[Family, bool, Measured
             return
         operations.append(operation)
     for backward in (False, True):
-        if backward and not differentiable(Bench(family, tuple(operations), backward)):
+        bench = Bench(family, tuple(operations), backward)
+        if backward and not differentiable(bench):
             return
         try:
-            yield family, backward, measure(family, tuple(operations), backward=backward)
+            yield family, backward, measure(bench)
         except NotCountable as error:
             yield family, backward, error
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
 
-from veriformer.bench import measuring, words
+from veriformer.bench import measuring, recomputation, words
 from veriformer.bench.document import Claim, Count, Expression, Witness
 from veriformer.bench.flops import NotCountable
-from veriformer.bench.measuring import ALLOCATIONS, CALLS, EXTRA, FLOPS, KEPT, MOVED, PEAK, Bench, NoGradient
+from veriformer.bench.measuring import Bench, NoGradient
 from veriformer.bench.operations.family import Family
 from veriformer.bench.polynomials import Axis, Polynomial
 from veriformer.bench.predicted_costs import adapt
+from veriformer.bench.quantities import ALLOCATIONS, CALLS, EXTRA, FLOPS, KEPT, MOVED, PEAK, WAITS
 from veriformer.bench.recovery import Recovered, recover
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
@@ -34,11 +35,11 @@ class Measured:
     seconds: float
 
 
-def measure(family: Family, operations: tuple[Callable[..., Any], ...], *, backward: bool = False) -> Measured:
+def measure(bench: Bench) -> Measured:
     """Count a family at as many sizes as its degrees ask. Raises NotCountable."""
-    bench, started = Bench(family, operations, backward), time.perf_counter()
+    started = time.perf_counter()
     with measuring.quiet():
-        found = recover(family.axes, bench.count)
+        found = recover(bench.family.axes, bench.count)
     return Measured(bench, found, time.perf_counter() - started)
 
 
@@ -65,8 +66,10 @@ class Assessment:
 
     def judge(self, measured: Measured) -> Iterator[Count]:
         """One record for each quantity of what was counted."""
-        seconds = round(measured.seconds / len(self._quantities()), 4)
-        for quantity in self._quantities():
+        waits = (WAITS,) if any(value for _, value in measured.found.values(WAITS)) else ()
+        quantities = (*self._quantities(), *waits)
+        seconds = round(measured.seconds / len(quantities), 4)
+        for quantity in quantities:
             yield replace(self._judge(quantity, measured.found, measured.bench), seconds=seconds)
 
     def uncountable(self, why: object) -> Count:
@@ -90,7 +93,13 @@ class Assessment:
         measured = found.polynomials.get(quantity)
         if quantity == FLOPS and not any(value for _, value in found.values(FLOPS)):
             measured = Polynomial(tuple(axis.name for axis in found.grid.axes), {})
-        judge = {FLOPS: self._equal, KEPT: self._equal, MOVED: self._within, EXTRA: self._within}.get(quantity)
+        judge = {
+            FLOPS: self._equal,
+            KEPT: self._equal,
+            WAITS: self._asked,
+            MOVED: self._within,
+            EXTRA: self._within,
+        }.get(quantity)
         if quantity in self.family.costs.grows:
             judge = self._within
         if judge is None or record.claim is None:
@@ -101,18 +110,31 @@ class Assessment:
         """Whether the counts are those predicted, at every call."""
         rivals = self._claims(record.quantity)
         wrong: dict[str, list[tuple[dict[str, int], int, Any]]] = {}
+        flops = record.quantity == FLOPS
+        again = recomputation.said(found) if flops else None
+        beside = recomputation.allowed(found) if flops else [0] * len(found.counted)
+        counted = [(*each, more) for each, more in zip(found.values(record.quantity), beside, strict=True)]
         for name, claim in rivals.items():
-            values = [(point, value, _at(claim, point)) for point, value in found.values(record.quantity)]
+            values = [(point, value, _at(claim, point) + more) for point, value, more in counted]
             slack = _SLACK if record.quantity == KEPT else 0
             wrong[name] = [(point, value, said) for point, value, said in values if not 0 <= value - said <= slack]
             if not wrong[name] and measured is not None:
-                return replace(record, verdict=Verdict.CONFIRMED, reason=f"as {name}" if name else None)
+                parts = [*([f"as {name}"] if name else []), *([again] if again else [])]
+                return replace(record, verdict=Verdict.CONFIRMED, reason="; ".join(parts) or None)
         name = next(iter(rivals))
         point, value, said = min(wrong[name], key=lambda each: each[1])
         witness = Witness(point=point, counted=value, claimed=int(said) if said.is_Integer else str(said))
-        return replace(
-            record, verdict=Verdict.REFUTED, witness=witness, reason=self._difference(record.quantity, measured, found)
-        )
+        why = self._difference(record.quantity, measured, found)
+        reason = f"{why}; {again}" if again else why
+        return replace(record, verdict=Verdict.REFUTED, witness=witness, reason=reason)
+
+    def _asked(self, record: Count, measured: Polynomial | None, found: Recovered) -> Count:
+        """What asks for a value of an array where the formula needs none."""
+        point, counts = found.counted[-1]
+        witness = Witness(point=point, counted=counts.get(WAITS, 0), claimed=0)
+        how_often = f"{counts.get(WAITS, 0)} times" if counts.get(WAITS, 0) > 1 else "once"
+        said = f"in every call the host asks {how_often} for a value of an array: on a GPU it waits for all work before"
+        return replace(record, verdict=Verdict.REFUTED, witness=witness, reason=said)
 
     def _difference(self, quantity: str, measured: Polynomial | None, found: Recovered) -> str:
         """How the counts differ from the first claim."""
@@ -124,6 +146,8 @@ class Assessment:
         times = f"{float(value / said):.3g} times the formula" if said else f"{value} where the formula has none"
         who = words.operators(_shares(quantity, found)) if quantity == FLOPS else ""
         by = f", in {who}" if who else ""
+        if quantity == FLOPS and said and not value:
+            return "no matrix product was seen: what the formula multiplies so is multiplied element by element"
         if measured is not None:
             excess = words.beyond(measured, claimed)
             if excess:
@@ -155,7 +179,7 @@ class Assessment:
         if not value:
             return "none"
         if not claim:
-            return f"{words.term(*_leading(measured))} bytes more than the formula, which needs none: {most}"
+            return f"{words.leading(measured)} bytes more than the formula, which needs none: {most}"
         by = f", in {most}" if most and value > claim else ""
         what = "least" if record.quantity == MOVED else "formula's"
         return f"{float(value / claim):.3g} times the {what} bytes{by}"
@@ -181,7 +205,7 @@ class Assessment:
             if self.family.letters and rivals["computed in blocks"] and self.target.variant == "in blocks":
                 rivals.pop("")
         else:
-            rivals = {"": {MOVED: known.moved, EXTRA: known.extra, KEPT: known.kept}.get(quantity)}
+            rivals = {"": {MOVED: known.moved, EXTRA: known.extra, KEPT: known.kept, WAITS: known.waits}.get(quantity)}
             if quantity == EXTRA and rivals[""] is None and known.moved is not None:
                 rivals = {"": lambda: sympy.Integer(0)}
             if quantity == KEPT and known.flops is None:
@@ -290,11 +314,6 @@ def _total_degree(cost: Any, axes: Iterable[Axis]) -> int:
 
 def _at(cost: Any, point: dict[str, int]) -> Any:
     return cost.subs({symbol(name): value for name, value in point.items()})
-
-
-def _leading(measured: Polynomial) -> tuple[Any, Any, Any]:
-    top = max(measured.terms, key=lambda e: (sum(e), e))
-    return measured.names, top, measured.terms[top]
 
 
 def _expression(measured: Polynomial) -> Expression:

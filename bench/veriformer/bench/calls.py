@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 Attention = Callable[..., torch.Tensor]
 
@@ -56,6 +55,8 @@ def fake_call(shape: Shape, *, backward: bool) -> Iterator[Call]:
 
     def empty(*sizes: int, differentiable: bool = backward) -> torch.Tensor:
         return torch.empty(sizes, dtype=torch.float32, requires_grad=differentiable)
+
+    from torch._subclasses.fake_tensor import FakeTensorMode  # brings SymPy, which what only times does without
 
     with FakeTensorMode():
         q = empty(shape.B, shape.H, shape.n_q, shape.d_k)

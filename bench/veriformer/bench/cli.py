@@ -57,8 +57,9 @@ def counts(
     Calls run on tensors without memory where they can, else on small real ones. Each quantity is counted on a grid as
     large as its degrees ask, and off it; the polynomial through the counts is exact. FLOPs and kept bytes must be the
     specification's at every call. Bytes moved and extra bytes may have other factors, which are said, but grow no
-    faster. What runs inside a fused kernel is not seen: its FLOPs are then a formula's, and said to be modelled. Where
-    there is none, the operation is not countable.
+    faster. What the backward pass computes again (checkpointing) is said, and allowed up to one forward pass. A step of
+    an optimizer in which the host asks for a value of an array is refuted. What runs inside a fused kernel is not seen:
+    its FLOPs are then a formula's, and said to be modelled. Where there is none, the operation is not countable.
 
     \b
     Examples:

@@ -18,7 +18,8 @@ from veriformer.bench.cases import RECTANGULAR, SQUARE, Case, causal
 from veriformer.bench.document import Claim, Count, Expression, Witness
 from veriformer.bench.flops import NotCountable, count_flops, modelled
 from veriformer.bench.memory import count_peak_bytes
-from veriformer.bench.polynomials import Point, Polynomial
+from veriformer.bench.polynomials import Grid, Point, Polynomial
+from veriformer.bench.recovery import Recovered, recover
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
 from veriformer.spec.costs import symbol
@@ -78,25 +79,20 @@ class Series:
         """Count it at every point, and judge what the specification predicts."""
         started = time.perf_counter()
         try:
-            found = self._judge([(point, self._at(point)) for point in self._points()])
+            found = self._judge(recover(self.case.grid.axes, lambda point: {self.quantity: self._at(point)}))
         except NotCountable as error:
             found = self._record(verdict=Verdict.NOT_COUNTABLE, reason=str(error))
         return replace(found, seconds=round(time.perf_counter() - started, 3))
 
-    def _points(self) -> list[dict[str, int]]:
-        return self.case.grid.points() + self.case.grid.held_out()
-
     def _at(self, point: Point) -> int:
         return _COUNTERS[self.quantity](self.target.backend[0], self.case.shape(point), backward=self.backward)
 
-    def _judge(self, counted: Counted) -> Count:
-        grid = self.case.grid
-        through = grid.interpolate([value for _, value in counted[: len(grid.points())]])
-        measured = through if all(through(point) == value for point, value in counted) else None
+    def _judge(self, found: Recovered) -> Count:
+        counted, measured = found.values(self.quantity), found.polynomials.get(self.quantity)
         judge = self._equality if self.quantity == FLOPS else self._growth
         shown = None if measured is None else expression(measured.expression(symbol))
         inside = self._modelled(counted[0][0])
-        record = self._record(**judge(measured, counted))
+        record = self._record(grid=_nodes(found.grid), **judge(measured, counted))
         return replace(record, points=len(counted), measured=shown, modelled=inside)
 
     def _modelled(self, point: Point) -> list[str]:
@@ -157,15 +153,26 @@ class Series:
             case=self.case.name,
             passes="forward and backward" if self.backward else "forward",
             quantity=self.quantity,
-            grid={axis.name: {"nodes": list(axis.nodes), "beyond": axis.beyond} for axis in self.case.grid.axes},
             fixed=self.case.known,
             claim=claim,
-            **{"points": 0, "measured": None, "reason": None, "witness": None, "seconds": 0.0, **found},
+            **{
+                "grid": _nodes(self.case.grid),
+                "points": 0,
+                "measured": None,
+                "reason": None,
+                "witness": None,
+                "seconds": 0.0,
+                **found,
+            },
         )
 
 
 _SEVERAL_KERNELS = "PyTorch computes it in a fused kernel at some of these sizes and by products at others"
 _NOT_ONE_POLYNOMIAL = "the counts off the grid do not lie on the polynomial through those on it"
+
+
+def _nodes(grid: Grid) -> dict[str, dict[str, Any]]:
+    return {axis.name: {"nodes": list(axis.nodes), "beyond": axis.beyond} for axis in grid.axes}
 
 
 def expression(formula: sympy.Expr) -> Expression:

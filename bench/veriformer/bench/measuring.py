@@ -8,23 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 from veriformer.bench.flops import NotCountable
-from veriformer.bench.meter import Meter, size_of
+from veriformer.bench.meter import Meter, Phase, size_of
 from veriformer.bench.operations.family import Call, Family
-
-FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS = (
-    "FLOPs",
-    "bytes moved",
-    "peak bytes",
-    "peak extra bytes",
-    "kept bytes",
-    "operator calls",
-    "allocations",
+from veriformer.bench.quantities import (
+    ALLOCATIONS,
+    BETWEEN,
+    CALLS,
+    EXTRA,
+    FLOPS,
+    FORWARD,
+    KEPT,
+    MOVED,
+    PEAK,
+    RECOMPUTED,
+    WAITS,
 )
-QUANTITIES = (FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS)
 
 
 @dataclass
@@ -40,9 +41,16 @@ class Bench:
     real: bool = False
     modelled: set[str] = field(default_factory=set)
     uncounted: set[str] = field(default_factory=set)
+    _known: dict[tuple[tuple[str, int], ...], dict[str, int]] = field(default_factory=dict)
 
     def count(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """All quantities of one call. Raises NotCountable, with what the call raised, where it cannot be made."""
+        key = tuple(sizes.items())
+        if key not in self._known:
+            self._known[key] = self._on_its_tensors(sizes)
+        return self._known[key]
+
+    def _on_its_tensors(self, sizes: Mapping[str, int]) -> dict[str, int]:
         if not self.real and not self.family.values:
             try:
                 return self._count(sizes)
@@ -55,6 +63,8 @@ class Bench:
             raise NotCountable(f"the call raised {type(error).__name__}: {' '.join(said)[:160]}") from error
 
     def _count(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        from torch._subclasses.fake_tensor import FakeTensorMode  # brings SymPy, which what only times does without
+
         real = self.real or self.family.values
         with torch.random.fork_rng(devices=[]), nullcontext() if real else FakeTensorMode():
             torch.manual_seed(0)
@@ -105,6 +115,10 @@ def _counts(meter: Meter, results: int, kept: int) -> dict[str, int]:
         CALLS: meter.calls.total(),
         ALLOCATIONS: meter.allocations,
     }
+    if meter.waits:
+        counts[WAITS] = meter.waits
+    if again := meter.flops_of[Phase.RECOMPUTED]:
+        counts |= {FORWARD: meter.flops_of[Phase.FORWARD], RECOMPUTED: again, BETWEEN: meter.between}
     for quantity, by_operator in ((FLOPS, meter.flops), (MOVED, meter.moved), (CALLS, meter.calls)):
         counts |= {f"{quantity} by {name}": number for name, number in by_operator.items()}
     return counts

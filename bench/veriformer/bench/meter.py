@@ -10,6 +10,8 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import contextmanager
+from enum import Enum
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -22,11 +24,35 @@ from veriformer.bench.formulas import formula, is_modelled, is_product
 _UNREAD = {"copy_", "fill_", "zero_", "uniform_", "normal_", "bernoulli_", "random_", "exponential_"}
 _TAKES = {"embedding", "gather", "index", "index_select", "take", "take_along_dim"}
 _PUTS = {"index_put_", "index_copy_", "scatter_", "index_fill_", "_index_put_impl_"}
+_ASKED = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "_unique2"}
+"""Operators after which the host knows a value, or how many there are."""
 _EMPTY = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided"}
 
 
+class Phase(Enum):
+    """Where an operator runs: before any gradient is sought, to give one, or again as before (checkpointing)."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    RECOMPUTED = "recomputed"
+
+
+def phase() -> Phase:
+    """Of the operator that runs now. What autograd runs in order to give gradients runs without recording; what is
+    recorded while it runs will be differentiated in turn.
+    """
+    if torch._C._current_graph_task_id() < 0:
+        return Phase.FORWARD
+    return Phase.RECOMPUTED if torch.is_grad_enabled() else Phase.BACKWARD
+
+
 class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts while it is entered. held: tensors that the caller has before; others are found as they come in."""
+    """Counts while it is entered. held: tensors that the caller has before; others are found as they come in.
+
+    between: bytes that were made and are alive when the backward pass begins; 0 where there is none.
+    waits: how often the host asked for a value that comes from an array: a number of its own, as a count of steps, is
+    none.
+    """
 
     def __init__(self, held: Iterable[torch.Tensor] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -35,8 +61,12 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.calls: Counter[str] = Counter()
         self.modelled: set[str] = set()
         self.uncounted: set[str] = set()
-        self.allocations = self.live = self.peak = self.given = 0
+        self.flops_of: Counter[Phase] = Counter()
+        self.allocations = self.live = self.peak = self.given = self.between = self.waits = 0
         self._storages: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._made: dict[int, int] = {}
+        self._of_arrays: set[int] = set()
+        self._turned = False
         self._paused = False
         self._give(held)
 
@@ -53,19 +83,25 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if func.namespace == "prim":  # asks for an attribute
             return func(*args, **kwargs)
-        counted = formula(func.overloadpacket)
-        if counted is None and not self._paused:
+        if not self._paused and _is_composed(func):
             with self:
-                parts = func.decompose(*args, **kwargs)
-            if parts is not NotImplemented:
-                return parts
-        self._give(_tensors((args, kwargs)))
+                return func.decompose(*args, **kwargs)
+        given = _tensors((args, kwargs))
+        self._give(given)
+        if not self._turned and phase() is not Phase.FORWARD:
+            self._turned, self.between = True, sum(self._made.values())
         result = func(*args, **kwargs)
+        made = _tensors(result)
         if self._paused:
-            self._give(_tensors(result))
+            self._give(made)
             return result
-        self.allocations += sum(self._hold(x) for x in _tensors(result))
-        self._count(func, args, kwargs, result)
+        for new in filter(self._hold, made):
+            self.allocations += 1
+            self._made[new.untyped_storage()._cdata] = new.untyped_storage().nbytes()
+        self._count(func, args, kwargs, result, (given, made))
+        if any(x.numel() > 1 or x.untyped_storage()._cdata in self._of_arrays for x in given):
+            self.waits += func.overloadpacket.__name__ in _ASKED
+            self._of_arrays.update(x.untyped_storage()._cdata for x in made)
         return result
 
     def _give(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -76,14 +112,16 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.given += self.live - before
         self.peak = peak + self.live - before
 
-    def _count(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def _count(self, func: Any, args: Any, kwargs: Any, result: Any, tensors: tuple[list[torch.Tensor], ...]) -> None:
         packet, name = func.overloadpacket, func.overloadpacket.__name__
         if not func.is_view:
             self.calls[name] += 1
-            self.moved[name] += _moved(func, args, kwargs, result)
+            self.moved[name] += _moved(func, args, kwargs, *tensors)
         counted = formula(packet)
         if counted is not None:
-            self.flops[name] += int(counted(*args, **kwargs, out_val=result))
+            flops = int(counted(*args, **kwargs, out_val=result))
+            self.flops[name] += flops
+            self.flops_of[phase()] += flops
             if is_modelled(packet):
                 self.modelled.add(name)
                 if kwargs.get("is_causal") or any(x is True for x in args):
@@ -105,6 +143,8 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _free(self, key: int) -> None:
         _, size = self._storages.pop(key, (None, 0))
+        self._made.pop(key, None)
+        self._of_arrays.discard(key)
         self.live -= size
 
 
@@ -117,11 +157,10 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
-def _moved(func: Any, args: Any, kwargs: Any, result: Any) -> int:
+def _moved(func: Any, args: Any, kwargs: Any, given: list[torch.Tensor], made: list[torch.Tensor]) -> int:
     name = func.overloadpacket.__name__
     if name in _EMPTY:
         return 0
-    given, made = _tensors((args, kwargs)), _tensors(result)
     if name in _PUTS:  # what is put there is read and written, the rest of the memory is not touched
         others = sum(_bytes(x) for x in given[1:])
         return others + (_bytes(given[-1]) if len(given) > 1 else 0)
@@ -137,11 +176,22 @@ def _moved(func: Any, args: Any, kwargs: Any, result: Any) -> int:
 
 def _changed(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
     found = []
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            given = args[position] if position < len(args) else kwargs.get(argument.name)
-            found += _tensors(given)
+    for position, name in _written(func):
+        found += _tensors(args[position] if position < len(args) else kwargs.get(name))
     return found
+
+
+@cache
+def _written(func: Any) -> list[tuple[int, str]]:
+    """Place and name of the arguments that an operator writes to."""
+    arguments = enumerate(func._schema.arguments)
+    return [(place, one.name) for place, one in arguments if one.alias_info is not None and one.alias_info.is_write]
+
+
+@cache
+def _is_composed(func: Any) -> bool:
+    """Whether an operator without a formula is made of others, which are counted in its place."""
+    return formula(func.overloadpacket) is None and func._can_decompose()
 
 
 def _bytes(x: torch.Tensor) -> int:

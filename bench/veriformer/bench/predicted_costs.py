@@ -65,5 +65,5 @@ def adapt(variant: str | None, known: Predicted) -> Predicted:
     if known.total_in_blocks is None or variant is None:
         return known
     if variant == IN_BLOCKS_WORD:
-        return replace(known, extra=known.extra_in_blocks)
+        return replace(known, extra=known.extra_in_blocks, others=known.others_in_blocks or known.others)
     return replace(known, moved=known.moved_as_printed or known.moved)

@@ -1,14 +1,15 @@
 """Which polynomial a counted quantity is: degrees first, one letter at a time, then a grid as large as they ask.
 
 A line of calls through one corner, along one letter, tells the degree in that letter: the least for which the first
-nodes predict all further ones. The tensor grid of one node more than each degree then has one polynomial through it,
-and calls that were kept out of it, along every line and away from all, must lie on it.
+nodes predict the one far beyond them. Where they do not, the next node is counted. The tensor grid of one node more
+than each degree then has one polynomial through it, and calls that were kept out of it, along every line and away from
+all, must lie on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veriformer.bench.polynomials import Axis, Grid, Point, Polynomial
 
@@ -39,16 +40,33 @@ def recover(axes: Sequence[Axis], count: Callable[[Point], Counts]) -> Recovered
         return seen[key][1]
 
     corner = {axis.name: axis.nodes[0] for axis in axes}
-    lines = {axis.name: [at(corner | {axis.name: x}) for x in (*axis.nodes, axis.beyond)] for axis in axes}
-    kept = [Axis(axis.name, axis.nodes[: _degree(axis, lines[axis.name]) + 1], axis.beyond) for axis in axes]
-    grid = Grid(tuple(kept))
+
+    def along(name: str) -> Callable[[int], Counts]:
+        return lambda x: at(corner | {name: x})
+
+    grid = Grid(tuple(_as_asked(axis, along(axis.name)) for axis in axes))
     values = [at(point) for point in grid.points()]
     for point in grid.held_out():
         at(point)
+    farthest = tuple(axis.beyond for axis in axes)
+    seen[farthest] = seen.pop(farthest)  # last of all, where differences are told
     counted = list(seen.values())
     names = dict.fromkeys(name for _, counts in counted for name in counts)
     found = {name: _through(grid, values, counted, name) for name in names}
     return Recovered(grid, counted, {name: p for name, p in found.items() if p is not None})
+
+
+def renamed(found: Recovered, letters: Mapping[str, str]) -> Recovered:
+    """The same by other letters."""
+
+    def by(name: str) -> str:
+        return letters.get(name, name)
+
+    return Recovered(
+        Grid(tuple(replace(axis, name=by(axis.name)) for axis in found.grid.axes)),
+        [({by(name): x for name, x in point.items()}, counts) for point, counts in found.counted],
+        {quantity: replace(p, names=tuple(map(by, p.names))) for quantity, p in found.polynomials.items()},
+    )
 
 
 def _through(
@@ -58,11 +76,29 @@ def _through(
     return through if all(through(point) == counts.get(name, 0) for point, counts in counted) else None
 
 
-def _degree(axis: Axis, line: Sequence[Counts]) -> int:
-    """The largest degree along a line of any quantity that has one."""
-    names = {name for counts in line for name in counts}
-    degrees = [_degree_of(axis, [counts.get(name, 0) for counts in line]) for name in names]
-    return max((degree for degree in degrees if degree is not None), default=0)
+def _as_asked(axis: Axis, at: Callable[[int], Counts]) -> Axis:
+    """The axis with as many nodes as the largest degree asks of any quantity that has one along a line.
+
+    A peak is a maximum of polynomials, and convex where these are lines: if three nodes, one of them far off, lie on a
+    line, so does all between them.
+    """
+    counted = [at(axis.nodes[0])]
+    beyond = at(axis.beyond)
+    degrees: set[int | None] = {None}
+    for x in axis.nodes[1:]:
+        counted.append(at(x))
+        line = Axis(axis.name, axis.nodes[: len(counted)], axis.beyond)
+        degrees = _degrees(line, [*counted, beyond])
+        if None not in degrees:
+            break
+    most = max((degree for degree in degrees if degree is not None), default=0)
+    return Axis(axis.name, axis.nodes[: most + 1], axis.beyond)
+
+
+def _degrees(line: Axis, values: Sequence[Counts]) -> set[int | None]:
+    """The degrees of all quantities, None for those that no polynomial through the nodes of the line predicts."""
+    names = {name for counts in values for name in counts}
+    return {_degree_of(line, [counts.get(name, 0) for counts in values]) for name in names}
 
 
 def _degree_of(axis: Axis, values: Sequence[int]) -> int | None:

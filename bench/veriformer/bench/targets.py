@@ -59,6 +59,11 @@ _SHIPPED: dict[str, tuple[str, Costs, bool]] = {
     "impl:sdpa": ("sdpa", IN_BLOCKS, True),
 }
 
+# FlexAttention has a kernel where it is compiled; as it is called here, it computes every score.
+_WAYS = {"impl:reference": AS_PRINTED_WORD, "impl:flex": AS_PRINTED_WORD} | dict.fromkeys(
+    ("impl:tiled", "impl:sdpa"), IN_BLOCKS_WORD
+)
+
 NAMES = tuple(_SHIPPED)
 OTHERS = ("impl", "impl:flex", "torch")
 
@@ -93,7 +98,7 @@ def _own(name: str) -> Target:
     if backend not in impl.BACKENDS:
         raise UnknownTargetError(f"target {name!r}: expected one of {', '.join((*NAMES, *OTHERS))}")
     _, costs, skips_blocks = _SHIPPED.get(name, (backend, None, False))
-    variant = {AS_PRINTED: AS_PRINTED_WORD, IN_BLOCKS: IN_BLOCKS_WORD}[costs] if costs else None
+    variant = _WAYS.get(name)
     return Target(name, impl.BACKENDS[backend], costs, skips_blocks, _By(backend), variant)
 
 

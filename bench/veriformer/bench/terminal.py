@@ -10,7 +10,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from veriformer.bench.document import Benchmarks, Count
+from veriformer.bench.document import Benchmarks, Count, Expression
 from veriformer.bench.verdicts import Verdict
 
 _STYLES = {
@@ -100,25 +100,47 @@ def verdict(counts: Sequence[Count]) -> Verdict:
 
 
 def in_words(counts: Sequence[Count]) -> str:
-    """What is wrong or unknown, each in its words; where nothing is, what the forward pass costs."""
-    doubtful = [count for count in counts if count.verdict not in (Verdict.CONFIRMED, Verdict.COUNTED)]
-    if doubtful:
-        return "; ".join(_said(count) for count in doubtful)
-    inside = sorted({name for count in counts for name in count.modelled})
-    parts = [_said(count) for count in counts if count.passes == "forward" and count.quantity in _SHOWN]
-    return "; ".join(parts + ([f"inside of {', '.join(inside)} modelled"] if inside else []))
+    """What is wrong or unknown, each in its words, once for all that it is said of; where nothing is wrong, first what
+    the forward pass costs.
+    """
+    parts = []
+    if verdict(counts) is not Verdict.REFUTED:
+        sure = [count for count in counts if count.verdict in _SURE]
+        inside = sorted({name for count in counts for name in count.modelled})
+        parts = [_said([count]) for count in sure if count.passes == "forward" and count.quantity in _SHOWN]
+        parts += [f"inside of {', '.join(inside)} modelled"] if inside else []
+    doubtful: dict[tuple[Verdict, str | None, Expression | None], list[Count]] = {}
+    for count in counts:
+        if count.verdict not in _SURE:
+            doubtful.setdefault((count.verdict, count.reason, count.measured), []).append(count)
+    several = bool(parts) or len({one for one, *_ in doubtful}) > 1
+    for (one, *_), alike in doubtful.items():
+        parts.append(f"{one.value}: {_said(alike)}" if several else _said(alike))
+    return "; ".join(parts)
 
 
+_SURE = (Verdict.CONFIRMED, Verdict.COUNTED)
 _SHOWN = ("FLOPs", "bytes moved", "peak extra bytes", "kept bytes")
 
 
-def _said(count: Count) -> str:
-    """One count of an operation, without what the line says anyway."""
+def _said(alike: Sequence[Count]) -> str:
+    """Counts of an operation of which the same is to be said, without what the line says anyway."""
+    count = alike[0]
     value = f" {count.measured.text}" if count.measured else ""
     equal = count.verdict is Verdict.CONFIRMED and count.claim is not None and count.claim.kind == "equal"
     why = count.reason or ("as the formula" if equal else "")
-    place = ", ".join([count.quantity, count.case, *([count.passes] if count.passes != "forward" else [])])
-    return f"{place}:{value}{f' ({why})' if why else ''}"
+    return f"{_places(alike)}:{value}{f' ({why})' if value and why else f' {why}'}".rstrip()
+
+
+def _places(alike: Sequence[Count]) -> str:
+    """What was counted of which calls: quantities that the same calls have stand together."""
+    found: dict[str, list[str]] = {}
+    for count in alike:
+        calls = ", ".join([count.case, *([count.passes] if count.passes != "forward" else [])])
+        found.setdefault(calls, []).append(count.quantity)
+    if len({tuple(quantities) for quantities in found.values()}) == 1:
+        return f"{' and '.join(next(iter(found.values())))}, {'; '.join(found)}"
+    return "; ".join(f"{' and '.join(quantities)}, {calls}" for calls, quantities in found.items())
 
 
 def table(counts: Sequence[Count]) -> Table:

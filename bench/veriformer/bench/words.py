@@ -19,6 +19,13 @@ def term(names: Iterable[str], exponents: Exponents, coefficient: Fraction | int
     return "*".join([str(coefficient), *letters])
 
 
+def leading(measured: Polynomial) -> str:
+    """The term that says how a positive quantity grows: the largest, but none that is taken away from another."""
+    added = [exponents for exponents, c in measured.terms.items() if c > 0]
+    top = max(added, key=lambda exponents: (sum(exponents), exponents))
+    return term(measured.names, top, measured.terms[top])
+
+
 def beyond(measured: Polynomial, envelope: Iterable[Exponents]) -> dict[Exponents, Fraction]:
     """The terms that outgrow every term of the envelope in some letter."""
     limits = list(envelope)

@@ -19,6 +19,34 @@ LOOKS = {
 }
 
 
+LETTERS = {
+    "B": "texts at once",
+    "H": "query heads",
+    "G": "key heads",
+    "R": "query heads for each key head",
+    "N": "rows",
+    "n": "tokens",
+    "n_q": "queries",
+    "n_k": "keys",
+    "d": "width, of attention that of a head",
+    "d_k": "width of keys",
+    "d_v": "width of values",
+    "f": "inner width",
+    "o": "outer width",
+    "V": "vocabulary",
+    "E": "experts",
+    "L": "layers",
+    "P": "parameters",
+    "t": "tokens before",
+    "s": "steps",
+    "W": "tokens of a window",
+    "m": "max_length of a cache",
+    "T": "side of a block",
+    "w": "bytes of an element",
+}
+"""What the letters of sizes stand for."""
+
+
 @dataclass(frozen=True)
 class CostRow:
     """One count, ready to be shown."""
@@ -75,6 +103,12 @@ def groups(benchmarks: Benchmarks) -> list[CostGroup]:
     """All counts, by quantity."""
     quantities = dict.fromkeys(count.quantity for count in benchmarks.counts)
     return [CostGroup(q, _rows([count for count in benchmarks.counts if count.quantity == q])) for q in quantities]
+
+
+def letters(benchmarks: Benchmarks) -> str:
+    """The letters of all that was counted, each with what it stands for."""
+    used = {name for count in benchmarks.counts for name in (*count.grid, *count.fixed)}
+    return ", ".join(f"{name} {said}" for name, said in LETTERS.items() if name in used)
 
 
 def sentence(benchmarks: Benchmarks) -> str:

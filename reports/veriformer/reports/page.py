@@ -116,6 +116,7 @@ def _environment() -> jinja2.Environment:
         "step_look": equations.step_look,
         "erratum_look": equations.erratum_look,
         "costs_sentence": costs.sentence,
+        "cost_letters": costs.letters,
     }
     return environment
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from veriformer.bench.assessment import Assessment, Measured, measure
 from veriformer.bench.document import Count
 from veriformer.bench.flops import NotCountable
-from veriformer.bench.measuring import FLOPS, KEPT, MOVED
+from veriformer.bench.measuring import Bench
 from veriformer.bench.models import families
-from veriformer.bench.models.families import CASES, FORWARD, HELD, LONG, SHORT, STEP, TRAINING, Base
+from veriformer.bench.models.families import CASES, FORWARD, HELD, LONG, PLAIN_STEP, SHORT, STEP, TRAINING, Base
 from veriformer.bench.polynomials import Polynomial
+from veriformer.bench.quantities import FLOPS, KEPT, MOVED
+from veriformer.bench.recovery import renamed
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
 
@@ -21,12 +23,15 @@ if TYPE_CHECKING:
     from veriformer.bench.operations.family import Operation
 
 _APPENDING = ("cat", "stack", "copy_", "constant_pad_nd", "roll", "slice_scatter", "index_put", "index_copy")
-"""Operators by which a cache that copies itself does so."""
+"""Operators by which a cache copies itself, where it does."""
 
 
 def assess(target: Target) -> Iterator[Count]:
     """Every quantity of every kind of call."""
-    found = {case: _measure(target, case) for case in CASES}
+    found: dict[str, Measured | NotCountable] = {}
+    for case in CASES:
+        same = found.get(FORWARD) if case == PLAIN_STEP else None
+        found[case] = _measure(target, case) if same is None else _as_step(same)
     forward, step = (_flops(found.get(case)) for case in (FORWARD, STEP))
     held = _polynomial(found.get(HELD), KEPT)
     base = families.base(forward, step, held)
@@ -48,10 +53,19 @@ def _measure(target: Target, case: str) -> Measured | NotCountable:
         family = families.family(case, lengths)
         operations = tuple(_operation(target, name) for name in (family.operation, *family.beside))
         try:
-            return measure(family, operations)
+            return measure(Bench(family, operations, backward=False))
         except NotCountable as raised:
             error = raised
     return error
+
+
+def _as_step(forward: Measured | NotCountable) -> Measured | NotCountable:
+    """A step without a cache is a forward pass over t tokens; what it takes of the logits is a view of them."""
+    if isinstance(forward, NotCountable):
+        return forward
+    lengths = next(lengths for lengths in (LONG, SHORT) if lengths["n"] in forward.bench.family.axes)
+    bench = replace(forward.bench, family=families.family(PLAIN_STEP, lengths))
+    return replace(forward, bench=bench, found=renamed(forward.found, {"n": "t"}), seconds=0.0)
 
 
 def _operation(target: Target, name: str) -> Operation:
@@ -77,7 +91,7 @@ def _explained(one: Count, measured: Measured, base: Base, forward: Polynomial |
     """The same with what only a model's other calls tell."""
     polynomials = measured.found.polynomials
     if one.case == STEP and one.quantity == MOVED and one.verdict is Verdict.CONFIRMED:
-        return _copied(one, polynomials, base)
+        return _copied(one, measured, base)
     counted = polynomials.get(one.quantity)
     if one.quantity != FLOPS or counted is None:
         return one
@@ -93,12 +107,23 @@ def _explained(one: Count, measured: Measured, base: Base, forward: Polynomial |
     return one
 
 
-def _copied(one: Count, polynomials: dict[str, Polynomial], base: Base) -> Count:
-    """Refuted where as much is written again, for each earlier token, as half of the cache holds of it."""
-    moved = {name: polynomials[f"{MOVED} by {name}"] for name in _APPENDING if f"{MOVED} by {name}" in polynomials}
-    for name, through in moved.items():
-        again = through.terms.get((1, 1), Fraction(0))  # read and written
+def _copied(one: Count, measured: Measured, base: Base) -> Count:
+    """What a step moves of the cache besides reading it.
+
+    A cache that grows by concatenation moves more than the least, of no other degree: that is said. One whose memory is
+    reserved has no reason to, and is refuted.
+    """
+    polynomials = measured.found.polynomials
+    longest = max(point["t"] for point, _ in measured.found.counted)
+    for name in _APPENDING:
+        terms = getattr(polynomials.get(f"{MOVED} by {name}"), "terms", {})
+        again = terms.get((1, 1), Fraction(0))  # read and written
+        whole = again * longest + terms.get((1, 0), Fraction(0))
         if base.row and again >= base.row:
-            said = f"{again} bytes for each earlier token, of which the cache holds {base.row}"
-            return replace(one, verdict=Verdict.REFUTED, reason=f"the cache copies itself: {name} moves {said}")
+            said = f"every step copies the cache: {name} moves {again} bytes for each earlier token"
+            rest = f"of which the cache holds {base.row}; an append in place moves none"
+            return replace(one, reason=f"{one.reason}; {said}, {rest}")
+        if base.reserved and whole >= base.reserved:
+            said = f"{name} moves {whole} bytes in a step, though {base.reserved} bytes are reserved for a text"
+            return replace(one, verdict=Verdict.REFUTED, reason=f"the cache copies itself: {said}")
     return one

@@ -23,7 +23,10 @@ def build(made: Any, device: str = "cpu", *, train: bool = False) -> Any:
     """The model itself, or what a factory gives."""
     torch.manual_seed(0)
     model = made if isinstance(made, torch.nn.Module) else made()
-    return model.to(device).train(train)
+    here = {x.device.type for x in (*model.parameters(), *model.buffers())}
+    if device != "cpu" or here - {"cpu"}:  # parameters without memory cannot always be exchanged for themselves
+        model = model.to(device)
+    return model.train(train)
 
 
 def logits(result: Any) -> torch.Tensor:
@@ -70,9 +73,15 @@ def training(made: Operation, optimizer: Operation, s: Sizes) -> Call:
     """A step of training over n tokens, by an optimizer whose state is there."""
     model, ids = _ready(made, s["B"], s["n"] + 1, train=True)
     params = [p for p in model.parameters() if p.requires_grad]
-    step = training_step(model, optimizer(params, _RATE), ids)
-    step()
-    return Call(step, [ids, *model.parameters(), *(p.grad for p in params if p.grad is not None)], gradients=False)
+    made = optimizer(params, _RATE)
+    with torch.no_grad():
+        model(ids[:, :-1])  # what a model keeps by length, it has
+    training_step(model, made, ids[:, :3])()
+    return Call(
+        training_step(model, made, ids),
+        [ids, *model.parameters(), *(p.grad for p in params if p.grad is not None)],
+        gradients=False,
+    )
 
 
 def prefill(made: Operation, s: Sizes) -> Call:

@@ -14,10 +14,10 @@ from typing import Any
 
 import sympy
 
-from veriformer.bench.measuring import EXTRA, FLOPS, KEPT, MOVED
 from veriformer.bench.models import calls
 from veriformer.bench.operations.family import Call, Costs, Family
 from veriformer.bench.polynomials import Axis, Polynomial
+from veriformer.bench.quantities import EXTRA, FLOPS, KEPT, MOVED
 from veriformer.bench.words import MODEL
 from veriformer.spec.blocks import costs_model
 from veriformer.spec.costs import symbol
@@ -42,7 +42,8 @@ class Base:
     """What the other calls follow from: FLOPs for each token, and for each pair of tokens; None where nothing is known.
 
     source: the kind of call that tells it. block: the side of the blocks that are left out where a causal mask hides
-    them as a whole; None where none are. row: bytes that the cache holds for a token.
+    them as a whole; None where none are. row: bytes that the cache holds for a token; reserved: for a text, where it
+    holds as many however long the text is.
     """
 
     token: Fraction | None = None
@@ -50,6 +51,7 @@ class Base:
     source: str | None = None
     block: Fraction | None = None
     row: Fraction | None = None
+    reserved: Fraction | None = None
 
 
 def family(case: str, lengths: dict[str, Axis]) -> Family:
@@ -73,17 +75,18 @@ CASES = tuple(_CALLS)
 
 def base(forward: Polynomial | None, step: Polynomial | None, held: Polynomial | None) -> Base:
     """From what was counted of the forward pass, a step, and the cache, each None where it is no polynomial."""
-    row = held.terms.get((1, 1)) if held is not None else None
+    row, whole = (held.terms.get((1, 1)), held.terms.get((1, 0))) if held is not None else (None, None)
+    known = Base(row=row, reserved=whole if row is None else None)
     linear = None if step is None or not set(step.terms) <= {(1, 0), (1, 1)} else _pair(step, (1, 0), (1, 1))
     square = None if forward is None or not set(forward.terms) <= {(1, 1), (1, 2)} else _pair(forward, (1, 1), (1, 2))
     if square is None:
-        return Base(row=row) if linear is None else Base(*linear, STEP, row=row)
+        return known if linear is None else replace(known, token=linear[0], pair=linear[1], source=STEP)
     if linear is not None and square[1] and linear[1] == 2 * square[1]:
         # With blocks of T left out n² are n (n + T) / 2 pairs, and a step, which leaves out none, tells them apart.
         block = (square[0] - linear[0]) / square[1]
         if block.denominator == 1 and block > 0:
-            return Base(*linear, FORWARD, block, row)
-    return Base(*square, FORWARD, row=row)
+            return replace(known, token=linear[0], pair=linear[1], source=FORWARD, block=block)
+    return replace(known, token=square[0], pair=square[1], source=FORWARD)
 
 
 def _pair(through: Polynomial, *exponents: tuple[int, int]) -> tuple[Fraction, Fraction]:

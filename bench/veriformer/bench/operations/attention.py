@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from veriformer.bench.measuring import KEPT
 from veriformer.bench.operations.family import Call, Costs, Family, Operation, Sizes, random
 from veriformer.bench.polynomials import Axis
+from veriformer.bench.quantities import KEPT
 from veriformer.spec import costs
 from veriformer.spec.efficient.int8 import int8_cache_bytes
 from veriformer.spec.efficient.linear_recurrence import linear_flops, state_bytes
@@ -156,9 +156,24 @@ def _features() -> Any:
     return linear_flops() + state_bytes()
 
 
+def _block_traffic() -> Any:
+    """Of every pair, its row of queries and its row of keys, but for the side of a block, which nothing predicts."""
+    return costs.attention_flops() * _H("w")
+
+
 _H = costs.symbol
+# More than a score of heads, whatever the letters: with few of them some take larger blocks. And more than one block of
+# rows, the second of which finds the memory of the first.
+_MANY = {
+    "G": Axis("G", (2, 3, 4, 5), 6),
+    "R": Axis("R", (5, 6, 8, 9), 7),
+    "H": Axis("H", (10, 12, 14, 16), 32),
+    "n_q": Axis("n_q", (256, 384, 512, 768), 640),
+}
 _SHORTER = Axis("n", (256, 384, 512, 640), 768)
 """Lengths for loops in Python over chunks, each of which is counted operator by operator."""
+_WIDER = Axis("d", (96, 104, 112, 120), 128)
+"""Widths above the usual chunks, where one moment of those that compete for the peak is the worst."""
 
 FAMILIES = (
     Family(
@@ -172,9 +187,11 @@ FAMILIES = (
             others=grouped(costs.attention_other),
             extra=grouped(costs.reference_attention_peak),
             total_in_blocks=grouped(lambda: costs.attention_flops() + costs.tiled_backward_flops()),
+            others_in_blocks=grouped(_block_traffic),
             moved_as_printed=lambda: grouped(costs.attention_bytes, G=_H("G") * _H("R"))(),
         ),
         case="grouped heads",
+        nodes=_MANY,
     ),
     Family(
         "attention",
@@ -187,9 +204,11 @@ FAMILIES = (
             others=grouped(costs.attention_other, H=_H("H")),
             extra=grouped(costs.reference_attention_peak, H=_H("H")),
             total_in_blocks=grouped(lambda: costs.attention_flops() + costs.tiled_backward_flops(), H=_H("H")),
+            others_in_blocks=grouped(_block_traffic, H=_H("H")),
             moved_as_printed=grouped(costs.attention_bytes, H=_H("H"), G=_H("H")),
         ),
         case="a key head for each head",
+        nodes=_MANY,
     ),
     Family(
         "linear_attention",
@@ -213,7 +232,7 @@ FAMILIES = (
             extra=_square(_states, 2),
         ),
         case="causal",
-        nodes={"n": _SHORTER},
+        nodes={"n": _SHORTER, "d": _WIDER},
     ),
     Family("causal_mask", "n_q n_k", _mask, Costs(flops=lambda: 0 * _H("w"), moved=_mask_bytes)),
     _appending("", "G t m d", None, int8=False),

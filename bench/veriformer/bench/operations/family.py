@@ -31,8 +31,9 @@ class Costs:
     flops: of the forward pass. total: of both passes. moved: the least bytes, and what every elementwise operation of
     the formula moves if it is done by itself. extra: bytes alive beside arguments and results. kept: bytes of state.
     parameters: elements whose gradients the backward pass writes.
-    Of attention, total_in_blocks computes the scores again, extra_in_blocks never holds them as a whole, and
-    moved_as_printed has keys for every head.
+    Of attention, total_in_blocks computes the scores again, extra_in_blocks never holds them as a whole,
+    others_in_blocks reads rows and keys once for each block of the others, moved_as_printed has keys for every head.
+    waits: how often the host asks for a value of an array, for which a device must finish first.
     rivals: FLOPs, or kept bytes, of other ways, by their names. grows: quantities whose growth alone is predicted.
     """
 
@@ -45,7 +46,9 @@ class Costs:
     parameters: Callable[[], Any] | None = None
     total_in_blocks: Callable[[], Any] | None = None
     extra_in_blocks: Callable[[], Any] | None = None
+    others_in_blocks: Callable[[], Any] | None = None
     moved_as_printed: Callable[[], Any] | None = None
+    waits: Callable[[], Any] | None = None
     rivals: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     grows: tuple[str, ...] = ()
 

@@ -6,6 +6,7 @@ import torch
 
 from veriformer.bench.operations.family import Call, Costs, Family, Operation, Sizes, random
 from veriformer.bench.operations.scores import named, rowwise
+from veriformer.spec.costs import symbol
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 
 _NAMES = ("gradient_descent", "sgd_momentum", "adam", "adamw")
@@ -56,8 +57,9 @@ def _accumulated(operation: Operation, s: Sizes) -> Call:
 
 def _of(name: str) -> tuple[Family, Family]:
     step = named(optimizer_costs(name))
+    known = Costs(flops=step.flops, moved=step.moved, others=step.others, waits=lambda: 0 * symbol("w"))
     return (
-        Family(name, "P s", _step, Costs(flops=step.flops, moved=step.moved, others=step.others), case="a step"),
+        Family(name, "P s", _step, known, case="a step"),
         Family(name, "P s", _made, Costs(kept=step.kept), case="state"),
     )
 

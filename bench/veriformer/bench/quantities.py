@@ -1,0 +1,14 @@
+"""What is counted of a call, by name."""
+
+FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS = (
+    "FLOPs",
+    "bytes moved",
+    "peak bytes",
+    "peak extra bytes",
+    "kept bytes",
+    "operator calls",
+    "allocations",
+    "waits of the host",
+)
+FORWARD, RECOMPUTED, BETWEEN = "FLOPs before any gradient", "FLOPs computed again", "bytes kept between the passes"
+QUANTITIES = (FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS)
