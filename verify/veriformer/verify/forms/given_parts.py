@@ -48,7 +48,7 @@ def _networks(candidate: Candidate) -> dict[str, Any]:
 def _annotated(candidate: Candidate, p: inspect.Parameter) -> Candidate | None:
     said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
     kind = _networks(candidate).get(said)
-    return None if kind is None else Candidate(said, kind, candidate.module)
+    return None if kind is None else Candidate(said, kind, candidate.module, candidate.meanings)
 
 
 def _named(candidate: Candidate, argument: str) -> Iterator[Candidate]:
@@ -60,4 +60,4 @@ def _named(candidate: Candidate, argument: str) -> Iterator[Candidate]:
         if not set(words(name)) & _WHOLES and any(one <= set(words(name)) for members in kinds for one in members)
     ]
     for name, kind in sorted(of_kind, key=lambda pair: -len(own & set(words(pair[0])))):
-        yield Candidate(name, kind, candidate.module)
+        yield Candidate(name, kind, candidate.module, candidate.meanings)

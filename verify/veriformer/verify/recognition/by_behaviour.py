@@ -1,0 +1,215 @@
+"""What arguments are whose names are not known: each is tried as whatever is still open, and what fits is taken."""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.form import Form, Match, Unfit, UnknownArgument
+from veriformer.verify.forms.holding import Holder
+from veriformer.verify.forms.meanings import BUILT, CALLED, VALUES, Meanings
+from veriformer.verify.recognition.fitting import Fitting
+from veriformer.verify.recognition.nearest import OPERATION, READINGS, SCREENED, Reading, choices_of, nearest
+
+DEEPEST = 4
+"""So many arguments of one candidate are found out at most."""
+
+BUILDS, KEPT, FITTED = 64, 4, 6
+"""So many combinations of meanings are built at most, so many of constructors are called, and so many are fitted."""
+
+ASKED = 3
+"""By so many readings a combination is asked before it counts as one that answers nothing."""
+
+
+def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading | None:
+    """The nearest reading of a candidate in a form; None where the form does not know it.
+
+    Arguments that the form does not know are found out by what they do. Raises Unfit where it cannot be read, and where
+    several meanings of an argument explain what it does as well.
+    """
+    start = f"{form.operation}."
+    said = [(key.removeprefix(start), value) for key, value in pinned.items() if key.startswith(start)]
+    candidate = candidate.read_as(tuple(one for one in said if one[0].startswith((BUILT, CALLED))))
+    try:
+        match = form.match(candidate)
+    except UnknownArgument as unknown:
+        return _found_out(form, candidate, unknown, pinned)
+    return None if match is None else nearest(form, candidate, match, pinned)
+
+
+def _found_out(form: Form, candidate: Candidate, unknown: UnknownArgument, pinned: Mapping[str, str]) -> Reading:
+    drawn = Fitting(OPERATION[form.operation]) if form.judge is None else None
+    answering = [
+        (one, match)
+        for built in _built(form, candidate, pinned, drawn)
+        for one, match in itertools.islice(_bindings(form, candidate.read_as(built), meanings_of), BUILDS)
+        if drawn is None or _asked(form, one, match, pinned, drawn)[0]
+    ]
+    found: list[Reading] = []
+    for one, match in answering[:FITTED]:
+        try:
+            found.append(nearest(form, one, match, pinned, drawn))
+        except Unfit:  # no call tells how something else of it is read
+            continue
+        if found[-1].fit.everywhere and not _of_calls(one):  # another size or value that fits is as good
+            break
+    if not found:
+        raise unknown
+    best = max(found, key=lambda reading: (reading.fit.everywhere, reading.match.named, reading.fit.rank()))
+    others = [one for one in found if one is not best and one.fit.rank() == best.fit.rank()]
+    if any(_differ(one, best, everywhere=best.fit.everywhere) for one in others):
+        what = unknown.argument.removeprefix(BUILT).removeprefix(CALLED)
+        either = " or ".join(repr(dict(one.candidate.meanings)[unknown.argument]) for one in (best, *others[:1]))
+        raise Unfit(f"its {what!r} may be {either}: both explain as much of what it does")
+    return replace(best, match=replace(best.match, told=(*best.match.told, *_told(best.candidate))))
+
+
+def _built(form: Form, candidate: Candidate, pinned: Mapping[str, str], drawn: Fitting | None) -> list[Meanings]:
+    """What arguments of the constructor are, by which instances hold the weights of calls; of such the smallest first.
+
+    Where no combination does, and where there are none, nothing is said of them.
+    """
+    if drawn is None or not candidate.is_class:
+        return [()]
+
+    def choices(unknown: UnknownArgument) -> tuple[str, ...]:
+        return meanings_of(unknown) if unknown.argument.startswith(BUILT) else ("None",)
+
+    found: list[tuple[int, int, Meanings]] = []
+    for one, match in itertools.islice(_bindings(form, candidate, choices), BUILDS):
+        built = tuple((name, known) for name, known in one.meanings if name.startswith(BUILT))
+        _, reached = _asked(form, one, match, pinned, drawn) if built else (0, 0)
+        if reached:
+            found.append((-reached, _held(one), built))
+    best = sorted(found, key=lambda entry: entry[:2])[:KEPT]
+    return [built for _, _, built in best] or [()]
+
+
+def _bindings(
+    form: Form, candidate: Candidate, choices: Callable[[UnknownArgument], tuple[str, ...]]
+) -> Iterator[tuple[Candidate, Match]]:
+    """The candidate by every combination of meanings in which the form knows it, the likeliest first."""
+    order = itertools.count()
+    left = [(0, next(order), candidate)]
+    while left:
+        cost, _, one = heapq.heappop(left)
+        try:
+            match = form.match(one)
+        except UnknownArgument as unknown:
+            said = dict(one.meanings)
+            if len(said) < DEEPEST and unknown.argument not in said:
+                for i, known in enumerate(choices(unknown)):
+                    heapq.heappush(left, (cost + i, next(order), one.read_as(((unknown.argument, known),))))
+        except Exception:  # whatever it does when it is built so
+            continue
+        else:
+            if match is not None:
+                yield one, match
+
+
+def _asked(
+    form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting
+) -> tuple[int, int]:
+    """How many calls some of its readings answer, and how many come as far as the code.
+
+    Every one is asked, so that the same instances are made of all combinations.
+    """
+    choices = list(itertools.islice(choices_of(match.readings, pinned, f"{form.operation}."), READINGS))
+    some = choices[:: -(-len(choices) // ASKED)] if choices else []
+    came = [drawn.asked(form.bind(candidate, choice), SCREENED) for choice in some]
+    return sum(answered for answered, _ in came), sum(reached for _, reached in came)
+
+
+def _held(candidate: Candidate) -> int:
+    """How many numbers the instances hold that were made for the same calls."""
+    return sum(p.numel() for made in Holder.of(candidate).instances() for p in made.parameters())
+
+
+def _differ(one: Reading, other: Reading, *, everywhere: bool) -> bool:
+    """Whether two readings say different things of what the code does.
+
+    Where both fit everywhere, values and sizes that change nothing of what is judged are as good as each other, and
+    arguments of calls are not; where none does, the one that is judged must be the only one.
+    """
+    if everywhere:
+        return _of_calls(one.candidate) != _of_calls(other.candidate)
+    return one.candidate.meanings != other.candidate.meanings
+
+
+def _of_calls(candidate: Candidate) -> dict[str, str]:
+    """What arguments of calls are known as, without those that are given a value."""
+    return {name: known for name, known in candidate.meanings if name.startswith(CALLED) and known not in VALUES}
+
+
+def _told(candidate: Candidate) -> Iterator[str]:
+    for argument, known in candidate.meanings:
+        name = argument.removeprefix(BUILT).removeprefix(CALLED)
+        how = "built" if argument.startswith(BUILT) else "called"
+        if known in VALUES:
+            yield f"{how} with {name} = {known}"
+        else:
+            yield f"its {name!r} is what others call {known!r}, by what it does"
+
+
+_ACTIVATIONS = ("'gelu'", "nn.GELU()", "nn.GELU")
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "int": ("ff_mult",),
+    "float": ("dropout", "eps"),
+    "bool": ("False", "True"),
+    "str": ("'gelu'", "'relu'"),
+}
+"""By annotation, what an argument of a constructor may be beside a size."""
+
+_RATES = ("dropout", "eps")
+_EVERY = ("ff_mult", "dropout", "False", "True", "None", *_ACTIVATIONS, "nn.LayerNorm")
+
+
+def meanings_of(unknown: UnknownArgument) -> tuple[str, ...]:
+    """What an argument may be, the likeliest first: by its annotation, what is open, and words of its name."""
+    said = _annotation(unknown.parameter)
+    if unknown.argument.startswith(CALLED):
+        if said == "bool":
+            return ("False", "True")
+        values = ("0", "1") if said in ("int", "float") else ("None", "False", "0", "0.0")
+        return (
+            (*values[:1], *unknown.names, *values[1:])
+            if "None" in said or "Optional" in said
+            else (*unknown.names, *values)
+        )
+    sizes = tuple(name for name in unknown.names if name not in _RATES)
+    if said in ("float", "bool", "str"):
+        return _KINDS[said]
+    if "Callable" in said or "Module" in said or said.startswith("type"):
+        return (*_ACTIVATIONS[1:], "nn.LayerNorm")
+    own = set(words(unknown.argument.removeprefix(BUILT)))
+    every = (*sizes, *(_KINDS["int"] if said == "int" else _EVERY))
+    return tuple(sorted(every, key=lambda name: not _HINTS.get(name, frozenset()) & own))
+
+
+_HINTS: Mapping[str, frozenset[str]] = {
+    name: frozenset(hints.split())
+    for names, hints in {
+        "num_heads num_layers": "n num number count nb",
+        "d_model d_ff": "dim size width hidden d features channels units",
+        "ff_mult": "scale scaling factor ratio rate mult multiplier expand expansion",
+        "dropout": "p prob probability rate keep",
+        "False True": "is use with has do add enable return",
+        "'gelu' nn.GELU() nn.GELU": "act activation fn function nonlinearity",
+        "nn.LayerNorm": "norm",
+        "max_len": "max len length seq",
+    }.items()
+    for name in names.split()
+}
+"""Words that make a meaning likelier: they say what is tried first, and nothing else."""
+
+
+def _annotation(p: inspect.Parameter | None) -> str:
+    if p is None or p.annotation is p.empty:
+        return ""
+    said: Any = p.annotation
+    return said if isinstance(said, str) else getattr(said, "__name__", "") or str(said)
