@@ -14,16 +14,13 @@ from veriformer.verify.forms.form import Form, Match, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import Holder
 from veriformer.verify.forms.meanings import BUILT, CALLED, VALUES, Meanings
 from veriformer.verify.recognition.fitting import Fitting
-from veriformer.verify.recognition.nearest import OPERATION, READINGS, SCREENED, Reading, choices_of, nearest
+from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, choices_of, nearest
 
 DEEPEST = 4
 """So many arguments of one candidate are found out at most."""
 
 BUILDS, KEPT, FITTED = 64, 4, 6
 """So many combinations of meanings are built at most, so many of constructors are called, and so many are fitted."""
-
-ASKED = 3
-"""By so many readings a combination is asked before it counts as one that answers nothing."""
 
 
 def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading | None:
@@ -48,10 +45,12 @@ def _found_out(form: Form, candidate: Candidate, unknown: UnknownArgument, pinne
         (one, match)
         for built in _built(form, candidate, pinned, drawn)
         for one, match in itertools.islice(_bindings(form, candidate.read_as(built), meanings_of), BUILDS)
-        if drawn is None or _asked(form, one, match, pinned, drawn)[0]
+        if drawn is None or _answers(form, one, match, pinned, drawn)
     ]
     found: list[Reading] = []
     for one, match in answering[:FITTED]:
+        if drawn is not None and any(_same(one, match, reading, drawn) for reading in found):
+            continue
         try:
             found.append(nearest(form, one, match, pinned, drawn))
         except Unfit:  # no call tells how something else of it is read
@@ -62,7 +61,9 @@ def _found_out(form: Form, candidate: Candidate, unknown: UnknownArgument, pinne
         raise unknown
     best = max(found, key=lambda reading: (reading.fit.everywhere, reading.match.named, reading.fit.rank()))
     others = [one for one in found if one is not best and one.fit.rank() == best.fit.rank()]
-    if any(_differ(one, best, everywhere=best.fit.everywhere) for one in others):
+    if others and (
+        not best.fit.everywhere or any(_of_calls(one.candidate) != _of_calls(best.candidate) for one in others)
+    ):
         what = unknown.argument.removeprefix(BUILT).removeprefix(CALLED)
         either = " or ".join(repr(dict(one.candidate.meanings)[unknown.argument]) for one in (best, *others[:1]))
         raise Unfit(f"its {what!r} may be {either}: both explain as much of what it does")
@@ -83,11 +84,11 @@ def _built(form: Form, candidate: Candidate, pinned: Mapping[str, str], drawn: F
     found: list[tuple[int, int, Meanings]] = []
     for one, match in itertools.islice(_bindings(form, candidate, choices), BUILDS):
         built = tuple((name, known) for name, known in one.meanings if name.startswith(BUILT))
-        _, reached = _asked(form, one, match, pinned, drawn) if built else (0, 0)
+        reached = _reached(form, one, match, pinned, drawn) if built else 0
         if reached:
             found.append((-reached, _held(one), built))
     best = sorted(found, key=lambda entry: entry[:2])[:KEPT]
-    return [built for _, _, built in best] or [()]
+    return [built for reached, _, built in best if reached == best[0][0]] or [()]
 
 
 def _bindings(
@@ -112,17 +113,19 @@ def _bindings(
                 yield one, match
 
 
-def _asked(
-    form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting
-) -> tuple[int, int]:
-    """How many calls some of its readings answer, and how many come as far as the code.
+def _answers(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting) -> bool:
+    """Whether some call is answered by the first readings, or by such as differ from them in one."""
+    first = next(choices_of(match.readings, pinned, f"{form.operation}."), None)
+    if first is None:
+        return False
+    others = ({**first, name: x} for name, values in match.readings.items() for x in values if x != first[name])
+    return any(drawn.asked(form.bind(candidate, choice), SCREENED)[0] for choice in (first, *others))
 
-    Every one is asked, so that the same instances are made of all combinations.
-    """
-    choices = list(itertools.islice(choices_of(match.readings, pinned, f"{form.operation}."), READINGS))
-    some = choices[:: -(-len(choices) // ASKED)] if choices else []
-    came = [drawn.asked(form.bind(candidate, choice), SCREENED) for choice in some]
-    return sum(answered for answered, _ in came), sum(reached for _, reached in came)
+
+def _reached(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting) -> int:
+    """How many calls come as far as the code, by the first readings: its instances have a place for their weights."""
+    first = next(choices_of(match.readings, pinned, f"{form.operation}."), None)
+    return 0 if first is None else drawn.asked(form.bind(candidate, first), SCREENED)[1]
 
 
 def _held(candidate: Candidate) -> int:
@@ -130,15 +133,12 @@ def _held(candidate: Candidate) -> int:
     return sum(p.numel() for made in Holder.of(candidate).instances() for p in made.parameters())
 
 
-def _differ(one: Reading, other: Reading, *, everywhere: bool) -> bool:
-    """Whether two readings say different things of what the code does.
-
-    Where both fit everywhere, values and sizes that change nothing of what is judged are as good as each other, and
-    arguments of calls are not; where none does, the one that is judged must be the only one.
-    """
-    if everywhere:
-        return _of_calls(one.candidate) != _of_calls(other.candidate)
-    return one.candidate.meanings != other.candidate.meanings
+def _same(candidate: Candidate, match: Match, reading: Reading, drawn: Fitting) -> bool:
+    """Whether it gives what another one gives that was fitted: a larger instance is filled up with zeros."""
+    if _of_calls(candidate) != _of_calls(reading.candidate) or match.readings.keys() != reading.match.readings.keys():
+        return False
+    functions = [reading.form.bind(one, reading.readings) for one in (candidate, reading.candidate)]
+    return drawn.explained(functions[0], functions[1], reading.conventions)
 
 
 def _of_calls(candidate: Candidate) -> dict[str, str]:
