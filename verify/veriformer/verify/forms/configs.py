@@ -37,7 +37,7 @@ FIXED: Mapping[str, Any] = {
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
 
 _RATE_WORDS = frozenset(("dropout", "drop", "dropouts"))
-_EXPANSIONS = frozenset(("expansion", "mul", "mult", "multiplier", "ratio"))
+_EXPANSIONS = frozenset(("expansion", "mul", "mult", "multiplier", "ratio", "scaling", "factor"))
 _EXPANSION = 4
 """How many times wider a hidden layer is where a constructor asks for that, and nothing else says it."""
 
@@ -57,7 +57,8 @@ def is_rate(name: str) -> bool:
 def is_expansion(name: str) -> bool:
     """Whether an argument says how many times wider a hidden layer is."""
     return bool(
-        _EXPANSIONS & set(words(name)) and {"forward", "ff", "ffn", "mlp", "hidden", "inner"} & set(words(name))
+        _EXPANSIONS & set(words(name))
+        and {"forward", "ff", "ffn", "mlp", "hidden", "inner", "feedforward"} & set(words(name))
     )
 
 

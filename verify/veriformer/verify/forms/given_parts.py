@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.configs import is_expansion
 
 _KINDS: Mapping[str, tuple[frozenset[str], ...]] = {
     "attention": (frozenset(("attention",)), frozenset(("attn",)), frozenset(("mha",))),
@@ -32,11 +33,16 @@ def parts_of(candidate: Candidate) -> dict[str, Candidate]:
     """
     found = {}
     for name, p in candidate.constructor.items():
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not _is_number(name, p):
             part = _annotated(candidate, p) or next(_named(candidate, name), None)
             if part is not None:
                 found[name] = part
     return found
+
+
+def _is_number(name: str, p: inspect.Parameter) -> bool:
+    said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
+    return said in ("int", "float", "bool", "str") or is_expansion(name)
 
 
 def _networks(candidate: Candidate) -> dict[str, Any]:

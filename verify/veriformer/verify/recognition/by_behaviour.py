@@ -14,7 +14,7 @@ from veriformer.verify.forms.form import Form, Match, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import Holder
 from veriformer.verify.forms.meanings import BUILT, CALLED, VALUES, Meanings
 from veriformer.verify.recognition.fitting import Fitting
-from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, choices_of, nearest
+from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, Untold, choices_of, nearest
 
 DEEPEST = 4
 """So many arguments of one candidate are found out at most."""
@@ -36,7 +36,23 @@ def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading
         match = form.match(candidate)
     except UnknownArgument as unknown:
         return _found_out(form, candidate, unknown, pinned)
-    return None if match is None else nearest(form, candidate, match, pinned)
+    if match is None:
+        return None
+    try:
+        return nearest(form, candidate, match, pinned)
+    except Untold as reason:
+        return _without(form, candidate, reason, pinned)
+
+
+def _without(form: Form, candidate: Candidate, reason: Untold, pinned: Mapping[str, str]) -> Reading:
+    """The reading by which it is given no mask, where it demands one that no call tells and can do without."""
+    masks = [name for name, p in candidate.parameters.items() if p.default is p.empty and "mask" in words(name)]
+    one = candidate.read_as(tuple((CALLED + name, "None") for name in masks))
+    match = form.match(one) if masks else None
+    found = None if match is None else nearest(form, one, match, pinned)
+    if found is None or not found.fit.answered:
+        raise reason
+    return replace(found, match=replace(found.match, told=(*found.match.told, *_told(one))))
 
 
 def _found_out(form: Form, candidate: Candidate, unknown: UnknownArgument, pinned: Mapping[str, str]) -> Reading:

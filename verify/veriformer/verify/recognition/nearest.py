@@ -30,6 +30,10 @@ LATER = frozenset(("mask", "mask_axes"))
 """Readings that are found last where there are too many combinations: calls without a mask tell all others."""
 
 
+class Untold(Unfit):
+    """Every call must be given something, and none tells how that is read."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One way to read a candidate, and how well it fits."""
@@ -86,7 +90,7 @@ def nearest(
         fits = [tried((dict(best.conventions), other), 1).fit for other in others]
         if best.fit.everywhere and any(fit.answered and not fit.everywhere for fit in fits):
             return best
-        raise Unfit(f"it asks for its {' and '.join(untold)}, and no call tells how that is read")
+        raise Untold(f"it asks for its {' and '.join(untold)}, and no call tells how that is read")
     told = tuple(f"its {name} is left out: no call tells how it is read" for name in untold)
     return replace(without, match=replace(match, told=(*match.told, *told)))
 
