@@ -45,7 +45,8 @@ _EXPANSION = 4
 def expansion_for(sizes: Mapping[str, Any], least: float = 1) -> float:
     """How many times wider than its input a hidden layer must be that holds what these sizes ask for."""
     if "inner" in sizes and "width" in sizes:
-        return max(least, -(-sizes["inner"] // sizes["width"]))
+        inner, width = int(sizes["inner"]), int(sizes["width"])
+        return max(least, -(-inner // width))
     return max(least, _EXPANSION)
 
 

@@ -107,7 +107,7 @@ def arguments_for(
         elif name in parts:
             found[name] = parts[name].make(**arguments_for(parts[name], sizes, given, declared=declared))
         elif is_expansion(name) and (p.default is p.empty or isinstance(p.default, int | float)):
-            found[name] = expansion_for(sizes, 1 if p.default is p.empty else p.default)
+            found[name] = expansion_for(sizes, p.default if isinstance(p.default, int | float) else 1)
         elif p.default is p.empty and _may_be_none(p.annotation):
             found[name] = None
         elif p.default is p.empty:

@@ -174,7 +174,6 @@ def _told(candidate: Candidate) -> Iterator[str]:
 
 _ACTIVATIONS = ("'gelu'", "nn.GELU()", "nn.GELU")
 _KINDS: Mapping[str, tuple[str, ...]] = {
-    "int": ("ff_mult",),
     "float": ("dropout", "eps"),
     "bool": ("False", "True"),
     "str": ("'gelu'", "'relu'"),
@@ -182,7 +181,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 """By annotation, what an argument of a constructor may be beside a size."""
 
 _RATES = ("dropout", "eps")
-_EVERY = ("ff_mult", "dropout", "False", "True", "None", *_ACTIVATIONS, "nn.LayerNorm")
+_EVERY = ("dropout", "False", "True", "None", *_ACTIVATIONS, "nn.LayerNorm")
 
 
 def meanings_of(unknown: UnknownArgument) -> tuple[str, ...]:
@@ -191,19 +190,21 @@ def meanings_of(unknown: UnknownArgument) -> tuple[str, ...]:
     if unknown.argument.startswith(CALLED):
         if said == "bool":
             return ("False", "True")
-        values = ("0", "1") if said in ("int", "float") else ("None", "False", "0", "0.0")
+        values = ("0", "1") if said in ("int", "float") else ("None", "0", "0.0", "False")
         return (
             (*values[:1], *unknown.names, *values[1:])
             if "None" in said or "Optional" in said
             else (*unknown.names, *values)
         )
-    sizes = tuple(name for name in unknown.names if name not in _RATES)
+    sizes = [name for name in unknown.names if name not in _RATES]
+    if "d_ff" in sizes:
+        sizes.insert(sizes.index("d_ff") + 1, "ff_mult")
     if said in ("float", "bool", "str"):
         return _KINDS[said]
     if "Callable" in said or "Module" in said or said.startswith("type"):
         return (*_ACTIVATIONS[1:], "nn.LayerNorm")
     own = set(words(unknown.argument.removeprefix(BUILT)))
-    every = (*sizes, *(_KINDS["int"] if said == "int" else _EVERY))
+    every = sizes if said == "int" else (*sizes, *_EVERY)
     return tuple(sorted(every, key=lambda name: not _HINTS.get(name, frozenset()) & own))
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.forms.candidate import Candidate, Parameters
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, role_of
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
