@@ -111,3 +111,10 @@ def test_the_claims_say_what_an_argument_is() -> None:
     found = by_behaviour.read(_form({"x": NEAR, "y": RIGHT}), Candidate("odd", odd), {"odd.called_with_odd": "x"})
     assert found is not None
     assert found.candidate.meanings == ((CALLED + "odd", "x"),)
+
+
+def test_what_would_fill_the_memory_is_not_tried_by_chance() -> None:
+    names = ("d_model", "max_len", "base")
+    asked = {name: UnknownArgument("", BUILT + name, names) for name in ("pane", "longest_len")}
+    assert {"max_len", "base"}.isdisjoint(by_behaviour.meanings_of(asked["pane"]))
+    assert by_behaviour.meanings_of(asked["longest_len"])[0] == "max_len"

@@ -181,6 +181,10 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 """By annotation, what an argument of a constructor may be beside a size."""
 
 _RATES = ("dropout", "eps")
+_LARGE = ("max_len", "base")
+"""Sizes so large that what is built from them by mistake, such as a table of pairs of pairs, fills the memory: they are
+tried only where the name has a word of them."""
+
 _EVERY = ("dropout", "False", "True", "None", *_ACTIVATIONS, "nn.LayerNorm")
 
 
@@ -196,14 +200,14 @@ def meanings_of(unknown: UnknownArgument) -> tuple[str, ...]:
             if "None" in said or "Optional" in said
             else (*unknown.names, *values)
         )
-    sizes = [name for name in unknown.names if name not in _RATES]
+    own = set(words(unknown.argument.removeprefix(BUILT)))
+    sizes = [name for name in unknown.names if name not in _RATES and (name not in _LARGE or _HINTS[name] & own)]
     if "d_ff" in sizes:
         sizes.insert(sizes.index("d_ff") + 1, "ff_mult")
     if said in ("float", "bool", "str"):
         return _KINDS[said]
     if "Callable" in said or "Module" in said or said.startswith("type"):
         return (*_ACTIVATIONS[1:], "nn.LayerNorm")
-    own = set(words(unknown.argument.removeprefix(BUILT)))
     every = sizes if said == "int" else (*sizes, *_EVERY)
     return tuple(sorted(every, key=lambda name: not _HINTS.get(name, frozenset()) & own))
 
@@ -218,7 +222,8 @@ _HINTS: Mapping[str, frozenset[str]] = {
         "False True": "is use with has do add enable return",
         "'gelu' nn.GELU() nn.GELU": "act activation fn function nonlinearity",
         "nn.LayerNorm": "norm",
-        "max_len": "max len length seq",
+        "max_len": "max len length seq sequence positions context",
+        "base": "base theta",
     }.items()
     for name in names.split()
 }
