@@ -233,6 +233,58 @@ REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "leviswind": ("leviswind/pytorch-transformer@9aaf4cd5a5f8", ("modules.py", "AttModel.py")),
     "ShivamRajSharma": ("ShivamRajSharma/Transformer-Architectures-From-Scratch@f7f24cb5146c", ("*.py",)),
     "Whiax": ("Whiax/BERT-Transformer-Pytorch@3a06ed2f9c15", ("main_pnextword.py",)),
+    # The fifth round: the first half, and the half that was measured before any file of it was read.
+    "GPT2": ("affjljoo3581/GPT2@7b159669f622", ("src/gpt2/modeling/*.py",)),
+    "nanoGPTplus": (
+        "Andrei-Aksionov/nanoGPTplus@c2eedfe406bf",
+        ("src/model/gpt_language_model/*.py", "src/model/lr_schedulers.py"),
+    ),
+    "PyTorch-Pretrained-ViT": (
+        "lukemelas/PyTorch-Pretrained-ViT@8ec2cab38b2d",
+        ("pytorch_pretrained_vit/transformer.py", "pytorch_pretrained_vit/model.py"),
+    ),
+    "akurniawan": ("akurniawan/pytorch-transformer@c4ede88a4f3d", ("src/modules/*.py", "src/models/*.py")),
+    "pytorchic-bert": ("dhlee347/pytorchic-bert@fefcbd988bc3", ("models.py", "optim.py")),
+    "speech-transformer": (
+        "sooftware/speech-transformer@5fc78ee85cf0",
+        tuple(
+            f"speech_transformer/{name}.py" for name in ("attention", "embeddings", "layers", "modules", "sublayers")
+        ),
+    ),
+    "transformer-evolution": (
+        "paul-hyun/transformer-evolution@06730997cfe7",
+        ("transformer/model.py", "gpt/model.py", "bert/model.py", "optimization.py"),
+    ),
+    "vanilla-transformer": ("arxyzan/vanilla-transformer@1b36a9685e51", ("model.py",)),
+    "vision-transformers-cifar10": (
+        "kentaroy47/vision-transformers-cifar10@5bb83d36018b",
+        tuple(f"models/{name}.py" for name in ("vit", "simplevit", "dyt")),
+    ),
+    "mistral-src-commented": (
+        "hkproj/mistral-src-commented@dd6211c2fc41",
+        tuple(f"mistral/{name}.py" for name in ("model", "moe", "rope")),
+    ),
+    "lyeoni": ("lyeoni/nlp-tutorial@8cc490adc6cc", ("models/TransformerEncoder.py",)),
+    "pytorch-stable-diffusion": ("hkproj/pytorch-stable-diffusion@6e6900078372", ("sd/attention.py", "sd/clip.py")),
+    "pytorch-vit": ("gupta-abhay/pytorch-vit@4c77ec36fd32", ("vit/modules.py", "vit/transformer.py")),
+    "self-attention-cv": (
+        "The-AI-Summer/self-attention-cv@5246e550ecb6",
+        (
+            "self_attention_cv/transformer_vanilla/*.py",
+            "self_attention_cv/pos_embeddings/abs_pos_encoding_1d.py",
+            "self_attention_cv/pos_embeddings/pos_encoding_sin.py",
+        ),
+    ),
+    "swin-transformer-pytorch": (
+        "berniwal/swin-transformer-pytorch@c921ebf914c6",
+        ("swin_transformer_pytorch/swin_transformer.py",),
+    ),
+    "transformers-tutorial": ("feather-ai/transformers-tutorial@64bfae218513", ("layers/*.py",)),
+    "ViT-CIFAR": ("omihub777/ViT-CIFAR@ab9043ea44cf", ("layers.py", "vit.py", "criterions.py")),
+    "pytorch-gradual-warmup-lr": (
+        "ildoonet/pytorch-gradual-warmup-lr@7021d63a4910",
+        ("warmup_scheduler/scheduler.py",),
+    ),
 }
 SECONDS = 240
 

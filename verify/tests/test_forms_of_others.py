@@ -17,7 +17,8 @@ from veriformer.verify.domain.record import Domain
 from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Fit, NotOffered
 from veriformer.verify.presentation.terminal import as_text
-from veriformer.verify.recognition.recognise import _tenable, recognise
+from veriformer.verify.recognition.nearest import _tenable
+from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.results import Status
 from veriformer.verify.targets.source_files import module_of
 

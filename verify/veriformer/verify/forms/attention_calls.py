@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from veriformer.verify.forms.candidate import Candidate, Parameters, words
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.conventions import hides_some
 from veriformer.verify.forms.form import UNKNOWN, Readings
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
 
 ALWAYS = "always"

@@ -11,24 +11,34 @@ from typing import Any
 from veriformer.verify.forms.autograd_functions import applied
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.frameworks import over_tensors
+from veriformer.verify.forms.meanings import BUILT, CALLED, Meanings
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
 
 
 def bound(pin: Pin, candidate: Candidate) -> Any:
     """The operation of a pin, with the contract's signature."""
-    return form_named(pin.form).bind(candidate, pin.readings)
+    readings, meanings = _apart(pin.readings)
+    return form_named(pin.form).bind(candidate.read_as(meanings), readings)
+
+
+def _apart(readings: Mapping[str, str]) -> tuple[dict[str, str], Meanings]:
+    """Readings, and beside them what arguments are whose names are not known."""
+    meanings = {name: known for name, known in readings.items() if name.startswith((BUILT, CALLED))}
+    return {name: x for name, x in readings.items() if name not in meanings}, tuple(meanings.items())
 
 
 def bind(form: str, thing: Any, **readings: str) -> Any:
     """A function or class as an operation of the contract: by the name of the form, and its readings.
 
-    Readings that are left out are the contract's own. Raises UnknownFormError for a form that there is not, and Unfit
+    Readings that are left out are the contract's own; ``built_with_NAME`` and ``called_with_NAME`` say what an argument
+    of that name is, by a usual name or a value. Raises UnknownFormError for a form that there is not, and Unfit
     or ValueError where the thing cannot be called in it.
     """
     name = getattr(thing, "__qualname__", getattr(thing, "__name__", type(thing).__name__))
     module = thing if inspect.ismodule(thing) else sys.modules.get(getattr(thing, "__module__", ""))
-    candidate = Candidate(str(name), over_tensors(applied(thing), module), module)
+    readings, meanings = _apart(readings)
+    candidate = Candidate(str(name), over_tensors(applied(thing), module), module).read_as(meanings)
     match = form_named(form).match(candidate)
     if match is None:
         raise ValueError(f"{name}: not of the form {form!r}")

@@ -21,7 +21,7 @@ def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype) 
     if not candidate.is_class:
         function: Callable[..., Any] = candidate.thing
         return function
-    key = candidate.thing, tuple(sorted(sizes.items())), dtype
+    key = candidate.thing, candidate.meanings, tuple(sorted(sizes.items())), dtype
     if key not in _MADE:
         try:
             made = built(candidate, sizes, own_sizes(candidate, sizes))

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
 
 from torch import nn
 
-Parameters = Mapping[str, inspect.Parameter]
+from veriformer.verify.forms.meanings import (
+    BUILT,
+    CALLED,
+    Meanings,
+    Parameters,
+    renamed,
+    renaming,
+    theirs,
+)
 
 
 @dataclass(frozen=True)
@@ -20,12 +27,30 @@ class Candidate:
     """name: its path within its module, such as ``RMSNorm``. thing: a function, a class, an object or the module
     itself.
 
-    module: where it was found, so that its siblings can be asked; None where nothing is known of it.
+    module: where it was found, so that its siblings can be asked; None where nothing is known of it. meanings: what the
+    arguments are whose names are not known, as somebody found out or says.
     """
 
     name: str
     thing: Any
     module: ModuleType | None = None
+    meanings: Meanings = ()
+
+    def read_as(self, meanings: Meanings) -> Candidate:
+        """The same thing with further arguments that are known by another name, or given a value."""
+        thing = self.thing
+        if not meanings:
+            return self
+        if not self.is_class and not self.is_module:
+            thing = renaming(thing, meanings, _parameters(thing))
+        return replace(self, thing=thing, meanings=(*self.meanings, *meanings))
+
+    def make(self, **arguments: Any) -> Any:
+        """An instance from these arguments of ``constructor``, to be called by the names in ``parameters``."""
+        made = self.thing(**theirs(arguments, self.meanings, BUILT, _parameters(self.thing)))
+        if isinstance(made, nn.Module) and any(name.startswith(CALLED) for name, _ in self.meanings):
+            made.forward = renaming(made.forward, self.meanings, _parameters(made.forward))
+        return made
 
     @property
     def is_function(self) -> bool:
@@ -62,7 +87,7 @@ class Candidate:
     @cached_property
     def constructor(self) -> Parameters:
         """What the class is built from, without ``self``."""
-        return _parameters(self.thing) if self.is_class else {}
+        return renamed(_parameters(self.thing), self.meanings, BUILT) if self.is_class else {}
 
     def parameters_of(self, method: str) -> Parameters:
         """What a method of the class takes, without ``self``; nothing where it is not the class's own."""
@@ -70,11 +95,11 @@ class Candidate:
         if function is None or (method in vars(nn.Module) and function is vars(nn.Module)[method]):
             return {}
         if isinstance(function, staticmethod):
-            return _parameters(function.__func__)
+            return renamed(_parameters(function.__func__), self.meanings, CALLED)
         if not inspect.isfunction(function):
             return {}
         found = list(_parameters(function).items())
-        return dict(found[1:])
+        return renamed(dict(found[1:]), self.meanings, CALLED)
 
     def siblings(self) -> dict[str, Any]:
         """The other public things of its module, those that it imports included."""

@@ -11,8 +11,9 @@ import torch
 
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.config_names import names_read
-from veriformer.verify.forms.form import Unfit
-from veriformer.verify.forms.size_names import size_of
+from veriformer.verify.forms.form import UnknownArgument
+from veriformer.verify.forms.meanings import BUILT, VALUES, Meanings, meaning
+from veriformer.verify.forms.size_names import open_names, size_of
 
 _RATES = (
     "dropout drop dropout_rate drop_rate attn_dropout resid_dropout attn_pdrop resid_pdrop dropout_p "
@@ -36,9 +37,17 @@ FIXED: Mapping[str, Any] = {
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
 
 _RATE_WORDS = frozenset(("dropout", "drop", "dropouts"))
-_EXPANSIONS = frozenset(("expansion", "mul", "mult", "multiplier", "ratio"))
-EXPANSION = 4
-"""How many times wider a hidden layer is where a constructor asks for that."""
+_EXPANSIONS = frozenset(("expansion", "mul", "mult", "multiplier", "ratio", "scaling", "factor"))
+_EXPANSION = 4
+"""How many times wider a hidden layer is where a constructor asks for that, and nothing else says it."""
+
+
+def expansion_for(sizes: Mapping[str, Any], least: float = 1) -> float:
+    """How many times wider than its input a hidden layer must be that holds what these sizes ask for."""
+    if "inner" in sizes and "width" in sizes:
+        inner, width = int(sizes["inner"]), int(sizes["width"])
+        return max(least, -(-inner // width))
+    return max(least, _EXPANSION)
 
 
 def is_rate(name: str) -> bool:
@@ -49,7 +58,8 @@ def is_rate(name: str) -> bool:
 def is_expansion(name: str) -> bool:
     """Whether an argument says how many times wider a hidden layer is."""
     return bool(
-        _EXPANSIONS & set(words(name)) and {"forward", "ff", "ffn", "mlp", "hidden", "inner"} & set(words(name))
+        _EXPANSIONS & set(words(name))
+        and {"forward", "ff", "ffn", "mlp", "hidden", "inner", "feedforward"} & set(words(name))
     )
 
 
@@ -77,26 +87,42 @@ def configuration(
     if not is_config(kind):
         kind = _declared(candidate)
     if kind is None or not declared:
-        return Answering(sizes, given, names_read(candidate))
+        return Answering(sizes, given, names_read(candidate), candidate.meanings)
     if not dataclasses.is_dataclass(kind) or _is_written(vars(kind).get("__init__")):
-        return _constructed(kind, sizes, given)
+        return _constructed(kind, sizes, given, candidate.meanings)
     fields: dict[str, Any] = {}
-    names = [field.name for field in dataclasses.fields(kind)]
+    known = {field.name: meaning(candidate.meanings, BUILT, field.name) for field in dataclasses.fields(kind)}
     for field in dataclasses.fields(kind):
         if not field.init:
             continue
+        name = known[field.name]
         if field.name in given:
             fields[field.name] = given[field.name]
-        elif size_of(field.name, names) in sizes:
-            fields[field.name] = sizes[size_of(field.name, names)]
-        elif field.name in RATES:
+        elif name != field.name and name in VALUES:
+            fields[field.name] = VALUES[name]
+        elif size_of(name, known.values()) in sizes:
+            fields[field.name] = sizes[size_of(name, known.values())]
+        elif name in RATES:
             fields[field.name] = 0.0
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             if field.name not in FLAGS:
-                raise Unfit(f"its config asks for {field.name!r}, which is no size that is known")
+                raise UnknownEntry(field.name, known.values())
             fields[field.name] = True
     make: Any = kind
     return make(**fields)
+
+
+class UnknownEntry(AttributeError, KeyError):
+    """An entry of a config whose name says nothing. beside: the names that are known beside it."""
+
+    def __init__(self, name: str, beside: Collection[str] = ()) -> None:
+        super().__init__(name)
+        self.entry, self.beside = name, tuple(beside)
+
+    def as_argument(self, sizes: Collection[str]) -> UnknownArgument:
+        """What is told of it, with the names of the sizes that it may be."""
+        message = f"its config asks for {self.entry!r}, which is no size that is known"
+        return UnknownArgument(message, BUILT + self.entry, open_names(sizes, self.beside))
 
 
 def is_config(kind: Any) -> bool:
@@ -121,7 +147,7 @@ def _declared(candidate: Candidate) -> Any:
     return found[0] if len(found) == 1 else None
 
 
-def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], meanings: Meanings) -> Any:
     """A config that its class makes: by the arguments of its constructor, and by what that reads of its keywords."""
     parameters = inspect.signature(kind).parameters
     names = [name for name, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -129,15 +155,18 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any]) 
     if code is not None and len(names) < len(parameters):
         names += [name for name in code.co_consts if isinstance(name, str) and name.isidentifier()]
     fields: dict[str, Any] = {}
-    for name in names:
+    known = {name: meaning(meanings, BUILT, name) for name in names}
+    for name, as_known in known.items():
         if name in given:
             fields[name] = given[name]
-        elif size_of(name, names) in sizes:
-            fields[name] = sizes[size_of(name, names)]
-        elif name in RATES:
+        elif as_known != name and as_known in VALUES:
+            fields[name] = VALUES[as_known]
+        elif size_of(as_known, known.values()) in sizes:
+            fields[name] = sizes[size_of(as_known, known.values())]
+        elif as_known in RATES:
             fields[name] = 0.0
         elif name in parameters and parameters[name].default is inspect.Parameter.empty:
-            raise Unfit(f"its config asks for {name!r}, which is no size that is known")
+            raise UnknownEntry(name, known.values())
     return kind(**fields)
 
 
@@ -148,16 +177,26 @@ _ACTIVATIONS = {"act", "activation", "afn", "nonlinearity"}
 class Answering(dict[str, Any]):
     """A config that knows sizes by their usual names, as attributes and as items, and nothing else."""
 
-    def __init__(self, sizes: Mapping[str, Any], given: Mapping[str, Any], beside: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        sizes: Mapping[str, Any],
+        given: Mapping[str, Any],
+        beside: Collection[str] = (),
+        meanings: Meanings = (),
+    ) -> None:
         """beside: every entry that is asked for, where that is known: by what it stands beside a name is read."""
         super().__init__()
-        self._beside = beside
+        self._meanings = meanings
+        self._beside = {meaning(meanings, BUILT, name) for name in beside}
         self._sizes = {**sizes}
         self._given = {**given}
 
     def __missing__(self, name: str) -> Any:
         if name in self._given:
             return self._given[name]
+        entry, name = name, meaning(self._meanings, BUILT, name)
+        if name != entry and name in VALUES:
+            return VALUES[name]
         size = "inner" if name in ("hidden_dim", "d_hidden") and not self._beside else size_of(name, self._beside)
         if size in self._sizes:
             return self._sizes[size]
@@ -171,7 +210,9 @@ class Answering(dict[str, Any]):
             return True
         if _ACTIVATIONS & set(words(name)):
             return "gelu"
-        raise KeyError(name)
+        if is_expansion(name):
+            return expansion_for(self._sizes)
+        raise UnknownEntry(entry, self._beside)
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -190,7 +231,4 @@ class Answering(dict[str, Any]):
     def __getattr__(self, name: str) -> Any:
         if name[:1] == "_":
             raise AttributeError(name)
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
+        return self[name]

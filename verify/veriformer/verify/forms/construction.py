@@ -10,19 +10,21 @@ import torch
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.config_names import CONFIGS
 from veriformer.verify.forms.configs import (
-    EXPANSION,
     FIXED,
     FLAGS,
+    UnknownEntry,
     annotation,
     configuration,
+    expansion_for,
     is_config,
     is_expansion,
     is_rate,
 )
-from veriformer.verify.forms.form import Unfit
+from veriformer.verify.forms.form import Unfit, UnknownArgument
 from veriformer.verify.forms.given_parts import parts_of
+from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.module_sizes import constants_of, reading, sizes_set
-from veriformer.verify.forms.size_names import size_of
+from veriformer.verify.forms.size_names import open_names, size_of
 
 LARGEST = 4_000_000
 """Numbers that an instance may hold."""
@@ -46,9 +48,11 @@ def built(
             with torch.random.fork_rng(), sizes_set(candidate, constants):
                 torch.manual_seed(seed)
                 _small(candidate, arguments)
-                return reading(candidate, candidate.thing(**arguments), constants)
+                return reading(candidate, candidate.make(**arguments), constants)
         except Unfit as reason:
-            said = said or reason
+            said = reason if said is None or isinstance(reason, UnknownArgument) else said
+        except UnknownEntry as error:
+            said = error.as_argument(sizes)
         except Exception as error:
             said = said or Unfit(f"its constructor raised {type(error).__name__}: {str(error)[:100]}")
         if not has_config(candidate):
@@ -61,12 +65,13 @@ _LOOKED_AT: set[Any] = set()
 
 def _small(candidate: Candidate, arguments: Mapping[str, Any]) -> None:
     """Raise Unfit where an instance would be large: some size of it was not understood."""
-    if not candidate.is_network or candidate.thing in _LOOKED_AT:
+    key = candidate.thing, candidate.meanings
+    if not candidate.is_network or key in _LOOKED_AT:
         return
-    _LOOKED_AT.add(candidate.thing)
+    _LOOKED_AT.add(key)
     try:
         with torch.device("meta"):
-            numbers = sum(p.numel() for p in candidate.thing(**arguments).parameters())
+            numbers = sum(p.numel() for p in candidate.make(**arguments).parameters())
     except Exception:  # what cannot be made without numbers is made with them
         return
     if numbers > LARGEST:
@@ -100,14 +105,15 @@ def arguments_for(
         elif p.default is p.empty and size_of(name) in _OF_CONFIGS:
             found[name] = _OF_CONFIGS[size_of(name)]
         elif name in parts:
-            found[name] = parts[name].thing(**arguments_for(parts[name], sizes, given, declared=declared))
-        elif p.default is p.empty and is_expansion(name):
-            found[name] = EXPANSION
+            found[name] = parts[name].make(**arguments_for(parts[name], sizes, given, declared=declared))
+        elif is_expansion(name) and (p.default is p.empty or isinstance(p.default, int | float)):
+            found[name] = expansion_for(sizes, p.default if isinstance(p.default, int | float) else 1)
         elif p.default is p.empty and _may_be_none(p.annotation):
             found[name] = None
         elif p.default is p.empty:
             if name not in FLAGS:
-                raise Unfit(f"its constructor asks for {name!r}, which is no size that is known")
+                message = f"its constructor asks for {name!r}, which is no size that is known"
+                raise UnknownArgument(message, BUILT + name, open_names(sizes, candidate.constructor), p)
             found[name] = True
     return found
 

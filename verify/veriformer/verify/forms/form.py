@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,20 @@ NEAR = 0.5
 
 class Unfit(Exception):
     """A candidate looks like the operation and cannot be judged as it; the message says why."""
+
+
+class UnknownArgument(Unfit):
+    """An argument without a default whose name says nothing: perhaps what it does says it.
+
+    argument: its name, with ``BUILT`` or ``CALLED`` before it. names: usual names of what is not yet given otherwise.
+    parameter: as it is declared; None for an entry of a config.
+    """
+
+    def __init__(
+        self, message: str, argument: str, names: tuple[str, ...], parameter: inspect.Parameter | None = None
+    ) -> None:
+        super().__init__(message)
+        self.argument, self.names, self.parameter = argument, names, parameter
 
 
 class NotOffered(ValueError):

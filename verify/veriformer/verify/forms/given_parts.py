@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.configs import is_expansion
 
 _KINDS: Mapping[str, tuple[frozenset[str], ...]] = {
     "attention": (frozenset(("attention",)), frozenset(("attn",)), frozenset(("mha",))),
@@ -32,11 +33,16 @@ def parts_of(candidate: Candidate) -> dict[str, Candidate]:
     """
     found = {}
     for name, p in candidate.constructor.items():
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not _is_number(name, p):
             part = _annotated(candidate, p) or next(_named(candidate, name), None)
             if part is not None:
                 found[name] = part
     return found
+
+
+def _is_number(name: str, p: inspect.Parameter) -> bool:
+    said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
+    return said in ("int", "float", "bool", "str") or is_expansion(name)
 
 
 def _networks(candidate: Candidate) -> dict[str, Any]:
@@ -48,7 +54,7 @@ def _networks(candidate: Candidate) -> dict[str, Any]:
 def _annotated(candidate: Candidate, p: inspect.Parameter) -> Candidate | None:
     said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
     kind = _networks(candidate).get(said)
-    return None if kind is None else Candidate(said, kind, candidate.module)
+    return None if kind is None else Candidate(said, kind, candidate.module, candidate.meanings)
 
 
 def _named(candidate: Candidate, argument: str) -> Iterator[Candidate]:
@@ -60,4 +66,4 @@ def _named(candidate: Candidate, argument: str) -> Iterator[Candidate]:
         if not set(words(name)) & _WHOLES and any(one <= set(words(name)) for members in kinds for one in members)
     ]
     for name, kind in sorted(of_kind, key=lambda pair: -len(own & set(words(pair[0])))):
-        yield Candidate(name, kind, candidate.module)
+        yield Candidate(name, kind, candidate.module, candidate.meanings)

@@ -33,7 +33,11 @@ class Holder:
     @classmethod
     def of(cls, candidate: Candidate) -> Holder:
         """The one holder of a class."""
-        return _HOLDERS.setdefault(candidate.thing, cls(candidate))
+        return _HOLDERS.setdefault((candidate.thing, candidate.meanings), cls(candidate))
+
+    def instances(self) -> list[nn.Module]:
+        """Those that are kept."""
+        return list(self._made.values())
 
     def module(self, sizes: Mapping[str, Any], dtype: torch.dtype, **given: Any) -> nn.Module:
         """An instance with these sizes in a dtype, in evaluation mode. Raises NotOffered where it cannot be built."""

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from veriformer.verify.forms.building import calling
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
-from veriformer.verify.forms.form import Form, Match, Readings, Unfit
+from veriformer.verify.forms.form import Form, Match, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import Names, default_of, roles
+from veriformer.verify.forms.signatures import Names, default_of, roles, unknown_needed
 
 _OF_OTHERS = (
     "taylor sparse hierarchical adaptive margin arc angular am spherical poly ohem pc tempered bi sym gce mixed"
@@ -93,6 +93,9 @@ def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
     """By role the names of arguments. Where one alone is needed, the only one without a default is that one."""
     found = roles(candidate.parameters, known.needed, {**known.options, **known.filled})
     asked = [name for name, p in candidate.parameters.items() if p.default is p.empty and p.kind not in _MANY]
+    unknown = unknown_needed(candidate.parameters, known.needed) if found is None else None
+    if unknown is not None and len(known.needed) > 1:
+        raise unknown
     if found is not None or len(known.needed) != 1 or len(asked) != 1:
         return found
     (role,) = known.needed
@@ -107,6 +110,8 @@ def _weightless(candidate: Candidate) -> bool:
         return False
     try:
         made = built(candidate, {})
+    except UnknownArgument:
+        raise
     except Unfit:
         return False
     return isinstance(made, nn.Module) and next(made.parameters(), None) is None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from veriformer.verify.forms.candidate import Candidate, Parameters
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.signatures import default_of, roles
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from veriformer.verify.forms.candidate import Parameters
-from veriformer.verify.forms.form import Unfit
+from veriformer.verify.forms.form import UnknownArgument
+from veriformer.verify.forms.meanings import CALLED, Parameters
 
 Names = Mapping[str, tuple[str, ...]]
 """By role, the names that a parameter of that role usually has."""
@@ -58,17 +58,18 @@ _HARMLESS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 def roles(parameters: Parameters, needed: Names, optional: Names | None = None) -> dict[str, str] | None:
     """By role the name of its parameter; None where a needed role has no parameter.
 
-    Raises Unfit where a parameter without a default has no role: such code asks for what nobody can give.
+    Raises UnknownArgument where a parameter without a default has no role: what it is can only be found out.
     """
     found: dict[str, str] = {}
-    for role, names in {**needed, **(optional or {})}.items():
+    every = {**needed, **(optional or {})}
+    for role, names in every.items():
         # The list gives the order: a name that is listed first is the better guess.
         taken = next((name for name in names if name in parameters and name not in found.values()), None)
         if taken is not None:
             found[role] = taken
     if any(role not in found for role in needed):
         return None
-    demanded(parameters, found.values())
+    demanded(parameters, found.values(), tuple(names[0] for role, names in every.items() if role not in found))
     return found
 
 
@@ -78,12 +79,25 @@ def first_input(parameters: Parameters, optional: Names | None = None) -> dict[s
     return roles(parameters, {"x": (names[0],)}, optional) if names else None
 
 
-def demanded(parameters: Parameters, known: Any) -> None:
-    """Raise Unfit where a parameter that is not known has no default."""
+def demanded(parameters: Parameters, known: Any, left: tuple[str, ...] = ()) -> None:
+    """Raise UnknownArgument where a parameter that is not known has no default. left: names of roles that are open."""
     known = set(known)
     for name, p in parameters.items():
         if p.default is p.empty and p.kind not in _HARMLESS and name not in known:
-            raise Unfit(f"asks for {name!r}, which has no part in the operation")
+            raise UnknownArgument(f"asks for {name!r}, which has no part in the operation", CALLED + name, left, p)
+
+
+def unknown_needed(parameters: Parameters, needed: Names) -> UnknownArgument | None:
+    """What is said of a call whose needed roles have other names than usual; None where it asks for too few."""
+    left = {role: names for role, names in needed.items() if not set(names) & parameters.keys()}
+    usual = {name for names in needed.values() for name in names}
+    asked = [(name, p) for name, p in parameters.items() if p.default is p.empty and p.kind not in _HARMLESS]
+    other = [(name, p) for name, p in asked if name not in usual]
+    if not left or len(other) < len(left):
+        return None
+    name, p = other[0]
+    message = f"asks for {name!r}, and for none of {', '.join(left)}"
+    return UnknownArgument(message, CALLED + name, tuple(names[0] for names in left.values()), p)
 
 
 def default_of(parameters: Parameters, name: str | None) -> Any:

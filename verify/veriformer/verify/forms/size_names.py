@@ -122,3 +122,18 @@ def _by_words(name: str) -> str:
         if len(rest) < len(own) and rest == names.split():
             return size
     return ""
+
+
+_USUAL: Mapping[str, str] = {size: "d_model" if size == "width" else names.split()[0] for size, names in _SIZES.items()}
+
+
+_LIKELY = ("width", "inner", "heads", "head_dim", "kv_heads", "vocabulary", "length", "layers", "experts", "top_k")
+
+
+def open_names(sizes: Collection[str], beside: Collection[str]) -> tuple[str, ...]:
+    """Usual names of the sizes that no argument beside is known to be: first of these sizes, then of all others."""
+    taken = {size_of(name, beside) for name in beside}
+    asked = sorted(
+        set(sizes) & _SIZES.keys(), key=lambda size: _LIKELY.index(size) if size in _LIKELY else len(_LIKELY)
+    )
+    return tuple(_USUAL[size] for size in dict.fromkeys((*asked, *_SIZES)) if size not in taken)

@@ -98,9 +98,13 @@ def _large_enough(
 ) -> nn.Module:
     d, f, o = needs
     width, inner = max(d, o), f
+    before: list[tuple[int, int]] = []
     while width <= _LARGEST:
         module = holder.module(sizes_for(width, inner), dtype, **given)
         parts = linears(module, held)
+        if before == [(part.n_in, part.n_out) for part in parts]:  # whatever it is built from, it grows no more
+            break
+        before = [(part.n_in, part.n_out) for part in parts]
         hidden = max(part.n_in for part in parts) if len(parts) == 3 else parts[1].n_in
         if parts[0].n_in >= d and hidden >= f and parts[-1].n_out >= o:
             return module

@@ -44,6 +44,8 @@ HEADS_OF_ITS_OWN = "heads narrower or wider than d / H"
 _AVOIDED = AVOIDED | {"a context of another width"}
 """Features that modules which hold their weights hardly ever have: operations that know the first are drawn without."""
 
+_NOT_OFFERED = f"raised {NotOffered.__name__}"
+
 CLOSE = 0.9
 """A reading that explains less of the variance is not tried with other constants."""
 
@@ -115,6 +117,16 @@ class Fitting:
                 found += [call.arguments for call in calls if _answer(target, call)[0] is not None]
         return found
 
+    def asked(self, function: Callable[..., Any], every: int) -> tuple[int, int]:
+        """Of every so many calls, in the first format that there is: how many were answered, and how many came as
+        far as the code, which perhaps refused them."""
+        target = self._plain(target_of(self.operation.name, function, {}))
+        dtype = next(dtype for dtype in FORMATS if dtype in self.operation.dtypes)
+        answers = [_answer(target, call) for call in self._drawn(dtype, target, {})[::every]]
+        own = [said for outcome, said in answers if outcome is None and said and not said.startswith(_NOT_OFFERED)]
+        answered = sum(outcome is not None for outcome, _ in answers)
+        return answered, answered + len(own)
+
     def explained(
         self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
     ) -> bool:
@@ -134,7 +146,7 @@ class Fitting:
         answers = [(call, *_answer(target, call)) for call in calls]
         answered = [(call, outcome) for call, outcome, _ in answers if outcome is not None]
         said = [one for _, _, one in answers if one]
-        own = [one for one in said if not one.startswith(f"raised {NotOffered.__name__}")]
+        own = [one for one in said if not one.startswith(_NOT_OFFERED)]
         error, raised = commonest(own or said), len(own)
         found = _fit(self.operation, len(calls), answered, {}, error, raised)
         names = hidden(target, self.operation.name)

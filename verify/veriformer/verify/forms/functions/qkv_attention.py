@@ -13,10 +13,10 @@ from veriformer.verify.forms.building import calling, own_sizes
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.conventions import LAYOUTS, MASKS, hides_some, laid_out, mask_as
-from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import KEY, MASK, QUERY, VALUE, roles
+from veriformer.verify.forms.signatures import KEY, MASK, QUERY, VALUE, roles, unknown_needed
 
 _OPTIONS = {
     "mask": MASK,
@@ -29,6 +29,7 @@ _OPTIONS = {
 _WIDTH = {"width": ("d_k", "dk", "dim_k", "head_dim")}
 """What some functions are told though their queries say it."""
 
+_TENSORS = {"q": QUERY, "k": KEY, "v": VALUE}
 _WORDS = {"attention", "attn", "sdpa", "sdp"}
 _AXES = ("[B,H,n,n]", "[B,n,n]", "[n,n]")
 _FLAT = {"[BH,n,d]": 3, "[n,d]": 2}
@@ -38,14 +39,17 @@ _FLAT = {"[BH,n,d]": 3, "[n,d]": 2}
 def _match(candidate: Candidate) -> Match | None:
     if not (candidate.is_function or candidate.is_class):
         return None
-    found = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, {**_OPTIONS, **_WIDTH})
+    named = bool(_WORDS & set(candidate.words)) or {"dot", "product"} <= set(candidate.words)
+    found = roles(candidate.parameters, _TENSORS, {**_OPTIONS, **_WIDTH})
+    unknown = unknown_needed(candidate.parameters, _TENSORS) if found is None and named else None
+    if unknown is not None and candidate.is_function:
+        raise unknown
     if found is None or not _weightless(candidate):
         return None
     flat = () if _answers(candidate, found, 4) else tuple(x for x in _FLAT if _answers(candidate, found, _FLAT[x]))
     readings: dict[str, tuple[str, ...]] = {"layout": flat[:1] or LAYOUTS}
     if "mask" in found:
         readings |= {"mask": MASKS, "mask_axes": _AXES[:1] if flat else _AXES}
-    named = bool(_WORDS & set(candidate.words)) or {"dot", "product"} <= set(candidate.words)
     return Match(named, readings)
 
 
@@ -81,13 +85,15 @@ def _weightless(candidate: Candidate) -> bool:
     sizes = {"temperature": 2.0, "head_dim": 4}
     try:
         made = built(candidate, sizes, own_sizes(candidate, sizes)) if candidate.is_network else None
+    except UnknownArgument:
+        raise
     except Unfit:
         return False
     return isinstance(made, nn.Module) and next(made.parameters(), None) is None
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
-    names = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, {**_OPTIONS, **_WIDTH}) or {}
+    names = roles(candidate.parameters, _TENSORS, {**_OPTIONS, **_WIDTH}) or {}
     if readings.get("mask") == UNKNOWN:
         del names["mask"]
     options = {role: name for role, name in names.items() if role in _OPTIONS}

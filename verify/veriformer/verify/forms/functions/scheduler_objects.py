@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -9,9 +10,10 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.forms.candidate import Candidate, Parameters
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, role_of
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
@@ -80,6 +82,9 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             warnings.simplefilter("ignore")
             made = candidate.thing(**{optimizer_name: optimizer}, **values)
             take = _stepping(made)
+            if _asks_for_step(take):
+                take(step)
+                return float(optimizer.param_groups[0]["lr"])
             for _ in range(step - (readings.get("rate") == RATES[1])):
                 optimizer.step()
                 take()
@@ -88,12 +93,18 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     return offered(operation, call)
 
 
-def _stepping(made: Any) -> Callable[[], Any]:
+def _asks_for_step(take: Callable[..., Any]) -> bool:
+    """Whether it must be told which step it is."""
+    asked = [p for p in inspect.signature(take).parameters.values() if p.default is p.empty]
+    return len([p for p in asked if p.kind is p.POSITIONAL_OR_KEYWORD]) == 1
+
+
+def _stepping(made: Any) -> Callable[..., Any]:
     """What goes one step on. Raises NotOffered where nothing does."""
     found = next((name for name in _STEPS if callable(getattr(made, name, None))), None)
     if found is None:
         raise NotOffered("it has no step()")
-    function: Callable[[], Any] = getattr(made, found)
+    function: Callable[..., Any] = getattr(made, found)
     return function
 
 

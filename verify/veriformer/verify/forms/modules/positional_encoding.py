@@ -17,7 +17,8 @@ from veriformer.verify.forms.signatures import first_input
 _NAMES = ({"positional"}, {"position"}, {"pe"}, {"sinusoidal"}, {"pos"}, {"sinusoid"})
 _OTHERS = {"learned", "learnable", "relative", "rotary", "wise", "feed", "bias", "multi", "attention"}
 GIVES = ("the input and the encoding", "the encoding", "the input times √d and the encoding")
-BATCH = ("[B,n,d]", "[n,B,d]", "ids [B,n]")
+BATCH = ("[B,n,d]", "[n,B,d]", "ids [B,n]", "n")
+"""What it is given: rows in either layout, tokens, or their number alone."""
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -41,12 +42,17 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         dtype = torch.get_default_dtype()
         module = Holder.of(candidate).module(_sizes(d_model), dtype)
         n = num_positions
+        if readings["batch"] == "n":
+            if readings["gives"] != GIVES[1]:
+                raise NotOffered("a number has no rows that anything could be added to")
+            result: Tensor = first(module(n))
+            return result[0] if result.ndim == 3 else result
         if readings["batch"] == "ids [B,n]":
             x = torch.zeros(2, n, dtype=torch.int64)
         else:
             x = torch.zeros(2, n, d_model, dtype=dtype)
             x = x if readings["batch"] == BATCH[0] else x.transpose(0, 1)
-        result: Tensor = first(module(x))
+        result = first(module(x))
         if readings["gives"] == GIVES[2]:
             one = first(module(torch.ones_like(x))) - result
             if not bool((one - d_model**0.5).abs().max() < 0.1):

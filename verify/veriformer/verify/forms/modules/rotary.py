@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate, Parameters
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, name_of_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, first
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, POSITIONS, RIVALS, WORDS, places, spread
 from veriformer.verify.forms.signatures import first_input

@@ -1,0 +1,70 @@
+"""What an argument is whose name is not known: what others call by a usual name, or a value that it is given."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import nn
+
+BUILT, CALLED = "built_with_", "called_with_"
+"""Before the name of an argument: whether a constructor, or an entry of its config, has it, or a call."""
+
+Parameters = Mapping[str, inspect.Parameter]
+
+Meanings = tuple[tuple[str, str], ...]
+"""By argument, with ``BUILT`` or ``CALLED`` before its name, a usual name of what it is, or a key of ``VALUES``."""
+
+VALUES: Mapping[str, Any] = {
+    "None": None,
+    "False": False,
+    "True": True,
+    "0": 0,
+    "1": 1,
+    "0.0": 0.0,
+    "'gelu'": "gelu",
+    "'relu'": "relu",
+    "nn.GELU()": nn.GELU(),
+    "nn.GELU": nn.GELU,
+    "nn.LayerNorm": nn.LayerNorm,
+}
+"""Values by which an argument leaves the operation as it is, or chooses a usual part of it."""
+
+
+def meaning(meanings: Meanings, place: str, name: str) -> str:
+    """What an argument is known as: itself where nothing else is said."""
+    return dict(meanings).get(place + name, name)
+
+
+def renamed(parameters: Parameters, meanings: Meanings, place: str) -> dict[str, inspect.Parameter]:
+    """Parameters by the names that they are known as, without those that are given a value."""
+    known = {name: meaning(meanings, place, name) for name in parameters}
+    return {known[name]: p for name, p in parameters.items() if known[name] == name or known[name] not in VALUES}
+
+
+def theirs(arguments: Mapping[str, Any], meanings: Meanings, place: str, own: Parameters) -> dict[str, Any]:
+    """Arguments by the code's own names, with the values of those that are given one. own: what the code takes."""
+    said = {name.removeprefix(place): known for name, known in meanings if name.startswith(place)}
+    back = {known: name for name, known in said.items() if name in own and known not in VALUES}
+    values = {name: VALUES[known] for name, known in said.items() if name in own and known in VALUES}
+    return {**{back.get(name, name): value for name, value in arguments.items()}, **values}
+
+
+def renaming(function: Callable[..., Any], meanings: Meanings, own: Parameters) -> Callable[..., Any]:
+    """A function that is called by the names that its arguments are known as."""
+    shown = [p.replace(name=name) for name, p in renamed(own, meanings, CALLED).items()]
+    signature = inspect.Signature(sorted(shown, key=_place))
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **given: Any) -> Any:
+        bound = signature.bind(*arguments, **given)
+        return function(**theirs(bound.arguments, meanings, CALLED, own))
+
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _place(p: inspect.Parameter) -> tuple[int, bool]:
+    return p.kind, p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD

@@ -1,0 +1,157 @@
+"""The reading of a candidate that explains most of what it does, of all that a form knows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import UNKNOWN, Fit, Form, Match, Unfit
+from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.recognition.fitting import Fitting
+from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
+
+_T = TypeVar("_T")
+OPERATION = {operation.name: operation for operation in OPERATIONS}
+"""The operations that have formulas, by name."""
+
+READINGS = 96
+"""So many combinations of readings are tried of one form at most."""
+
+SCREENED, FINAL = 3, 6
+"""Many combinations are tried on every third call first, and so many of them on all calls."""
+
+FEW = 4
+"""A combination that answers fewer of these calls is tried on all calls."""
+
+LATER = frozenset(("mask", "mask_axes"))
+"""Readings that are found last where there are too many combinations: calls without a mask tell all others."""
+
+
+class Untold(Unfit):
+    """Every call must be given something, and none tells how that is read."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a candidate, and how well it fits."""
+
+    candidate: Candidate
+    form: Form
+    match: Match
+    readings: Mapping[str, str]
+    conventions: Mapping[str, str]
+    fit: Fit
+
+
+def nearest(
+    form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting | None = None
+) -> Reading:
+    """The reading that fits everywhere, else the one that explains most; of equal ones the contract's own.
+
+    drawn: the calls of the operation, where another candidate was tried on them.
+    """
+    fitting = (drawn or Fitting(OPERATION[form.operation])) if form.judge is None else None
+    known = {key: KNOWN_CONVENTIONS[key] for key in form.conventions}
+    conventions = list(choices_of(known, pinned, ""))
+
+    def tried(choice: tuple[dict[str, str], dict[str, str]], every: int) -> Reading:
+        function = form.bind(candidate, choice[1])
+        fit = form.judge(function) if fitting is None else fitting.fit(function, choice[0], every)  # type: ignore[misc]
+        return Reading(candidate, form, match, choice[1], choice[0], fit)
+
+    readings = list(itertools.islice(choices_of(match.readings, pinned, f"{form.operation}."), READINGS + 1))
+    if len(readings) > READINGS:
+        readings = _in_two_steps(match, pinned, form.operation, lambda one: tried((dict(conventions[0]), one), 1))
+    choices = list(itertools.product(conventions, readings))
+    if not choices:
+        raise Unfit("the claims leave no reading of it")
+    if len(choices) > FINAL and fitting is not None:
+        first = _tenable(_screened(tried, choices))
+        first.sort(key=lambda pair: pair[1].rank(), reverse=True)  # stable: of equal ones the contract's own is first
+        kept = [choice for i, (choice, fit) in enumerate(first) if i < FINAL or (fit.everywhere and i < 3 * FINAL)]
+        choices = [choice for choice in choices if choice in kept]
+    found = [tried(choice, 1) for choice in choices]
+    best = max((one for one, _ in _tenable([(one, one.fit) for one in found])), key=lambda one: one.fit.rank())
+    if fitting is None:
+        return best
+    untold = [
+        name for name, tells in form.told_by.items() if not _is_told(best, candidate, name, tells, pinned, fitting)
+    ]
+    if not untold:
+        return best
+    without = tried((dict(best.conventions), {**best.readings, **dict.fromkeys(untold, UNKNOWN)}), 1)
+    if not without.fit.answered:  # it is asked for in every call: each of them tells it, where not all is right by all
+        others = [
+            {**best.readings, name: x} for name in untold for x in match.readings[name] if x != best.readings[name]
+        ]
+        fits = [tried((dict(best.conventions), other), 1).fit for other in others]
+        if best.fit.everywhere and any(fit.answered and not fit.everywhere for fit in fits):
+            return best
+        raise Untold(f"it asks for its {' and '.join(untold)}, and no call tells how that is read")
+    told = tuple(f"its {name} is left out: no call tells how it is read" for name in untold)
+    return replace(without, match=replace(match, told=(*match.told, *told)))
+
+
+def _screened(tried: Callable[[_T, int], Reading], choices: Sequence[_T]) -> list[tuple[_T, Fit]]:
+    """What each combination makes of some of the calls; one that answers few of them, of all calls.
+
+    One that answers less than half as many of all calls as another of some is left with its few: the
+    smallest calls are right by many readings.
+    """
+    some = [(choice, tried(choice, SCREENED).fit) for choice in choices]
+    most = max(fit.answered for _, fit in some)
+    found = []
+    for choice, fit in some:
+        whole = tried(choice, 1).fit if fit.answered < FEW else fit
+        found.append((choice, whole if 2 * whole.answered >= most else fit))
+    return found
+
+
+def _in_two_steps(
+    match: Match, pinned: Mapping[str, str], operation: str, tried: Callable[[dict[str, str]], Reading]
+) -> list[dict[str, str]]:
+    """Readings of masks beside the best of all others, which is found under the first readings of masks."""
+    later = {name: values for name, values in match.readings.items() if name in LATER}
+    others = {name: values for name, values in match.readings.items() if name not in LATER}
+    usual = {name: values[0] for name, values in later.items()}
+    first = [{**usual, **one} for one in itertools.islice(choices_of(others, pinned, f"{operation}."), READINGS)]
+    best = max((tried(one) for one in first), key=lambda one: one.fit.rank(), default=None)
+    if best is None or not best.fit.answered or not later:
+        return list(itertools.islice(choices_of(match.readings, pinned, f"{operation}."), READINGS))
+    found = [{**best.readings, **one} for one in choices_of(later, pinned, f"{operation}.")]
+    return [{name: one[name] for name in match.readings} for one in found[:READINGS]]
+
+
+def _tenable(found: list[tuple[_T, Fit]]) -> list[tuple[_T, Fit]]:
+    """Those without the readings by which the code refuses so many more calls than by another that fewer are left.
+
+    What such a reading still answers are the smallest calls, which are right by many readings.
+    """
+    least = min((fit.raised for _, fit in found if fit.answered), default=0)
+    kept = [(one, fit) for one, fit in found if fit.raised - least < fit.answered]
+    return kept or found
+
+
+def _is_told(
+    best: Reading,
+    candidate: Candidate,
+    name: str,
+    tells: Callable[[Candidate, Mapping[str, Any], Mapping[str, str]], bool],
+    pinned: Mapping[str, str],
+    fitting: Fitting,
+) -> bool:
+    """Whether nothing asks for this reading, it is claimed, or some call that was answered tells its values apart."""
+    if name not in best.match.readings or f"{best.form.operation}.{name}" in pinned:
+        return True
+    answered = fitting.answered(best.form.bind(candidate, best.readings), best.conventions)
+    return not answered or any(tells(candidate, arguments, best.readings) for arguments in answered)
+
+
+def choices_of(values: Mapping[str, Sequence[str]], pinned: Mapping[str, str], prefix: str) -> Iterator[dict[str, str]]:
+    """Every combination of values that the claims leave. prefix: before the names of the readings in claims."""
+    allowed = [[v for v in options if pinned.get(prefix + name, v) == v] for name, options in values.items()]
+    for chosen in itertools.product(*allowed):
+        yield dict(zip(values, chosen, strict=True))
