@@ -54,6 +54,7 @@ REQUIREMENTS = (
         "A step leaves the gradients as they are.",
         "modified gradient",
         kind=Kind.CONTRACT,
+        weight=Weight.UNGUARDED,  # optimizers that say so add the decay to it
     ),
     _law(
         "skipped",

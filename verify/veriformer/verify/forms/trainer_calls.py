@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.forms.candidate import Parameters
 from veriformer.verify.forms.form import Unfit
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.optimizer_names import LR
 
 PARAMS = ("params", "parameters", "param_groups", "model_params", "parameter_list")

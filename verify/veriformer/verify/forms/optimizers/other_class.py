@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.forms.candidate import Candidate, Parameters
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.optimizer_names import operation_named
 from veriformer.verify.forms.trainer_calls import factory_of, stepping_of
 
