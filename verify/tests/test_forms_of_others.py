@@ -58,6 +58,18 @@ def test_a_smoothing_that_is_shared_otherwise_is_told() -> None:
     assert pins[0].deviations == ("over", "spread", "gives", "reduction")
 
 
+def test_sizes_of_a_rate_are_told_by_what_they_do() -> None:
+    found = {pin.name: pin for pin in recognise(module_of(HERE / "rates.py")).pins}
+    assert {(pin.operation, pin.deviations) for pin in found.values()} == {("warmup_cosine", ())}
+    assert found["get_lr"].readings["roles"] == "total as total_steps, peak as max_lr, floor as lowest"
+    assert set(found["learning_rate"].readings["roles"].split(", ")) == {
+        *("RAMP as warmup_steps", "END as total_steps"),
+        *("PEAK as max_lr", "FLOOR as lowest"),
+    }
+    assert {name for name, pin in found.items() if pin.everywhere} == {"get_lr", "learning_rate"}
+    assert found["lr_of"].readings["roles"] == "total as total_steps, peak as max_lr"
+
+
 def test_what_is_called_sampling_and_gives_logits_is_a_filter() -> None:
     def top_k_sampling(logits: torch.Tensor, k: int) -> torch.Tensor:
         least = logits.topk(min(k, logits.shape[-1]), -1).values[..., -1:]

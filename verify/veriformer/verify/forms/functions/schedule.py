@@ -1,11 +1,15 @@
-"""Learning rates as ``get_lr(it)``, whose sizes are arguments or constants of its module."""
+"""Learning rates as ``get_lr(it)``, whose sizes are arguments or constants of its module.
+
+Which of them is which is told by their usual names; those of other names are tried as whatever is still open.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate, words
@@ -57,40 +61,87 @@ NEEDED = {
 """By operation, the arguments without which it is none."""
 
 
+_MOST = 4
+"""So many arguments and constants of unknown names are tried at most."""
+
+_LEFT = "as it is"
+"""What is said of one that keeps its own value."""
+
+
+def _numbers(candidate: Candidate) -> dict[str, Any]:
+    """The numbers that the function depends on, by name: arguments with their defaults, constants that it reads."""
+    code = getattr(candidate.thing, "__code__", None)
+    around = getattr(candidate.thing, "__globals__", {})
+    read = {name: around[name] for name in (code.co_names if code is not None else ()) if name in around}
+    given = {name: p.default for name, p in candidate.parameters.items()}
+    return {name: x for name, x in {**read, **given}.items() if type(x) in (int, float) or x is inspect.Parameter.empty}
+
+
 def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
     """The name of the step, and by role the name of a parameter, or of a constant that the function reads."""
     names = candidate.parameters
-    code = getattr(candidate.thing, "__code__", None)
-    read = set(code.co_names) if code is not None else set()
     step = next((name for name in _STEP if name in names), "")
+    numbers = {name.lower(): name for name in _numbers(candidate) if name != step}
     found = {}
     for role, known in ROLES.items():
-        taken = next((name for name in known if name in names or name in read), None)
+        taken = next((numbers[name.lower()] for name in known if name.lower() in numbers), None)
         if taken is not None:
             found[role] = taken
     return step, found
+
+
+def _meanings(candidate: Candidate, operation: str) -> list[dict[str, str]]:
+    """What roles may stand for: by their usual names, and each way to share out the others among those of no usual
+    name. One that is in no role keeps its own value, where it has one."""
+    step, found = _parts(candidate)
+    missing = [role for role in NEEDED[operation] if role not in found]
+    spare = [role for role in FIXED if role not in found]
+    numbers = _numbers(candidate)
+    unknown = [name for name in numbers if name != step and name not in found.values()]
+    if not unknown or len(unknown) < len(missing) or len(unknown) > _MOST:
+        return [] if missing else [found]
+    asked = {name for name in unknown if numbers[name] is inspect.Parameter.empty}
+    free = [*missing, *spare, *[_LEFT] * len(unknown)]
+    ways = dict.fromkeys(way for way in permutations(free, len(unknown)))
+    shared = [dict(zip(unknown, way, strict=True)) for way in ways]
+    every = [
+        found | {role: name for name, role in way.items() if role != _LEFT}
+        for way in shared
+        if set(missing) <= set(way.values()) and not any(way[name] == _LEFT for name in asked)
+    ]
+    return sorted(every, key=lambda one: sum(role in FIXED for role in one))  # the fewest that the contract has not
+
+
+def _told(candidate: Candidate, roles: Mapping[str, str]) -> str:
+    """Roles in words, of those that no usual name tells: ``floor as lowest``."""
+    usual = _parts(candidate)[1]
+    return ", ".join(f"{name} as {role}" for role, name in roles.items() if usual.get(role) != name) or "usual"
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
     if not inspect.isfunction(candidate.thing) or not _WORDS & set(candidate.words):
         return None
     step, found = _parts(candidate)
-    needed = set(NEEDED[operation])
-    if not step or not needed <= found.keys() or found.keys() - needed - FIXED.keys():
+    if not step or found.keys() - set(NEEDED[operation]) - FIXED.keys():
         return None
-    demanded(candidate.parameters, [step, *found.values()])
-    reads = getattr(candidate.thing, "__code__", None)
-    return Match(operation == "warmup_cosine" and reads is not None and "cos" in reads.co_names)
+    meanings = _meanings(candidate, operation)
+    if not meanings:
+        return None
+    demanded(candidate.parameters, [step, *(name for roles in meanings for name in roles.values())])
+    named = operation == "warmup_cosine" and "cos" in candidate.thing.__code__.co_names
+    return Match(named, {"roles": tuple(_told(candidate, roles) for roles in meanings)})
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
-    step, found = _parts(candidate)
+    step = _parts(candidate)[0]
+    meanings = _meanings(candidate, operation)
+    roles = next((one for one in meanings if _told(candidate, one) == readings["roles"]), meanings[0])
     parameters = candidate.parameters
 
     def call(**given: Any) -> Any:
         if operation == "warmup_cosine" and given["warmup_steps"] >= given["total_steps"]:
             raise NotOffered("warmup_steps: no step is left to decay in, and the share of it is 0 / 0")
-        values = {found[role]: (FIXED | given)[role] for role in found}
+        values = {name: (FIXED | given)[role] for role, name in roles.items()}
         own = {name: value for name, value in values.items() if name in parameters}
         with _set(candidate.thing, {name: value for name, value in values.items() if name not in own}):
             return candidate.thing(**{step: given["step"]}, **own)
@@ -118,6 +169,7 @@ FORMS = tuple(
         operation=operation,
         says="get_lr(it), with its sizes as arguments or as constants of its module",
         conventions=() if operation == "noam" else ("warmup.first_step",),
+        neutral=("roles",),
         match=partial(_match, operation=operation),
         bind=partial(_bind, operation=operation),
     )
