@@ -57,6 +57,7 @@ READ = {
     ("called_otherwise", "ScheduledAdam"): ("noam", {}),
     ("called_otherwise", "SiLU"): ("silu", {}),
     ("called_otherwise", "SequenceCrossEntropy"): ("cross_entropy", {"shape": "sequences"}),
+    ("called_otherwise", "SGDDecay"): ("optimizer", {}),
 }
 ANOTHER = {
     ("built_otherwise", "NoisyLM"): "two calls with the same tokens",
@@ -64,7 +65,6 @@ ANOTHER = {
     ("held_otherwise", "DecoderLayer"): "'encoder_output' as well",
     ("held_otherwise", "Generator"): "logarithm of the softmax",
     ("called_otherwise", "SummedCrossEntropyLoss"): "the sum of its terms but those of class 0",
-    ("called_otherwise", "SGDDecay"): "none of those that the contract has",
 }
 
 

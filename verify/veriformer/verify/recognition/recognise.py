@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -61,7 +62,9 @@ def recognise(
     for candidate in candidates(target):
         if among is not None and candidate.name not in among:
             continue
-        found, reason = of_candidate(candidate, pinned or {})
+        with warnings.catch_warnings():  # what it says of sizes that are only tried is of no use to anybody
+            warnings.simplefilter("ignore")
+            found, reason = of_candidate(candidate, pinned or {})
         pins += found
         if not found and reason is not None:
             refused.append(reason)
