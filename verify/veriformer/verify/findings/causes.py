@@ -151,7 +151,7 @@ class Search:
 
     def _put_under_another(self, cause: Cause) -> None:
         """Let a wrong result under a condition explain what else fails under it, and, as an experiment tells, only
-        there: NaN behind a mask that is not heard is no second cause, and neither is NaN that a law about hidden
+        there: NaN behind a mask that is ignored is no second cause, and neither is NaN that a law about hidden
         values meets in calls whose gradients are NaN by themselves."""
         if not any(cause is one for one in self.causes):
             return  # one that has been given what another explained

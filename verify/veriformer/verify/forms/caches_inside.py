@@ -11,18 +11,18 @@ import torch
 from torch import Tensor, nn
 
 SETUPS = ("setup_caches", "setup_cache", "set_kv_cache", "init_caches", "init_cache", "init_kv_cache")
-"""Methods that make room for keys and values before the first call."""
+"""Methods that allocate the cache of keys and values before the first call."""
 
 _BATCH = ("max_batch_size", "batch_size", "batch", "bsz", "bs")
 _LENGTH = ("max_seq_length", "max_seq_len", "decoder_max_seq_len", "seq_len", "length", "max_length", "max_len")
-ROOM = 128
-"""Tokens that room is made for, as many as the model that is built takes."""
+CACHE_LENGTH = 128
+"""Tokens for which a cache is allocated: the longest text of the model that is built."""
 
 
 @dataclass(frozen=True)
 class Placing:
     """How positions are given. position: the name of the argument. vector: whether it is a tensor of all positions, or
-    else the first one. setup: the method that makes room, if any. length: the argument of a call that says how much.
+    else the first one. setup: the method that allocates the cache, if any. length: the argument of a call that says how long it is.
 
     needed: whether a call without a cache needs it too.
     """
@@ -52,14 +52,14 @@ def placings(model: nn.Module, position: str) -> list[Placing]:
 
 
 def begun(model: nn.Module, how: Placing, batch: int) -> Placed:
-    """A model of the same parameters, with room for so many texts, that has seen nothing: each text has its own."""
+    """A model of the same parameters, with a cache for so many texts, that has seen nothing: each text has its own."""
     other = copy.deepcopy(model, {id(p): p for p in model.parameters()})
     if how.setup:
         method = getattr(other, how.setup)
         known = inspect.signature(method).parameters
         like = next(p for p in model.parameters() if p.is_floating_point())
         given: dict[str, Any] = {name: batch for name in _BATCH if name in known}
-        given |= {name: ROOM for name in _LENGTH if name in known}
+        given |= {name: CACHE_LENGTH for name in _LENGTH if name in known}
         given |= {"dtype": like.dtype} if "dtype" in known else {}
         with torch.no_grad():
             method(**given)
@@ -77,5 +77,5 @@ def goes_on(model: nn.Module, how: Placing, past: Placed, arguments: dict[str, A
             module._forward_hooks = asked[name]._forward_hooks
             module._forward_pre_hooks = asked[name]._forward_pre_hooks
     places: Tensor | int = torch.arange(past.length, past.length + n) if how.vector else past.length
-    given = {**arguments, how.position: places, **({how.length: ROOM} if how.length else {})}
+    given = {**arguments, how.position: places, **({how.length: CACHE_LENGTH} if how.length else {})}
     return past.model(**given), Placed(past.model, past.length + n)
