@@ -22,8 +22,9 @@ CACHE_LENGTH = 128
 @dataclass(frozen=True)
 class Placing:
     """How positions are given. position: the name of the argument. vector: whether it is a tensor of all positions, or
-    else the first one. setup: the method that allocates the cache, if any. length: the argument of a call that says how long it is.
+    else the first one. setup: the method that allocates the cache, if any.
 
+    length: the argument of a call that says how long the cache is.
     needed: whether a call without a cache needs it too.
     """
 
