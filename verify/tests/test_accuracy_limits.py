@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from veriformer.verify.families.accuracy import BULKY, pooled
+from veriformer.spec.arithmetic import FORMATS
+from veriformer.verify.families.accuracy import BULKY, _note, pooled
 from veriformer.verify.families.accuracy_limits import UNMEASURED, by_chance, measured
-from veriformer.verify.judging.judge import RunStatistics, SignedErrors, SquaredError, Violation
+from veriformer.verify.judging.judge import Reference, RunStatistics, SignedErrors, SquaredError, Violation
 
 EXAMPLES = 52
 """Of a row in the profile default."""
@@ -46,3 +49,13 @@ def test_a_little_too_much_in_every_example_is_too_much_together() -> None:
 
 def test_few_entries_may_differ_more() -> None:
     assert by_chance(1) > 100 > by_chance(4) > by_chance(100) > 1
+
+
+@pytest.mark.parametrize(("off_by", "counts"), [(0.5, False), (200.0, True)])
+def test_what_single_precision_may_be_off_by_is_no_loss_to_a_half(off_by: float, counts: bool) -> None:
+    """Results far below their bound, such as tails of an activation: the plain formula may give them all the same."""
+    exact, bound = np.full(100, 1e-9), np.full(100, 1e-7)
+    trial = SimpleNamespace(statistics=RunStatistics(), effective=[])
+    _note(trial, FORMATS["bf16"], "result", exact + off_by * bound, Reference(exact, bound), [exact * 1.001], {})  # type: ignore[arg-type]
+    (found,) = trial.statistics.squared_errors["result"]
+    assert (found.multiple > 1) == counts

@@ -1,9 +1,9 @@
 """Accuracy in half precision, by the mean and not by the worst: a bound grants every rounding its worst.
 
 The plain formula rounds every operation to the dtype and sums wide; of algebraically equal forms the worst counts, and
-a rounding of the exact values at least. By example, the mean square error of the target is a multiple of theirs. How
-large it may be in any one example, and in all of a row together, was measured over the correct implementations
-(``accuracy_limits``). Besides, errors may not lean one way (``bias``).
+a rounding of the exact values at least, and what fp32 itself may be off by. By example, the mean square error of the
+target is a multiple of theirs. How large it may be in any one example, and in all of a row together, was measured over
+the correct implementations (``accuracy_limits``). Besides, errors may not lean one way (``bias``).
 
 Within an example, errors are counted in units of what bounds them: in units of the values, entries in which errors
 cancel would decide. In a half itself a sum over some hundred entries has no bound, but it has one in fp32, which is
@@ -97,7 +97,10 @@ def _note(
     of_rounding = np.maximum(form.unit_roundoff * size, form.smallest_subnormal / 2) / math.sqrt(3.0)
     errors = ((x[bounded] / bound[bounded]) for x in (observed - exact, of_rounding, *(y - exact for y in plain)))
     candidate, *explaining = (float(np.square(error).mean()) for error in errors)
-    multiple = SquaredError(candidate / max(explaining), int(bounded.sum()))
+    of_fine = (
+        FORMATS[_FINE].unit_roundoff / form.unit_roundoff
+    ) ** 2  # what is as exact as fp32 lost nothing to a half
+    multiple = SquaredError(candidate / max(*explaining, of_fine), int(bounded.sum()))
     trial.statistics.squared_errors.setdefault(quantity, []).append(multiple)
     trial.effective.append(True)
     rounded = form.round(exact[bounded])
