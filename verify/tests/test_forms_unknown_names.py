@@ -29,7 +29,7 @@ def recognised(name: str) -> Recognised:
     [
         ("FeedForward", "feed_forward", {"built_with_swelling": "ff_mult"}),
         ("Mlp", "feed_forward", {"built_with_breadth": "d_model"}),
-        ("Attention", "multi_head_attention", {"built_with_looks_ahead": "False", "called_with_earlier": "None"}),
+        ("Attention", "multi_head_attention", {"built_with_looks_ahead": "True", "called_with_earlier": "None"}),
         (
             "dot_product_attention",
             "attention",

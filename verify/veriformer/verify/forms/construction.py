@@ -20,6 +20,7 @@ from veriformer.verify.forms.configs import (
     is_expansion,
     is_rate,
 )
+from veriformer.verify.forms.defaults import default_elsewhere
 from veriformer.verify.forms.form import Unfit, UnknownArgument
 from veriformer.verify.forms.given_parts import parts_of
 from veriformer.verify.forms.meanings import BUILT
@@ -110,6 +111,8 @@ def arguments_for(
             found[name] = expansion_for(sizes, p.default if isinstance(p.default, int | float) else 1)
         elif p.default is p.empty and _may_be_none(p.annotation):
             found[name] = None
+        elif p.default is p.empty and (default := default_elsewhere(candidate, name)) is not p.empty:
+            found[name] = default
         elif p.default is p.empty:
             if name not in FLAGS:
                 message = f"its constructor asks for {name!r}, which is no size that is known"

@@ -15,7 +15,8 @@ _KINDS: Mapping[str, tuple[frozenset[str], ...]] = {
     "attention": (frozenset(("attention",)), frozenset(("attn",)), frozenset(("mha",))),
     "network": (
         *(frozenset(("feed", "forward")), frozenset(("feedforward",)), frozenset(("ffn",)), frozenset(("mlp",))),
-        *(frozenset(("ff",)), frozenset(("position", "wise")), frozenset(("positionwise",))),
+        *(frozenset((word,)) for word in ("ff", "positionwise", "pointwise")),
+        *(frozenset((first, "wise")) for first in ("position", "point")),
     ),
     "norm": (frozenset(("norm",)), frozenset(("normalization",)), frozenset(("layernorm",))),
 }

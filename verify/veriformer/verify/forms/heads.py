@@ -13,8 +13,18 @@ from veriformer.verify.forms.conventions import mask_as
 from veriformer.verify.forms.form import NotOffered, Unfit
 from veriformer.verify.forms.weights import Linear, by_words
 
-FUSED = ("queries, keys, values", "head by head")
-"""How one map gives all three: side by side, or for one head after the other."""
+_AXES: Mapping[str, tuple[int, int, int]] = {
+    "queries, keys, values": (0, 1, 2),
+    "head by head": (1, 0, 2),
+    "[H,d,3]": (1, 2, 0),
+    "[3,d,H]": (0, 2, 1),
+    "[d,3,H]": (2, 0, 1),
+    "[d,H,3]": (2, 1, 0),
+}
+"""The order in which an output of one map counts which of the three it is (0), its head (1) and its entry (2)."""
+
+FUSED = tuple(_AXES)
+"""How one map gives all three: side by side, for one head after the other, or with the entries further out."""
 
 MASK_AXES = ("[B,1,n,n]", "[B,n,n]", "[B,1,1,n]", "[n,n]", "[B,n]")
 
@@ -77,13 +87,13 @@ class Projections:
 
 
 def joined(weights: list[Tensor], heads: tuple[int, ...], order: str) -> Tensor:
-    """One weight for several: side by side, or head by head."""
+    """One weight for several, ``[n_in, n_out]`` each, in one of the orders of ``FUSED``."""
     if order == FUSED[0]:
         return torch.cat(weights, 1)
     if len(set(heads)) > 1:
         raise NotOffered("num_kv_heads: one map gives as many keys as queries")
-    split = [w.reshape(w.shape[0], heads[0], -1) for w in weights]
-    return torch.cat(split, 2).flatten(1)
+    split = torch.stack([w.reshape(w.shape[0], heads[0], -1) for w in weights], 1)
+    return split.permute(0, *(1 + axis for axis in _AXES[order])).flatten(1)
 
 
 def _exact(weight: Tensor, part: Linear) -> Tensor:

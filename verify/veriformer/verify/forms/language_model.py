@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.caches_inside import Placing, begun, goes_on
+from veriformer.verify.forms.decoder_masks import Masks
 
 OPTIONS = ("attention_mask", "labels", "past_key_values", "use_cache")
 """What a call may take besides the tokens, as far as the code has it."""
@@ -23,7 +24,7 @@ class Calling:
     """How the code is called. ids, targets, past, cached: its names of the tokens, of the targets, of a cache that it
     goes on from, and of the flag that asks for one; empty where it has none. source: its name of the tokens that an
     encoder reads. last: whether it gives the logits of the last token alone, so that a call is made for each.
-    placing: how it is told positions where it holds its cache inside.
+    placing: how it is told positions where it holds its cache inside. masks: those that it demands with a source.
 
     always: what it demands besides. fed: whether it gives the logits of every token only with targets, which are then
     the tokens themselves. masked: whether it takes an ``attention_mask``. labels, ignored: how targets are made from
@@ -42,6 +43,15 @@ class Calling:
     source: str = ""
     last: bool = False
     placing: Placing | None = None
+    masks: Masks | None = None
+
+    def of_source(self, ids: Tensor) -> dict[str, Tensor]:
+        """What is given with targets [B, n] beside them: the tokens of the source, and masks."""
+        if not self.source:
+            return {}
+        source = source_tokens(ids.shape[0])
+        masks = {} if self.masks is None else self.masks.given(ids, source.shape[1])
+        return {self.source: source, **masks}
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -74,9 +84,7 @@ class LanguageModel(nn.Module):
         how = self.calling
         if how.last:
             return SimpleNamespace(logits=self._one_by_one(ids, given.get("attention_mask")))
-        arguments = dict(how.always)
-        if how.source:
-            arguments[how.source] = source_tokens(ids.shape[0])
+        arguments = {**how.always, **how.of_source(ids)}
         if given.get("attention_mask") is not None:
             arguments["attention_mask"] = given["attention_mask"]
         labels = given.get("labels")
@@ -111,9 +119,7 @@ class LanguageModel(nn.Module):
         """The logits of the last token of every beginning of the rows."""
         found = []
         for end in range(1, ids.shape[1] + 1):
-            arguments = dict(self.calling.always)
-            if self.calling.source:
-                arguments[self.calling.source] = source_tokens(ids.shape[0])
+            arguments = {**self.calling.always, **self.calling.of_source(ids[:, :end])}
             if mask is not None:
                 arguments["attention_mask"] = mask[:, :end]
             result = self.inner(**{self.calling.ids: ids[:, :end]}, **arguments)

@@ -70,6 +70,9 @@ _SIDES = frozenset(
 )
 """Words beside those that say what has the size: whose it is, of two sequences."""
 
+_OF_SIDES = ("vocabulary", "length", "layers", "pad")
+"""Sizes that each of two sequences, or an encoder and a decoder, may have of its own."""
+
 _BY_WORDS: tuple[tuple[str, frozenset[str], str], ...] = tuple(
     (size, measures, names)
     for size, measures, every in (
@@ -107,8 +110,10 @@ def size_of(name: str, beside: Collection[str] = ()) -> str:
 
 
 def _size(name: str) -> str:
-    """By the whole name, which is the surer, else by its words."""
-    return SIZES.get(name, SIZES.get(name.lower(), "")) or _by_words(name)
+    """By the whole name, which is the surer, else by its words, else by the name that it is without whose it is."""
+    known = SIZES.get(name, SIZES.get(name.lower(), "")) or _by_words(name)
+    own = SIZES.get("_".join(word for word in words(name) if word not in _SIDES), "")
+    return known or (own if own in _OF_SIDES else "")
 
 
 def _by_words(name: str) -> str:

@@ -19,8 +19,9 @@ from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, 
 DEEPEST = 4
 """So many arguments of one candidate are found out at most."""
 
-BUILDS, KEPT, FITTED = 64, 4, 6
-"""So many combinations of meanings are built at most, so many of constructors are called, and so many are fitted."""
+TRIED, BUILDS, KEPT, FITTED = 192, 64, 4, 6
+"""So many combinations of meanings are tried at most, so many are built, so many of constructors are called, and so
+many are fitted."""
 
 
 def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading | None:
@@ -113,7 +114,9 @@ def _bindings(
     """The candidate by every combination of meanings in which the form knows it, the likeliest first."""
     order = itertools.count()
     left = [(0, next(order), candidate)]
-    while left:
+    for _ in range(TRIED):
+        if not left:
+            return
         cost, _, one = heapq.heappop(left)
         try:
             match = form.match(one)

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import io
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.caches_inside import Placing, placings
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, takes_size
+from veriformer.verify.forms.decoder_masks import SOURCE, TARGET, Masks, masks_demanded
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
 from veriformer.verify.forms.language_model import (
     Calling,
@@ -24,7 +25,6 @@ from veriformer.verify.forms.language_model import (
     logits_among,
     loss_among,
     shapes,
-    source_tokens,
     wrapped,
 )
 from veriformer.verify.forms.signatures import roles
@@ -48,14 +48,10 @@ _GIVEN: Mapping[str, Any] = {"model_type": None}
 """Constructor arguments that would set sizes by the name of a published model."""
 
 _IDS = ("idx", "input_ids", "ids", "tokens", "in_idx", "token_ids", "x", "input", "inputs", "inp", "input_seq", "seq")
-_SOURCE = (
-    *("src", "source", "src_seq", "enc_inputs", "enc_input", "encoder_input", "encoder_inputs"),
-    *("src_tokens", "src_ids", "source_ids"),
-)
-_DECODED = (
-    *("trg", "tgt", "trg_seq", "tgt_seq", "dec_inputs", "dec_input", "decoder_input", "decoder_inputs"),
-    *("decoder_input_ids", "tgt_ids", "target_ids", "prev_output_tokens", "target", "targets"),
-)
+_TOKENS = frozenset(("input", "inputs", "token", "tokens", "ids", "id", "seq", "seqs", "sequence", "batch", "text"))
+"""Words that tokens are called by, beside those that say whose they are."""
+
+_PREVIOUS = "prev_output_tokens"
 _OPTIONAL = {
     "targets": ("targets", "labels", "target", "y", "label", "lm_labels"),
     "past": ("past_key_values", "past", "cache", "kv_cache", "past_kv", "kv_caches", "caches", "layer_past"),
@@ -79,16 +75,16 @@ DRAWS = range(1, 9)
 
 
 def _match(candidate: Candidate) -> Match | None:
-    words = set(candidate.words)
+    own = set(candidate.words)
     if (
         not candidate.is_network
-        or (words & _PARTS and not {"lm", "model"} <= words)
+        or (own & _PARTS and not {"lm", "model"} <= own)
         or not takes_size(candidate, "vocabulary")
     ):
         return None
-    named = any(name in "".join(candidate.words) for name in _NAMES) or "lm" in words
+    named = any(name in "".join(candidate.words) for name in _NAMES) or "lm" in own
     try:
-        if words & _BOTH_WAYS and not _encoded(candidate):
+        if own & _BOTH_WAYS and not _encoded(candidate):
             raise Unfit("its name says that it does not go from left to right")
         _, told, readings = _looked_at(candidate)
     except Unfit:
@@ -106,8 +102,10 @@ def _is_language_model(candidate: Candidate) -> bool:
 def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """How it is called, what must be said of that, and the readings of its labels. Raises Unfit where it cannot be."""
     source = _encoded(candidate)
+    masks = masks_demanded(candidate.parameters) if source else None
+    given = {} if masks is None else {"source_mask": (masks.source,), "target_mask": (masks.target,)}
     names = (
-        roles(candidate.parameters, {"source": (source,), "ids": _DECODED})
+        roles(candidate.parameters, {"source": (source,), "ids": (_decoded(candidate),)}, given)
         if source
         else roles(candidate.parameters, {"ids": _IDS}, _OPTIONAL)
     )
@@ -119,11 +117,15 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
     told: tuple[str, ...] = ()
+    if masks is not None:
+        how = dataclasses.replace(how, masks=_masks_as_they_hide(model, how, masks))
+        told = (how.masks.told(),) if how.masks is not None else ()
     placing = _placing(model, how, names["start"]) if "start" in names else None
     if placing is not None and placing.needed:
         how = dataclasses.replace(how, placing=placing, targets="", always={})
     else:
-        how, told = _with_logits_of_every_token(model, how)
+        how, more = _with_logits_of_every_token(model, how)
+        told = (*told, *more)
     if placing is not None and not (how.last or how.fed):
         how = dataclasses.replace(how, placing=placing)
         setup = f", set up by {placing.setup}" if placing.setup else ""
@@ -147,8 +149,48 @@ def _padded(vocabulary: int) -> list[int]:
 
 def _encoded(candidate: Candidate) -> str:
     """The name of what its encoder reads; empty where it does not demand that and what is decoded."""
-    demanded = [name for name, p in candidate.parameters.items() if p.default is p.empty]
-    return next((name for name in _SOURCE if name in demanded and any(other in demanded for other in _DECODED)), "")
+    return next(_of_side(candidate, SOURCE), "") if _decoded(candidate) else ""
+
+
+def _decoded(candidate: Candidate) -> str:
+    """The name of the tokens that are decoded; empty where none are demanded by such a name."""
+    return next(_of_side(candidate, TARGET), _PREVIOUS if _PREVIOUS in candidate.parameters else "")
+
+
+def _of_side(candidate: Candidate, side: frozenset[str]) -> Iterator[str]:
+    """The arguments that are demanded and are tokens of the encoder, or of the decoder, by their words."""
+    for name, p in candidate.parameters.items():
+        own = set(words(name))
+        if p.default is p.empty and own & side and own <= side | _TOKENS:
+            yield name
+
+
+def _masks_as_they_hide(model: nn.Module, how: Calling, masks: Masks) -> Masks:
+    """The first way to give the masks by which no token looks ahead and all before are seen, else the first that is
+    answered."""
+    answered = []
+    for way in masks.ways():
+        tried = wrapped(model, dataclasses.replace(how, masks=way), vocabulary_of(how))
+        try:
+            reads = _reads(tried)
+        except Exception:
+            continue
+        if torch.equal(reads, torch.ones_like(reads).tril()):
+            return way
+        answered.append(way)
+    return next(iter(answered), masks)
+
+
+def _reads(model: LanguageModel, n: int = 4) -> Tensor:
+    """Which token's logits (first axis) change with which token, bool ``[n, n]``."""
+    ids = _tokens(n)[:1]
+    usual = _quietly(lambda: model(ids)).logits
+    found = torch.zeros(n, n, dtype=torch.bool)
+    for j in range(n):
+        other = ids.clone()
+        other[:, j] = ids[:, j] % (SIZES["vocabulary"] - 1) + 1
+        found[:, j] = (_quietly(partial(model, other)).logits != usual)[0].any(-1)
+    return found
 
 
 def vocabulary_of(how: Calling) -> int:
@@ -186,7 +228,7 @@ def _quietly(call: Callable[[], Any]) -> Any:
 
 def _with_logits_of_every_token(model: nn.Module, how: Calling) -> tuple[Calling, tuple[str, ...]]:
     ids, vocabulary = _tokens(), vocabulary_of(how)
-    always = {**how.always, **({how.source: source_tokens(len(ids))} if how.source else {})}
+    always = {**how.always, **how.of_source(ids)}
     told: tuple[str, ...] = ()
     if how.source:
         told = (f"what the encoder reads as {how.source} is the same in every call",)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.attention_calls import (
-    ALWAYS,
     has_tables,
     mask_told,
     roles_of_call,
@@ -18,6 +17,7 @@ from veriformer.verify.forms.attention_calls import (
     without_unknown,
 )
 from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.causality import CAUSALITY, causality_of
 from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS, mask_as
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
@@ -43,7 +43,6 @@ TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
 _TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
 """Words of tables, and of parts, of a rotary embedding that a layer holds itself."""
 
-CAUSALITY = ("as it is asked", ALWAYS)
 BATCH = ("[B,n,d]", "[n,B,d]")
 HEAD_SIZES = ("the width of a head", "the number of heads")
 """What a constructor's one size of heads is, where it has no other."""
@@ -66,7 +65,7 @@ def _match(candidate: Candidate) -> Match | None:
     refuse_turning(instance, names)
     parts = linears(instance)
     found = projections(parts)
-    readings: dict[str, tuple[str, ...]] = {"causal": CAUSALITY, "batch": BATCH}
+    readings: dict[str, tuple[str, ...]] = {"causal": tenable_causality(candidate, instance, names), "batch": BATCH}
     told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}
@@ -82,6 +81,20 @@ def _match(candidate: Candidate) -> Match | None:
     if "o" not in found.maps:
         raise Unfit("it has no projection of the result")
     return Match(not _OTHER_KINDS & set(candidate.words), readings, told)
+
+
+def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The readings of causality that a layer of width ``WIDTH`` may have, by what it does without being asked."""
+    readings = {"causal": CAUSALITY[0], "batch": BATCH[0], "mask": MASKS[0], "mask_axes": MASK_AXES[0]}
+    readings |= {"tables": TABLES[0]} if has_tables(names) else {}
+    instance.eval()
+
+    def layer(x: Tensor) -> Tensor:
+        theirs = arguments_of(x, {}, names, readings, candidate.parameters, HEADS, WIDTH // HEADS)
+        result: Tensor = first(instance(**theirs))
+        return result
+
+    return causality_of(layer, WIDTH)
 
 
 def refuse_turning(instance: nn.Module, names: Mapping[str, str]) -> None:

@@ -24,13 +24,15 @@ from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, project
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.modules.attention_layer import (
     BATCH,
-    CAUSALITY,
+    HEADS,
     TABLES,
     UNTURNED,
+    WIDTH,
     arguments_of,
     length_for,
     refuse_turning,
     sizes_of,
+    tenable_causality,
 )
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
@@ -58,12 +60,15 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if "context" in names:
         raise Unfit(f"it reads {names['context']!r} as well, which no block of the contract does")
-    instance = built(candidate, sizes_of(12, 2, 2, 6, 12), flags(candidate) | scaled(candidate))
+    instance = built(
+        candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), flags(candidate) | scaled(candidate)
+    )
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
     refuse_turning(instance, names)
     found = _parts(instance)
-    readings: dict[str, tuple[str, ...]] = {"norm": NORMS, "norms": ORDER, "causal": CAUSALITY, "batch": BATCH[:1]}
+    readings: dict[str, tuple[str, ...]] = {"norm": NORMS, "norms": ORDER, "batch": BATCH[:1]}
+    readings["causal"] = tenable_causality(candidate, instance, names)
     if "mask" in names:
         readings |= {"mask": MASKS[:3], "mask_axes": MASK_AXES[:4]}
     if found.attention.fused:

@@ -1,0 +1,80 @@
+"""Encoders with decoders that demand their masks, and attention of one map whose entries lie further out than heads."""
+
+import math
+
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, heads, show_weights):
+        super().__init__()
+        self.heads, self.show_weights = heads, show_weights
+        self.q, self.k, self.v, self.out = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, query, key, value, mask):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f, x in ((self.q, query), (self.k, key), (self.v, value))
+        )
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        weights = scores.masked_fill(mask == 0, -math.inf).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, attention, pointwise_net):
+        super().__init__()
+        self.attention, self.pointwise_net = attention, pointwise_net
+        self.first, self.second = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x, mask):
+        y = self.first(x)
+        x = x + self.attention(y, y, y, mask)
+        return x + self.pointwise_net(self.second(x))
+
+
+class PointwiseNet(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.wide, self.narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.narrow(torch.relu(self.wide(x)))
+
+
+class Transformer(nn.Module):
+    hides = staticmethod(lambda mask: mask)
+
+    def __init__(self, src_vocab, trg_vocab, d_model, heads, show_weights=False):
+        super().__init__()
+        self.read, self.written = nn.Embedding(src_vocab, d_model), nn.Embedding(trg_vocab, d_model)
+        self.own = Attention(d_model, heads, show_weights)
+        self.across = Attention(d_model, heads, show_weights)
+        self.out = nn.Linear(d_model, trg_vocab)
+
+    def forward(self, src_token_ids, trg_token_ids, src_mask, trg_mask):
+        memory, x = self.read(src_token_ids), self.written(trg_token_ids)
+        x = x + self.own(x, x, x, self.hides(trg_mask))
+        return self.out(x + self.across(x, memory, memory, self.hides(src_mask)))
+
+
+class HidingTransformer(Transformer):
+    hides = staticmethod(lambda mask: ~mask)
+
+
+class TransformerThatLooksAhead(Transformer):
+    hides = staticmethod(torch.ones_like)
+
+
+class MultiHeadSelfAttention(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.to_qkv, self.out = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x):
+        entries = self.to_qkv(x).unflatten(-1, (-1, 3, self.heads))
+        q, k, v = (y.transpose(-2, -1).transpose(1, 2) for y in entries.unbind(-2))
+        weights = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))

@@ -1,0 +1,95 @@
+"""What a layer reads says whether it is causal and how its masks are given; names and defaults say the rest."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.causality import CAUSALITY, LENGTH, causality_of
+from veriformer.verify.forms.defaults import default_elsewhere
+from veriformer.verify.forms.heads import FUSED
+from veriformer.verify.forms.size_names import size_of
+from veriformer.verify.recognition import by_behaviour
+from veriformer.verify.recognition.recognise import Recognised, recognise
+from veriformer.verify.targets.source_files import module_of
+
+FILE = Path(__file__).parent / "forms" / "masks_demanded.py"
+
+
+def found(name: str) -> Recognised:
+    return recognise(module_of(FILE), among=[name])
+
+
+@pytest.mark.parametrize(
+    ("sees", "tenable"),
+    [
+        (torch.ones(LENGTH, LENGTH), CAUSALITY[:1]),
+        (torch.ones(LENGTH, LENGTH).tril(), CAUSALITY[1:]),
+        (torch.ones(LENGTH, LENGTH).tril(1), CAUSALITY),
+        (torch.ones(LENGTH, LENGTH).tril(-1), CAUSALITY),
+        (torch.eye(LENGTH), CAUSALITY),
+        (torch.full((LENGTH, LENGTH), torch.nan), CAUSALITY),
+    ],
+)
+def test_which_positions_are_read_says_whether_a_layer_is_causal(sees: Tensor, tenable: tuple[str, ...]) -> None:
+    assert causality_of(lambda x: sees @ x, 4) == tenable
+
+
+def test_a_layer_that_refuses_may_be_either() -> None:
+    def refuses(x: Tensor) -> Tensor:
+        raise ValueError(f"expected a mask with {tuple(x.shape)}")
+
+    assert causality_of(refuses, 4) == CAUSALITY
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "right"),
+    [
+        ("Transformer", "boolean, [B,1,n,n]", True),
+        ("HidingTransformer", "inverted, [B,1,n,n]", True),
+        ("TransformerThatLooksAhead", "boolean, [B,1,n,n]", False),
+    ],
+)
+def test_masks_that_are_demanded_are_given_as_they_hide(name: str, how: str, right: bool) -> None:
+    (pin,) = found(name).pins
+    assert (pin.operation, pin.everywhere) == ("causal_lm", right)
+    assert f"its masks are given as {how}" in pin.told
+
+
+def test_parts_and_what_has_a_default_elsewhere_are_filled_in() -> None:
+    (pin,) = found("EncoderLayer").pins
+    assert (pin.operation, pin.everywhere) == ("transformer_block", True)
+    assert not any("show_weights" in told for told in pin.told)  # nothing had to be found out
+
+
+def test_a_default_is_taken_from_elsewhere_where_there_is_one() -> None:
+    module = module_of(FILE)
+    candidate = Candidate("Attention", module.Attention, module)
+    assert default_elsewhere(candidate, "show_weights") is False
+    assert default_elsewhere(candidate, "d_model") is inspect.Parameter.empty
+
+
+def test_one_map_may_have_its_entries_further_out() -> None:
+    (pin,) = found("MultiHeadSelfAttention").pins
+    assert (pin.operation, pin.everywhere) == ("multi_head_attention", True)
+    assert pin.readings["joined"] == "[d,3,H]" in FUSED
+    assert pin.readings["causal"] == CAUSALITY[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("trg_vocab", "vocabulary"), ("enc_max_len", "length"), ("decoder_layers", "layers"), ("src", "")],
+)
+def test_sizes_of_one_side_are_known_by_the_rest_of_their_name(name: str, size: str) -> None:
+    assert size_of(name) == size
+
+
+def test_only_so_many_combinations_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_behaviour, "TRIED", 0)
+    unknown = module_of(FILE.with_name("unknown_names.py"))
+    assert not recognise(unknown, among=["FeedForward"]).pins

@@ -1,0 +1,50 @@
+"""Whether a layer is causal by itself, told by which position of its result changes with which position it reads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.attention_calls import ALWAYS
+
+CAUSALITY = ("as it is asked", ALWAYS)
+
+LENGTH = 5
+"""Positions that are read."""
+
+
+def causality_of(layer: Callable[[Tensor], Tensor], width: int) -> tuple[str, ...]:
+    """The values of ``CAUSALITY`` that a layer may have, given ``[1, LENGTH, width]`` and asked for nothing.
+
+    A layer each of whose positions reads every other is not causal; one whose positions read themselves and all before
+    them, and no later one, always is. What reads otherwise, or cannot be called so, may be either with a fault.
+    """
+    with contextlib.suppress(Exception), torch.random.fork_rng(), torch.no_grad():  # its refusals are told elsewhere
+        reads = _reads(layer, width)
+        if bool(reads.all()):
+            return CAUSALITY[:1]
+        if torch.equal(reads, torch.ones_like(reads).tril()):
+            return CAUSALITY[1:]
+    return CAUSALITY
+
+
+def _reads(layer: Callable[[Tensor], Tensor], width: int) -> Tensor:
+    """Which position of the result (first axis) changes with which position of the input, bool ``[LENGTH, LENGTH]``."""
+    x = torch.randn(1, LENGTH, width, generator=torch.Generator().manual_seed(0))
+    usual = _finite(layer(x))
+    found = torch.zeros(LENGTH, LENGTH, dtype=torch.bool)
+    for j in range(LENGTH):
+        other = x.clone()
+        other[:, j] *= -1
+        found[:, j] = (_finite(layer(other)) != usual).any(-1)
+    return found
+
+
+def _finite(y: Tensor) -> Tensor:
+    """The result without its batch axis. Raises ValueError for another shape, and for what is no number."""
+    if y.ndim != 3 or y.shape[:2] != (1, LENGTH) or not bool(y.isfinite().all()):
+        raise ValueError(f"expected finite numbers of shape [1, {LENGTH}, d], got {tuple(y.shape)}")
+    return y[0]
