@@ -83,9 +83,18 @@ def network_called(
     d, f, o = needs
     module = _large_enough(Holder.of(candidate), (d, f, o), x.dtype, flags(candidate), held)
     parts = linears(module, held)
-    width = parts[0].n_in
+    width = _ends(parts)[0].n_in
     result: Tensor = first(called(module, tensors(parts), nn.functional.pad(x, (0, width - d))))
     return result[..., :o]
+
+
+def _ends(parts: Sequence[Linear]) -> tuple[Linear, Linear]:
+    """A map into the hidden layer, and the one out of it: of three the one whose shape no other has."""
+    shapes = [(part.n_in, part.n_out) for part in parts]
+    alone = [part for part, shape in zip(parts, shapes, strict=True) if shapes.count(shape) == 1]
+    if len(parts) == 2 or len(alone) != 1:  # where widths are all the same, each will do
+        return parts[0], parts[-1]
+    return next(part for part in parts if part is not alone[0]), alone[0]
 
 
 def readings_of(parts: Sequence[Linear]) -> dict[str, tuple[str, ...]]:
@@ -105,8 +114,9 @@ def _large_enough(
         if before == [(part.n_in, part.n_out) for part in parts]:  # whatever it is built from, it grows no more
             break
         before = [(part.n_in, part.n_out) for part in parts]
-        hidden = max(part.n_in for part in parts) if len(parts) == 3 else parts[1].n_in
-        if parts[0].n_in >= d and hidden >= f and parts[-1].n_out >= o:
+        into, out = _ends(parts)
+        hidden = out.n_in
+        if into.n_in >= d and hidden >= f and out.n_out >= o:
             return module
         width += 1 if width < 8 else width // 2
         inner += (1 if inner < 8 else inner // 2) if hidden < f else 0

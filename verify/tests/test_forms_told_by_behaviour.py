@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from veriformer.verify import bind
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY, LENGTH, causality_of
 from veriformer.verify.forms.defaults import default_elsewhere
@@ -18,7 +19,7 @@ from veriformer.verify.recognition import by_behaviour
 from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.source_files import module_of
 
-FILE = Path(__file__).parent / "forms" / "masks_demanded.py"
+FILE = Path(__file__).parent / "forms" / "told_by_behaviour.py"
 
 
 def found(name: str) -> Recognised:
@@ -93,3 +94,11 @@ def test_only_so_many_combinations_are_tried(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(by_behaviour, "TRIED", 0)
     unknown = module_of(FILE.with_name("unknown_names.py"))
     assert not recognise(unknown, among=["FeedForward"]).pins
+
+
+@pytest.mark.parametrize(("d", "inner"), [(40, 8), (8, 40), (5, 5)])
+def test_a_gated_network_holds_any_widths_in_whatever_order_its_maps_stand(d: int, inner: int) -> None:
+    network = bind("modules/swiglu", module_of(FILE).GatedFeedForward, gate="first")
+    x, w_gate, w_up, w_down = (torch.randn(*shape) for shape in ((3, d), (d, inner), (d, inner), (inner, d)))
+    right = (torch.nn.functional.silu(x @ w_gate) * (x @ w_up)) @ w_down
+    torch.testing.assert_close(network(x, w_gate, w_up, w_down), right)

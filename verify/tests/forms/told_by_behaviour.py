@@ -1,4 +1,4 @@
-"""Encoders with decoders that demand their masks, and attention of one map whose entries lie further out than heads."""
+"""Masks that are demanded, a joined map with entries further out, a gated network narrower than was asked for."""
 
 import math
 
@@ -78,3 +78,16 @@ class MultiHeadSelfAttention(nn.Module):
         q, k, v = (y.transpose(-2, -1).transpose(1, 2) for y in entries.unbind(-2))
         weights = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).softmax(-1)
         return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+class GatedFeedForward(nn.Module):
+    """Two thirds of the hidden width that is asked for, and the map out of it between those into it."""
+
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        hidden_dim = int(2 * hidden_dim / 3)
+        self.w1, self.w2 = nn.Linear(dim, hidden_dim, bias=False), nn.Linear(hidden_dim, dim, bias=False)
+        self.w3 = nn.Linear(dim, hidden_dim, bias=False)
+
+    def forward(self, x):
+        return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
