@@ -101,4 +101,4 @@ def test_a_gated_network_holds_any_widths_in_whatever_order_its_maps_stand(d: in
     network = bind("modules/swiglu", module_of(FILE).GatedFeedForward, gate="first")
     x, w_gate, w_up, w_down = (torch.randn(*shape) for shape in ((3, d), (d, inner), (d, inner), (inner, d)))
     right = (torch.nn.functional.silu(x @ w_gate) * (x @ w_up)) @ w_down
-    torch.testing.assert_close(network(x, w_gate, w_up, w_down), right)
+    assert float((network(x, w_gate, w_up, w_down) - right).abs().max()) <= 1e-5 * float(right.abs().max())
