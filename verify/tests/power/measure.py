@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-import more_faults  # noqa: F401  (registers them)
+import fourth_faults  # noqa: F401  (registers them)
+import more_faults  # noqa: F401
 import third_faults  # noqa: F401
 import torch
 from faults import FAULTS, NamedFault
