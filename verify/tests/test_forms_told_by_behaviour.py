@@ -13,7 +13,9 @@ from veriformer.verify import bind
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY, LENGTH, causality_of
 from veriformer.verify.forms.defaults import default_elsewhere
+from veriformer.verify.forms.functions.qkv_attention import SCALES
 from veriformer.verify.forms.heads import FUSED
+from veriformer.verify.forms.signatures import by_words
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.recognition import by_behaviour
 from veriformer.verify.recognition.recognise import Recognised, recognise
@@ -102,3 +104,22 @@ def test_a_gated_network_holds_any_widths_in_whatever_order_its_maps_stand(d: in
     x, w_gate, w_up, w_down = (torch.randn(*shape) for shape in ((3, d), (d, inner), (d, inner), (inner, d)))
     right = (torch.nn.functional.silu(x @ w_gate) * (x @ w_up)) @ w_down
     assert float((network(x, w_gate, w_up, w_down) - right).abs().max()) <= 1e-5 * float(right.abs().max())
+
+
+def test_a_scale_that_is_a_number_by_default_is_left_to_callers() -> None:
+    (pin,) = found("dot_product_attention").pins
+    assert (pin.operation, pin.everywhere) == ("attention", True)
+    assert pin.readings["scale"] == SCALES[1]
+    assert "scale" in pin.deviations
+
+
+def test_tensors_are_known_by_a_word_of_their_names() -> None:
+    (pin,) = found("MultiHeadAttention").pins
+    assert (pin.operation, pin.everywhere) == ("multi_head_attention", True)
+    named = inspect.signature(lambda query_states, k_len, key_states, value_states, value_scale: None).parameters
+    usual = {"q": ("q", "query"), "k": ("k", "key"), "v": ("value",)}
+    assert {role: names[-1] for role, names in by_words(named, usual).items()} == {
+        "q": "query_states",
+        "k": "key_states",
+        "v": "value_states",
+    }

@@ -91,3 +91,18 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x):
         return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
+
+
+def dot_product_attention(q, k, v, scale_factor=1, mask=None):
+    """Scores as they are, for a caller that scales them."""
+    scores = q @ k.transpose(-2, -1) * scale_factor
+    return (scores if mask is None else scores.masked_fill(mask, -math.inf)).softmax(-1) @ v
+
+
+class MultiHeadAttention(Attention):
+    def __init__(self, d_model, heads):
+        super().__init__(d_model, heads, False)
+
+    def forward(self, pre_q, pre_k, pre_v, mask=None):
+        everything = torch.ones(1, dtype=torch.bool) if mask is None else mask
+        return super().forward(pre_q, pre_k, pre_v, everything)

@@ -9,7 +9,7 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.conventions import hides_some
 from veriformer.verify.forms.form import UNKNOWN, Readings
 from veriformer.verify.forms.meanings import Parameters
-from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, first_input, roles
+from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, by_words, first_input, roles
 
 ALWAYS = "always"
 """The reading of a layer that is causal by itself, whatever its mask."""
@@ -35,7 +35,8 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
     optional |= {"both": _BOTH, "pairs": _PAIRS, "start": _STARTS, "length": _LENGTH}
     if "cross" in candidate.words:
         optional |= {"context": (*_CONTEXT, "y")}
-    three = roles(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE}, optional)
+    tensors = by_words(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE})
+    three = roles(candidate.parameters, tensors, optional)
     if three is not None:
         return three
     two = (

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from veriformer.verify.forms.candidate import words
 from veriformer.verify.forms.form import UnknownArgument
 from veriformer.verify.forms.meanings import CALLED, Parameters
 
@@ -71,6 +72,24 @@ def roles(parameters: Parameters, needed: Names, optional: Names | None = None) 
         return None
     demanded(parameters, found.values(), tuple(names[0] for role, names in every.items() if role not in found))
     return found
+
+
+_NO_TENSORS = frozenset(
+    (
+        *("mask", "len", "length", "lens", "lengths", "dim", "dims", "size", "norm", "bias"),
+        *("pos", "position", "positions", "proj", "scale"),
+    )
+)
+"""Words of arguments that say something of a tensor, and are not it."""
+
+
+def by_words(parameters: Parameters, needed: Names) -> dict[str, tuple[str, ...]]:
+    """The usual names, and with them what is demanded and has one of them for a word: ``query_states``, ``pre_q``."""
+    asked = [name for name, p in parameters.items() if p.default is p.empty and not _NO_TENSORS & set(words(name))]
+    usual = {role: {name.lower() for name in names} for role, names in needed.items()}
+    return {
+        role: (*names, *(name for name in asked if usual[role] & set(words(name)))) for role, names in needed.items()
+    }
 
 
 def first_input(parameters: Parameters, optional: Names | None = None) -> dict[str, str] | None:

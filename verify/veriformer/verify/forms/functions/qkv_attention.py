@@ -16,18 +16,21 @@ from veriformer.verify.forms.conventions import LAYOUTS, MASKS, hides_some, laid
 from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import KEY, MASK, QUERY, VALUE, roles, unknown_needed
+from veriformer.verify.forms.signatures import KEY, MASK, QUERY, VALUE, by_words, roles, unknown_needed
 
 _OPTIONS = {
     "mask": MASK,
     "is_causal": ("is_causal", "causal"),
-    "scale": ("scale", "softmax_scale", "sm_scale", "scaling"),
+    "scale": ("scale", "softmax_scale", "sm_scale", "scaling", "scale_factor", "scaling_factor"),
     "softcap": ("softcap", "logit_cap", "soft_cap", "logits_soft_cap"),
     "window": ("window", "sliding_window", "window_size"),
     "bias": ("bias", "attn_bias", "attention_bias"),
 }
 _WIDTH = {"width": ("d_k", "dk", "dim_k", "head_dim")}
 """What some functions are told though their queries say it."""
+
+SCALES = ("1/√d_k by itself", "given in every call")
+"""What a function does whose scale has a number for its default: scale by 1/√d_k besides, or leave it to callers."""
 
 _TENSORS = {"q": QUERY, "k": KEY, "v": VALUE}
 _WORDS = {"attention", "attn", "sdpa", "sdp"}
@@ -40,7 +43,7 @@ def _match(candidate: Candidate) -> Match | None:
     if not (candidate.is_function or candidate.is_class):
         return None
     named = bool(_WORDS & set(candidate.words)) or {"dot", "product"} <= set(candidate.words)
-    found = roles(candidate.parameters, _TENSORS, {**_OPTIONS, **_WIDTH})
+    found = _roles(candidate)
     unknown = unknown_needed(candidate.parameters, _TENSORS) if found is None and named else None
     if unknown is not None and candidate.is_function:
         raise unknown
@@ -50,7 +53,17 @@ def _match(candidate: Candidate) -> Match | None:
     readings: dict[str, tuple[str, ...]] = {"layout": flat[:1] or LAYOUTS}
     if "mask" in found:
         readings |= {"mask": MASKS, "mask_axes": _AXES[:1] if flat else _AXES}
+    if "scale" in found and _is_number(candidate.parameters[found["scale"]].default):
+        readings["scale"] = SCALES
     return Match(named, readings)
+
+
+def _is_number(default: Any) -> bool:
+    return isinstance(default, int | float) and not isinstance(default, bool)
+
+
+def _roles(candidate: Candidate) -> dict[str, str] | None:
+    return roles(candidate.parameters, by_words(candidate.parameters, _TENSORS), {**_OPTIONS, **_WIDTH})
 
 
 def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
@@ -67,11 +80,13 @@ def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
     return True
 
 
-def _standing(candidate: Candidate, names: Mapping[str, str], d_k: int) -> dict[str, Any]:
+def _standing(
+    candidate: Candidate, names: Mapping[str, str], d_k: int, readings: Readings | None = None
+) -> dict[str, Any]:
     """What stands for options that are left out, where the code must be told so: its width, its scale, no causality."""
     defaults = {role: candidate.parameters[name].default for role, name in names.items()}
     found: dict[str, Any] = {names["width"]: d_k} if "width" in names else {}
-    if defaults.get("scale") is inspect.Parameter.empty:
+    if defaults.get("scale") is inspect.Parameter.empty or (readings or {}).get("scale") == SCALES[1]:
         found[names["scale"]] = d_k**-0.5
     if "is_causal" in names and defaults["is_causal"] not in (False, None):  # none at all, or causal by itself
         found[names["is_causal"]] = False
@@ -93,7 +108,7 @@ def _weightless(candidate: Candidate) -> bool:
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
-    names = roles(candidate.parameters, _TENSORS, {**_OPTIONS, **_WIDTH}) or {}
+    names = _roles(candidate) or {}
     if readings.get("mask") == UNKNOWN:
         del names["mask"]
     options = {role: name for role, name in names.items() if role in _OPTIONS}
@@ -103,12 +118,12 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
     def call(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
         if readings["layout"] in _FLAT:
-            standing = _standing(candidate, names, q.shape[-1])
+            standing = _standing(candidate, names, q.shape[-1], readings)
             return _flat(function_of(q), names, readings, {"q": q, "k": k, "v": v}, given, standing)
         theirs: dict[str, Any] = {
             names[role]: laid_out(x, readings["layout"]) for role, x in (("q", q), ("k", k), ("v", v))
         }
-        theirs |= _standing(candidate, names, q.shape[-1])
+        theirs |= _standing(candidate, names, q.shape[-1], readings)
         for role, value in given.items():
             if role == "mask" and value is not None:
                 theirs[names[role]] = _mask(value, q, k, readings)
