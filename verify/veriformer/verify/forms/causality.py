@@ -32,19 +32,26 @@ def causality_of(layer: Callable[[Tensor], Tensor], width: int) -> tuple[str, ..
 
 
 def _reads(layer: Callable[[Tensor], Tensor], width: int) -> Tensor:
-    """Which position of the result (first axis) changes with which position of the input, bool ``[LENGTH, LENGTH]``."""
     x = torch.randn(1, LENGTH, width, generator=torch.Generator().manual_seed(0))
-    usual = _finite(layer(x))
-    found = torch.zeros(LENGTH, LENGTH, dtype=torch.bool)
-    for j in range(LENGTH):
-        other = x.clone()
-        other[:, j] *= -1
-        found[:, j] = (_finite(layer(other)) != usual).any(-1)
+    return reads(lambda x: _finite(layer(x)), x, torch.neg)
+
+
+def reads(call: Callable[[Tensor], Tensor], x: Tensor, other: Callable[[Tensor], Tensor]) -> Tensor:
+    """Which position of the result (first axis) changes with which position of the input, bool ``[n, n]``.
+
+    x, and the result: one row of n positions, ``[1, n, …]`` and ``[1, n, d]``. other: what is put in the place of one.
+    """
+    usual, n = call(x), x.shape[1]
+    found = torch.zeros(n, n, dtype=torch.bool)
+    for j in range(n):
+        changed = x.clone()
+        changed[:, j] = other(x[:, j])
+        found[:, j] = (call(changed) != usual)[0].any(-1)
     return found
 
 
 def _finite(y: Tensor) -> Tensor:
-    """The result without its batch axis. Raises ValueError for another shape, and for what is no number."""
+    """The result itself. Raises ValueError for another shape, and for what is no number."""
     if y.ndim != 3 or y.shape[:2] != (1, LENGTH) or not bool(y.isfinite().all()):
         raise ValueError(f"expected finite numbers of shape [1, {LENGTH}, d], got {tuple(y.shape)}")
-    return y[0]
+    return y

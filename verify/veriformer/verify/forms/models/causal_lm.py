@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.caches_inside import Placing, placings
 from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.causality import reads
 from veriformer.verify.forms.construction import built, takes_size
 from veriformer.verify.forms.decoder_masks import SOURCE, TARGET, Masks, masks_demanded
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
@@ -172,25 +173,22 @@ def _masks_as_they_hide(model: nn.Module, how: Calling, masks: Masks) -> Masks:
     for way in masks.ways():
         tried = wrapped(model, dataclasses.replace(how, masks=way), vocabulary_of(how))
         try:
-            reads = _reads(tried)
+            found = reads(partial(_logits, tried), _tokens(4)[:1], _another)
         except Exception:
             continue
-        if torch.equal(reads, torch.ones_like(reads).tril()):
+        if torch.equal(found, torch.ones_like(found).tril()):
             return way
         answered.append(way)
     return next(iter(answered), masks)
 
 
-def _reads(model: LanguageModel, n: int = 4) -> Tensor:
-    """Which token's logits (first axis) change with which token, bool ``[n, n]``."""
-    ids = _tokens(n)[:1]
-    usual = _quietly(lambda: model(ids)).logits
-    found = torch.zeros(n, n, dtype=torch.bool)
-    for j in range(n):
-        other = ids.clone()
-        other[:, j] = ids[:, j] % (SIZES["vocabulary"] - 1) + 1
-        found[:, j] = (_quietly(partial(model, other)).logits != usual)[0].any(-1)
-    return found
+def _logits(model: LanguageModel, ids: Tensor) -> Tensor:
+    logits: Tensor = _quietly(lambda: model(ids)).logits
+    return logits
+
+
+def _another(ids: Tensor) -> Tensor:
+    return ids % (SIZES["vocabulary"] - 1) + 1
 
 
 def vocabulary_of(how: Calling) -> int:
