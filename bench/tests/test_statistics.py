@@ -18,7 +18,7 @@ EXCHANGED = {Change.SLOWER: Change.FASTER, Change.FASTER: Change.SLOWER}
 
 def blocks(seed, slowdown, number=6, noise=Noise()):  # noqa: B008, a frozen record
     random = np.random.default_rng(seed)
-    return [simulated_block(random, noise, slowdown, quads=3) for _ in range(number)]
+    return [simulated_block(random, noise, slowdown, Plan(quads=3, most=3)) for _ in range(number)]
 
 
 def times(seed, exponent, noise=0.02, processes=4):

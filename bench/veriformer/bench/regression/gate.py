@@ -11,7 +11,7 @@ import numpy as np
 
 from veriformer.bench.document import Gate, Tries
 from veriformer.bench.regression.measure import Plan, Series, measure
-from veriformer.bench.statistics.blocks import Block, Change, judge, suspects
+from veriformer.bench.statistics.blocks import Block, Change, is_steady, judge, suspects
 from veriformer.bench.statistics.proportions import Share
 from veriformer.bench.timing.arms import Arm
 
@@ -33,13 +33,15 @@ class Noise:
     bursts: float = 0.05
 
 
-def simulated_block(random: np.random.Generator, noise: Noise, slowdown: float, quads: int) -> Block:
+def simulated_block(random: np.random.Generator, noise: Noise, slowdown: float, plan: Plan) -> Block:
     """Times of one pair of processes, whose head takes (1 + slowdown) times as long."""
     level = np.exp(random.normal(0, noise.process, 2)) * np.array([1.0, 1 + slowdown])
     base: list[float] = []
     head: list[float] = []
     drift = 0.0
-    for quad in range(quads):
+    for quad in range(plan.most):
+        if quad >= plan.quads and is_steady(Block(base, head), plan.floors):
+            break
         for arm in (0, 1, 1, 0) if quad % 2 == 0 else (1, 0, 0, 1):
             drift += random.normal(0, noise.drift)
             burst = 1.5 if random.random() < noise.bursts else 1.0
@@ -52,8 +54,8 @@ def simulate(tries: int, slowdown: float, plan: Plan, noise: Noise, seed: int) -
     """Verdicts of the gate on simulated times."""
     random = np.random.default_rng(seed)
     for _ in range(tries):
-        blocks = [simulated_block(random, noise, slowdown, plan.quads) for _ in range(plan.blocks)]
-        fresh = simulated_block(random, noise, slowdown, plan.quads) if suspects(blocks, plan.floors) else None
+        blocks = [simulated_block(random, noise, slowdown, plan) for _ in range(plan.blocks)]
+        fresh = simulated_block(random, noise, slowdown, plan) if suspects(blocks, plan.floors) else None
         yield judge(blocks, plan.floors, fresh).change
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import ceil
 
-from veriformer.bench.statistics.blocks import Block, Change, Floors, Judgement, judge, suspects
+from veriformer.bench.statistics.blocks import Block, Change, Floors, Judgement, is_steady, judge, suspects
 from veriformer.bench.timing.arms import Arm, DiedError, Process
 
 Tell = Callable[[str], None]
@@ -19,10 +19,11 @@ _LONGEST = 120.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured, and with which clock."""
+    """How much is measured, and with which clock. quads: of a block at least; most: where it is not steady by then."""
 
     blocks: int = 5
     quads: int = 7
+    most: int = 35
     device: str = "cpu"
     clock: str = "wall"
     floors: Floors = field(default_factory=Floors)
@@ -116,7 +117,9 @@ def _add(series: Series, base: Process, head: Process, plan: Plan) -> None:
         repeats = max(repeats, round(1 / plan.planted))
     more = round(repeats * plan.planted)
     turns: dict[int, list[float]] = {0: [], 1: []}
-    for quad in range(plan.quads):
+    for quad in range(plan.most):
+        if quad >= plan.quads and is_steady(Block(turns[0], turns[1]), plan.floors):
+            break
         order = (0, 1, 1, 0) if quad % 2 == 0 else (1, 0, 0, 1)
         for arm in order:
             runs = repeats + more * arm

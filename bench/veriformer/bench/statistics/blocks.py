@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, inf, log
+from math import exp, inf, log, pi, sqrt
 from statistics import mean, median, stdev
 
 from scipy import stats
+
+_OF_A_NORMAL = 1.4826
+"""The standard deviation of a normal distribution over its median deviation."""
 
 
 class Change(StrEnum):
@@ -37,8 +40,19 @@ class Block:
     @property
     def log_ratio(self) -> float:
         """The logarithm of head / base: the median over the quads."""
+        return median(self._log_ratios())
+
+    @property
+    def standard_error(self) -> float:
+        """That of the median, from the median deviation of the quads, which bursts do not move."""
+        ratios = self._log_ratios()
+        middle = median(ratios)
+        deviation = _OF_A_NORMAL * median(abs(ratio - middle) for ratio in ratios)
+        return sqrt(pi / 2) * deviation / sqrt(len(ratios))
+
+    def _log_ratios(self) -> list[float]:
         quads = zip(self.base[::2], self.base[1::2], self.head[::2], self.head[1::2], strict=True)
-        return median(log(c + d) - log(a + b) for a, b, c, d in quads)
+        return [log(c + d) - log(a + b) for a, b, c, d in quads]
 
 
 @dataclass(frozen=True)
@@ -91,6 +105,11 @@ def judge(blocks: Sequence[Block], floors: Floors, fresh: Block | None = None) -
         return Judgement(Change.AMBIGUOUS, *shown, reason)
     change = Change.SLOWER if sign > 0 else Change.FASTER
     return Judgement(change, *shown, f"by {exp(centre) - 1:+.1%}, all {len(blocks)} pairs and a fresh one agree")
+
+
+def is_steady(block: Block, floors: Floors) -> bool:
+    """Whether a block tells its ratio to a third of the relative floor: how large it is has no say in that."""
+    return block.standard_error <= floors.log / 3
 
 
 def suspects(blocks: Sequence[Block], floors: Floors) -> bool:

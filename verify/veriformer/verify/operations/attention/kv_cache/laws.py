@@ -232,15 +232,17 @@ def _shown_again(trial: Trial, before: Observation, now: Observation, new: int) 
 
 
 def _long(trial: Trial) -> None:
-    """Pages filled to the edge and beyond it, at once or in two, and then token by token, between orders."""
+    """Pages filled to the edge and beyond it, at once or in two, then token by token, between orders and after one."""
     trial.only_large(4.0)
     axes, length = draw_extent(trial, sizes(1, 1), length=(15, 1200))
-    window = trial.draw(extent(1, length)) if trial.draw(choice(False, True)) else None
+    window = trial.draw(extent(1, length)) if trial.draw(choice(False, True, True)) else None
     story = Script(trial, length + 5 + trial.draw(choice(0, 1)) * trial.draw(extent(1, 300)), window, axes)
     for n in draw_pages(trial, length):
         story.append(n)
         if trial.draw(choice(False, True)):
             story.reorder()
+    if story.actions[-1] != "reorder":
+        story.reorder()
     story.append(trial.draw(sizes(1, 3)))
     acts_like_a_list(trial, story.arguments())
 
