@@ -78,6 +78,29 @@ def test_the_gate_finds_what_is_a_tenth_slower():
     assert len(found) >= 190
 
 
+BUSY = Noise(turn=0.05, process=0.02, drift=0.02, bursts=0.15)
+
+
+@given(SEEDS, st.floats(0.5, 2))
+def test_how_slow_the_head_is_has_no_say_in_how_long_is_measured(seed, factor):
+    (block,) = blocks(seed, 0.0, 1)
+    slowed = Block(block.base, [factor * x for x in block.head])
+    assert abs(slowed.standard_error - block.standard_error) < 1e-9
+
+
+def test_a_pair_that_is_not_steady_takes_more_turns():
+    quiet, busy = (simulated_block(np.random.default_rng(3), noise, 0.0, Plan()) for noise in (Noise(0, 0, 0, 0), BUSY))
+    assert len(quiet.base) == 2 * Plan().quads
+    assert len(busy.base) > 2 * len(quiet.base)
+
+
+def test_on_a_busy_machine_a_tenth_is_found_by_more_turns():
+    found, without = (
+        sum(c is Change.SLOWER for c in simulate(100, 0.1, plan, BUSY, seed=13)) for plan in (Plan(), Plan(most=7))
+    )
+    assert found >= 80 > 70 > without
+
+
 @settings(max_examples=15, deadline=None)
 @given(SEEDS, st.floats(0.5, 3))
 def test_a_planted_exponent_is_recovered(seed, exponent):
