@@ -123,3 +123,17 @@ def test_tensors_are_known_by_a_word_of_their_names() -> None:
         "k": "key_states",
         "v": "value_states",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("TokensFirstModel", "tokens are given as [n, B]"), ("CausalOnRequestLM", "built with causal = True")],
+)
+def test_models_are_built_and_called_as_language_models(name: str, told: str) -> None:
+    (pin,) = found(name).pins
+    assert (pin.operation, pin.everywhere) == ("causal_lm", True)
+    assert told in pin.told
+    model = bind("models/causal_lm", getattr(module_of(FILE), name))()
+    ids = torch.arange(10).reshape(2, 5)
+    assert model(ids).logits.shape == (2, 5, 29)
+    assert float((model(ids[:1]).logits - model(ids).logits[:1]).abs().max()) < 1e-5

@@ -106,3 +106,26 @@ class MultiHeadAttention(Attention):
     def forward(self, pre_q, pre_k, pre_v, mask=None):
         everything = torch.ones(1, dtype=torch.bool) if mask is None else mask
         return super().forward(pre_q, pre_k, pre_v, everything)
+
+
+class TokensFirstModel(nn.Module):
+    """A language model over tokens [n, B], with the names of an old example."""
+
+    def __init__(self, ntoken, ninp):
+        super().__init__()
+        self.emb, self.cell, self.out = nn.Embedding(ntoken, ninp), nn.GRU(ninp, ninp), nn.Linear(ninp, ntoken)
+
+    def forward(self, src):
+        return self.out(self.cell(self.emb(src))[0]).log_softmax(-1)
+
+
+class CausalOnRequestLM(nn.Module):
+    """A language model that goes from left to right where its constructor is told so."""
+
+    def __init__(self, num_tokens, dim, causal=False):
+        super().__init__()
+        self.causal, self.emb, self.out = causal, nn.Embedding(num_tokens, dim), nn.Linear(dim, num_tokens)
+
+    def forward(self, tokens):
+        x = self.emb(tokens)[:, None]
+        return self.out(nn.functional.scaled_dot_product_attention(x, x, x, is_causal=self.causal)[:, 0])

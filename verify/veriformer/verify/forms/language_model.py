@@ -25,6 +25,7 @@ class Calling:
     goes on from, and of the flag that asks for one; empty where it has none. source: its name of the tokens that an
     encoder reads. last: whether it gives the logits of the last token alone, so that a call is made for each.
     placing: how it is told positions where it holds its cache inside. masks: those that it demands with a source.
+    tokens_first: whether it takes tokens as [n, B], and gives logits [n, B, V].
 
     always: what it demands besides. fed: whether it gives the logits of every token only with targets, which are then
     the tokens themselves. masked: whether it takes an ``attention_mask``. labels, ignored: how targets are made from
@@ -44,6 +45,7 @@ class Calling:
     last: bool = False
     placing: Placing | None = None
     masks: Masks | None = None
+    tokens_first: bool = False
 
     def of_source(self, ids: Tensor) -> dict[str, Tensor]:
         """What is given with targets [B, n] beside them: the tokens of the source, and masks."""
@@ -82,6 +84,13 @@ class LanguageModel(nn.Module):
     def answer(self, ids: Tensor, **given: Any) -> SimpleNamespace:
         """Logits [B, n, V] of tokens [B, n]; with labels the loss, and where it is asked for the cache."""
         how = self.calling
+        if how.tokens_first:
+            rows = ids.t().contiguous()
+            result = self.inner(**{how.ids: rows}, **how.always)
+            logits = logits_among(result, rows, self.vocabulary)
+            if logits is None:
+                raise ValueError(f"expected logits of shape {(*rows.shape, self.vocabulary)}, got {shapes(result)}")
+            return SimpleNamespace(logits=logits[..., : self.kept].transpose(0, 1))
         if how.last:
             return SimpleNamespace(logits=self._one_by_one(ids, given.get("attention_mask")))
         arguments = {**how.always, **how.of_source(ids)}

@@ -12,7 +12,7 @@ _SIZES: Mapping[str, str] = {
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
         "num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
         "nx width num_units "
-        "units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
+        "ninp units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
     ),
     "out": ("d_out out_size out_dim output_dim out_features output_size dim_out out_channels ffn_num_outputs"),
     "heads": (
@@ -27,7 +27,7 @@ _SIZES: Mapping[str, str] = {
         "d_ff ff_dim ffn_dim d_inner inner_dim intermediate_size hidden_dim_ff dim_feedforward "
         "feed_forward_dim feed_forward_hidden ffn_hidden d_hid hidden_features ff_hidden mlp_dim dff "
         "filter_size intermediate_dim ffn_hid_dim feedforward_dim d_feedforward hidden_units n_inner ff_size pf_dim "
-        "ffn_num_hiddens mlp_hidden_dim d_ffn moe_intermediate_size d_intermediate inter_dim"
+        "nhid ffn_num_hiddens mlp_hidden_dim d_ffn moe_intermediate_size d_intermediate inter_dim"
     ),
     "length": (
         "max_len max_length max_seq_len max_seq_length block_size context_length seq_len seq_length "
@@ -37,11 +37,11 @@ _SIZES: Mapping[str, str] = {
     "vocabulary": (
         "vocab_size padded_vocab_size vocab n_vocab num_embeddings n_tokens vocabulary_size num_tokens num_classes "
         "n_classes classes voc_size enc_voc_size dec_voc_size src_vocab_size tgt_vocab_size trg_vocab_size n_src_vocab "
-        "n_trg_vocab src_vocab tgt_vocab input_vocab_size target_vocab_size source_vocabulary_size "
+        "ntoken ntokens n_trg_vocab src_vocab tgt_vocab input_vocab_size target_vocab_size source_vocabulary_size "
         "target_vocabulary_size src_vocabulary_size tgt_vocabulary_size"
     ),
     "batch": ("max_batch_size batch_size batch bs"),
-    "layers": ("num_layers n_layers n_layer num_hidden_layers depth n_blocks num_blocks layers"),
+    "layers": ("num_layers n_layers n_layer num_hidden_layers depth n_blocks num_blocks layers nlayers"),
     "experts": ("num_experts n_experts n_expert num_local_experts moe_num_experts"),
     "top_k": (
         "top_k num_experts_per_tok topk n_activated_experts num_experts_per_token n_expert_per_token k active_experts"

@@ -48,7 +48,21 @@ SIZES: Mapping[str, int] = {
 _GIVEN: Mapping[str, Any] = {"model_type": None}
 """Constructor arguments that would set sizes by the name of a published model."""
 
-_IDS = ("idx", "input_ids", "ids", "tokens", "in_idx", "token_ids", "x", "input", "inputs", "inp", "input_seq", "seq")
+_IDS = (
+    "idx",
+    "input_ids",
+    "ids",
+    "tokens",
+    "in_idx",
+    "token_ids",
+    "x",
+    "input",
+    "inputs",
+    "inp",
+    "input_seq",
+    "seq",
+    "src",
+)
 _TOKENS = frozenset(("input", "inputs", "token", "tokens", "ids", "id", "seq", "seqs", "sequence", "batch", "text"))
 """Words that tokens are called by, beside those that say whose they are."""
 
@@ -66,6 +80,8 @@ _PARTS = {"attention", "block", "layer", "embedding", "head", "norm", "mlp", "co
 
 _MORE = ("aux", "balance", "router", "smoothing", "z_loss")
 """Parts of names by which a model adds something to its loss."""
+
+_CAUSAL = ("causal", "is_causal", "autoregressive", "is_decoder")
 
 LABELS, IGNORED = ("shifted inside", "the next tokens"), ("-100", "-1")
 SPREAD = 1e-3
@@ -117,11 +133,14 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     model = _model(candidate)
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
-    told: tuple[str, ...] = ()
+    told = tuple(f"built with {name} = True" for name in _made_causal(candidate))
     if masks is not None:
         how = dataclasses.replace(how, masks=_masks_as_they_hide(model, how, masks))
-        told = (how.masks.told(),) if how.masks is not None else ()
-    placing = _placing(model, how, names["start"]) if "start" in names else None
+        told += (how.masks.told(),) if how.masks is not None else ()
+    elif _mixes_rows(model, how):
+        how = dataclasses.replace(how, targets="", tokens_first=True)
+        told += ("tokens are given as [n, B]",)
+    placing = _placing(model, how, names["start"]) if "start" in names and not how.tokens_first else None
     if placing is not None and placing.needed:
         how = dataclasses.replace(how, placing=placing, targets="", always={})
     else:
@@ -132,9 +151,9 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
         setup = f", set up by {placing.setup}" if placing.setup else ""
         told = (*told, f"each text has caches of its own{setup}, and its positions as {placing.position}")
     _refuse_chance(model, how)
-    if "attention_mask" in candidate.parameters and _answered(model, how, masked=True):
+    if "attention_mask" in candidate.parameters and not how.tokens_first and _answered(model, how, masked=True):
         how = dataclasses.replace(how, masked=True)
-    if "past" in names and not how.last and how.placing is None:
+    if "past" in names and not (how.last or how.tokens_first) and how.placing is None:
         cached = dataclasses.replace(how, past=names["past"], cached=names.get("cached", ""))
         goes_on = _goes_on(model, cached)
         how = cached if goes_on else how
@@ -187,6 +206,24 @@ def _logits(model: LanguageModel, ids: Tensor) -> Tensor:
     return logits
 
 
+def _mixes_rows(model: nn.Module, how: Calling) -> bool:
+    """Whether a token shows at its own place of other rows and at no other place of its row: rows are the places."""
+    ids, other = _tokens(), _tokens()
+    other[:, 2] = torch.where(torch.arange(len(ids)) == 0, _another(ids[:, 2]), ids[:, 2])
+    try:
+        one, two = (
+            logits_among(_quietly(partial(model, **{how.ids: x}, **how.always)), x, SIZES["vocabulary"])
+            for x in (ids, other)
+        )
+    except Exception:
+        return False
+    if one is None or two is None:
+        return False
+    changed = (one != two).any(-1)
+    elsewhere = torch.arange(ids.shape[1]) != 2
+    return bool(changed[1:, 2].any()) and not bool(changed[:, elsewhere].any())
+
+
 def _another(ids: Tensor) -> Tensor:
     return ids % (SIZES["vocabulary"] - 1) + 1
 
@@ -200,12 +237,18 @@ def _demanded(candidate: Candidate, name: str) -> bool:
     return candidate.parameters[name].default is candidate.parameters[name].empty
 
 
+def _made_causal(candidate: Candidate) -> dict[str, bool]:
+    """The constructor's own arguments by which a model goes from left to right, turned on where they are off."""
+    own = candidate.constructor
+    return {name: True for name in _CAUSAL if name in own and own[name].default in (False, own[name].empty)}
+
+
 def _model(candidate: Candidate, seed: int = 0) -> nn.Module:
-    sizes, given = dict(SIZES), dict(_GIVEN)
+    sizes, given = dict(SIZES), {**_GIVEN, **_made_causal(candidate)}
     if _encoded(candidate):
         pads = [name for name in candidate.constructor if "pad" in name.lower() and "padding_mode" not in name]
         sizes |= {"vocabulary": SIZES["vocabulary"] + 1, "pad": SIZES["vocabulary"]}
-        given = {**_GIVEN, **dict.fromkeys(pads, SIZES["vocabulary"])}
+        given |= dict.fromkeys(pads, SIZES["vocabulary"])
         given |= {name: 1 for name in candidate.constructor if "sos_" in name or "bos_" in name}
     with contextlib.redirect_stdout(io.StringIO()):
         model = built(candidate, sizes, given, seed=seed)
