@@ -499,3 +499,38 @@ def test_a_gradient_that_is_zero_tells_nothing_of_gradients(exact: float, told: 
     observed = Observation(torch.tensor([exact], dtype=torch.float64), "r0_grad_bias")
     watched.assert_within_bound(observed, Reference(np.array([exact]), np.array([1e-9])), "gradient of bias")
     assert watched.telling == told
+
+
+STOPPED = Signature(Failing.PROPERTY, "the result with padding is not finite")
+
+
+def test_what_is_no_number_is_of_one_kind_however_it_was_judged() -> None:
+    judged = example(failed=LOST, slug="multi_head_attention.no_key")
+    stopped = example(failed=STOPPED, slug="multi_head_attention.padding")
+    poisoned = example(failed=LOST, slug="multi_head_attention.padding_poison")
+    assert kind(judged) == kind(stopped) != kind(poisoned)
+    assert kind(example(failed=Signature(Failing.PROPERTY, "q is modified"))) != kind(judged)
+
+
+def test_padding_that_ends_in_no_number_lets_nothing_through() -> None:
+    stopped = example(failed=STOPPED, slug="multi_head_attention.padding")
+    assert stopped.weight is Weight.LEAK
+    assert weight(Cause(Condition("multi_head_attention"), (stopped,))) is Weight.FRAGILE
+    different = example(failed=VALUE, slug="multi_head_attention.padding")
+    assert weight(Cause(Condition("multi_head_attention"), (different,))) is Weight.LEAK
+
+
+@pytest.mark.parametrize(
+    ("options", "unseeing"),
+    [
+        ({"is_causal": True, "context": torch.ones(1, 2, 4)}, True),
+        ({"is_causal": True, "context": torch.ones(1, 5, 4)}, False),
+        ({"is_causal": True, "attention_mask": torch.tensor([[False, True, True]])}, True),
+        ({"attention_mask": torch.tensor([[False, True, True]])}, False),
+        ({"attention_mask": torch.tensor([[False, False, False]])}, True),
+        ({}, False),
+    ],
+)
+def test_a_query_sees_no_key_by_padding_or_by_causality(options: dict[str, Any], unseeing: bool) -> None:
+    call = {"x": torch.ones(1, 3, 4), **options}
+    assert feature("multi_head_attention", "a query that sees no key").present(call) is unseeing

@@ -98,14 +98,14 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = Fal
     An option whose admitted value is silently taken as another is wrong, however unusual the value. What is lost in
     one format and right in a wider one is fragile; a known fault is so where no ordinary call shows it.
     """
-    weights = [example.weight for example in cause.explained]
+    weights = [at_stake(example) for example in cause.explained]
     gravest = min(weights, key=_ORDER.index)
     if gravest.advice:
         return gravest
     ordinary = any(example.row.check.requirement.slug.endswith(_ORDINARY) for example in cause.explained)
     if lost and (diagnosis is None or not (diagnosis.ignored or ordinary)):
         return Weight.FRAGILE
-    demands = {example.row.check.requirement.slug: example.weight for example in cause.explained}
+    demands = {example.row.check.requirement.slug: at_stake(example) for example in cause.explained}
     leaks = list(demands.values()).count(Weight.LEAK)
     nothing_to_see = bool(NOTHING_SEEN & set(cause.condition.names))  # what has no right answer lets nothing through
     if cause.condition.weight is Weight.LEAK or (2 * leaks > len(demands) and not nothing_to_see):
@@ -113,6 +113,13 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = Fal
     if diagnosis is not None and diagnosis.ignored:
         return Weight.WRONG
     return max(gravest, cause.condition.weight, key=_ORDER.index)
+
+
+def at_stake(example: Example) -> Weight:
+    """The requirement's weight; where a law about what is hidden is stopped by no number at all, none was let through:
+    what it lets through is judged first."""
+    by_itself = example.signature is not None and example.signature.kind is Failing.PROPERTY and example.signature.lost
+    return Weight.FRAGILE if by_itself and example.weight is Weight.LEAK else example.weight
 
 
 def no_graver(found: Weight, results: Sequence[Result]) -> Weight:

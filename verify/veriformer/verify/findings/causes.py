@@ -75,8 +75,9 @@ def kind(example: Example) -> tuple[str, str]:
     """
     assert example.signature is not None
     how = example.signature.kind
-    if how is Failing.NOT_FINITE:
-        return how.value, "hidden" if example.weight is Weight.LEAK else ""
+    if example.signature.lost:
+        hidden = how is Failing.NOT_FINITE and example.weight is Weight.LEAK
+        return Failing.NOT_FINITE.value, "hidden" if hidden else ""
     return how.value, example.signature.about if how in (Failing.RAISES, Failing.PROPERTY) else ""
 
 
@@ -215,7 +216,7 @@ def wrong_result(signature: Signature) -> bool:
 
 def _may_explain(one: Signature, other: Signature) -> bool:
     """Whether a failure may explain another under the same condition: a wrong result any, NaN the same NaN."""
-    lost = one.kind is Failing.NOT_FINITE and other.kind is Failing.NOT_FINITE
+    lost = one.lost and other.lost
     return wrong_result(one) or (lost and one.gradients == other.gradients)
 
 

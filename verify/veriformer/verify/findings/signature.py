@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.judge import NO_NUMBER, Violation
 
 
 class Failing(StrEnum):
@@ -44,6 +44,11 @@ class Signature:
     kind: Failing
     about: str
     gradients: tuple[str, ...] = ()
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is no number where finite ones were given, be it judged by itself or beside what is right."""
+        return self.kind is Failing.NOT_FINITE or (self.kind is Failing.PROPERTY and self.about.endswith(NO_NUMBER))
 
 
 def signature(violation: Violation, operation: str) -> Signature:

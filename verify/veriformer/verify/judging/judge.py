@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+NO_NUMBER = "is not finite"
+"""How a violation ends that says no more than that entries are NaN or infinite."""
+
 
 class Violation(Exception):  # (a finding about the target, not an error of ours)
     """The implementation breaks a requirement, with the evidence.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from veriformer.verify.judging.judge import Floats, Reference
+from veriformer.verify.judging.judge import NO_NUMBER, Floats, Reference
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.scripts.script import literal
@@ -121,7 +121,7 @@ def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | No
 def finite(trial: Trial, observed: Observation, what: str) -> None:
     """Raise Violation if an entry is infinite or NaN."""
     every = bool(observed.value.isfinite().all())
-    trial.assert_true(every, f"{what} is not finite", f"bool({observed.expression}.isfinite().all())")
+    trial.assert_true(every, f"{what} {NO_NUMBER}", f"bool({observed.expression}.isfinite().all())")
 
 
 def stays_finite(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:

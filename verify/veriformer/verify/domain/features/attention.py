@@ -175,11 +175,13 @@ def _counted() -> tuple[Named, ...]:
 
 
 def _sees_no_token(a: Arguments) -> bool:
-    """Whether padding and causality together leave some query nothing, such as a token of padding on the left."""
-    real = a["attention_mask"].bool()
-    if not a["is_causal"]:
+    """Whether padding, causality or both leave some query nothing, such as a token of padding on the left."""
+    x, mask, context = a["x"], a.get("attention_mask"), a.get("context")
+    keys = (x if context is None else context).shape[:2]
+    real = torch.ones(keys, dtype=torch.bool) if mask is None else mask.bool()
+    if not a.get("is_causal"):
         return not bool(real.any(-1).all())
-    first = real.shape[1] - a["x"].shape[1]  # the last key that the first query may see
+    first = real.shape[1] - x.shape[1]  # the last key that the first query may see
     before = real.cumsum(-1) > 0
     return not bool(before[:, max(0, first) :].all()) or first < 0
 
