@@ -14,6 +14,23 @@ from collections import Counter
 from pathlib import Path
 
 REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "alibi": ("jaketae/alibi@021acae33158", ("alibi/*.py",)),
+    "memory-efficient-attention-pytorch": (
+        "lucidrains/memory-efficient-attention-pytorch@d54f391370ec",
+        ("memory_efficient_attention_pytorch/*.py",),
+    ),
+    "pytorch-examples": (
+        "pytorch/examples@77f55b912142",
+        (
+            "language_translation/src/model.py",
+            "word_language_model/model.py",
+            "distributed/tensor_parallelism/llama2_model.py",
+        ),
+    ),
+    "mistral-inference": (
+        "mistralai/mistral-inference@2557e12d0e18",
+        ("src/mistral_inference/transformer_layers.py", "src/mistral_inference/rope.py"),
+    ),
     "nanoGPT": ("karpathy/nanoGPT@3adf61e154c3", ("model.py", "train.py")),
     "minGPT": ("karpathy/minGPT@37baab71b9ab", ("mingpt/model.py",)),
     "transformer": ("hyunwoongko/transformer@63286547b9cd", ("models/**/*.py",)),
@@ -115,7 +132,7 @@ REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "d2l": ("d2l-ai/d2l-en@23d7a5aeccee", ("d2l/torch.py",)),
     "picotron": ("huggingface/picotron@59714b1bf255", ("picotron/model.py",)),
     "rmsnorm": ("bzhangGo/rmsnorm@2e726f1a3f10", ("rmsnorm_torch.py",)),
-    "train-llm-from-scratch": ("FareedKhan-dev/train-llm-from-scratch@98f808c4ea9c", ("src/models/attention.py",)),
+    "train-llm-from-scratch": ("FareedKhan-dev/train-llm-from-scratch@98f808c4ea9c", ("src/models/*.py",)),
     "grouped-query-attention-pytorch": (
         "fkodom/grouped-query-attention-pytorch@5267b1a6f397",
         ("grouped_query_attention_pytorch/attention.py",),
