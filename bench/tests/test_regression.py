@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from veriformer.bench.cli import bench
 from veriformer.bench.document import Benchmarks
 from veriformer.bench.regression import history, measure
+from veriformer.bench.regression.measure import Plan
 from veriformer.bench.regression.record import Regression
 from veriformer.bench.statistics.blocks import Block, Change
 
@@ -33,7 +34,7 @@ def run(*arguments):
 
 
 def test_twice_the_work_is_slower_and_everything_is_written(tmp_path):
-    base, head = written(tmp_path / "base"), written(tmp_path / "head", "for _ in range(9): x * x")
+    base, head = written(tmp_path / "base"), written(tmp_path / "head", "for _ in range(30): x * x")
     files = {name: tmp_path / name for name in ("json", "history", "markdown", "pytest-benchmark")}
     words = [word for name, file in files.items() for word in (f"--{name}", str(file))]
     result = run(base, head, "--target", "mine.py", *ONLY, "--blocks", "3", *words)
