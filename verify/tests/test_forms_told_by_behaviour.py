@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -12,12 +14,15 @@ from torch import Tensor
 from veriformer.verify import bind
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY, LENGTH, causality_of
+from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.defaults import default_elsewhere
+from veriformer.verify.forms.form import Fit, Match
 from veriformer.verify.forms.functions.qkv_attention import SCALES
 from veriformer.verify.forms.heads import FUSED
 from veriformer.verify.forms.signatures import by_words
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.recognition import by_behaviour
+from veriformer.verify.recognition.nearest import _is_tied
 from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.source_files import module_of
 
@@ -137,3 +142,15 @@ def test_models_are_built_and_called_as_language_models(name: str, told: str) ->
     ids = torch.arange(10).reshape(2, 5)
     assert model(ids).logits.shape == (2, 5, 29)
     assert bool((model(ids[:1]).logits - model(ids).logits[:1]).abs().max() < 1e-5)
+
+
+@pytest.mark.parametrize(("right", "tied"), [(("boolean", "0/1"), False), (("boolean", "inverted"), True)])
+def test_a_mask_that_is_right_by_opposite_readings_is_not_told(right: tuple[str, ...], tied: bool) -> None:
+    whole, half = (Fit(8, 7, held, True, 1.0, 1.0) for held in (7, 3))
+    match = Match(True, {"mask": MASKS})
+
+    def tried(choice: tuple[dict[str, str], dict[str, str]], every: int) -> Any:
+        return SimpleNamespace(fit=whole if choice[1]["mask"] in right else half)
+
+    best: Any = SimpleNamespace(readings={"mask": "boolean"}, match=match, conventions={}, fit=whole)
+    assert _is_tied(best, "mask", tried) is tied

@@ -10,6 +10,11 @@ MASKS = ("boolean", "0/1", "inverted", "additive")
 """True may attend; the same as integers; True is hidden; 0 where it may and −∞ where it may not."""
 
 
+def opposed(one: str, other: str) -> bool:
+    """Whether of two kinds of masks one hides what the other shows."""
+    return (one == "inverted") != (other == "inverted")
+
+
 def hides_some(mask: object) -> bool:
     """Whether a mask hides something and not all: only such a one tells how it is read."""
     return isinstance(mask, Tensor) and bool((mask != 0).any()) and bool((mask == 0).any())

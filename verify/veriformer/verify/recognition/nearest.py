@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.conventions import opposed
 from veriformer.verify.forms.form import UNKNOWN, Fit, Form, Match, Unfit
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.recognition.fitting import Fitting
@@ -78,7 +79,10 @@ def nearest(
     if fitting is None:
         return best
     untold = [
-        name for name, tells in form.told_by.items() if not _is_told(best, candidate, name, tells, pinned, fitting)
+        name
+        for name, tells in form.told_by.items()
+        if not _is_told(best, candidate, name, tells, pinned, fitting)
+        or (f"{form.operation}.{name}" not in pinned and _is_tied(best, name, tried))
     ]
     if not untold:
         return best
@@ -148,6 +152,16 @@ def _is_told(
         return True
     answered = fitting.answered(best.form.bind(candidate, best.readings), best.conventions)
     return not answered or any(tells(candidate, arguments, best.readings) for arguments in answered)
+
+
+def _is_tied(best: Reading, name: str, tried: Callable[[tuple[dict[str, str], dict[str, str]], int], Reading]) -> bool:
+    """Whether all calls are right by the opposite reading as well: a mask that hid something made no difference."""
+    own = best.readings.get(name)
+    others = [x for x in best.match.readings.get(name, ()) if own is not None and opposed(own, x)]
+    if not best.fit.everywhere:
+        return False
+    fits = [tried((dict(best.conventions), {**best.readings, name: x}), 1).fit for x in others]
+    return any(fit.everywhere and fit.answered == best.fit.answered for fit in fits)
 
 
 def choices_of(values: Mapping[str, Sequence[str]], pinned: Mapping[str, str], prefix: str) -> Iterator[dict[str, str]]:
