@@ -161,7 +161,8 @@ def _constant_rows(trial: Trial) -> None:
 
 def _conditioning(trial: Trial) -> None:
     """The mean thousands of times the spread: two passes keep half of the digits, one pass none."""
-    n, d = trial.draw(sizes(1, 3)), trial.draw(sizes(3, 8))
+    large = trial.sizes({"rows": (1, 50), "width": (3, 2000)}, lambda s: s["rows"] * s["width"])
+    n, d = (large["rows"], large["width"]) if large else (trial.draw(sizes(1, 3)), trial.draw(sizes(3, 8)))
     digits = trial.format.precision
     level = trial.draw(choice(1.0, -1.0)) * 2.0 ** (digits // 2)
     kind = trial.draw(values(("gaussian", "one-signed", "peaked")))
