@@ -23,10 +23,10 @@ def causality_of(layer: Callable[[Tensor], Tensor], width: int) -> tuple[str, ..
     them, and no later one, always is. What reads otherwise, or cannot be called so, may be either with a fault.
     """
     with contextlib.suppress(Exception), torch.random.fork_rng(), torch.no_grad():  # its refusals are told elsewhere
-        reads = _reads(layer, width)
-        if bool(reads.all()):
+        found = _reads(layer, width)
+        if bool(found.all()):
             return CAUSALITY[:1]
-        if torch.equal(reads, torch.ones_like(reads).tril()):
+        if torch.equal(found, torch.ones_like(found).tril()):
             return CAUSALITY[1:]
     return CAUSALITY
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.caches_inside import Placing, begun, goes_on
-from veriformer.verify.forms.decoder_masks import Masks
+from veriformer.verify.forms.encoder_decoder import Masks
 
 OPTIONS = ("attention_mask", "labels", "past_key_values", "use_cache")
 """What a call may take besides the tokens, as far as the code has it."""

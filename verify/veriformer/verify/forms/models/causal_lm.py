@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.caches_inside import Placing, placings
-from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import reads
 from veriformer.verify.forms.construction import built, takes_size
-from veriformer.verify.forms.decoder_masks import SOURCE, TARGET, Masks, masks_demanded
+from veriformer.verify.forms.encoder_decoder import Masks, decoded, encoded, masks_demanded
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
 from veriformer.verify.forms.language_model import (
     Calling,
@@ -49,24 +49,9 @@ _GIVEN: Mapping[str, Any] = {"model_type": None}
 """Constructor arguments that would set sizes by the name of a published model."""
 
 _IDS = (
-    "idx",
-    "input_ids",
-    "ids",
-    "tokens",
-    "in_idx",
-    "token_ids",
-    "x",
-    "input",
-    "inputs",
-    "inp",
-    "input_seq",
-    "seq",
-    "src",
+    *("idx", "input_ids", "ids", "tokens", "in_idx", "token_ids"),
+    *("x", "input", "inputs", "inp", "input_seq", "seq", "src"),
 )
-_TOKENS = frozenset(("input", "inputs", "token", "tokens", "ids", "id", "seq", "seqs", "sequence", "batch", "text"))
-"""Words that tokens are called by, beside those that say whose they are."""
-
-_PREVIOUS = "prev_output_tokens"
 _OPTIONAL = {
     "targets": ("targets", "labels", "target", "y", "label", "lm_labels"),
     "past": ("past_key_values", "past", "cache", "kv_cache", "past_kv", "kv_caches", "caches", "layer_past"),
@@ -101,7 +86,7 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     named = any(name in "".join(candidate.words) for name in _NAMES) or "lm" in own
     try:
-        if own & _BOTH_WAYS and not _encoded(candidate):
+        if own & _BOTH_WAYS and not encoded(candidate.parameters):
             raise Unfit("its name says that it does not go from left to right")
         _, told, readings = _looked_at(candidate)
     except Unfit:
@@ -118,11 +103,11 @@ def _is_language_model(candidate: Candidate) -> bool:
 
 def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """How it is called, what must be said of that, and the readings of its labels. Raises Unfit where it cannot be."""
-    source = _encoded(candidate)
+    source = encoded(candidate.parameters)
     masks = masks_demanded(candidate.parameters) if source else None
     given = {} if masks is None else {"source_mask": (masks.source,), "target_mask": (masks.target,)}
     names = (
-        roles(candidate.parameters, {"source": (source,), "ids": (_decoded(candidate),)}, given)
+        roles(candidate.parameters, {"source": (source,), "ids": (decoded(candidate.parameters),)}, given)
         if source
         else roles(candidate.parameters, {"ids": _IDS}, _OPTIONAL)
     )
@@ -135,8 +120,9 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
         raise Unfit("none of its parameters has the vocabulary as an axis")
     told = tuple(f"built with {name} = True" for name in _made_causal(candidate))
     if masks is not None:
-        how = dataclasses.replace(how, masks=_masks_as_they_hide(model, how, masks))
-        told += (how.masks.told(),) if how.masks is not None else ()
+        masks = _masks_as_they_hide(model, how, masks)
+        how = dataclasses.replace(how, masks=masks)
+        told += (masks.told(),)
     elif _mixes_rows(model, how):
         how = dataclasses.replace(how, targets="", tokens_first=True)
         told += ("tokens are given as [n, B]",)
@@ -165,24 +151,6 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
 def _padded(vocabulary: int) -> list[int]:
     """The vocabulary, and what it is filled up to where a multiple is held."""
     return [vocabulary, *(-(-vocabulary // multiple) * multiple for multiple in (64, 128, 256, 512))]
-
-
-def _encoded(candidate: Candidate) -> str:
-    """The name of what its encoder reads; empty where it does not demand that and what is decoded."""
-    return next(_of_side(candidate, SOURCE), "") if _decoded(candidate) else ""
-
-
-def _decoded(candidate: Candidate) -> str:
-    """The name of the tokens that are decoded; empty where none are demanded by such a name."""
-    return next(_of_side(candidate, TARGET), _PREVIOUS if _PREVIOUS in candidate.parameters else "")
-
-
-def _of_side(candidate: Candidate, side: frozenset[str]) -> Iterator[str]:
-    """The arguments that are demanded and are tokens of the encoder, or of the decoder, by their words."""
-    for name, p in candidate.parameters.items():
-        own = set(words(name))
-        if p.default is p.empty and own & side and own <= side | _TOKENS:
-            yield name
 
 
 def _masks_as_they_hide(model: nn.Module, how: Calling, masks: Masks) -> Masks:
@@ -245,7 +213,7 @@ def _made_causal(candidate: Candidate) -> dict[str, bool]:
 
 def _model(candidate: Candidate, seed: int = 0) -> nn.Module:
     sizes, given = dict(SIZES), {**_GIVEN, **_made_causal(candidate)}
-    if _encoded(candidate):
+    if encoded(candidate.parameters):
         pads = [name for name in candidate.constructor if "pad" in name.lower() and "padding_mode" not in name]
         sizes |= {"vocabulary": SIZES["vocabulary"] + 1, "pad": SIZES["vocabulary"]}
         given |= dict.fromkeys(pads, SIZES["vocabulary"])

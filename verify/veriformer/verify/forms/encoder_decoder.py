@@ -1,4 +1,4 @@
-"""Masks that an encoder-decoder demands beside its tokens: one over the source, and one that hides later targets."""
+"""What an encoder-decoder demands: tokens of the source and of the target, and perhaps a mask of each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,31 @@ SOURCE = frozenset(("src", "source", "enc", "encoder"))
 TARGET = frozenset(("trg", "tgt", "target", "targets", "dec", "decoder"))
 """Words of what belongs to the encoder, and to the decoder."""
 
+_TOKENS = frozenset(("input", "inputs", "token", "tokens", "ids", "id", "seq", "seqs", "sequence", "batch", "text"))
+"""Words that tokens are called by, beside those that say whose they are."""
+
+_PREVIOUS = "prev_output_tokens"
+
 AXES = ("[B,1,n,n]", "[B,n,n]", "[n,n]")
 """The axes of the mask of the target; that of the source has one row for all queries, or none."""
+
+
+def encoded(parameters: Parameters) -> str:
+    """The name of what its encoder reads; empty where it does not demand that and what is decoded."""
+    return next(_of_side(parameters, SOURCE), "") if decoded(parameters) else ""
+
+
+def decoded(parameters: Parameters) -> str:
+    """The name of the tokens that are decoded; empty where none are demanded by such a name."""
+    return next(_of_side(parameters, TARGET), _PREVIOUS if _PREVIOUS in parameters else "")
+
+
+def _of_side(parameters: Parameters, side: frozenset[str]) -> Iterator[str]:
+    """The arguments that are demanded and are tokens of the encoder, or of the decoder, by their words."""
+    for name, p in parameters.items():
+        own = set(words(name))
+        if p.default is p.empty and own & side and own <= side | _TOKENS:
+            yield name
 
 
 @dataclass(frozen=True)
