@@ -24,7 +24,7 @@ from veriformer.verify.presentation.recognised import lines
 from veriformer.verify.presentation.terminal import as_text
 from veriformer.verify.results import Status, read
 from veriformer.verify.targets.claims import ClaimsWarning
-from veriformer.verify.targets.loading import located, needs_recognition
+from veriformer.verify.targets.loading import located, needs_recognition, resolve
 from veriformer.verify.targets.source_files import PartlyLoadedWarning, module_of
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -175,6 +175,35 @@ def test_a_program_is_not_run(tmp_path: Path) -> None:
     target = load(str(file))
     assert target.operation("silu") is not None
     assert vars(module_of(HERE / "functions.py"))["get_slopes"]
+
+
+def test_a_program_has_the_tables_that_its_functions_read(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch\n\ndef made(n):\n    return [float(i) for i in range(n)]\n\n"
+        "ONES = made(2)\nTABLE = {}\nfor n in (1, 2):\n    TABLE[n] = made(n)\n\n"
+        "def silu(z):\n    return z * torch.sigmoid(z) * ONES[1] * TABLE[2][1]\n\n"
+        "shown = made(10 ** 9)\nfor i in range(10 ** 9):\n    print(silu(torch.ones(1)))\n"
+    )
+    module = resolve(str(file))[0]
+    assert module.TABLE == {1: [0.0], 2: [0.0, 1.0]}  # type: ignore[attr-defined]
+    assert not hasattr(module, "shown")
+    assert module.silu(torch.zeros(1)) == 0  # type: ignore[attr-defined]
+
+
+def test_a_loop_that_fills_a_table_makes_no_program(tmp_path: Path) -> None:
+    file = tmp_path / "slopes.py"
+    file.write_text(
+        "import torch\nHALVES = []\nfor n in (1, 2):\n    HALVES += [2.0 ** -n]\nSHOWN = str(HALVES).upper()\n"
+    )
+    assert resolve(str(file))[0].SHOWN == "[0.5, 0.25]"  # type: ignore[attr-defined]
+
+
+def test_what_is_no_python_is_told_by_its_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("x = 1\ndef silu(x)\n    return x\n")
+    with pytest.raises(TargetError, match=r"broken\.py, line 2"):
+        load(str(file))
 
 
 def test_a_file_of_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None:

@@ -88,13 +88,23 @@ def network_called(
     return result[..., :o]
 
 
-def _ends(parts: Sequence[Linear]) -> tuple[Linear, Linear]:
-    """A map into the hidden layer, and the one out of it: of three the one whose shape no other has."""
+def around_hidden(parts: Sequence[Linear]) -> tuple[list[Linear], Linear] | None:
+    """The maps into the hidden layer and the one out of it: of three that is the one whose shape no other has. None
+    where that cannot be told.
+    """
+    if len(parts) == 2:
+        return [parts[0]], parts[1]
     shapes = [(part.n_in, part.n_out) for part in parts]
     alone = [part for part, shape in zip(parts, shapes, strict=True) if shapes.count(shape) == 1]
-    if len(parts) == 2 or len(alone) != 1:  # where widths are all the same, each will do
-        return parts[0], parts[-1]
-    return next(part for part in parts if part is not alone[0]), alone[0]
+    if len(parts) != 3 or len(alone) != 1:
+        return None
+    return [part for part in parts if part is not alone[0]], alone[0]
+
+
+def _ends(parts: Sequence[Linear]) -> tuple[Linear, Linear]:
+    """A map into the hidden layer, and the one out of it. Where widths are all the same, any two will do."""
+    into, out = around_hidden(parts) or (parts, parts[-1])
+    return into[0], out
 
 
 def readings_of(parts: Sequence[Linear]) -> dict[str, tuple[str, ...]]:

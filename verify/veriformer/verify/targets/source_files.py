@@ -20,6 +20,7 @@ _ABOVE = 6
 """So many folders above a file are searched for what it imports."""
 
 _LIBRARIES = frozenset(("torch", "math", "np", "numpy", "os", "sys", "nn", "F", "functools", "partial", "logging"))
+_DEFINING = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
 _PLAIN_CALLS = frozenset(("dict", "list", "tuple", "set", "int", "float", "str", "range", "len", "min", "max", "round"))
 
 
@@ -128,12 +129,13 @@ def _holds(folder: Path, name: str) -> bool:
 
 
 def is_program(path: Path) -> bool:
-    """Whether importing the file would run a program: it loops at its top level."""
+    """Whether importing the file would run a program: it loops at its top level, and not to fill a table."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError):
         return False
-    return any(isinstance(node, ast.For | ast.While | ast.AsyncFor) for node in tree.body)
+    loops = [node for node in tree.body if isinstance(node, ast.For | ast.While | ast.AsyncFor)]
+    return any(not _fills_a_table(node, _own_functions(tree)) for node in loops)
 
 
 class PartlyLoadedWarning(UserWarning):
@@ -155,7 +157,7 @@ def definitions_of(path: Path, because: str = _PROGRAM) -> ModuleType:
         sys.path.insert(0, str(path.parent))
     sys.modules.setdefault(path.stem, module)
     left: dict[str, str] = {}
-    for node in _definitions(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _definitions(ast.parse(path.read_bytes(), str(path))):
         try:
             # Names that stand in annotations alone are not needed.
             flags = __future__.annotations.compiler_flag
@@ -196,20 +198,54 @@ def _neighbour(node: ast.ImportFrom, path: Path) -> Path | None:
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Imports, functions and classes; constants that libraries and plain types make, or, where some function or class
+    of the file reads them, its own functions; and loops that fill tables."""
+    own, read = _own_functions(tree), _read_inside(tree)
     for node in tree.body:
-        plain = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _plain(node.value)
-        either = isinstance(node, ast.Try) and all(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body)
-        if plain or either or isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            if _calls_only(node.value, own if _bound(node) & read else frozenset()):
+                yield node
+        elif isinstance(node, ast.Try):
+            if all(isinstance(one, ast.Import | ast.ImportFrom) for one in node.body):
+                yield node
+        elif isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef) or _fills_a_table(
+            node, own
+        ):
             yield node
 
 
-def _plain(value: ast.expr) -> bool:
-    """Whether a value is made without calling anything but libraries and plain types."""
-    for node in ast.walk(value):
+def _own_functions(tree: ast.Module) -> frozenset[str]:
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+
+
+def _read_inside(tree: ast.Module) -> set[str]:
+    """The names that functions and classes of the file read."""
+    inside = [one for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) for one in ast.walk(node)]
+    return {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+def _bound(node: ast.Assign | ast.AnnAssign) -> set[str]:
+    """The names that an assignment binds."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+
+
+def _fills_a_table(node: ast.stmt, own: frozenset[str]) -> bool:
+    """Whether a statement is a loop that does nothing but assign what libraries, plain types and own functions make."""
+    if not isinstance(node, ast.For):
+        return False
+    inside = [one for one in ast.walk(node) if isinstance(one, ast.stmt) and one is not node]
+    assigns = all(isinstance(one, ast.For | ast.If | ast.Assign | ast.AugAssign | ast.AnnAssign) for one in inside)
+    return assigns and _calls_only(node, own)
+
+
+def _calls_only(tree: ast.AST, own: frozenset[str]) -> bool:
+    """Whether nothing is called in it but libraries, plain types and these functions."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             root = node.func
             while isinstance(root, ast.Attribute):
                 root = root.value
-            if not isinstance(root, ast.Name) or root.id not in _LIBRARIES | _PLAIN_CALLS:
+            if not isinstance(root, ast.Name) or root.id not in _LIBRARIES | _PLAIN_CALLS | own:
                 return False
     return True

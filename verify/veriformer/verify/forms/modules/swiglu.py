@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.two_layers import called_network, instance, network_called
+from veriformer.verify.forms.two_layers import around_hidden, called_network, instance, network_called
 from veriformer.verify.forms.weights import Linear, by_words, linears
 
 _GATE = frozenset(("gate", "g"))
@@ -30,15 +30,11 @@ def _match(candidate: Candidate) -> Match | None:
 
 def _roles(parts: list[Linear]) -> tuple[list[Linear], Linear | None]:
     """The maps into the hidden layer, the one by name of the gate first, and the one out of it."""
-    if len(parts) == 2 and parts[0].n_out == 2 * parts[1].n_in:
-        return parts[:1], parts[1]
-    if len(parts) != 3:
+    into, out = around_hidden(parts) or ([], None)
+    if out is None or any(part.n_in != out.n_out for part in into):
         return [], None
-    shapes = [(part.n_in, part.n_out) for part in parts]
-    out = next((part for part, shape in zip(parts, shapes, strict=True) if shapes.count(shape) == 1), None)
-    if out is None or shapes.count((out.n_out, out.n_in)) != 2:
+    if sum(part.n_out for part in into) != 2 * out.n_in:  # gate and value: side by side in one, or one each
         return [], None
-    into = [part for part in parts if part is not out]
     gate = by_words(into, {"gate": _GATE}).get("gate")
     return (into if gate is None else [gate, *(part for part in into if part is not gate)]), out
 

@@ -1,0 +1,1 @@
+"""One file for each subcommand of ``bench``, and what they share."""

@@ -1,0 +1,59 @@
+"""``veriformer bench gpu-attention``: kernels of attention on a GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from veriformer.bench.commands.options import refuse
+
+
+@click.command("gpu-attention")
+@click.option("--length", "lengths", type=click.IntRange(min=16), multiple=True, help="n; 512 to 16384 by default.")
+@click.option("--width", "widths", type=click.IntRange(16, 256), multiple=True, help="d; 64 and 128 by default.")
+@click.option("--dtype", type=click.Choice(["bfloat16", "float16"]), default="bfloat16", show_default=True)
+@click.option("--rounds", type=click.IntRange(min=4), default=30, show_default=True, help="Turns of each contender.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all rates here.")
+def gpu_attention(
+    lengths: tuple[int, ...], widths: tuple[int, ...], dtype: str, rounds: int, json_file: Path | None
+) -> None:
+    """Time attention on a GPU, forward and backward: our Triton kernels beside PyTorch's kernels.
+
+    Each contender (SDPA's flash, cuDNN and efficient kernels, FlexAttention) is judged against the specification
+    first, output and gradients; a wrong one is not timed. Then all take turns in random order, the L2 cache flushed
+    between them. Rates count the products of visible pairs: 4 n² d forward and 10 n² d backward, half when causal.
+
+    \b
+    Exit status: 0 timed, 1 a contender is wrong, 2 unusable arguments, or no GPU to time on.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        refuse("gpu-attention: expected a CUDA device, got none; run it on a machine with one")
+    from veriformer.bench import gpu_attention as timed
+
+    try:
+        found = []
+        for rates in timed.measure(lengths or timed.LENGTHS, widths or timed.WIDTHS, dtype, rounds):
+            click.echo(timed.line(rates))
+            found += rates
+    except RuntimeError as error:
+        refuse(error)
+    if json_file is not None:
+        _write_rates([rate.to_dict() for rate in found], json_file)
+    raise SystemExit(int(any(rate.wrong for rate in found)))
+
+
+def _write_rates(rates: list[dict[str, object]], file: Path) -> None:
+    import torch
+
+    from veriformer.bench.environment import environment, suite
+
+    device = {"device": torch.cuda.get_device_name()}
+    record = {"suite": suite(), "environment": environment() | device, "rates": rates}
+    try:
+        file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        refuse(f"--json: expected a file that can be written: {error}")

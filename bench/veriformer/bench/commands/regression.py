@@ -1,0 +1,98 @@
+"""``veriformer bench regression``: whether one state is slower than another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from veriformer.bench.commands.options import CLOCK, DEVICE, JSON, check_device, clock_of, refuse, write
+
+
+@click.command()
+@click.argument("base")
+@click.argument("head")
+@click.option("--target", help="What to time in both, where they are checkouts or wheels; impl by default.")
+@click.option("--only", multiple=True, metavar="SELECT", help="An operation, or a glob over names; may be repeated.")
+@click.option("--blocks", type=click.IntRange(2), default=5, show_default=True, help="Pairs of fresh processes.")
+@click.option(
+    "--relative",
+    type=click.FloatRange(0, min_open=True),
+    default=0.03,
+    show_default=True,
+    help="A smaller share is no change.",
+)
+@click.option(
+    "--absolute", type=click.FloatRange(0), default=2e-6, show_default=True, help="Fewer seconds are no change."
+)
+@click.option(
+    "--history",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Append to this Parquet file, and say where times changed.",
+)
+@click.option(
+    "--markdown", type=click.Path(dir_okay=False, path_type=Path), help="Write a table for a pull request here."
+)
+@click.option(
+    "--pytest-benchmark",
+    "stored",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the head's times here, as pytest-benchmark stores them.",
+)
+@CLOCK
+@DEVICE
+@JSON
+def regression(
+    base: str,
+    head: str,
+    target: str | None,
+    only: tuple[str, ...],
+    blocks: int,
+    relative: float,
+    absolute: float,
+    history: Path | None,
+    markdown: Path | None,
+    stored: Path | None,
+    clock: str | None,
+    device: str,
+    json_file: Path | None,
+) -> None:
+    """Tell whether HEAD is slower than BASE: two checkouts (folders), two wheels, or two targets.
+
+    Pairs of fresh processes take turns in the order ABBA. A workload is slower only where the mean ratio exceeds both
+    floors, Student's test is sure at 1 %, all pairs of processes agree, and a fresh pair confirms it. It is the same
+    where two one-sided tests place the ratio within the floor; else ambiguous. On a GPU, what was measured while clocks
+    were throttled does not count.
+
+    \b
+    Examples:
+      veriformer bench regression ../main . --target my_kernels --only attention
+      veriformer bench regression old.whl new.whl --history times.parquet --markdown comment.md
+      veriformer bench regression impl:reference impl:sdpa --only attention --clock cpu
+
+    \b
+    Exit status: 0 nothing is slower, 1 at least one workload is, 2 unusable arguments, 3 nothing could be measured,
+    130 interrupted, with what was finished shown and written.
+    """
+    from veriformer.bench.regression import command, measure
+    from veriformer.bench.regression.history import HistoryError
+    from veriformer.bench.statistics.blocks import Floors
+    from veriformer.bench.timing import workloads
+    from veriformer.bench.timing.arms import ArmError
+
+    names = workloads.names(only)
+    if not names:
+        refuse(f"--only: nothing is named so; one of {', '.join(workloads.names())}")
+    check_device(device)
+    plan = measure.Plan(blocks, device=device, clock=clock_of(clock, device), floors=Floors(relative, absolute))
+    try:
+        found, interrupted = command.compare(base, head, target, names, plan)
+        write(found, json_file)
+        command.write(found, markdown, stored)
+        if history is not None:
+            for line in command.keep(history, found, head, device):
+                click.echo(line)
+            write(found, json_file)
+    except (ArmError, HistoryError, OSError) as error:
+        refuse(error)
+    raise SystemExit(130 if interrupted else command.status(found.regressions))
