@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
@@ -90,12 +91,11 @@ class Target:
     def _demanded(self, operation: str) -> frozenset[str]:
         if self.strict or operation == "cached_attention":
             return frozenset()
-        try:
-            parameters = inspect.signature(self.operation(operation) or self.unsupported_args).parameters
-        except (ValueError, TypeError):  # a built-in without one
-            return frozenset()
+        function = self.operation(operation)
+        parameters = {} if function is None else _parameters(function)
         single = [p for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        demanded = {p.name for p in single if p.default is p.empty and p.name in OPTIONAL.get(operation, {})}
+        names = {_AXIS if p.name == _AXIS_OF_STAND_INS else p.name for p in single if p.default is p.empty}
+        demanded = names & OPTIONAL.get(operation, {}).keys()
         provided = self.claims.provides.get(operation, ())
         return frozenset(name for name in demanded if f"the default of {name}" not in provided)
 
@@ -148,6 +148,20 @@ class Target:
 
 def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
+
+
+_AXIS, _AXIS_OF_STAND_INS = "dim", "names"
+"""PyTorch's stand-ins name an axis so that may also be given by a name."""
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """What a function takes; of one of PyTorch's built-ins, which tell no signature, what its stand-in for tests of
+    ``__torch_function__`` takes: it lacks some options, but has all that is demanded."""
+    try:
+        return inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        stand_in = torch.overrides.get_testing_overrides().get(function)
+        return {} if stand_in is None else inspect.signature(stand_in).parameters
 
 
 def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:
