@@ -104,7 +104,8 @@ def test_an_argument_that_the_signature_requires_is_always_given() -> None:
 
 def test_a_built_in_without_a_signature_is_given_what_it_demands() -> None:
     rows = judged("softmax.contract", "logsumexp.contract", softmax=torch.softmax, logsumexp=torch.logsumexp)
-    assert rows and set(rows.values()) == {Status.PASS}
+    assert len(rows) >= 2
+    assert set(rows.values()) == {Status.PASS}
 
 
 def square_heads(x: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, *, num_heads: int) -> Any:

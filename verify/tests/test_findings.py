@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -102,7 +103,40 @@ def test_an_option_whose_value_is_not_heard_is_said_so() -> None:
 
 def test_a_wrong_gradient_is_named_by_its_argument() -> None:
     (one,) = grave(results("doubled_weight", "layer_norm"))
-    assert one.what == "layer_norm: the gradient of weight is wrong"
+    assert one.what == "layer_norm: the gradient of weight is 2 times what it should be"
+
+
+def tripled(h: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return 3 * (h @ weight.T)
+
+
+def turned(h: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return -(h @ weight.T)
+
+
+def by_width(h: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return h @ weight.T * weight.shape[1]
+
+
+def by_class(h: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return h @ weight.T * torch.arange(1, weight.shape[0] + 1, dtype=h.dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("tripled", r"the result is 3 times what it should be"),
+        ("turned", r"the result has the wrong sign"),
+        (
+            "by_width",
+            r"the result is a multiple of what it should be, by another factor in each call \(.* to .*\)",
+        ),
+        ("by_class", r"the result is wrong.*"),
+    ],
+)
+def test_what_is_a_multiple_is_told_by_its_factor(name: str, what: str) -> None:
+    found = grave(results(name, "lm_head", ("lm_head.equation",)))
+    assert re.fullmatch(f"lm_head: {what}", found[0].what), found[0].what
 
 
 def test_the_findings_are_raised_in_words() -> None:

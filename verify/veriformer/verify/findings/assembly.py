@@ -33,14 +33,16 @@ class Known:
     """What is known of a cause besides its condition.
 
     diagnosis: the known fault that it is. lost: how it is called where the calls are right in a wider format;
-    in_halves: whether those of a known fault are. of_pytorch: whether PyTorch's own function gives the same, which no
-    author of code over it can mend. by_no_rule: whether it is an exception for some calls that nothing tells from
-    others, which is a fault of code however it came to be called.
+    in_halves: whether those of a known fault are. factor: how the result is a multiple of what it should be.
+    of_pytorch: whether PyTorch's own function gives the same, which no author of code over it can mend. by_no_rule:
+    whether it is an exception for some calls that nothing tells from others, which is a fault of code however it came
+    to be called.
     """
 
     diagnosis: Diagnosis | None = None
     lost: str | None = None
     in_halves: bool = False
+    factor: str | None = None
     of_pytorch: bool = False
     by_no_rule: bool = False
 
@@ -70,7 +72,7 @@ def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
         id=identifier(cause),
         weight=known.weight(cause, results),
         operation=cause.condition.operation,
-        what=sentence(cause, known.said(cause, results), shown.message),
+        what=sentence(cause, known.said(cause, results), shown.message, known.factor),
         when=cause.condition.words,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
         requirements=tuple(dict.fromkeys(_telling_first(shown.requirement, results))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -26,6 +26,9 @@ RECORDS: Mapping[str, OpInfo] = {operation.name: operation for operation in OPER
 APART = 3.0
 """Errors in units of the bound from which agreeing with a fault within two bounds tells it from what is right."""
 
+CALLS = 12
+"""So many calls of a kind are made again at most."""
+
 Parts = dict[str, Floats]
 """Results and gradients by name, as float64 arrays."""
 
@@ -47,6 +50,21 @@ def judged(example: Example) -> Recorded | None:
         return None
     call = example.recorded[-1]
     return call if has_formula(call) else None
+
+
+def cases(examples: Sequence[Example], target: Target) -> list[Case]:
+    """Examples that were judged by the formula, small and large, each repeated."""
+    by_size = sorted((one for one in examples if judged(one) is not None), key=lambda one: one.size)
+    found: list[Case] = []
+    for example in by_size[:: max(1, len(by_size) // CALLS)]:
+        call = judged(example)
+        given = None if call is None else outcome(example.row, target.implementation, target, call)
+        exact = None if call is None or given is None else references(example.row, target, call)
+        if call is not None and given is not None and exact:
+            found.append(Case(example.row, call, given, exact))
+        if len(found) == CALLS:
+            break
+    return found
 
 
 def has_formula(call: Recorded) -> bool:

@@ -23,11 +23,10 @@ from veriformer.verify.findings.calls import (
     Case,
     around,
     as_finite,
+    cases,
     finite,
     furthest,
-    judged,
     outcome,
-    references,
     wrong_number,
 )
 from veriformer.verify.findings.causes import Cause
@@ -36,9 +35,6 @@ from veriformer.verify.findings.evidence import Example, passing
 from veriformer.verify.findings.ignored import ignored_option
 from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.targets.target import Target
-
-_CALLS = 12
-"""Calls that fail, and as many that hold, on which a fault must give what the target gives."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +54,13 @@ class Diagnosis:
 
 def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagnosis | None:
     """The name of a cause, or None where nothing known explains it."""
-    cases = (case for case in _cases(cause.explained, target) if finite(case.given))
-    failed = [case for case in cases if furthest(case.given, case.exact) > APART]
+    told = (case for case in cases(cause.explained, target) if finite(case.given))
+    failed = [case for case in told if furthest(case.given, case.exact) > APART]
     if not failed:
         return None
     formats = {case.row.dtype for case in failed}
     alike = [one for one in passing(evidence) if one.row.dtype in formats and _plain(one.row)]
-    held = _cases(alike, target)
+    held = cases(alike, target)
     option = ignored_option(cause.condition, failed, held, target)
     if option is not None:
         return Diagnosis(option.what, ignored=True, condition=option.condition)
@@ -81,21 +77,6 @@ def _wide(cases: Sequence[Case]) -> list[Case]:
 
 def _plain(row: CheckRun) -> bool:
     return row.check.requirement.slug.endswith((".equation", ".gradient"))
-
-
-def _cases(examples: Sequence[Example], target: Target) -> list[Case]:
-    """Examples that were judged by the formula, small and large, each repeated."""
-    by_size = sorted((one for one in examples if judged(one) is not None), key=lambda one: one.size)
-    found: list[Case] = []
-    for example in by_size[:: max(1, len(by_size) // _CALLS)]:
-        call = judged(example)
-        given = None if call is None else outcome(example.row, target.implementation, target, call)
-        exact = None if call is None or given is None else references(example.row, target, call)
-        if call is not None and given is not None and exact:
-            found.append(Case(example.row, call, given, exact))
-        if len(found) == _CALLS:
-            break
-    return found
 
 
 def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: Target) -> Diagnosis | None:

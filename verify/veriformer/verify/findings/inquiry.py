@@ -16,6 +16,7 @@ from veriformer.verify.findings.causes import Cause, Search, joined, united
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
 from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.factor import factor
 from veriformer.verify.findings.on_copies import MODIFIED, OnCopies
 from veriformer.verify.findings.parts import PARTS, with_sound_part
 from veriformer.verify.findings.plain import plain
@@ -96,7 +97,8 @@ class Inquiry:
         in_halves = diagnosis is not None and lost_in_halves(cause, self.target)
         of_pytorch = lost is not None and bool(self.target.recognised) and as_pytorch(cause, self.target)
         unruly = bool(self.target.recognised) and by_no_rule(cause, evidence)
-        return finding(cause, Known(diagnosis, lost, in_halves, of_pytorch, unruly), results)
+        multiple = factor(cause, self.target) if diagnosis is None and lost is None else None
+        return finding(cause, Known(diagnosis, lost, in_halves, multiple, of_pytorch, unruly), results)
 
     def _unmodified(self, causes: list[Cause]) -> list[Cause]:
         """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes

@@ -13,12 +13,12 @@ from veriformer.verify.findings.signature import Failing
 _LONGEST = 110
 
 
-def sentence(cause: Cause, known: str | None = None, message: str | None = None) -> str:
+def sentence(cause: Cause, known: str | None = None, message: str | None = None, how: str | None = None) -> str:
     """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised.
 
-    message: of the failure that is shown with it; the telling example's if left out.
+    message: of the failure that is shown with it; the telling example's if left out. how: how the result is wrong.
     """
-    said = known or _predicate(cause, message)
+    said = known or how or _predicate(cause, message)
     some = " for some calls" if cause.share < SELDOM and known is None else ""
     when = "" if known or not cause.condition.names else f" {cause.condition.words}"
     return f"{cause.condition.operation}: {said}{some}{when}"
@@ -42,6 +42,11 @@ def telling(cause: Cause) -> Example:
     return min(alike, key=lambda one: (not one.row.check.requirement.slug.endswith(".equation"), one.size))
 
 
+def quantity(cause: Cause) -> str:
+    """``result``, or ``gradient of k and v``."""
+    return f"gradient of {_named(cause)}" if cause.signature.gradients else "result"
+
+
 def shortened(text: str) -> str:
     """The first line, cut to a length that a sentence bears."""
     line = text.strip().partition("\n")[0]
@@ -55,15 +60,11 @@ def _raises(cause: Cause, example: Example) -> str:
 
 def _not_finite(cause: Cause, example: Example) -> str:
     if example.weight is Weight.LEAK:
-        return f"NaN or inf in what is hidden reaches the {_quantity(cause)}"
+        return f"NaN or inf in what is hidden reaches the {quantity(cause)}"
     value = "NaN" if "observed nan" in example.message else "infinite"
     law = example.row.check.requirement.bug_class if cause.condition.requirement else ""
-    said = f"the {_quantity(cause)} is {value}"
+    said = f"the {quantity(cause)} is {value}"
     return f"{law}: {said}" if law else said
-
-
-def _quantity(cause: Cause) -> str:
-    return f"gradient of {_named(cause)}" if cause.signature.gradients else "result"
 
 
 def _wrong(cause: Cause, example: Example) -> str:
