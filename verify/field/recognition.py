@@ -302,6 +302,24 @@ REPOSITORIES: dict[str, tuple[str, tuple[str, ...]]] = {
         "ildoonet/pytorch-gradual-warmup-lr@7021d63a4910",
         ("warmup_scheduler/scheduler.py",),
     ),
+    # The eighth round: the first of each two by name may be mended on, the second is held out.
+    "miniLLAMA": ("akanyaani/miniLLAMA@542b3ae89bca", ("model.py",)),
+    "online-label-smoothing-pt": ("ankandrew/online-label-smoothing-pt@87aca4880623", ("ols/*.py",)),
+    "hbchen-one": (
+        "hbchen-one/Transformer-Models-from-Scratch@eb8205f71e87",
+        ("multiheadattention.py", "transformer_blocks.py"),
+    ),
+    "JorgeVanco": (
+        "JorgeVanco/GPT-from-scratch@f25e8e8b6162",
+        ("src/model/GPTModel.py", "src/text_generation/text_generation_utils.py"),
+    ),
+    "neetmehta": ("neetmehta/Transformer-from-scratch-in-pytorch@e4a94a0963c1", ("model.py", "utils.py")),
+    "pytorch-lr-scheduler": (
+        "sooftware/pytorch-lr-scheduler@93c861d954ed",
+        tuple(f"lr_scheduler/{name}_lr_scheduler.py" for name in ("transformer", "tri_stage", "warmup")),
+    ),
+    "tommasocarraro": ("tommasocarraro/Transformer-from-scratch@1cdc111a65b0", ("src/net/*.py",)),
+    "winoo19": ("winoo19/ViT-from-scratch@4d023b219d96", ("src/models.py", "src/utils.py")),
 }
 SECONDS = 240
 

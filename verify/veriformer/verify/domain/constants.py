@@ -114,20 +114,38 @@ def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by
 
 def _residual(operation: OpInfo, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:
     """From the logarithm of the constant to how far every result is from the formula with it, in float64."""
-    xp = Float()
+    return lambda theta: _distances(operation, {name: math.exp(theta)}, samples)
 
-    def of(theta: float) -> Any:
-        found = []
-        for sample in samples:
-            lifted = {name: math.exp(theta)} | sample.trial.lift(sample.arguments, xp)
-            lifted |= operation.convention_kwargs(sample.trial.claims)
-            exact = operation.formulas[0](xp, lifted)
-            parts = operation.parts(sample.outcome, sample.arguments)
-            found += [
-                (np.asarray(e.value, dtype=np.float64) - array(p.value)).ravel()
-                for e, p in zip(exact, parts, strict=True)
-                if isinstance(p.value, torch.Tensor)
-            ]
-        return np.concatenate(found) if found else np.zeros(0)
 
-    return of
+def _distances(operation: OpInfo, constants: Mapping[str, Any], samples: Sequence[Sample]) -> Any:
+    """How far every number of the results is from the formula with these constants, in float64."""
+    xp, found = Float(), []
+    for sample in samples:
+        lifted = {**constants} | sample.trial.lift(sample.arguments, xp)
+        lifted |= operation.convention_kwargs(sample.trial.claims)
+        exact = operation.formulas[0](xp, lifted)
+        parts = operation.parts(sample.outcome, sample.arguments)
+        found += [
+            (np.asarray(e.value, dtype=np.float64) - array(p.value)).ravel()
+            for e, p in zip(exact, parts, strict=True)
+            if isinstance(p.value, torch.Tensor)
+        ]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def nearest(operation: OpInfo, names: Sequence[str], samples: Sequence[Sample]) -> dict[str, Any]:
+    """Of the constants that are words, such as an activation, those by which results are nearest that none makes right.
+
+    Numbers are left out: what a small one does is lost in what is wrong.
+    """
+    usual = USUAL[operation.name]
+    words = [name for name in names if isinstance(usual[name][0], str)]
+    ways = _combinations([_contract_first(operation.name, name, usual[name]) for name in words]) if words else iter(())
+    choices = [dict(zip(words, values, strict=True)) for values in ways]
+
+    def apart(constants: dict[str, Any]) -> float:
+        with np.errstate(all="ignore"):
+            found = float((_distances(operation, constants, samples) ** 2).sum())
+        return found if math.isfinite(found) else math.inf
+
+    return min(choices, key=apart, default={})

@@ -14,7 +14,7 @@ import hypothesis.strategies as st
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, scaled
+from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, nearest, scaled
 from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import Probed, refused, unexplained
@@ -283,8 +283,11 @@ class Probe:
                 if found is not None:
                     self.constants = found
                     return
-        self.constants = self.target.shows(self.operation.name)  # nothing explains the results: what it says of itself
-        self.declared = tuple(self.constants)
+        # Nothing explains the results: what it says of itself, and of what it does not say what is nearest.
+        said = self.target.shows(self.operation.name)
+        plain = next((found for found in self.plain.values() if found), [])
+        self.constants = {**(nearest(self.operation, names, plain) if names and plain else {}), **said}
+        self.declared = tuple(said)
 
     def _scaled(self, samples: Sequence[Sample]) -> list[Sample]:
         """The same calls, and where an epsilon would not show otherwise, those with smaller numbers."""

@@ -27,11 +27,14 @@ _BOTH = ("position_embeddings", "cos_sin", "rotary_pos_emb")
 _STARTS = ("start_pos", "offset", "pos_offset")
 _PADDING = {"pad", "padding", "padded"}
 """Words of a mask over tokens, where another mask stands beside it."""
+_LOOKS_BACK = {"mask", "masked", "causal", "autoregressive", "ahead", "future", "subsequent"}
+"""Words of a flag, off by default, that makes a layer causal."""
 
 
 def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
     """By role the names of the call's parameters: x alone, or q, k and v."""
-    optional = {**masks_of(candidate.parameters), "is_causal": _CAUSAL, "cos": _COS, "sin": _SIN, "cis": _CIS}
+    causal = (*_CAUSAL, *causal_flags(candidate.parameters))
+    optional = {**masks_of(candidate.parameters), "is_causal": causal, "cos": _COS, "sin": _SIN, "cis": _CIS}
     optional |= {"both": _BOTH, "pairs": _PAIRS, "start": _STARTS, "length": _LENGTH}
     if "cross" in candidate.words:
         optional |= {"context": (*_CONTEXT, "y")}
@@ -49,12 +52,19 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
 
 def masks_of(parameters: Parameters) -> dict[str, tuple[str, ...]]:
     """Roles of masks: the usual names, else whatever is called a mask; of two the one over tokens by its words."""
-    named = [name for name in parameters if "mask" in words(name)]
+    flags = causal_flags(parameters)
+    named = [name for name in parameters if "mask" in words(name) and name not in flags]
     over_tokens = [name for name in named if _PADDING & set(words(name))]
     others = [name for name in named if name not in over_tokens]
     if len(over_tokens) == 1 and len(others) == 1:
         return {"mask": (others[0],), "padding": (over_tokens[0],)}
-    return {"mask": (*MASK, *named)}
+    return {"mask": (*(name for name in MASK if name not in flags), *named)}
+
+
+def causal_flags(parameters: Parameters) -> tuple[str, ...]:
+    """Arguments that turn causality on, for they are off by default: a mask that is False is none, but a choice."""
+    off = [name for name, p in parameters.items() if p.default is False]
+    return tuple(name for name in off if _LOOKS_BACK & set(words(name)) and not _PADDING & set(words(name)))
 
 
 def takes_token_mask(names: Mapping[str, str]) -> bool:

@@ -31,6 +31,7 @@ FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("layer_id", "layer_idx", "block_idx", "layer_index", "layer_num", "idx"), 0),
     **dict.fromkeys(("ffn_dim_multiplier", "activation", "act", "act_layer", "norm_layer"), None),
     **dict.fromkeys(("dtype", "param_dtype", "torch_dtype"), torch.float32),
+    **dict.fromkeys(("weight_tying", "tie_weights", "tie_word_embeddings", "tie_embeddings", "weight_sharing"), False),
     **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant", "use_cache", "vis"), False),
     "device": "cpu",
 }

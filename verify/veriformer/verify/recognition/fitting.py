@@ -18,7 +18,7 @@ import numpy as np
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.constants import estimated, hidden
+from veriformer.verify.domain.constants import estimated, hidden, nearest
 from veriformer.verify.domain.features import features
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.refusals import AVOIDED
@@ -153,7 +153,9 @@ class Fitting:
         if names and not found.everywhere and found.closeness > CLOSE:
             samples = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]
             constants = estimated(self.operation, names, samples, dtype) if samples else None
-            if constants is not None:
+            if constants is None and samples:
+                constants = nearest(self.operation, names, samples)
+            if constants:
                 found = _fit(self.operation, len(calls), answered, constants, error, raised)
         return found
 

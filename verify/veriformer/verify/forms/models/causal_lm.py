@@ -13,9 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.builders import as_class, is_builder
 from veriformer.verify.forms.caches_inside import Placing, placings
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import reads
+from veriformer.verify.forms.config_names import CONFIGS
 from veriformer.verify.forms.construction import built, takes_size
 from veriformer.verify.forms.encoder_decoder import Masks, decoded, encoded, masks_demanded
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
@@ -29,6 +31,7 @@ from veriformer.verify.forms.language_model import (
     wrapped,
 )
 from veriformer.verify.forms.signatures import roles
+from veriformer.verify.forms.size_names import size_of
 
 SIZES: Mapping[str, int] = {
     "width": 32,
@@ -77,6 +80,34 @@ DRAWS = range(1, 9)
 
 
 def _match(candidate: Candidate) -> Match | None:
+    if is_builder(candidate):
+        return _match_of_built(candidate)
+    return _match_of_class(candidate)
+
+
+def _match_of_built(candidate: Candidate) -> Match | None:
+    """What a function builds, where its class cannot be built by itself."""
+    if not any(name in "".join(candidate.words) for name in (*_NAMES, "model")) or not _takes_vocabulary(candidate):
+        return None
+    made = _of_builder(candidate)
+    kind = made.thing.__base__
+    with contextlib.suppress(Unfit):
+        _model(Candidate(kind.__name__, kind, candidate.module))
+        return None
+    return _match_of_class(made)
+
+
+def _takes_vocabulary(candidate: Candidate) -> bool:
+    names = candidate.parameters
+    return any(name in CONFIGS or size_of(name, names) == "vocabulary" for name in names)
+
+
+def _of_builder(candidate: Candidate) -> Candidate:
+    """The candidate itself, or where it is a function that builds models the class of those."""
+    return as_class(candidate, _model) if is_builder(candidate) else candidate
+
+
+def _match_of_class(candidate: Candidate) -> Match | None:
     own = set(candidate.words)
     if (
         not candidate.is_network
@@ -218,6 +249,7 @@ def _model(candidate: Candidate, seed: int = 0) -> nn.Module:
         sizes |= {"vocabulary": SIZES["vocabulary"] + 1, "pad": SIZES["vocabulary"]}
         given |= dict.fromkeys(pads, SIZES["vocabulary"])
         given |= {name: 1 for name in candidate.constructor if "sos_" in name or "bos_" in name}
+        given |= {name: 2 for name in candidate.constructor if "eos_" in name}
     with contextlib.redirect_stdout(io.StringIO()):
         model = built(candidate, sizes, given, seed=seed)
     if not isinstance(model, nn.Module):
@@ -383,6 +415,7 @@ def _loss_is_right_for(drawn: Tensor, model: nn.Module, how: Calling, labels: st
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
+    candidate = _of_builder(candidate)
     how, _, _ = _looked_at(candidate)
     if readings:
         how = dataclasses.replace(how, labels=readings["labels"], ignored=int(readings["ignored"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -60,13 +60,11 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if "context" in names:
         raise Unfit(f"it reads {names['context']!r} as well, which no block of the contract does")
-    instance = built(
-        candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), flags(candidate) | scaled(candidate)
-    )
+    instance = _instance(candidate)
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
     refuse_turning(instance, names)
-    found = _parts(instance)
+    found = _parts(instance, _network_first(instance))
     readings: dict[str, tuple[str, ...]] = {"norm": NORMS, "norms": ORDER, "batch": BATCH[:1]}
     readings["causal"] = tenable_causality(candidate, instance, names)
     if "mask" in names:
@@ -79,27 +77,47 @@ def _match(candidate: Candidate) -> Match | None:
     return Match(True, readings, (*told, *(UNTURNED if has_tables(names) else ())))
 
 
-def _parts(module: nn.Module) -> Parts:
+def _instance(candidate: Candidate) -> Any:
+    """One whose network is wider than its input: its maps are told by their sizes."""
+    sizes = sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
+    return built(candidate, sizes, flags(candidate) | scaled(candidate))
+
+
+def _network_first(instance: nn.Module) -> bool:
+    """Whether the network is registered before the attention: the first two maps widen and narrow, the last do not."""
+    maps, _ = linears_and_rest(instance)
+    return len(maps) >= 4 and _widens(maps[:2]) and not _widens(maps[-2:])
+
+
+def _widens(maps: Sequence[Linear]) -> bool:
+    return _is_network(maps) and maps[0].n_in < maps[0].n_out
+
+
+def _is_network(maps: Sequence[Linear]) -> bool:
+    one, two = maps
+    return (one.n_in, one.n_out) == (two.n_out, two.n_in) and bool(one.bias and two.bias)
+
+
+def _parts(module: nn.Module, network_first: bool) -> Parts:
     """Roles of all parameters. Raises Unfit where there are others than a block of the contract has."""
     maps, rest = linears_and_rest(module)
     if len(maps) < 4:
         raise Unfit(f"it has {len(maps)} linear maps, and a block has those of attention and two of its network")
-    first_map, second_map = maps[-2:]
-    if (first_map.n_in, first_map.n_out) != (second_map.n_out, second_map.n_in) or not (
-        first_map.bias and second_map.bias
-    ):
+    network, attention = (maps[:2], maps[2:]) if network_first else (maps[-2:], maps[:-2])
+    if not _is_network(network):
         raise Unfit("its network is not one of two layers with biases")
     norms = [(rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
     own = dict(module.named_parameters())
     if len(rest) != 4 or any(own[name].ndim != 1 for name in rest):
         raise Unfit("it does not have two norms with a weight and a bias each")
-    return Parts(projections(maps[:-2]), (first_map, second_map), (norms[0], norms[1]))
+    return Parts(projections(attention), (network[0], network[1]), (norms[0], norms[1]))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     names = without_unknown(roles_of_call(candidate) or {}, readings)
     holder, given = Holder.of(candidate), flags(candidate) | scaled(candidate)
     grouped, headed = takes_size(candidate, "kv_heads"), takes_size(candidate, "heads")
+    network_first = _network_first(_instance(candidate))
 
     def call(x: Tensor, params: Mapping[str, Tensor], *, num_heads: int, **options: Any) -> Tensor:
         groups = options.get("num_kv_heads") or num_heads
@@ -113,7 +131,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         head_dim = params["w_q"].shape[1] // num_heads
         sizes = {**sizes_of(d, num_heads, groups, head_dim, d, length_for(x)), "inner": f}
         module = holder.module(sizes, x.dtype, **given)
-        parts = _parts(module)
+        parts = _parts(module, network_first)
         weights = {role: params[f"w_{role}"] for role in ("q", "k", "v", "o")}
         tensors = parts.attention.tensors(weights, num_heads, groups, readings.get("joined", FUSED[0]))
         tensors |= parts.network[0].tensors(params["w1"], params["b1"])

@@ -29,6 +29,11 @@ def _doubled_exponent(d: int, base: float) -> Tensor:
     return base ** (-2 * exponents(d))
 
 
+def _own_column(d: int, base: float) -> Tensor:
+    """The exponents of the columns 1, 3, 5, …, over d."""
+    return base ** (-torch.arange(1, d + 1, 2, dtype=torch.float64) / d)
+
+
 def _power_of_index(d: int, base: float) -> Tensor:
     """The exponent raised to 1/base, where 1/base was to be raised to the exponent."""
     return exponents(d) ** (1 / base)
@@ -75,6 +80,7 @@ def _slopes_of_one(num_heads: int) -> Tensor:
 FAULTS: dict[str, dict[str, Fault]] = {
     "SIN-02": {"sinusoidal_encoding": replaced_by(Sinusoidal(sines=_doubled_exponent, cosines=_next_exponent))},
     "SIN-04": {"sinusoidal_encoding": replaced_by(Sinusoidal(sines=_power_of_index, cosines=_power_of_index))},
+    "SIN-05": {"sinusoidal_encoding": replaced_by(Sinusoidal(cosines=_own_column))},
     "ROPE-01": {"rope": replaced_by(Rope(angles=_narrow_angles))},
     "ROPE-02": {"rope": replaced_by(Rope(interleaved=_mixed_layout, halves=_mixed_layout))},
     "ROPE-03": {"rope": given(_other_pairing)},
