@@ -91,7 +91,10 @@ def test_one_map_may_have_its_entries_further_out() -> None:
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("trg_vocab", "vocabulary"), ("enc_max_len", "length"), ("decoder_layers", "layers"), ("src", "")],
+    [
+        *(("trg_vocab", "vocabulary"), ("enc_max_len", "length"), ("decoder_layers", "layers"), ("src", "")),
+        *(("n_local_heads", "heads"), ("n_local_kv_heads", "kv_heads"), ("local", "")),
+    ],
 )
 def test_sizes_of_one_side_are_known_by_the_rest_of_their_name(name: str, size: str) -> None:
     assert size_of(name) == size

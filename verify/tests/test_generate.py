@@ -14,6 +14,7 @@ from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.results import Result, Status
+from veriformer.verify.scripts.model_drivers import settings_of
 from veriformer.verify.targets.loading import wrap
 
 PROFILE = Profile(name="red", examples=40, shrinks=0, timeout_s=60)  # a model's rows take a seventh of that
@@ -164,6 +165,15 @@ def rows_of(kind: Any) -> dict[str, Result]:
 def test_right_ones_hold(kind: Any) -> None:
     found = {name: row.status for name, row in rows_of(kind).items()}
     assert found == dict.fromkeys(("greedy", "crop", "sampled"), Status.PASS)
+
+
+def test_one_that_demands_a_tokenizer_is_another_call() -> None:
+    class Speaking(Right):
+        def generate(self, prompt: str, tokenizer: Any, max_new_tokens: int = 4) -> str:  # type: ignore[override]
+            return tokenizer(super().generate(tokenizer(prompt), max_new_tokens))
+
+    assert settings_of(Right()).keys() == {"new", "temperature", "top_k"}
+    assert settings_of(Speaking()) == {}
 
 
 def test_one_that_knows_no_chance_gives_new_tokens_alone() -> None:

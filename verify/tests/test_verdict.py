@@ -122,6 +122,14 @@ def test_what_shows_nothing_is_inconclusive() -> None:
     assert run(row("causal_lm.contract", Status.PASS), row("causal_lm.reach", Status.VACUOUS)).verdict is Verdict.HOLDS
 
 
+def test_where_all_that_was_tried_came_to_advice_nothing_holds() -> None:
+    raised = [row("lr_scheduler.contract", Status.ADVICE), row("lr_scheduler.resume", Status.ADVICE)]
+    found = run(*raised, row("lr_scheduler.closed_form", Status.NOT_APPLICABLE))
+    assert (found.exit_status, found.gaps) == (3, ["nothing of lr_scheduler was seen to hold"])
+    assert run(*raised, row("lr_scheduler.groups", Status.PASS)).verdict is Verdict.HOLDS
+    assert run(row("softmax.refusal", Status.ADVICE)).verdict is Verdict.HOLDS  # asked for alone
+
+
 def test_findings_domain_and_global_state_weigh_in() -> None:
     held = row("softmax.equation", Status.PASS)
     grave, slight = (Finding(id=w, weight=w, operation="softmax", what="…") for w in (Weight.LEAK, Weight.IMPRECISE))

@@ -65,7 +65,7 @@ _LENGTHS = frozenset(("max", "maximum", "len", "length", "window"))
 _SIDES = frozenset(
     (
         *("src", "tgt", "trg", "source", "target", "input", "output"),
-        *("enc", "dec", "encoder", "decoder", "of", "the", "total"),
+        *("enc", "dec", "encoder", "decoder", "of", "the", "total", "local"),
     )
 )
 """Words beside those that say what has the size: whose it is, of two sequences."""

@@ -54,7 +54,20 @@ def gaps(rows: Iterable[Judged]) -> list[str]:
         if not any(status in EXERCISED for slug in core for status in provided[operation][slug])
     ]
     missing += [slug for met in provided.values() for slug, found in met.items() if _structural(slug) and _blind(found)]
-    return [f"{what} not exercised in any dtype" for what in dict.fromkeys(missing)]
+    unheld = [
+        operation
+        for operation, core in cores.items()
+        if core != list(provided[operation]) and _advised_alone(provided[operation])
+    ]
+    return [
+        *(f"{what} not exercised in any dtype" for what in dict.fromkeys(missing)),
+        *(f"nothing of {operation} was seen to hold" for operation in unheld),
+    ]
+
+
+def _advised_alone(met: dict[str, list[Status]]) -> bool:
+    """Whether all that was put to the test came to advice: it violates nothing, and shows nothing either."""
+    return {status for found in met.values() for status in found} & EXERCISED == {Status.ADVICE}
 
 
 STRUCTURAL = frozenset({"causality", "padding", "cache"})

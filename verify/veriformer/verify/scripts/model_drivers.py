@@ -503,13 +503,19 @@ def inner_of(model):
 
 
 def settings_of(model):
-    """By what is set, the name under which ``generate`` takes it; empty without one, or where it is a library's."""
+    """By what is set, the name under which ``generate`` takes it; empty without one, where it is a library's, and where
+    it demands more than a prompt and a number of tokens, as a tokenizer."""
     generate = getattr(inner_of(model), "generate", None)
     if not callable(generate):
         return {}
     known = inspect.signature(generate).parameters
     found = {role: next((name for name in names if name in known), None) for role, names in SETTINGS.items()}
-    return {} if found["new"] is None or "generation_config" in known else {k: x for k, x in found.items() if x}
+    demanded = [
+        name for name, p in known.items() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if found["new"] is None or "generation_config" in known or not set(demanded[1:]) <= set(found.values()):
+        return {}
+    return {role: name for role, name in found.items() if name}
 
 
 def window_of(model):
