@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from veriformer.verify import check
 from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.source_files import module_of
 
@@ -43,3 +44,10 @@ def test_a_model_is_built_by_a_function_of_its_file(name: str, right: bool) -> N
 
 def test_what_builds_no_model_is_not_called() -> None:
     assert found("built_by_functions", "build_tokenizer").unknown == ("build_tokenizer",)
+
+
+def test_a_known_fault_is_named_where_a_narrow_table_hides_it_in_double_precision() -> None:
+    thing = module_of(HERE / "ordered_otherwise.py").OwnColumnsPositionalEncoding
+    results = check(thing, only=["sinusoidal_encoding.equation"], dtype=["fp64", "fp32"], profile="quick")
+    (finding,) = [one for one in results.findings if not one.weight.advice]
+    assert "the cosine's exponent is that of its own column" in finding.what

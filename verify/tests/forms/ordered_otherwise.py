@@ -1,4 +1,4 @@
-"""A layer that registers its network before its attention, and one whose mask is turned on by a flag."""
+"""A layer that registers its network before its attention, a mask that a flag turns on, and a wrong encoding."""
 
 import math
 
@@ -54,3 +54,13 @@ class WideEncoderLayer(EncoderLayer):
         del self.network
         self.attention = WideAttention(num_heads, d_model)
         self.network = network
+
+
+class OwnColumnsPositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        angles = torch.arange(max_len)[:, None].float() * 10000.0 ** (-torch.arange(d_model).float() / d_model)
+        self.table = torch.where(torch.arange(d_model) % 2 == 0, angles.sin(), angles.cos())
+
+    def forward(self, x):
+        return x + self.table[: x.shape[1]]
