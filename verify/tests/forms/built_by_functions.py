@@ -17,14 +17,14 @@ class Stack(nn.Module):
 
 
 class Translator(nn.Module):
-    def __init__(self, reads, writes, listens, speaks):
+    def __init__(self, reads, writes, reader, head):
         super().__init__()
-        self.reads, self.writes, self.listens, self.speaks = reads, writes, listens, speaks
+        self.reads, self.writes, self.reader, self.head = reads, writes, reader, head
 
     def forward(self, src, tgt):
         n = tgt.shape[1]
-        heard = self.listens(self.reads(src), torch.ones(src.shape[1], src.shape[1], dtype=torch.bool)).mean(1)
-        return self.speaks(self.listens(self.writes(tgt) + heard[:, None], self.seen(n)))
+        summary = self.reader(self.reads(src), torch.ones(src.shape[1], src.shape[1], dtype=torch.bool)).mean(1)
+        return self.head(self.reader(self.writes(tgt) + summary[:, None], self.seen(n)))
 
     def seen(self, n):
         return torch.ones(n, n, dtype=torch.bool).tril()

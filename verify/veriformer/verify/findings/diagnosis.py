@@ -54,8 +54,8 @@ class Diagnosis:
 
 def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagnosis | None:
     """The name of a cause, or None where nothing known explains it."""
-    told = (case for case in cases(cause.explained, target) if finite(case.given))
-    failed = [case for case in told if furthest(case.given, case.exact) > APART]
+    made = (case for case in cases(cause.explained, target) if finite(case.given))
+    failed = [case for case in made if furthest(case.given, case.exact) > APART]
     if not failed:
         return None
     formats = {case.row.dtype for case in failed}
