@@ -273,6 +273,11 @@ def by_scope(window=Windowed, int8=Bytes):
     return kv_cache
 
 
+def squares_by_inner_product(prediction, target):
+    apart = (prediction - target).flatten()
+    return torch.dot(apart, apart) / (apart.numel() // prediction.shape[-1])
+
+
 PLANTED = [
     ("cross_entropy", quadratic_loss, {}, "2 in N"),
     ("kv_cache", Concatenated, {}, "the cache copies itself"),
@@ -326,6 +331,7 @@ RIGHT = [
     ("softmax", right.softmax, None),
     ("multi_head_attention", right.multi_head_attention, None),
     ("lm_head", right.lm_head, None),
+    ("mse_loss", squares_by_inner_product, None),
 ]
 
 

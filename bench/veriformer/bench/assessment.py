@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import sympy
@@ -121,12 +122,28 @@ class Assessment:
             if not wrong[name] and measured is not None:
                 parts = [*([f"as {name}"] if name else []), *([again] if again else [])]
                 return replace(record, verdict=Verdict.CONFIRMED, reason="; ".join(parts) or None)
+        if flops and (summed := self._in_passing(measured)):
+            return replace(record, verdict=Verdict.CONFIRMED, reason=summed)
         name = next(iter(rivals))
         point, value, said = min(wrong[name], key=lambda each: each[1])
         witness = Witness(point=point, counted=value, claimed=int(said) if said.is_Integer else str(said))
         why = self._difference(record.quantity, measured, found)
         reason = f"{why}; {again}" if again else why
         return replace(record, verdict=Verdict.REFUTED, witness=witness, reason=reason)
+
+    def _in_passing(self, measured: Polynomial | None) -> str | None:
+        """Products beside those of the formula, no more than a few for each number that it reads or writes anyway, as
+        where a sum of squares is an inner product; None where there are others, or fewer than the formula has."""
+        moved = self.family.costs.moved
+        if measured is None or moved is None:
+            return None
+        claimed = _terms(next(iter(self._claims(FLOPS).values())), measured.names)
+        more = {e: measured.terms.get(e, 0) - _fraction(claimed.get(e)) for e in {**measured.terms, **claimed}}
+        beside = Polynomial(measured.names, {e: c for e, c in more.items() if c})
+        fewer = not beside.terms or min(beside.terms.values()) < 0
+        if fewer or words.beyond(beside, _terms(_plain(moved()), measured.names)):
+            return None
+        return f"{words.leading(beside)} more FLOPs than the formula, a few for each number that is read or written"
 
     def _asked(self, record: Count, measured: Polynomial | None, found: Recovered) -> Count:
         """What asks for a value of an array where the formula needs none."""
@@ -305,6 +322,10 @@ def _terms(cost: Any, names: tuple[str, ...]) -> dict[tuple[int, ...], Any]:
     if not cost:
         return {}
     return dict(sympy.Poly(sympy.expand(cost), *(symbol(name) for name in names)).terms())
+
+
+def _fraction(c: Any) -> Fraction:
+    return Fraction(0) if c is None else Fraction(int(c.p), int(c.q))
 
 
 def _total_degree(cost: Any, axes: Iterable[Axis]) -> int:
