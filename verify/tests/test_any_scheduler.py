@@ -68,6 +68,25 @@ class FormsPart(Halving):
         return [base * 0.3 ** ((self.last_epoch + 1) // 3) for base in self.base_lrs]
 
 
+class Staged(theirs.LRScheduler):
+    """Up, level and down, by arguments that have no usual names."""
+
+    def __init__(self, optimizer: Any, ramp_steps: int, hold_steps: int, final_lr_scale: float, floor_rate: float) -> None:
+        self.edges = ramp_steps, ramp_steps + hold_steps
+        self.scale, self.floor = final_lr_scale, floor_rate
+        super().__init__(optimizer)
+
+    def get_lr(self) -> list[float]:
+        start, end = self.edges
+        by = min(1.0, (self.last_epoch + 1) / start) if self.last_epoch < end else self.scale
+        return [max(self.floor, base * by) for base in self.base_lrs]
+
+
+class Opaque(Staged):
+    def __init__(self, optimizer: Any, phi: float) -> None:
+        super().__init__(optimizer, 2, 2, phi, 0.0)
+
+
 FAULTS = {
     LateCount: "contract",
     StaleRates: "contract",
@@ -76,7 +95,7 @@ FAULTS = {
     FormsPart: "closed_form",
 }
 RIGHT = (
-    *(Halving, theirs.LambdaLR, theirs.MultiplicativeLR, theirs.StepLR, theirs.MultiStepLR, theirs.ConstantLR),
+    *(Halving, Staged, theirs.LambdaLR, theirs.MultiplicativeLR, theirs.StepLR, theirs.MultiStepLR, theirs.ConstantLR),
     *(theirs.LinearLR, theirs.ExponentialLR, theirs.PolynomialLR, theirs.CosineAnnealingLR, theirs.OneCycleLR),
     *(theirs.CyclicLR, theirs.CosineAnnealingWarmRestarts, theirs.ReduceLROnPlateau),
 )
@@ -105,6 +124,11 @@ def test_right_ones_hold(kind: Any) -> None:
     settled = {Status.PASS, Status.NOT_APPLICABLE}
     assert {name: row.message for name, row in found.items() if row.status not in settled} == {}
     assert found["contract"].status is found["resume"].status is Status.PASS
+
+
+def test_an_argument_whose_name_says_nothing_is_given_by_nobody() -> None:
+    (refused,) = recognise(Opaque).refused
+    assert "demands phi" in refused.reason
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.__name__)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.optim.lr_scheduler import LRScheduler
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
 
 GIVEN: Mapping[str, Any] = {
@@ -30,6 +30,14 @@ GIVEN: Mapping[str, Any] = {
 }
 """What a constructor is given for an argument that it demands."""
 
+BY_WORDS: Mapping[str, float] = {
+    "scale scaling factor ratio gamma power mult multiplier": 0.5,
+    "lr rate": 2.0**-10,
+    "total": 17,
+    "steps step epochs epoch iters iter iterations period warmup size interval": 3,
+}
+"""The same for names that are not usual, by the first of these that has a word of theirs."""
+
 
 def _match(candidate: Candidate) -> Match | None:
     if not candidate.is_class or not issubclass(candidate.thing, LRScheduler):
@@ -37,11 +45,18 @@ def _match(candidate: Candidate) -> Match | None:
     if candidate.thing is LRScheduler:
         raise Unfit("it is the base of all schedules")
     demanded = _demanded(candidate)
-    unknown = [name for name in demanded if name not in GIVEN]
+    unknown = [name for name in demanded if _given(name) is None]
     if unknown:
         raise Unfit(f"its constructor demands {unknown[0]}, which nobody can give")
-    told = tuple(f"{name} is {GIVEN[name]}" for name in demanded if not callable(GIVEN[name]))
+    told = tuple(f"{name} is {_given(name)}" for name in demanded if not callable(_given(name)))
     return Match(True, told=told)
+
+
+def _given(name: str) -> Any:
+    """What an argument of this name is given; None where nothing tells what it is."""
+    if name in GIVEN:
+        return GIVEN[name]
+    return next((value for hints, value in BY_WORDS.items() if set(hints.split()) & set(words(name))), None)
 
 
 def _demanded(candidate: Candidate) -> list[str]:
@@ -51,7 +66,7 @@ def _demanded(candidate: Candidate) -> list[str]:
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
-    demanded = {name: GIVEN[name] for name in _demanded(candidate)}
+    demanded = {name: _given(name) for name in _demanded(candidate)}
     absent = [name for name, p in candidate.constructor.items() if p.default is None and name in GIVEN]
     # Some demand one of several arguments, each of which has a default.
     ways = [demanded, *({**demanded, name: GIVEN[name]} for name in absent)]
