@@ -71,7 +71,9 @@ class FormsPart(Halving):
 class Staged(theirs.LRScheduler):
     """Up, level and down, by arguments that have no usual names."""
 
-    def __init__(self, optimizer: Any, ramp_steps: int, hold_steps: int, final_lr_scale: float, floor_rate: float) -> None:
+    def __init__(
+        self, optimizer: Any, ramp_steps: int, hold_steps: int, final_lr_scale: float, floor_rate: float
+    ) -> None:
         self.edges = ramp_steps, ramp_steps + hold_steps
         self.scale, self.floor = final_lr_scale, floor_rate
         super().__init__(optimizer)

@@ -94,6 +94,12 @@ def test_what_only_looks_like_an_operation_is_refused_with_the_reason(file: str,
     assert ANOTHER[file, name] in found(file, name).refused[0].reason
 
 
+@pytest.mark.parametrize(("name", "told"), [("OutputLayer", ("its bias is held at 0",)), ("Unembed", ())])
+def test_a_last_layer_whose_bias_is_held_says_so(name: str, told: tuple[str, ...]) -> None:
+    (pin,) = found("held_otherwise", name).pins
+    assert (pin.operation, pin.everywhere, pin.told) == ("lm_head", True, told)
+
+
 def test_a_layer_is_made_for_as_many_positions_as_are_read() -> None:
     attention = bind("modules/attention_layer", module_of(HERE / "built_otherwise.py").Attention, causal="always")
     x, w = torch.ones(1, 300, 4), torch.ones(4, 4)

@@ -223,3 +223,14 @@ class Generator(nn.Module):
 
     def forward(self, x):
         return F.log_softmax(self.proj(x), -1)
+
+
+class OutputLayer(nn.Module):
+    """The last layer with a bias, which the contract's has not."""
+
+    def __init__(self, d_model, vocab_size):
+        super().__init__()
+        self.proj = nn.Linear(d_model, vocab_size)
+
+    def forward(self, x):
+        return self.proj(x)

@@ -31,7 +31,8 @@ def _match(candidate: Candidate) -> Match | None:
     instance = built(candidate, _sizes(_WIDTH, _VOCABULARY), _weights(candidate, _WIDTH, _VOCABULARY))
     if len([p for p in instance.parameters() if p.ndim > 1]) != 1:
         return None
-    return Match(True) if _head(linears(instance, _held(instance))) else None
+    head = _head(linears(instance, _held(instance)))
+    return None if head is None else Match(True, told=("its bias is held at 0",) if head.bias else ())
 
 
 def _sizes(width: int, vocabulary: int) -> dict[str, int]:
