@@ -11,7 +11,7 @@ from veriformer.spec.requirements.lr_scheduler import REQUIREMENTS
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.loading import wrap

@@ -15,11 +15,11 @@ from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify import examples as examples_module
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.search import MAX_DRAW_FACTOR, Search
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status

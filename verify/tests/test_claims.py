@@ -13,8 +13,8 @@ from veriformer import impl
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.suggestion import suggested
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results.terminal import console
 from veriformer.verify.targets.claims import Claims, ClaimsWarning, read_claims
 from veriformer.verify.targets.loading import wrap

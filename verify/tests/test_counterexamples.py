@@ -14,7 +14,7 @@ from veriformer.verify import load
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import plan
+from veriformer.verify.judging.row import plan
 from veriformer.verify.results import Result, Status
 
 FEW = replace(PROFILES["quick"], examples=12, shrinks=25)

@@ -15,7 +15,6 @@ from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import feature
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.assembly import Known, ranked, weight
 from veriformer.verify.findings.assembly import finding as assembled
 from veriformer.verify.findings.calls import around, furthest
@@ -33,6 +32,7 @@ from veriformer.verify.findings.survey import _Watched
 from veriformer.verify.findings.wider import ROUNDED, lost_to_the_format
 from veriformer.verify.judging.judge import Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.outcome import Observation
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.scripts.script import Recorded

@@ -13,12 +13,12 @@ import torch
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify import bind, check
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings import ignored
 from veriformer.verify.findings.calls import Case
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.forms import NotOffered, Pin
 from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.results import Results, Status
 from veriformer.verify.scripts.script import Recorded

@@ -10,7 +10,7 @@ import pytest
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap

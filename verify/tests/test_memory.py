@@ -14,7 +14,7 @@ from veriformer.verify.catalogue.selection import select
 from veriformer.verify.engine import memory
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import plan
+from veriformer.verify.judging.row import plan
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.target import Target
 

@@ -10,7 +10,7 @@ from tests.narrow_models import FAULTS, INNER, LAWS, RIGHT, faulty
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap
 

@@ -11,7 +11,7 @@ import pytest
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.mutants.staged_reference.model import Decoder, Shape
 from veriformer.verify.operations.models.subject import subject
 from veriformer.verify.results import Result, Status

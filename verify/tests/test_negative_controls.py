@@ -29,8 +29,8 @@ from veriformer.verify.catalogue.checks import ALL
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES, Profile
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.mutants.combinators import Fault, Operation, changed, given, gradient_of, instead
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.loading import wrap

@@ -16,7 +16,7 @@ from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.mutants.combinators import faulty
 from veriformer.verify.mutants.faults import models as known
 from veriformer.verify.mutants.staged_reference.model import Decoder, EncoderDecoder, Memory, Scene, Shape

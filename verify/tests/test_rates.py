@@ -12,7 +12,7 @@ from tests.negative_controls.real import rate_in_a_byte, rate_in_a_byte_alone
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.loading import wrap
 

@@ -14,7 +14,7 @@ from tests.negative_controls.rare import Twice
 from veriformer.verify.catalogue.checks import ALL
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
 from veriformer.verify.scripts.script import Recorded, script
 from veriformer.verify.targets.loading import wrap

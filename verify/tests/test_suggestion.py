@@ -15,8 +15,8 @@ from veriformer.verify import check, load
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import plan
 from veriformer.verify.engine.suggestion import suggested
+from veriformer.verify.judging.row import plan
 from veriformer.verify.results import Result
 from veriformer.verify.targets.loading import wrap
 

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from veriformer.verify.engine import isolation
-from veriformer.verify.judging import stopwatch
+from veriformer.verify.judging import isolation, stopwatch
 from veriformer.verify.judging.interruption import RowTimeout
 
 LIMIT_S = 0.05

@@ -13,7 +13,7 @@ from veriformer.verify.engine import waivers
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.replay import reproduces
-from veriformer.verify.engine.row import plan
+from veriformer.verify.judging.row import plan
 from veriformer.verify.results import Result, Status
 
 TODAY = date(2026, 11, 20)

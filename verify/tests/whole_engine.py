@@ -30,7 +30,7 @@ from veriformer.verify.engine import probe, remote
 from veriformer.verify.engine import run as here
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.targets.loading import load
 
 LAWS = {

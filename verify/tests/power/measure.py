@@ -17,7 +17,7 @@ from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import CheckRun, plan
+from veriformer.verify.judging.row import CheckRun, plan
 from veriformer.verify.results import Status
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.target import Target

@@ -16,8 +16,7 @@ from veriformer.verify.comparison.drawing import Inputs
 from veriformer.verify.comparison.holding import Objects, Prepared
 from veriformer.verify.comparison.subject import CANDIDATE, REFERENCE, load_subject
 from veriformer.verify.comparison.watching import attributes, replaced
-from veriformer.verify.engine import isolation
-from veriformer.verify.judging import global_state
+from veriformer.verify.judging import global_state, isolation
 
 _MANY, _MANY_S = 256, 3.0
 _save, _now = torch.save, time.monotonic  # bound before any other code may replace them

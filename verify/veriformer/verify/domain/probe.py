@@ -23,8 +23,8 @@ from veriformer.verify.domain.precision import COARSER, computed_in
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.refusals import AVOIDED
 from veriformer.verify.domain.sample import Sample
-from veriformer.verify.engine import isolation
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
+from veriformer.verify.judging import isolation
 from veriformer.verify.judging.completion import completed, without
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Violation

@@ -6,13 +6,13 @@ import difflib
 import time
 from collections.abc import Callable, Mapping
 
-from veriformer.verify.engine import isolation, memory
+from veriformer.verify.engine import memory
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.replay import reproduces
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.search import Search
-from veriformer.verify.judging import global_state
+from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.targets.target import Target
 

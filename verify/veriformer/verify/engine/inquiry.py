@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from veriformer.verify.engine import isolation
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.judging import isolation
 from veriformer.verify.results import Result, Results, json_safe
 from veriformer.verify.targets.loading import load
 

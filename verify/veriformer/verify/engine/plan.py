@@ -12,7 +12,7 @@ from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.profiles import PROFILES, Profile
-from veriformer.verify.engine.row import CheckRun, plan
+from veriformer.verify.judging.row import CheckRun, plan
 from veriformer.verify.targets.target import Target
 
 

@@ -18,8 +18,8 @@ import pytest
 from veriformer.verify.engine.items import Collects, InterruptMixin
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.runner import Runner, confine, loaded
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.presentation.clean import clean
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.targets.loading import load

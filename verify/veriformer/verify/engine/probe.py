@@ -23,9 +23,9 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.probe import SECONDS, probe_operation
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine import environment, isolation
+from veriformer.verify.engine import environment
 from veriformer.verify.engine.check_run import lacking
-from veriformer.verify.judging import global_state
+from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.record import json_safe

@@ -18,10 +18,10 @@ from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.plugin import died
 from veriformer.verify.engine.probe import LOADING_S, Described
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.run import INTERRUPTED, results_of
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.targets.loading import TargetError
 from veriformer.verify.targets.shipping import parcel

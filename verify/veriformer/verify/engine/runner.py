@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 
 import torch
 
-from veriformer.verify.engine import isolation
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.suggestion import suggested
-from veriformer.verify.judging import global_state
+from veriformer.verify.judging import global_state, isolation
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.target import Target
 

@@ -8,22 +8,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import hypothesis.strategies as st
-import numpy as np
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
 
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.repetition import unrepeatable
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.signature import signature
+from veriformer.verify.judging.counterexample import counterexample, size
 from veriformer.verify.judging.interruption import Interrupted
 from veriformer.verify.judging.judge import RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient
+from veriformer.verify.judging.repetition import unrepeatable
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.results.foreign import message_of
-from veriformer.verify.scripts.script import describe, script, within_bound
 from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
 
@@ -252,13 +251,6 @@ class Search:
         )
 
 
-def size(trial: Trial) -> int:
-    """How many numbers the tensors of all calls of an example have together."""
-    values = [value for call in trial.calls for value in call.arguments.values()]
-    flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
-    return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
-
-
 def extent(trial: Trial) -> Counter[str]:
     """How much the calls of an example ask for at most: numbers in all tensors of one, and each size and whole number
     by argument and axis."""
@@ -274,24 +266,3 @@ def extent(trial: Trial) -> Counter[str]:
                     asked |= Counter({name: item})
         found |= asked
     return found
-
-
-def numbers(x: object) -> object:
-    """Arrays as nested lists."""
-    return x.tolist() if isinstance(x, np.ndarray) else x
-
-
-def counterexample(row: CheckRun, target: Target, violation: Violation, trial: Trial) -> Counterexample:
-    """The record of an example that was a violation."""
-    title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
-    observed, exact, bound = (numbers(x) for x in (violation.observed, violation.exact, violation.bound))
-    judged = within_bound(violation.expression, exact, bound) if violation.expression else []
-    lines = [*violation.lines, *judged] or ["raise SystemExit(0)"]
-    return Counterexample(
-        arguments={key: describe(value) for call in trial.calls[-1:] for key, value in call.arguments.items()},
-        observed=observed,
-        exact=exact,
-        bound=bound,
-        script=script(title, target.loader, trial.calls, lines),
-        scalars=size(trial),
-    )

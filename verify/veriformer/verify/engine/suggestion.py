@@ -11,7 +11,7 @@ from dataclasses import replace
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES, Profile
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, Claims
 from veriformer.verify.targets.target import Target

@@ -13,7 +13,7 @@ from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plugin import report_outcome
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import CheckRun, plan
+from veriformer.verify.judging.row import CheckRun, plan
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from veriformer.verify import targets
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import VIOLATIONS, Result, Status
 
 _REQUIRED = {"requirement": str, "reason": str, "link": str, "expires": date}

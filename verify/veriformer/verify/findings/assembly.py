@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS, requirement
 from veriformer.verify.domain.features.attention import NOTHING_SEEN
-from veriformer.verify.engine.repetition import comes_and_goes
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
@@ -18,6 +17,7 @@ from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence, telling
 from veriformer.verify.findings.sharing import first_words
 from veriformer.verify.findings.signature import Failing
+from veriformer.verify.judging.repetition import comes_and_goes
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 

@@ -11,11 +11,11 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Floats, Reference, ratios
 from veriformer.verify.judging.op_info import OpInfo
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.scripts.script import Recorded

@@ -17,7 +17,6 @@ import numpy as np
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.constants import USUAL, hidden
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.calls import (
     APART,
     Case,
@@ -34,6 +33,7 @@ from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, passing
 from veriformer.verify.findings.ignored import ignored_option
 from veriformer.verify.judging.judge import Floats, Reference
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.targets.target import Target
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.signature import Signature
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Counterexample
 from veriformer.verify.scripts.script import Recorded
 

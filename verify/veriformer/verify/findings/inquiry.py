@@ -10,7 +10,6 @@ from torch import nn
 
 from veriformer.spec.requirement import Kind
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.assembly import Known, finding
 from veriformer.verify.findings.causes import Cause, Search, joined, united
 from veriformer.verify.findings.condition import Condition
@@ -28,6 +27,7 @@ from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.ties import by_ties, of_rows, of_ties
 from veriformer.verify.findings.wider import as_pytorch, lost_in_halves, lost_to_the_format
 from veriformer.verify.judging.judge import RunStatistics
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.target import Target
 

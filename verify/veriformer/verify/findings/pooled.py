@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.causes import Cause, wrong_result
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.judging.judge import RunStatistics, Violation
+from veriformer.verify.judging.row import CheckRun
 
 Gather = Callable[[CheckRun, Sequence[Condition]], tuple[int, RunStatistics]]
 """New examples of a row, those left out that meet a condition: how many there are, and what they come to together."""

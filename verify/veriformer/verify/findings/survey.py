@@ -14,17 +14,16 @@ import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.domain.features import present
-from veriformer.verify.engine import isolation
-from veriformer.verify.engine.row import CheckRun
-from veriformer.verify.engine.search import counterexample, size
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import gradients_in, signature
-from veriformer.verify.judging import global_state
+from veriformer.verify.judging import global_state, isolation
+from veriformer.verify.judging.counterexample import counterexample, size
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient, Observation
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.seeding import seed_generators

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.findings.calls import furthest, has_formula, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.overflow import WORDS, lost, near_the_edge
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.judge import Floats
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target

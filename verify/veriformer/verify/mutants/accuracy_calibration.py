@@ -18,10 +18,10 @@ import torch
 
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.families import accuracy, accuracy_limits
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import RunStatistics
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.mutants.correct_variants import VARIANTS
 from veriformer.verify.targets.loading import load
 

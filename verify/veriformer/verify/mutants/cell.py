@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.judging.check import Check
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import VIOLATIONS, Status
 from veriformer.verify.targets.target import Target
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.mutants.staged_reference.model import Decoder, Scene, Shape
 from veriformer.verify.mutants.staged_reference.narrow import Autocast, InHalf
 from veriformer.verify.results import Status

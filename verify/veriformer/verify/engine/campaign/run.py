@@ -20,7 +20,7 @@ from veriformer.verify.engine.campaign.turn import DIRECTED, Kind, database, sto
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.plugin import died
 from veriformer.verify.engine.probe import Described
-from veriformer.verify.engine.row import CheckRun
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.targets.shipping import Parcel, parcel
 

@@ -37,10 +37,10 @@ from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.row import CheckRun
 from veriformer.verify.engine.runner import confine, loaded
 from veriformer.verify.engine.search import Search
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import json_safe
 from veriformer.verify.scripts.script import Recorded

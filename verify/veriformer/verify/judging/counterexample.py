@@ -1,0 +1,41 @@
+"""A violation as the record of its example: arguments, numbers and a script."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.row import CheckRun
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.results import Counterexample
+from veriformer.verify.scripts.script import describe, script, within_bound
+from veriformer.verify.targets.target import Target
+
+
+def size(trial: Trial) -> int:
+    """How many numbers the tensors of all calls of an example have together."""
+    values = [value for call in trial.calls for value in call.arguments.values()]
+    flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
+    return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
+
+
+def numbers(x: object) -> object:
+    """Arrays as nested lists."""
+    return x.tolist() if isinstance(x, np.ndarray) else x
+
+
+def counterexample(row: CheckRun, target: Target, violation: Violation, trial: Trial) -> Counterexample:
+    """The record of an example that was a violation."""
+    title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
+    observed, exact, bound = (numbers(x) for x in (violation.observed, violation.exact, violation.bound))
+    judged = within_bound(violation.expression, exact, bound) if violation.expression else []
+    lines = [*violation.lines, *judged] or ["raise SystemExit(0)"]
+    return Counterexample(
+        arguments={key: describe(value) for call in trial.calls[-1:] for key, value in call.arguments.items()},
+        observed=observed,
+        exact=exact,
+        bound=bound,
+        script=script(title, target.loader, trial.calls, lines),
+        scalars=size(trial),
+    )
