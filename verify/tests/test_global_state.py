@@ -19,7 +19,7 @@ import torch
 
 from tests.test_engine import verify
 from veriformer.verify import check, load
-from veriformer.verify.judging.global_state import OF_ROWS, guarded
+from veriformer.verify.judging.global_state import OF_CALLS, OF_ROWS, guarded
 from veriformer.verify.judging.interruption import RowTimeout
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -87,6 +87,21 @@ def test_what_was_being_put_back_when_the_time_ended_is_no_change() -> None:
     with guarded(OF_ROWS, told.append):
         np.seterr(all="ignore")
     assert told == ["what NumPy does about errors"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"), [(2000, []), (2001, ["the limit of recursion"]), (900, ["the limit of recursion"])]
+)
+def test_a_limit_of_recursion_that_compiling_needs_is_no_change(limit: int, told: list[str]) -> None:
+    before = sys.getrecursionlimit()
+    found: list[str] = []
+    sys.setrecursionlimit(1000)
+    try:
+        with guarded(OF_CALLS, found.append):
+            sys.setrecursionlimit(limit)
+        assert found == told
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def test_a_process_that_is_a_guest_is_left_as_it_was() -> None:

@@ -36,6 +36,15 @@ class _Watched:
     same: Callable[[Any, Any], bool] = operator.eq
 
 
+_COMPILING = 2000
+"""PyTorch's compiler raises the limit of recursion to this wherever it is lower (``torch/_inductor/compile_fx.py``)."""
+
+
+def _as_deep(now: int, before: int) -> bool:
+    """Whether a limit of recursion is what it was, or no more than what compiling needs."""
+    return now == before or before < now <= _COMPILING
+
+
 def _deterministic() -> tuple[bool, bool]:
     return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
 
@@ -167,7 +176,7 @@ _MODES = (
         "the precision of matrix products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
     ),
     _Watched("what NumPy does about errors", np.geterr, lambda before: np.seterr(**before)),
-    _Watched("the limit of recursion", sys.getrecursionlimit, sys.setrecursionlimit),
+    _Watched("the limit of recursion", sys.getrecursionlimit, sys.setrecursionlimit, same=_as_deep),
     _Watched("detection of anomalies", torch.is_anomaly_enabled, torch.set_anomaly_enabled),
     _Watched("hooks of all modules", _hooks, _remove_hooks),
     _Watched("handlers of signals", _handlers, _set_handlers),
