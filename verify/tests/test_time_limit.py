@@ -22,7 +22,7 @@ def test_a_process_that_is_kept_waiting_has_its_time(
 ) -> None:
     rings: list[float] = []
     clock, timer = time.monotonic, isolation.signal.setitimer
-    monkeypatch.setattr(stopwatch, "process_time", lambda: share * clock())
+    monkeypatch.setattr(stopwatch, "thread_time", lambda: share * clock())
     monkeypatch.setattr(stopwatch, "kept_waiting", lambda: waits * clock())
     monkeypatch.setattr(isolation.signal, "setitimer", lambda which, s: (rings.append(s), timer(which, s))[1])
     began = clock()

@@ -419,14 +419,18 @@ class Trial:
                 lines=[*lines, f"raise SystemExit(tuple({observed.expression}.shape) != {reference.exact.shape!r})"],
             )
 
-    def assert_true(self, condition: bool, message: str, expression: str, about: str = "") -> None:
+    def assert_true(
+        self, condition: bool, message: str, expression: str | Callable[[], str], about: str = ""
+    ) -> None:
         """Raise Violation with this message unless the condition holds; the expression says the same in a script.
 
-        about: what is required, where the message tells more than that.
+        expression: or a function that gives it, where its text is long. about: what is required, where the message
+        tells more than that.
         """
         self.effective.append(True)
         if not condition:
-            lines = [f"raise SystemExit(0 if ({expression}) else {message!r})"]
+            same = expression if isinstance(expression, str) else expression()
+            lines = [f"raise SystemExit(0 if ({same}) else {message!r})"]
             raise Violation(message, lines=lines, about=about)
 
     def assert_raises(self, arguments: Arguments, *names: str, what: str = "bad input") -> None:

@@ -40,4 +40,4 @@ def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[tuple[str, str
 def unchanged(trial: Trial, what: str, name: str, before: torch.Tensor, after: torch.Tensor) -> None:
     """Raise Violation unless a tensor is as it was before."""
     same = before.shape == after.shape and torch.equal(before, after.detach())
-    trial.assert_true(same, f"{what} was modified", f"torch.equal({name}, {literal(before)})")
+    trial.assert_true(same, f"{what} was modified", lambda: f"torch.equal({name}, {literal(before)})")
