@@ -419,9 +419,7 @@ class Trial:
                 lines=[*lines, f"raise SystemExit(tuple({observed.expression}.shape) != {reference.exact.shape!r})"],
             )
 
-    def assert_true(
-        self, condition: bool, message: str, expression: str | Callable[[], str], about: str = ""
-    ) -> None:
+    def assert_true(self, condition: bool, message: str, expression: str | Callable[[], str], about: str = "") -> None:
         """Raise Violation with this message unless the condition holds; the expression says the same in a script.
 
         expression: or a function that gives it, where its text is long. about: what is required, where the message

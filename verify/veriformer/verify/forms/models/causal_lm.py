@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +16,7 @@ from veriformer.verify.forms.caches_inside import Placing, placings
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import reads
 from veriformer.verify.forms.config_names import CONFIGS
-from veriformer.verify.forms.construction import built, takes_size
+from veriformer.verify.forms.construction import takes_size
 from veriformer.verify.forms.encoder_decoder import Masks, decoded, encoded, masks_demanded
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
 from veriformer.verify.forms.language_model import (
@@ -26,30 +24,20 @@ from veriformer.verify.forms.language_model import (
     LanguageModel,
     last_among,
     logits_among,
-    loss_among,
     shapes,
     wrapped,
 )
+from veriformer.verify.forms.models.loss import SPREAD, label_readings, loss_is_answered, loss_is_right
+from veriformer.verify.forms.models.small_model import (
+    SIZES,
+    made_causal,
+    quietly,
+    small_model,
+    tokens,
+    vocabulary_of,
+)
 from veriformer.verify.forms.signatures import roles
 from veriformer.verify.forms.size_names import size_of
-
-SIZES: Mapping[str, int] = {
-    "width": 32,
-    "heads": 4,
-    "kv_heads": 2,
-    "head_dim": 8,
-    "inner": 48,
-    "layers": 2,
-    "vocabulary": 29,
-    "length": 128,
-    "batch": 16,
-    "experts": 4,
-    "top_k": 2,
-}
-"""Sizes of the model that is judged: no other one is as large as the vocabulary, so that it tells logits."""
-
-_GIVEN: Mapping[str, Any] = {"model_type": None}
-"""Constructor arguments that would set sizes by the name of a published model."""
 
 _IDS = (
     *("idx", "input_ids", "ids", "tokens", "in_idx", "token_ids"),
@@ -66,18 +54,6 @@ _BOTH_WAYS = {"bert", "encoder", "mlm", "masked", "seq2seq", "t5", "classifier",
 _PARTS = {"attention", "block", "layer", "embedding", "head", "norm", "mlp", "config", "feed"}
 """Words that name a part of a model."""
 
-_MORE = ("aux", "balance", "router", "smoothing", "z_loss")
-"""Parts of names by which a model adds something to its loss."""
-
-_CAUSAL = ("causal", "is_causal", "autoregressive", "is_decoder")
-
-LABELS, IGNORED = ("shifted inside", "the next tokens"), ("-100", "-1")
-SPREAD = 1e-3
-"""Where single precision leaves off and another result begins, relative to the largest number."""
-
-DRAWS = range(1, 9)
-"""Seeds of the labels by which a loss is recognised."""
-
 
 def _match(candidate: Candidate) -> Match | None:
     if is_builder(candidate):
@@ -92,7 +68,7 @@ def _match_of_built(candidate: Candidate) -> Match | None:
     made = _of_builder(candidate)
     kind = made.thing.__base__
     with contextlib.suppress(Unfit):
-        _model(Candidate(kind.__name__, kind, candidate.module))
+        small_model(Candidate(kind.__name__, kind, candidate.module))
         return None
     return _match_of_class(made)
 
@@ -104,7 +80,7 @@ def _takes_vocabulary(candidate: Candidate) -> bool:
 
 def _of_builder(candidate: Candidate) -> Candidate:
     """The candidate itself, or where it is a function that builds models the class of those."""
-    return as_class(candidate, _model) if is_builder(candidate) else candidate
+    return as_class(candidate, small_model) if is_builder(candidate) else candidate
 
 
 def _match_of_class(candidate: Candidate) -> Match | None:
@@ -146,10 +122,10 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
         raise Unfit("its call has no argument that is known to take tokens")
     start = {names["start"]: 0} if "start" in names and _demanded(candidate, names["start"]) else {}
     how = Calling(names["ids"], names.get("targets", ""), always=start, source=source)
-    model = _model(candidate)
+    model = small_model(candidate)
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
-    told = tuple(f"built with {name} = True" for name in _made_causal(candidate))
+    told = tuple(f"built with {name} = True" for name in made_causal(candidate))
     if masks is not None:
         masks = _masks_as_they_hide(model, how, masks)
         how = dataclasses.replace(how, masks=masks)
@@ -175,7 +151,7 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
         goes_on = _goes_on(model, cached)
         how = cached if goes_on else how
         told += () if goes_on else ("its cache is left out: a call could not go on from what another returned",)
-    readings, more = _readings(model, how)
+    readings, more = label_readings(model, how)
     return how, (*told, *more), readings
 
 
@@ -191,7 +167,7 @@ def _masks_as_they_hide(model: nn.Module, how: Calling, masks: Masks) -> Masks:
     for way in masks.ways():
         tried = wrapped(model, dataclasses.replace(how, masks=way), vocabulary_of(how))
         try:
-            found = reads(partial(_logits, tried), _tokens(4)[:1], _another)
+            found = reads(partial(_logits, tried), tokens(4)[:1], _another)
         except Exception:
             continue
         if torch.equal(found, torch.ones_like(found).tril()):
@@ -201,17 +177,17 @@ def _masks_as_they_hide(model: nn.Module, how: Calling, masks: Masks) -> Masks:
 
 
 def _logits(model: LanguageModel, ids: Tensor) -> Tensor:
-    logits: Tensor = _quietly(lambda: model(ids)).logits
+    logits: Tensor = quietly(lambda: model(ids)).logits
     return logits
 
 
 def _mixes_rows(model: nn.Module, how: Calling) -> bool:
     """Whether a token shows at its own place of other rows and at no other place of its row: rows are the places."""
-    ids, other = _tokens(), _tokens()
+    ids, other = tokens(), tokens()
     other[:, 2] = torch.where(torch.arange(len(ids)) == 0, _another(ids[:, 2]), ids[:, 2])
     try:
         one, two = (
-            logits_among(_quietly(partial(model, **{how.ids: x}, **how.always)), x, SIZES["vocabulary"])
+            logits_among(quietly(partial(model, **{how.ids: x}, **how.always)), x, SIZES["vocabulary"])
             for x in (ids, other)
         )
     except Exception:
@@ -227,54 +203,18 @@ def _another(ids: Tensor) -> Tensor:
     return ids % (SIZES["vocabulary"] - 1) + 1
 
 
-def vocabulary_of(how: Calling) -> int:
-    """How many tokens the model knows: with an encoder one more, which is the padding and is never judged."""
-    return SIZES["vocabulary"] + bool(how.source)
-
-
 def _demanded(candidate: Candidate, name: str) -> bool:
     return candidate.parameters[name].default is candidate.parameters[name].empty
 
 
-def _made_causal(candidate: Candidate) -> dict[str, bool]:
-    """The constructor's own arguments by which a model goes from left to right, turned on where they are off."""
-    own = candidate.constructor
-    return {name: True for name in _CAUSAL if name in own and own[name].default in (False, own[name].empty)}
-
-
-def _model(candidate: Candidate, seed: int = 0) -> nn.Module:
-    sizes, given = dict(SIZES), {**_GIVEN, **_made_causal(candidate)}
-    if encoded(candidate.parameters):
-        pads = [name for name in candidate.constructor if "pad" in name.lower() and "padding_mode" not in name]
-        sizes |= {"vocabulary": SIZES["vocabulary"] + 1, "pad": SIZES["vocabulary"]}
-        given |= dict.fromkeys(pads, SIZES["vocabulary"])
-        given |= {name: 1 for name in candidate.constructor if "sos_" in name or "bos_" in name}
-        given |= {name: 2 for name in candidate.constructor if "eos_" in name}
-    with contextlib.redirect_stdout(io.StringIO()):
-        model = built(candidate, sizes, given, seed=seed)
-    if not isinstance(model, nn.Module):
-        raise Unfit("its constructor gives no module")
-    return model.eval()
-
-
-def _tokens(n: int = 5, seed: int = 0) -> Tensor:
-    return torch.randint(1, SIZES["vocabulary"], (2, n), generator=torch.Generator().manual_seed(seed))
-
-
-def _quietly(call: Callable[[], Any]) -> Any:
-    with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        return call()
-
-
 def _with_logits_of_every_token(model: nn.Module, how: Calling) -> tuple[Calling, tuple[str, ...]]:
-    ids, vocabulary = _tokens(), vocabulary_of(how)
+    ids, vocabulary = tokens(), vocabulary_of(how)
     always = {**how.always, **how.of_source(ids)}
     told: tuple[str, ...] = ()
     if how.source:
         told = (f"what the encoder reads as {how.source} is the same in every call",)
     try:
-        plain = _quietly(lambda: model(**{how.ids: ids}, **always))
+        plain = quietly(lambda: model(**{how.ids: ids}, **always))
     except Exception as error:
         raise Unfit(f"a call with tokens raised {type(error).__name__}: {str(error)[:100]}") from error
     if logits_among(plain, ids, vocabulary) is not None:
@@ -288,7 +228,7 @@ def _with_logits_of_every_token(model: nn.Module, how: Calling) -> tuple[Calling
             return by_last
         raise Unfit(f"{said}, and takes no targets to give them for")
     try:
-        fed = _quietly(lambda: model(**{how.ids: ids, how.targets: ids}, **how.always))
+        fed = quietly(lambda: model(**{how.ids: ids, how.targets: ids}, **how.always))
     except Exception as error:
         raise Unfit(f"{said}, and with targets raised {type(error).__name__}: {str(error)[:80]}") from error
     if logits_among(fed, ids, vocabulary) is None:
@@ -304,7 +244,7 @@ def _placing(model: nn.Module, how: Calling, position: str) -> Placing | None:
 
     A model that may be called without them is, where no cache is asked for.
     """
-    ids, demanded = _tokens(), position in how.always
+    ids, demanded = tokens(), position in how.always
     for placing in placings(model, position):
         if demanded and not placing.needed:
             continue  # what it keeps of such a call would be that of every text
@@ -317,9 +257,9 @@ def _placing(model: nn.Module, how: Calling, position: str) -> Placing | None:
 def _in_two_calls(model: LanguageModel, ids: Tensor) -> bool:
     """Whether a text is answered at once, and from a cache."""
     try:
-        _quietly(lambda: model(ids))
-        past = _quietly(lambda: model(ids[:, :3], use_cache=True)).past_key_values
-        _quietly(lambda: model(ids[:, 3:4], past_key_values=past, use_cache=True))
+        quietly(lambda: model(ids))
+        past = quietly(lambda: model(ids[:, :3], use_cache=True)).past_key_values
+        quietly(lambda: model(ids[:, 3:4], past_key_values=past, use_cache=True))
     except Exception:
         return False
     return True
@@ -327,21 +267,21 @@ def _in_two_calls(model: LanguageModel, ids: Tensor) -> bool:
 
 def _refuse_chance(model: nn.Module, how: Calling) -> None:
     """Raise Unfit for a model that draws numbers while it is evaluated: no two calls of it could be compared."""
-    with_chance, ids = wrapped(model, how, vocabulary_of(how)), _tokens()
+    with_chance, ids = wrapped(model, how, vocabulary_of(how)), tokens()
     found = []
     with torch.random.fork_rng():
         for seed in (0, 1, 0):
             torch.manual_seed(seed)
-            found.append(_quietly(lambda: with_chance(ids)).logits)
+            found.append(quietly(lambda: with_chance(ids)).logits)
     if torch.equal(found[0], found[2]) and not torch.equal(found[0], found[1]):  # else an earlier call shows
         raise Unfit("two calls with the same tokens give other logits, in evaluation mode too")
 
 
 def _answered(model: nn.Module, how: Calling, *, masked: bool) -> bool:
-    ids = _tokens()
+    ids = tokens()
     try:
         with_mask = wrapped(model, dataclasses.replace(how, masked=masked), SIZES["vocabulary"])
-        _quietly(lambda: with_mask(ids, attention_mask=torch.ones_like(ids)))
+        quietly(lambda: with_mask(ids, attention_mask=torch.ones_like(ids)))
     except Exception:
         return False
     return True
@@ -349,69 +289,12 @@ def _answered(model: nn.Module, how: Calling, *, masked: bool) -> bool:
 
 def _goes_on(model: nn.Module, how: Calling) -> bool:
     """Whether a call goes on from the cache that another one returned, rightly or not."""
-    with_cache, ids = wrapped(model, how, SIZES["vocabulary"]), _tokens()
+    with_cache, ids = wrapped(model, how, SIZES["vocabulary"]), tokens()
     try:
-        past = _quietly(lambda: with_cache(ids[:, :3], use_cache=True)).past_key_values
-        return past is not None and bool(
-            _quietly(lambda: with_cache(ids[:, 3:4], past_key_values=past, use_cache=True))
-        )
+        past = quietly(lambda: with_cache(ids[:, :3], use_cache=True)).past_key_values
+        return past is not None and bool(quietly(lambda: with_cache(ids[:, 3:4], past_key_values=past, use_cache=True)))
     except Exception:
         return False
-
-
-def _readings(model: nn.Module, how: Calling) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """How labels are given, where it gives a loss: none, with the reason, where it is not the plain cross-entropy."""
-    if not how.targets:
-        return {}, ()
-    try:
-        result = _quietly(lambda: model(**{how.ids: _tokens(), how.targets: _tokens(seed=1)}, **how.always))
-    except Exception:
-        return {}, (f"its loss is left out: a call with {how.targets} raised",)
-    if loss_among(result, model) is None:
-        return {}, ()
-    code = getattr(type(model).forward, "__code__", None)
-    parts = {*(name for name, _ in model.named_modules()), *(code.co_names if code else ())}
-    if any(more in part for part in parts for more in _MORE):
-        return {}, ("its loss is left out: it has other terms",)
-    tried = {(one, ignored): _loss_is_right(model, how, one, int(ignored)) for one in LABELS for ignored in IGNORED}
-    whole = {one: _loss_is_right(model, how, one, None) for one in LABELS}
-    if any(whole.values()) and not any(tried.values()):
-        return {}, ("its loss is left out: which targets it ignores is not known",)
-    return {"labels": LABELS, "ignored": IGNORED}, ()
-
-
-def _loss_is_right(model: nn.Module, how: Calling, labels: str, ignored: int | None) -> bool:
-    """Whether the loss is the mean cross-entropy of the labels; ignored: None for a row that has none to ignore."""
-    # A fresh model has a loss of about log V whatever its labels: one draw of them would not tell a wrong reading.
-    return all(_loss_is_right_for(_tokens(seed=seed), model, how, labels, ignored) for seed in DRAWS)
-
-
-def _loss_is_right_for(drawn: Tensor, model: nn.Module, how: Calling, labels: str, ignored: int | None) -> bool:
-    reading = dataclasses.replace(how, labels=labels, ignored=-100 if ignored is None else ignored)
-    ids = _tokens()
-    if ignored is None:  # both readings agree on what is scored only where the end of a row is not
-        given = drawn if labels == LABELS[0] else torch.cat((drawn[:, 1:], drawn[:, :1]), 1)
-        arguments = {how.ids: ids, how.targets: given}
-        result = _quietly(lambda: model(**arguments, **how.always))
-        loss = loss_among(result, model)
-        logits = logits_among(result, ids, SIZES["vocabulary"])
-        if logits is None:  # it gives the loss alone
-            logits = logits_among(_quietly(lambda: model(**{how.ids: ids}, **how.always)), ids, SIZES["vocabulary"])
-        if logits is None:
-            return False
-        scored = (logits[:, :-1], given[:, 1:]) if labels == LABELS[0] else (logits, given)
-    else:
-        drawn[0, 2] = -100
-        try:
-            answer = _quietly(lambda: wrapped(model, reading, SIZES["vocabulary"])(ids, labels=drawn))
-        except Exception:
-            return False
-        loss, scored = answer.loss, (answer.logits[:, :-1], drawn[:, 1:])
-    if loss is None:
-        return False
-    predicted, expected = scored
-    right = nn.functional.cross_entropy(predicted.double().flatten(0, 1), expected.flatten())
-    return bool((loss.double() - right).abs() <= SPREAD * right.abs())
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
@@ -422,7 +305,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
     def causal_lm() -> LanguageModel:
         seed = torch.initial_seed() % 2**31
-        return wrapped(_model(candidate, seed), how, vocabulary_of(how), SIZES["vocabulary"])
+        return wrapped(small_model(candidate, seed), how, vocabulary_of(how), SIZES["vocabulary"])
 
     return causal_lm
 
@@ -430,29 +313,19 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 def _judge(function: Callable[..., Any]) -> Fit:
     """Whether no token looks ahead, and the loss is that of the labels: all that can be told without the weights."""
     model = function()
-    ids, others = _tokens(), _tokens(seed=2)
+    ids, others = tokens(), tokens(seed=2)
     others[:, :3] = ids[:, :3]
-    one, two = (_quietly(partial(model, x)).logits for x in (ids, others))
+    one, two = (quietly(partial(model, x)).logits for x in (ids, others))
     near = bool((one - two)[:, :3].abs().max() <= SPREAD * one.abs().max())
     moved = bool((one - two)[:, 3:].abs().max() > 0)
     held = [bool(one.isfinite().all()), near, moved]
     how = model.calling
     if how.labels:
-        held.append(_loss_is_right(model.inner, how, how.labels, how.ignored))
+        held.append(loss_is_right(model.inner, how, how.labels, how.ignored))
     share = sum(held) / len(held)
     # Of two wrong readings the one by which labels can be given is nearer.
-    closeness = share / 2 if how.labels and not _loss_is_answered(model, ids) else share
+    closeness = share / 2 if how.labels and not loss_is_answered(model, ids) else share
     return Fit(len(held), len(held), sum(held), all(held[:3]), share, closeness)
-
-
-def _loss_is_answered(model: LanguageModel, ids: Tensor) -> bool:
-    """Whether a call with labels, some of them to be ignored, gives a loss."""
-    labels = _tokens(seed=1)
-    labels[0, 2] = -100
-    try:
-        return _quietly(lambda: model(ids, labels=labels)).loss is not None
-    except Exception:
-        return False
 
 
 FORM = Form(
