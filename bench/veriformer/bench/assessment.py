@@ -171,8 +171,8 @@ class Assessment:
                 return words.growth(self.family.operation, quantity, measured, excess, who) + by
             changed = [e for e in {**measured.terms, **claimed} if measured.terms.get(e, 0) != claimed.get(e, 0)]
             top = max(changed, key=lambda e: (sum(e), e))
-            instead, said = (words.term(measured.names, top, terms.get(top, 0)) for terms in (measured.terms, claimed))
-            return f"{instead} instead of {said}: {times}{by}"
+            instead = words.instead(measured.names, top, measured.terms.get(top, 0), claimed.get(top, 0))
+            return f"{instead}: {times}{by}"
         return f"{times} at {_point(point)}{by}"
 
     def _within(self, record: Count, measured: Polynomial | None, found: Recovered) -> Count:

@@ -19,6 +19,15 @@ def term(names: Iterable[str], exponents: Exponents, coefficient: Fraction | int
     return "*".join([str(coefficient), *letters])
 
 
+def instead(names: Iterable[str], exponents: Exponents, measured: Fraction | int, claimed: Fraction | int) -> str:
+    """What one term is, and what it should be; either may be nothing."""
+    names = tuple(names)
+    is_, should = (term(names, exponents, coefficient) for coefficient in (measured, claimed))
+    if not measured:
+        return f"the {should} of the formula is missing"
+    return f"{is_} instead of {should}" if claimed else f"{is_} that the formula does not have"
+
+
 def leading(measured: Polynomial) -> str:
     """The term that says how a positive quantity grows: the largest, but none that is taken away from another."""
     added = [exponents for exponents, c in measured.terms.items() if c > 0]
