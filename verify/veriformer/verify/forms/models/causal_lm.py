@@ -27,6 +27,7 @@ from veriformer.verify.forms.language_model import (
     shapes,
     wrapped,
 )
+from veriformer.verify.forms.models.generation import generating
 from veriformer.verify.forms.models.loss import SPREAD, label_readings, loss_is_answered, loss_is_right
 from veriformer.verify.forms.models.small_model import (
     SIZES,
@@ -126,6 +127,7 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
     told = tuple(f"built with {name} = True" for name in made_causal(candidate))
+    told += tuple(f"texts are written by {name}(model, …)" for name in filter(None, [generating(candidate)]))
     if masks is not None:
         masks = _masks_as_they_hide(model, how, masks)
         how = dataclasses.replace(how, masks=masks)
