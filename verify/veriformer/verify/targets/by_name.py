@@ -11,10 +11,17 @@ from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.trainer_kinds import FIRST
 from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
+_OPERATIONS = (*POSITIONAL, *MODELS, *TRAINERS)
+
 
 def by_name(module: ModuleType) -> list[str]:
     """The operations that it offers as the contract has them."""
-    return [name for name in (*POSITIONAL, *MODELS, *TRAINERS) if _by_contract(module, name)]
+    return [name for name in _OPERATIONS if _by_contract(module, name)]
+
+
+def offers_any(kind: type) -> bool:
+    """Whether a class has anything to be called by the name of an operation."""
+    return any(callable(getattr(kind, name, None)) for name in _OPERATIONS)
 
 
 def besides(module: ModuleType, names: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from torch import nn
 
 from veriformer.verify import targets
 from veriformer.verify.results.foreign import message_of
-from veriformer.verify.targets.by_name import besides, by_name
+from veriformer.verify.targets.by_name import besides, by_name, offers_any
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
@@ -97,7 +97,7 @@ def wrap(
 
 def needs_recognition(implementation: object) -> bool:
     """Whether code was not written for the contract: a module without its names, or with more than what they use, a
-    class or a function by itself, an optimizer."""
+    class without them or a function by itself, an optimizer."""
     if isinstance(implementation, ModuleType):
         names = by_name(implementation)
         return not names or (not hasattr(implementation, "CLAIMS") and bool(besides(implementation, names)))
@@ -111,7 +111,9 @@ def needs_recognition(implementation: object) -> bool:
         return True
     except ValueError:
         return False
-    return inspect.isclass(implementation) and issubclass(implementation, nn.Module) and _weightless(implementation)
+    if not inspect.isclass(implementation):
+        return False
+    return _weightless(implementation) if issubclass(implementation, nn.Module) else not offers_any(implementation)
 
 
 def _weightless(kind: type[nn.Module]) -> bool:

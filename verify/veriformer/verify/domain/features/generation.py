@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 
+from veriformer.spec.language.bpe import bpe_train
 from veriformer.verify.domain.feature import Arguments, Feature
 from veriformer.verify.domain.features.making import Named, fragile, ordinary
 
@@ -17,6 +18,8 @@ def of_generation(operation: str) -> Iterator[Feature]:
     if operation in ("bpe_train", "bpe_encode", "unigram_segment"):
         yield from ordinary(operation, ("text outside ASCII", lambda a: not _text(a).isascii()))
         yield from fragile(operation, ("an empty text", lambda a: not _text(a)))
+    if operation == "bpe_train":
+        yield from fragile(operation, ("more merges than there are pairs", _runs_out))
     if operation == "bpe_encode":
         yield from fragile(operation, ("no merges", lambda a: len(a["merges"]) == 0))
     if operation == "unigram_segment":
@@ -35,6 +38,11 @@ def _beams() -> tuple[Named, ...]:
 
 def _text(a: Arguments) -> str:
     return str(a["text"]) if "text" in a else "".join(a["texts"])
+
+
+def _runs_out(a: Arguments) -> bool:
+    """Whether no pair is left before all merges are learned that are asked for."""
+    return len(bpe_train(a["texts"], a["num_merges"])) < int(a["num_merges"])
 
 
 def _caches() -> tuple[Named, ...]:
