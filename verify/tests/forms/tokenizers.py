@@ -75,3 +75,14 @@ class ByWords(BytePairTokenizer):
 
     def parts(self, text):
         return [list(word.encode("utf-8")) for word in re.findall(r" ?\w+|[^\w\s]+|\s+", text)]
+
+
+class OfTexts(BytePairTokenizer):
+    """Learns from a list of texts."""
+
+    def train(self, texts, num_merges):
+        self.texts = texts
+        super().train("", 256 + num_merges)
+
+    def parts(self, text):
+        return [list(one.encode("utf-8")) for one in self.texts]

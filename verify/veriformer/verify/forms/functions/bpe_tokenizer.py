@@ -45,18 +45,18 @@ def _match(candidate: Candidate) -> Match | None:
 def _learned(candidate: Candidate, given: str, text: str, merges: int) -> list[tuple[bytes, bytes]]:
     """The pairs that are learned of a text; none where it is not trained so, or not on bytes."""
     try:
-        tokenizer = _trained(candidate, given, text, merges)
+        tokenizer = _trained(candidate, given, [text], merges)
         return _spelt(vars(tokenizer)[_holding(tokenizer)])
     except Exception:
         return []
 
 
-def _trained(candidate: Candidate, given: str, text: str, merges: int) -> Any:
+def _trained(candidate: Candidate, given: str, texts: Sequence[str], merges: int) -> Any:
     names = roles(candidate.parameters_of("train"), _TRAINED) or {}
     tokenizer = candidate.thing()
     size = merges if names["size"] in _MERGES else _BYTES + merges
     with contextlib.redirect_stdout(io.StringIO()):
-        tokenizer.train(**{names["text"]: text if given == GIVEN[0] else [text], names["size"]: size})
+        tokenizer.train(**{names["text"]: texts[0] if given == GIVEN[0] else list(texts), names["size"]: size})
     return tokenizer
 
 
@@ -86,29 +86,34 @@ def _spelt(merges: Ids) -> list[tuple[bytes, bytes]]:
 
 
 def _bind_training(candidate: Candidate, readings: Readings) -> Callable[..., list[tuple[bytes, bytes]]]:
-    holding = _holding(_trained(candidate, readings["given"], *_PLAIN))
+    given = readings["given"]
+    holding = _holding(_trained(candidate, given, [_PLAIN[0]], _PLAIN[1]))
 
     def call(texts: Sequence[str], num_merges: int) -> list[tuple[bytes, bytes]]:
         if not "".join(texts):
             raise NotOffered("texts: one letter at least")
         if num_merges == 0:
             raise NotOffered("num_merges: one at least")
-        # Between texts stands a letter that is met once: what is learned of it is learned last.
-        stops = [chr(code) for code in range(1, 128) if not any(chr(code) in text for text in texts)]
-        if len(texts) > len(stops):
-            raise NotOffered(f"texts: at most {len(stops)} can be told apart")
-        whole = "".join(part for pair in zip(texts, [*stops[: len(texts) - 1], ""], strict=True) for part in pair)
-        found = _spelt(vars(_trained(candidate, readings["given"], whole, num_merges))[holding])
-        between = {stop.encode() for stop in stops[: len(texts) - 1]}
-        of_stops = [bool(between & {bytes([byte]) for part in pair for byte in part}) for pair in found]
+        whole, stops = (list(texts), "") if given == GIVEN[1] else _joined(texts)
+        found = _spelt(vars(_trained(candidate, given, whole, num_merges))[holding])
+        of_stops = [any(stop.encode() in part for part in pair for stop in stops) for pair in found]
         return found[: of_stops.index(True)] if True in of_stops else found
 
     return offered("bpe_train", call)
 
 
+def _joined(texts: Sequence[str]) -> tuple[list[str], str]:
+    """All texts as one, and the letters that stand between them. Each is met once: its pairs are learned last."""
+    unused = [chr(code) for code in range(1, 128) if not any(chr(code) in text for text in texts)]
+    if len(texts) > len(unused) + 1:
+        raise NotOffered(f"texts: at most {len(unused) + 1} can be told apart")
+    stops = unused[: len(texts) - 1]
+    return ["".join(part for pair in zip(texts, [*stops, ""], strict=True) for part in pair)], "".join(stops)
+
+
 def _bind_encoding(candidate: Candidate, readings: Readings) -> Callable[..., list[bytes]]:
     def call(text: str, merges: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-        tokenizer = _trained(candidate, readings["given"], *_PLAIN)
+        tokenizer = _trained(candidate, readings["given"], [_PLAIN[0]], _PLAIN[1])
         spelling = {bytes([byte]): byte for byte in range(_BYTES)}
         learned: dict[tuple[int, int], int] = {}
         for (first, second), token in zip(merges, count(_BYTES), strict=False):
