@@ -1,5 +1,8 @@
 """The formats against NumPy's own types, and bfloat16 against its bits."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,6 +31,15 @@ def test_rounds_as_numpy_does(name, x):
     x = np.array(x)
     with np.errstate(all="ignore"):
         assert same(FORMATS[name].round(x), x.astype(NATIVE[name]).astype(np.float64))
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+@given(x=st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1e5, 1e5) | st.floats(-1e-4, 1e-4))
+def test_rounds_to_the_nearest_multiple_of_a_unit_in_the_last_place(name, x):
+    form = FORMATS[name]
+    place = Fraction(2) ** (max(math.frexp(x)[1] - 1, form.emin) - form.precision + 1)
+    nearest = round(Fraction(x) / place) * place  # of two that are as near, the even one
+    assert form.round(x) == (nearest if abs(nearest) <= form.max else math.copysign(math.inf, x))
 
 
 @given(bits=st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20))
