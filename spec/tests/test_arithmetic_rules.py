@@ -141,6 +141,14 @@ def test_a_power_of_e_near_the_subnormal_numbers_may_be_zero_and_no_other_one():
     assert used(R64.exp(uncertain(np.float64(-705.6), 0.6)), np.float64(0)) <= 1
 
 
+@pytest.mark.parametrize("of", [lambda x: x * 1e-4, lambda x: x / 3e4, lambda x: x * x])
+def test_what_vanished_in_the_oracle_and_in_its_bound_as_well_may_be_some(of):
+    xp = RunningError(FORMATS["fp64"], oracle=Float())
+    tiny = xp.exp(xp.asarray(-800.0))
+    assert tiny.value == 0 < of(tiny).error
+    assert of(xp.asarray(0.0)).error == 0
+
+
 def test_functions_underflow_too():
     x = np.arange(1.0, 100.0) * 2.0**-1074
     bounded = R64.erf(R64.asarray(x))

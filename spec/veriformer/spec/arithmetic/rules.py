@@ -66,14 +66,15 @@ def _add(c: RoundingModel, y: Reals, a: Bounded, b: Bounded) -> Reals:
 
 def _multiply(c: RoundingModel, y: Reals, a: Bounded, b: Bounded) -> Reals:
     d = a.magnitude * b.error + a.error * (b.magnitude + b.error)
-    return _underflowing(c, y, c.u * y + _grown(c, 1) * d, 1.0)
+    return _underflowing(c, c.u * y + _grown(c, 1) * d, 1.0, _may_be_some(a) & _may_be_some(b))
 
 
 def _divide(c: RoundingModel, y: Reals, a: Bounded, b: Bounded) -> Reals:
     least = _least(b)
     d = INFLATION * np.where(least > 0.0, a.error / least + y * (b.error / least), np.inf)
     # Through the reciprocal, its underflow is multiplied by the numerator.
-    return _underflowing(c, y, d + 2.0 * c.ulps["divide"] * c.u * (y + d), 2.0 + a.magnitude + a.error)
+    some = _may_be_some(a) & np.isfinite(b.magnitude)
+    return _underflowing(c, d + 2.0 * c.ulps["divide"] * c.u * (y + d), 2.0 + a.magnitude + a.error, some)
 
 
 def _matmul(c: RoundingModel, y: Reals, a: Any, b: Any) -> Reals:
@@ -146,7 +147,7 @@ def _sloped(name: str, slope: float) -> Callable[..., Reals]:
 
     def rule(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
         d = slope * INFLATION * x.error
-        return _underflowing(c, y, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name])
+        return _underflowing(c, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name], (y > 0.0) | _may_be_some(x))
 
     return rule
 
@@ -156,7 +157,7 @@ def _flattening(name: str, slope: Callable[[Reals], Reals]) -> Callable[..., Rea
 
     def rule(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
         d = slope(_least(x)) * INFLATION * x.error
-        return _underflowing(c, y, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name])
+        return _underflowing(c, d + 2.0 * c.ulps[name] * c.u * (y + d), 2.0 * c.ulps[name], (y > 0.0) | _may_be_some(x))
 
     return rule
 
@@ -187,9 +188,17 @@ def _grown(c: RoundingModel, n: int) -> float:
     return (1.0 + n * c.u) * INFLATION
 
 
-def _underflowing(c: RoundingModel, y: Reals, e: Reals, times: Reals | float) -> Reals:
-    """Grant underflow, unless the result is an exact zero."""
-    return e + c.underflow * times * np.sign(y + e)
+def _may_be_some(x: Bounded) -> NDArray[np.bool_]:
+    """Where x̂ need not be zero."""
+    return x.magnitude + x.error > 0.0
+
+
+def _underflowing(c: RoundingModel, e: Reals, times: Reals | float, some: NDArray[np.bool_]) -> Reals:
+    """Grant underflow, unless the result is an exact zero.
+
+    some: where it may be none. Its value and its bound do not tell that, which may have vanished in float64 themselves.
+    """
+    return e + np.where(some, c.underflow * times, 0.0)
 
 
 def _safely(c: RoundingModel, nu: float) -> float:
