@@ -10,7 +10,7 @@ from veriformer.verify import check
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.targets.source_files import module_of
 
-TOKENIZERS = module_of(Path(__file__).parent / "forms" / "tokenizers.py")
+TOKENIZERS = module_of(Path(__file__).parent / "forms" / "byte_pairs.py")
 LAWS = ("bpe_train", "bpe_encode")
 
 
