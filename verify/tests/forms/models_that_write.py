@@ -39,3 +39,8 @@ def generate(model, idx, max_new_tokens, context_size, temperature=0.0, top_k=No
 
 def generate_and_print(model, tokenizer, prompt):
     print(tokenizer.decode(generate(model, tokenizer.encode(prompt), 50, 256)))
+
+
+def sample_text(model, prompt, max_new_tokens=20):
+    ids = torch.tensor([[ord(letter) % 29 for letter in prompt]])
+    return "".join(chr(97 + int(i)) for i in generate(model, ids, max_new_tokens, 256)[0])

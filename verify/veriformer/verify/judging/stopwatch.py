@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from time import monotonic, thread_time  # the functions themselves, which a target may replace in their module
+
+# The functions themselves, which a target may replace in their module.
+from os import close, read
+from os import open as opened
+from time import monotonic, thread_time
 
 STARVED = 0.1
 """The share of a processor above which a process that has not had its time was kept waiting and did not wait itself."""
@@ -16,11 +20,11 @@ def kept_waiting(process: int | None = None) -> float:
     process: its id; this one where there is none.
     """
     try:
-        file = os.open(f"/proc/{process or 'self'}/schedstat", os.O_RDONLY)  # at each call of a target: nothing slower
+        file = opened(f"/proc/{process or 'self'}/schedstat", os.O_RDONLY)  # at each call of a target: nothing slower
         try:
-            return int(os.read(file, 100).split()[1]) / 1e9
+            return int(read(file, 100).split()[1]) / 1e9
         finally:
-            os.close(file)
+            close(file)
     except (OSError, ValueError, IndexError):
         return 0.0
 

@@ -18,6 +18,9 @@ _WRITES = {"generate", "generation", "sample"}
 _NUMBER = {"new", "tokens", "steps"}
 """Words of the name of how many tokens are asked for."""
 
+_SPOKEN = {"prompt", "text", "sentence", "string", "context"}
+"""Words of the name of a beginning that may be text, where tokens are asked for."""
+
 _MODELS = ("model", "net", "network", "lm", "gpt", "llm", "transformer", "decoder")
 
 
@@ -41,7 +44,7 @@ def with_generate(candidate: Candidate, model: nn.Module, length: int) -> nn.Mod
         known = inspect.signature(function).parameters
         given = {key: length for key in known if _demanded(known[key]) and size_of(key) == "length"}
         own = _model_among(known)
-        first = next(iter(known)) == own  # what follows a model that is given by its name could be given no otherwise
+        first = next(iter(known)) == own  # given by its name, what comes after it could be given by name alone
         ahead, beside = ((model,), {}) if first else ((), {own: model})
         vars(model)["generate"] = functools.partial(function, *ahead, **beside, **given)
         if given:
@@ -53,8 +56,10 @@ def _writes(name: str, function: Callable[..., Any]) -> bool:
     known = inspect.signature(function).parameters
     demanded = [key for key, p in known.items() if _demanded(p) and size_of(key) != "length"]
     own, rest = _model_among(known), [key for key in demanded if key not in _MODELS]
-    numbers = [key for key in known if set(words(key)) & _NUMBER and key != next(iter(rest), "")]
-    return bool(set(words(name)) & _WRITES) and own in demanded[:2] and bool(numbers) and {*rest[1:]} <= {*numbers}
+    start = next(iter(rest), "")
+    numbers = [key for key in known if set(words(key)) & _NUMBER and key != start]
+    named = bool(set(words(name)) & _WRITES) and not set(words(start)) & _SPOKEN
+    return named and own in demanded[:2] and bool(numbers) and {*rest[1:]} <= {*numbers}
 
 
 def _model_among(known: Any) -> str:
