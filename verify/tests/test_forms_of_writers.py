@@ -8,6 +8,7 @@ import pytest
 
 from veriformer.verify import check
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.models.causal_lm import FORM
 from veriformer.verify.forms.models.generation import generating
 from veriformer.verify.results import Status
 from veriformer.verify.targets.source_files import module_of
@@ -33,7 +34,8 @@ def judged(file: Path) -> dict[str, Status]:
 def test_a_function_that_asks_for_a_tokenizer_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     module = module_of(FILE)
     assert generating(Candidate("GPTModel", module.GPTModel, module)) == "generate"
-    monkeypatch.delattr(module, "generate")
+    for name in ("generate", "sample_text", "generate_in_steps"):
+        monkeypatch.delattr(module, name)
     assert not generating(Candidate("GPTModel", module.GPTModel, module))
 
 
@@ -49,3 +51,17 @@ def test_a_fault_of_the_function_is_found(tmp_path: Path, edit: tuple[str, str])
     file.write_text(before.replace(*edit), "utf-8")
     found = judged(file)
     assert found[FAULTS[edit]] is Status.FAIL, found
+
+
+@pytest.mark.parametrize("name", ["sample_text", "generate_in_steps"])
+def test_one_that_does_not_go_on_from_tokens_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    module = module_of(FILE)
+    candidate = Candidate("GPTModel", module.GPTModel, module)
+    for other in ("generate", "sample_text", "generate_in_steps"):
+        if other != name:
+            monkeypatch.delattr(module, other)
+    assert generating(candidate) == name
+    found = FORM.match(candidate)
+    assert found is not None
+    assert [said for said in found.told if said.startswith(f"{name}(model, …) is left out")], found.told
+    assert not hasattr(FORM.bind(candidate, {})().inner, "generate")

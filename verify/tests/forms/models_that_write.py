@@ -44,3 +44,7 @@ def generate_and_print(model, tokenizer, prompt):
 def sample_text(model, prompt, max_new_tokens=20):
     ids = torch.tensor([[ord(letter) % 29 for letter in prompt]])
     return "".join(chr(97 + int(i)) for i in generate(model, ids, max_new_tokens, 256)[0])
+
+
+def generate_in_steps(model, idx, steps):
+    return generate(model, idx, steps, model.settings["window"])

@@ -29,7 +29,8 @@ class Calling:
 
     always: what it demands besides. fed: whether it gives the logits of every token only with targets, which are then
     the tokens themselves. masked: whether it takes an ``attention_mask``. labels, ignored: how targets are made from
-    labels where it gives a loss; labels is empty where it gives none.
+    labels where it gives a loss; labels is empty where it gives none. writer: the function beside the class that writes
+    texts with it, as its method ``generate``; empty where it has a method of its own, or there is none.
     """
 
     ids: str
@@ -46,6 +47,7 @@ class Calling:
     placing: Placing | None = None
     masks: Masks | None = None
     tokens_first: bool = False
+    writer: str = ""
 
     def of_source(self, ids: Tensor) -> dict[str, Tensor]:
         """What is given with targets [B, n] beside them: the tokens of the source, and masks."""

@@ -27,7 +27,7 @@ from veriformer.verify.forms.language_model import (
     shapes,
     wrapped,
 )
-from veriformer.verify.forms.models.generation import generating
+from veriformer.verify.forms.models.generation import generating, with_generate, writes
 from veriformer.verify.forms.models.loss import SPREAD, label_readings, loss_is_answered, loss_is_right
 from veriformer.verify.forms.models.small_model import (
     SIZES,
@@ -127,7 +127,8 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
     if not any(size in p.shape for p in model.parameters() for size in _padded(vocabulary_of(how))):
         raise Unfit("none of its parameters has the vocabulary as an axis")
     told = tuple(f"built with {name} = True" for name in made_causal(candidate))
-    told += tuple(f"texts are written by {name}(model, …)" for name in filter(None, [generating(candidate)]))
+    how, more = _with_writer(candidate, how)
+    told += more
     if masks is not None:
         masks = _masks_as_they_hide(model, how, masks)
         how = dataclasses.replace(how, masks=masks)
@@ -155,6 +156,21 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
         told += () if goes_on else ("its cache is left out: a call could not go on from what another returned",)
     readings, more = label_readings(model, how)
     return how, (*told, *more), readings
+
+
+def _with_writer(candidate: Candidate, how: Calling) -> tuple[Calling, tuple[str, ...]]:
+    """The function that writes texts with the model, where there is one that goes on from tokens."""
+    name = generating(candidate)
+    if not name:
+        return how, ()
+    called = f"{name}(model, …)"
+    with_writer = with_generate(candidate, name, small_model(candidate), SIZES["length"])
+    try:
+        quietly(lambda: writes(with_writer, tokens(3)[:1]))
+    except Exception as error:
+        said = f"{type(error).__name__}: {str(error)[:100]}"
+        return how, (f"{called} is left out: with tokens and how many to add it raised {said}",)
+    return dataclasses.replace(how, writer=name), (f"texts are written by {called}",)
 
 
 def _padded(vocabulary: int) -> list[int]:
@@ -307,7 +323,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
     def causal_lm() -> LanguageModel:
         seed = torch.initial_seed() % 2**31
-        return wrapped(small_model(candidate, seed), how, vocabulary_of(how), SIZES["vocabulary"])
+        model = with_generate(candidate, how.writer, small_model(candidate, seed), SIZES["length"])
+        return wrapped(model, how, vocabulary_of(how), SIZES["vocabulary"])
 
     return causal_lm
 

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.size_names import size_of
@@ -17,9 +18,6 @@ _WRITES = {"generate", "generation", "sample"}
 
 _NUMBER = {"new", "tokens", "steps"}
 """Words of the name of how many tokens are asked for."""
-
-_SPOKEN = {"prompt", "text", "sentence", "string", "context"}
-"""Words of the name of a beginning that may be text, where tokens are asked for."""
 
 _MODELS = ("model", "net", "network", "lm", "gpt", "llm", "transformer", "decoder")
 
@@ -33,12 +31,12 @@ def generating(candidate: Candidate) -> str:
     return min(found, key=len, default="")
 
 
-def with_generate(candidate: Candidate, model: nn.Module, length: int) -> nn.Module:
-    """The model itself, with the function as its method ``generate`` where there is one.
+def with_generate(candidate: Candidate, name: str, model: nn.Module, length: int) -> nn.Module:
+    """The model itself, with the function of that name beside its class as its method ``generate``; without a name as
+    it is.
 
     length: of the longest text, where the function demands it.
     """
-    name = generating(candidate)
     if name:
         function: Callable[..., Any] = candidate.siblings()[name]
         known = inspect.signature(function).parameters
@@ -52,14 +50,22 @@ def with_generate(candidate: Candidate, model: nn.Module, length: int) -> nn.Mod
     return model
 
 
+def writes(model: nn.Module, ids: Tensor) -> None:
+    """Let ``generate`` of the model go on from tokens [1, n] by two, and raise what it raises: the same names are given
+    to functions that begin from a text, or that ask for more than they say."""
+    generate: Any = model.generate
+    number = next(key for key in inspect.signature(generate).parameters if set(words(key)) & _NUMBER)
+    with torch.random.fork_rng():
+        generate(ids, **{number: 2})
+
+
 def _writes(name: str, function: Callable[..., Any]) -> bool:
     known = inspect.signature(function).parameters
     demanded = [key for key, p in known.items() if _demanded(p) and size_of(key) != "length"]
     own, rest = _model_among(known), [key for key in demanded if key not in _MODELS]
     start = next(iter(rest), "")
     numbers = [key for key in known if set(words(key)) & _NUMBER and key != start]
-    named = bool(set(words(name)) & _WRITES) and not set(words(start)) & _SPOKEN
-    return named and own in demanded[:2] and bool(numbers) and {*rest[1:]} <= {*numbers}
+    return bool(set(words(name)) & _WRITES) and own in demanded[:2] and bool(numbers) and {*rest[1:]} <= {*numbers}
 
 
 def _model_among(known: Any) -> str:

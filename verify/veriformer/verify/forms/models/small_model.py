@@ -16,7 +16,6 @@ from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.encoder_decoder import encoded
 from veriformer.verify.forms.form import Unfit
 from veriformer.verify.forms.language_model import Calling
-from veriformer.verify.forms.models.generation import with_generate
 
 SIZES: Mapping[str, int] = {
     "width": 32,
@@ -63,7 +62,7 @@ def small_model(candidate: Candidate, seed: int = 0) -> nn.Module:
         model = built(candidate, sizes, given, seed=seed)
     if not isinstance(model, nn.Module):
         raise Unfit("its constructor gives no module")
-    return with_generate(candidate, model, SIZES["length"]).eval()
+    return model.eval()
 
 
 def tokens(n: int = 5, seed: int = 0) -> Tensor:
