@@ -359,3 +359,20 @@ class Small(nn.Module):
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         found: torch.Tensor = self.table(ids)
         return found
+
+
+def test_classes_of_two_files_of_one_name_belong_to_their_own(tmp_path: Path) -> None:
+    """What a form asks of a class's module, such as a function beside it, is of the file that defines it."""
+    source = "from dataclasses import dataclass\n\n@dataclass\nclass Settings:\n    width: 'int'\n\n"
+    found = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / "of_one_name.py"
+        file.write_text(f"{source}def {folder}(): ...\n")
+        found.append((file, module_of(file)))
+    for file, module in found:
+        own = sys.modules[module.Settings.__module__]
+        assert own is module
+        assert own.__file__ == str(file)
+    file, module = found[0]
+    assert module_of(file).__name__ == module.__name__

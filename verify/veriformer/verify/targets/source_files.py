@@ -7,6 +7,7 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import itertools
 import sys
 import warnings
 from collections.abc import Iterator
@@ -109,15 +110,26 @@ def _within_bare_packages(path: Path) -> ModuleType | None:
 
 
 def _executed(path: Path) -> ModuleType:
-    found = importlib.util.spec_from_file_location(path.stem, path)
+    found = importlib.util.spec_from_file_location(_free_name(path), path)
     if found is None or found.loader is None:
         raise ImportError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(found)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))  # a file may import its neighbours, as a script may
-    sys.modules.setdefault(path.stem, module)
+    sys.modules.setdefault(module.__name__, module)
     found.loader.exec_module(module)
     return module
+
+
+def _free_name(path: Path) -> str:
+    """The file's own name; where another file has it, with a number: classes are asked for their module by its name."""
+    names = itertools.chain([path.stem], (f"{path.stem}_{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in sys.modules or _file_of(sys.modules[name]) == path.resolve())
+
+
+def _file_of(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve() if file else None
 
 
 def _folders(path: Path) -> list[Path]:
@@ -151,11 +163,11 @@ def definitions_of(path: Path, because: str = _PROGRAM) -> ModuleType:
     What cannot be imported, or defined without the rest, is left out, which a PartlyLoadedWarning says. because: why
     the file is not imported. Raises SyntaxError for what is no Python.
     """
-    module = ModuleType(path.stem)
+    module = ModuleType(_free_name(path))
     module.__file__ = str(path)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
-    sys.modules.setdefault(path.stem, module)
+    sys.modules.setdefault(module.__name__, module)
     left: dict[str, str] = {}
     for node in _definitions(ast.parse(path.read_bytes(), str(path))):
         try:
