@@ -18,7 +18,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=_FILE, metavar="RESULTS.json…")
-@click.option("--benchmarks", type=_FILE, multiple=True, help="What 'veriformer bench --json' wrote; may be repeated.")
+@click.option(
+    "--benchmarks",
+    type=_FILE,
+    multiple=True,
+    help="What --json of 'veriformer bench' counts, scaling, regression, aa or peers wrote; may be repeated.",
+)
 @click.option("--mutants", type=_FILE, help="What 'veriformer mutants --json' wrote.")
 @click.option("--spec", "specification", type=_FILE, help="What 'veriformer spec --json' wrote.")
 @click.option(

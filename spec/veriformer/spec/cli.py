@@ -88,7 +88,10 @@ def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, n
     """Equations with their derivations, verdicts and errata.
 
     SELECT is a number (24a; 24 for 24a and 24b), a range (20-23), a slug or a glob (*attention*). Without any, all
-    equations are listed; with some, each derivation is shown step by step. The exit status is 1 if a step fails.
+    equations are listed; with some, each derivation is shown step by step.
+
+    Exit status: 0 every step holds and every erratum is refuted by its counterexample, 1 otherwise, 2 unusable
+    arguments.
     """
     from veriformer.spec import terminal
     from veriformer.spec.document import document

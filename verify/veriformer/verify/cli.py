@@ -1,4 +1,4 @@
-"""The commands of this package: ``verify`` and ``mutants``."""
+"""The command ``verify``."""
 
 from __future__ import annotations
 
@@ -94,7 +94,11 @@ PROBED = 3
 @click.option("--json", "json_file", type=_FILE, callback=arguments.output, help="Write results.json here.")
 @click.option("--junit", type=_FILE, callback=arguments.output, help="Write JUnit XML here.")
 @click.option("--html", type=_FILE, callback=arguments.output, help="Write the conformance report here.")
-@click.option("--strict", is_flag=True, help="Advice counts as a violation, and so does a domain that is narrower.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Advice counts as a violation, and so does whatever of the contract the target refuses.",
+)
 @click.option("--rows", "every_row", is_flag=True, help="Show every row as well, and each violated one at once.")
 @click.option(
     "--resume",
@@ -128,10 +132,10 @@ def verify(
 ) -> None:
     """Hold an implementation against the published mathematics.
 
-    TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing), or a name that ships with
-    the suite: impl, impl:reference, impl:tiled, impl:sdpa, impl:flex, impl:triton (on a GPU, or with
-    TRITON_INTERPRET=1), torch, torch:math, torch:flash, torch:flex, transformers:ARCHITECTURE, mutant:ID, variant:ID,
-    sabotage:KIND, generic:EDIT.
+    TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute of either (path/to/mine.py:thing,
+    pkg.mod:thing), or a name that ships with the suite: impl, impl:reference, impl:tiled, impl:sdpa, impl:flex, impl:triton (on a GPU, or with
+    TRITON_INTERPRET=1), torch, torch:math, torch:flash, torch:flex, transformers, transformers:eager,
+    transformers:ARCHITECTURE, x-transformers, x-transformers:flash, mutant:ID, variant:ID, sabotage:KIND, generic:EDIT.
 
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours. What it
     lacks is reported as not provided: operations, and optional arguments that a signature leaves out. In a problem of
@@ -146,7 +150,8 @@ def verify(
 
     \b
     Exit status: 0 it holds (advice aside, unless --strict), 1 it is violated, 2 unusable arguments or target,
-    3 no verdict: the run is invalid, or nothing was provided or exercised,
+    3 no verdict: the run is invalid, nothing is provided, or of some operation its equation or a law of who sees whom
+    was exercised in no dtype, or all that was exercised came to advice; also an error of the suite itself,
     130 interrupted (what was finished is saved; go on with --resume). With --shard: 0 once all rows of the part are
     finished, whatever came of them (the verdict is that of 'veriformer merge'), 3 where the suite itself made an error.
     """

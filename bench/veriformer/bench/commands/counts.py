@@ -39,7 +39,7 @@ def counts(
     impl, impl:reference, impl:tiled, impl:sdpa, impl:flex. Of every operation of the contract that it carries are
     counted: FLOPs of matrix products, bytes that operators read and write, bytes held at the worst moment and beside
     arguments and results, calls of operators and allocations; forward, and forward and backward. Without a TARGET,
-    the attention of the shipped backends alone is counted.
+    the attention of impl:reference, impl:tiled and impl:sdpa alone is counted.
 
     Calls run on tensors without memory where they can, else on small real ones. Each quantity is counted on a grid as
     large as its degrees ask, and off it; the polynomial through the counts is exact. FLOPs and kept bytes must be the

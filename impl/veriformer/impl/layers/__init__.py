@@ -1,1 +1,1 @@
-"""Layers that act on each position alone."""
+"""Layers: norms, activations, feed-forward networks, multi-head and linear attention, embeddings, and the block."""

@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
 )
 @click.option(
-    "--seed", default="slug", callback=seed_or_drawn, metavar="N", help="Any word; 'random' draws one and prints it."
+    "--seed",
+    default="slug",
+    callback=seed_or_drawn,
+    metavar="N",
+    help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]",
 )
 @click.option(
     "--shrink", is_flag=True, help="Seek a smallest counterexample of each killed mutant, and run its script."
@@ -69,7 +73,8 @@ def mutants(
     \b
     Exit status: 0 every mutant killed (of generic ones, or else listed as a survivor with the reason), no variant
     accused, every sabotage caught, and every script that ran found its violation again; 1 otherwise;
-    2 nothing matches SELECT; 3 the suite itself made an error.
+    2 nothing matches SELECT; 3 the suite itself made an error; 130 interrupted. With --shard: 0 once the part is
+    finished, whatever came of it, 3 where the suite itself made an error.
     """
     # These build every mutant, which verify needs none of.
     from veriformer.verify.mutants import matrix as matrices

@@ -34,8 +34,9 @@ from veriformer.verify.targets.loading import TargetError
     "--files",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    metavar="PATH…",
-    help="With --scheduler: wheels, modules and folders that both need there, beside what they import themselves.",
+    metavar="PATH",
+    help="With --scheduler: a wheel, module or folder that both need there, beside what they import themselves; may be "
+    "repeated.",
 )
 def command(
     reference: str,

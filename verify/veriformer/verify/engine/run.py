@@ -24,6 +24,7 @@ from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.targets.loading import load, wrap
+from veriformer.verify.targets.target import Target
 
 INTERRUPTED = "interrupted"
 """Why a run was stopped, where the person did it."""
@@ -83,6 +84,13 @@ def _settle(plan: Plan, lacking: Mapping[str, str], journal: Journal, tell: Call
             tell(result)
 
 
+def loaded(implementation: object, profile: str) -> Target:
+    """The target that ``check`` is asked for. Raises ValueError for an unknown profile, TargetError for such words."""
+    if profile not in PROFILES:
+        raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
+    return load(str(implementation)) if isinstance(implementation, str | Path) else wrap(implementation)
+
+
 def check(
     implementation: object,
     *,
@@ -108,9 +116,7 @@ def check(
     line keeps such a one apart. Raises ValueError for an unknown profile, dtype or selection, TargetError for words
     that nothing can be loaded from.
     """
-    if profile not in PROFILES:
-        raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
-    target = load(str(implementation)) if isinstance(implementation, str | Path) else wrap(implementation)
+    target = loaded(implementation, profile)
     names = tuple(dtypes.canonical(name) for name in dtype)
     plan = Plan(
         target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed, strict=strict
