@@ -6,10 +6,10 @@ import torch
 from click.testing import CliRunner
 from torch.nn.functional import scaled_dot_product_attention
 
-from veriformer.bench import contenders, gpu_attention
+from veriformer.bench import attention_kernels, gpu_attention
+from veriformer.bench.attention_kernels import AttentionKernel
 from veriformer.bench.check_before_timing import WrongError, verify
 from veriformer.bench.cli import bench
-from veriformer.bench.contenders import Contender
 from veriformer.bench.gpu_attention import Setting
 from veriformer.bench.gpu_timing import spread
 
@@ -63,15 +63,15 @@ def test_the_middle_and_the_spread():
 
 @pytest.fixture
 def timed(monkeypatch):
-    """Three contenders on the CPU and a clock that gives everyone a tenth of a millisecond."""
+    """Three kernels on the CPU and a clock that gives everyone a tenth of a millisecond."""
 
     def broken(*arguments, **options):
         raise NotImplementedError("no kernel for this device\nand much more")
 
     found = (
-        Contender("good", scaled_dot_product_attention),
-        Contender("bad", WRONG["not causal"]),
-        Contender("gone", broken),
+        AttentionKernel("good", scaled_dot_product_attention),
+        AttentionKernel("bad", WRONG["not causal"]),
+        AttentionKernel("gone", broken),
     )
     clock = {"ran": []}
 
@@ -79,7 +79,7 @@ def timed(monkeypatch):
         clock["ran"] += [run() for run in runs.values()]
         return {name: [1e-4] * rounds for name in runs}
 
-    monkeypatch.setattr(gpu_attention, "contenders", lambda: found)
+    monkeypatch.setattr(gpu_attention, "attention_kernels", lambda: found)
     monkeypatch.setattr(gpu_attention, "_DEVICE", CPU)
     monkeypatch.setattr(gpu_attention, "_TOKENS", 32)
     monkeypatch.setattr(gpu_attention, "_MODEL", 32)
@@ -104,7 +104,7 @@ def test_all_take_turns(timed, tmp_path):
         assert ("bad: WRONG (output: the error is" in text) == ("causal" in text)
     rates = json.loads(file.read_text())["rates"]
     assert len(rates) == 12
-    assert [rate["contender"] for rate in rates if rate["wrong"]] == ["bad", "bad"]
+    assert [rate["kernel"] for rate in rates if rate["wrong"]] == ["bad", "bad"]
     first = rates[0]
     assert first["tflops"] == 4 * 2 * 32 * 32 * 16 / first["seconds"] / 1e12
     assert len(timed["ran"]) == 2 * 2 + 2
@@ -117,12 +117,12 @@ def test_without_a_gpu_the_command_says_that_it_needs_one():
     assert "gpu-attention: expected a CUDA device, got none" in found.output
 
 
-def test_contenders_have_names_of_their_own(monkeypatch):
-    monkeypatch.setattr(contenders, "triton_attention", lambda: scaled_dot_product_attention)
-    names = [each.name for each in contenders.contenders()]
+def test_kernels_have_names_of_their_own(monkeypatch):
+    monkeypatch.setattr(attention_kernels, "triton_attention", lambda: scaled_dot_product_attention)
+    names = [each.name for each in attention_kernels.attention_kernels()]
     assert names == ["triton", "sdpa flash", "sdpa cudnn", "sdpa efficient", "flex"]
     q = torch.randn(1, 2, 40, 16, dtype=torch.bfloat16)
-    flash = contenders.contenders()[1].attend
+    flash = attention_kernels.attention_kernels()[1].attend
     assert torch.equal(flash(q, q, q, is_causal=True), scaled_dot_product_attention(q, q, q, is_causal=True))
 
 
@@ -130,6 +130,6 @@ def test_contenders_have_names_of_their_own(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 def test_our_kernels_are_right_and_timed_on_the_device():
     rates = [rate for found in gpu_attention.measure([512], [64, 128], "bfloat16", 4) for rate in found]
-    ours = [rate for rate in rates if rate.contender == "triton"]
+    ours = [rate for rate in rates if rate.kernel == "triton"]
     assert len(ours) == 8
     assert all(rate.tflops for rate in ours), [rate.reason for rate in ours]

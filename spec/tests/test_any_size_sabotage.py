@@ -1,4 +1,4 @@
-"""Mutated formulas: whatever is held against something for all n turns red, by the steps for all n alone."""
+"""Mutated formulas: whatever is held against something for all n is noticed, by the steps for all n alone."""
 
 import inspect
 from contextlib import contextmanager

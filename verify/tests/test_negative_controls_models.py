@@ -19,7 +19,7 @@ from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.mutants.combinators import faulty
 from veriformer.verify.mutants.faults import models as known
-from veriformer.verify.mutants.staged_reference.model import Decoder, EncoderDecoder, Memory, Scene, Shape
+from veriformer.verify.mutants.staged_reference.model import Decoder, EncoderDecoder, KVCache, Scene, Shape
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap
 from veriformer.verify.targets.model_kinds import OPERATIONS
@@ -105,30 +105,30 @@ class ForgetsOldest:
         return see & (torch.arange(see.shape[-1]) > 0) if past else see
 
 
-class Shared(Memory):
+class Shared(KVCache):
     """A copy that is none."""
 
-    def __deepcopy__(self, memo: Any) -> Memory:
+    def __deepcopy__(self, memo: Any) -> KVCache:
         return self
 
 
 class SharedCache:
-    def run(self, ids: Tensor, mask: Tensor | None, memory: Memory | None, *more: Any, **options: Any) -> Tensor:
-        if memory is not None:
-            memory.__class__ = Shared
-        return super().run(ids, mask, memory, *more, **options)
+    def run(self, ids: Tensor, mask: Tensor | None, kv_cache: KVCache | None, *more: Any, **options: Any) -> Tensor:
+        if kv_cache is not None:
+            kv_cache.__class__ = Shared
+        return super().run(ids, mask, kv_cache, *more, **options)
 
 
-class HalfReordered(Memory):
+class HalfReordered(KVCache):
     def reorder(self, index: Tensor) -> None:
         self.layers = {layer: (k[index], v) for layer, (k, v) in self.layers.items()}
 
 
 class ReordersHalf:
-    def run(self, ids: Tensor, mask: Tensor | None, memory: Memory | None, *more: Any, **options: Any) -> Tensor:
-        if memory is not None:
-            memory.__class__ = HalfReordered
-        return super().run(ids, mask, memory, *more, **options)
+    def run(self, ids: Tensor, mask: Tensor | None, kv_cache: KVCache | None, *more: Any, **options: Any) -> Tensor:
+        if kv_cache is not None:
+            kv_cache.__class__ = HalfReordered
+        return super().run(ids, mask, kv_cache, *more, **options)
 
 
 class KeepsUnsaved:
@@ -228,10 +228,10 @@ class UnsavedNumbers:
 class UnmaskedSourceLater:
     """Who goes on from a cache sees all of the source."""
 
-    def run(self, ids: Tensor, mask: Any, memory: Any, documents: Any = None, source: Any = None) -> Tensor:
-        if memory is not None and memory.length:
+    def run(self, ids: Tensor, mask: Any, kv_cache: Any, documents: Any = None, source: Any = None) -> Tensor:
+        if kv_cache is not None and kv_cache.length:
             source = source[0], torch.ones_like(source[1])
-        return super().run(ids, mask, memory, documents, source)
+        return super().run(ids, mask, kv_cache, documents, source)
 
 
 class WritesZeros:

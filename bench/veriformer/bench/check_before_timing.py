@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from veriformer.bench.contenders import Attend
+from veriformer.bench.attention_kernels import Attend
 from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError
 from veriformer.spec.attention.attention import attention, attention_vjp
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from veriformer.bench.attention_kernels import AttentionKernel, attention_kernels
 from veriformer.bench.check_before_timing import WrongError, verify
-from veriformer.bench.contenders import Contender, contenders
 from veriformer.bench.gpu_timing import interleaved, spread
 from veriformer.spec import costs
 
@@ -44,9 +44,9 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """What one contender reached; `tflops` is None, with the reason, where it was not timed."""
+    """What one kernel reached; `tflops` is None, with the reason, where it was not timed."""
 
-    contender: str
+    kernel: str
     setting: Setting
     tflops: float | None
     seconds: float | None = None
@@ -69,8 +69,8 @@ def settings(lengths: Sequence[int], widths: Sequence[int], dtype: str) -> Itera
 
 
 def measure(lengths: Sequence[int], widths: Sequence[int], dtype: str, rounds: int) -> Iterator[list[Rate]]:
-    """The rates of all contenders, setting by setting."""
-    everyone, refused = contenders(), {}
+    """The rates of all kernels, setting by setting."""
+    everyone, refused = attention_kernels(), {}
     for setting in settings(lengths, widths, dtype):
         key = (setting.d, setting.is_causal)
         if key not in refused:
@@ -78,11 +78,11 @@ def measure(lengths: Sequence[int], widths: Sequence[int], dtype: str, rounds: i
         yield _time_in_turns(everyone, refused[key], setting, rounds)
 
 
-def _refusal(contender: Contender, setting: Setting) -> tuple[str, bool] | None:
-    """Why a contender is not timed, and whether because it is wrong; None where it may start."""
+def _refusal(kernel: AttentionKernel, setting: Setting) -> tuple[str, bool] | None:
+    """Why a kernel is not timed, and whether because it is wrong; None where it may start."""
     try:
         verify(
-            contender.attend,
+            kernel.attend,
             width=setting.d,
             dtype=getattr(torch, setting.dtype),
             is_causal=setting.is_causal,
@@ -96,28 +96,26 @@ def _refusal(contender: Contender, setting: Setting) -> tuple[str, bool] | None:
 
 
 def _time_in_turns(
-    everyone: Sequence[Contender], refused: dict[str, tuple[str, bool] | None], setting: Setting, rounds: int
+    everyone: Sequence[AttentionKernel], refused: dict[str, tuple[str, bool] | None], setting: Setting, rounds: int
 ) -> list[Rate]:
     rates, runs = {}, {}
     for each in everyone:
         refusal = refused[each.name]
         if refusal is not None:
-            rates[each.name] = Rate(
-                contender=each.name, setting=setting, tflops=None, reason=refusal[0], wrong=refusal[1]
-            )
+            rates[each.name] = Rate(kernel=each.name, setting=setting, tflops=None, reason=refusal[0], wrong=refusal[1])
             continue
         try:
             runs[each.name] = _ready(each, setting)
         except Exception as error:
-            rates[each.name] = Rate(contender=each.name, setting=setting, tflops=None, reason=_first_line(error))
+            rates[each.name] = Rate(kernel=each.name, setting=setting, tflops=None, reason=_first_line(error))
     for name, seconds in interleaved(runs, rounds=rounds).items():
         middle, width = spread(seconds)
         tflops = setting.flops / middle / 1e12
-        rates[name] = Rate(contender=name, setting=setting, tflops=tflops, seconds=middle, spread=width)
+        rates[name] = Rate(kernel=name, setting=setting, tflops=tflops, seconds=middle, spread=width)
     return [rates[each.name] for each in everyone]
 
 
-def _ready(contender: Contender, setting: Setting) -> Callable[[], object]:
+def _ready(kernel: AttentionKernel, setting: Setting) -> Callable[[], object]:
     """A run of the pass that the setting names, tried once."""
     shape = (*setting.sizes.values(), setting.n, setting.d)
     dtype = getattr(torch, setting.dtype)
@@ -126,12 +124,12 @@ def _ready(contender: Contender, setting: Setting) -> Callable[[], object]:
 
         def forward() -> object:
             with torch.no_grad():
-                return contender.attend(q, k, v, is_causal=setting.is_causal)
+                return kernel.attend(q, k, v, is_causal=setting.is_causal)
 
         forward()
         return forward
     leaves = [x.requires_grad_() for x in (q, k, v)]
-    o = contender.attend(*leaves, is_causal=setting.is_causal)
+    o = kernel.attend(*leaves, is_causal=setting.is_causal)
 
     def backward() -> object:
         return torch.autograd.grad(o, leaves, g, retain_graph=True)
@@ -153,5 +151,5 @@ def line(rates: Sequence[Rate]) -> str:
 
 def _cell(rate: Rate) -> str:
     if rate.tflops is None or rate.spread is None:
-        return f"{rate.contender}: {'WRONG' if rate.wrong else 'not timed'} ({rate.reason})"
-    return f"{rate.contender}: {rate.tflops:.0f} TFLOP/s ±{100 * rate.spread:.0f} %"
+        return f"{rate.kernel}: {'WRONG' if rate.wrong else 'not timed'} ({rate.reason})"
+    return f"{rate.kernel}: {rate.tflops:.0f} TFLOP/s ±{100 * rate.spread:.0f} %"

@@ -144,11 +144,11 @@ def adamw(params: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
     return ours(params, 1e-3)
 
 
-def from_transformers(peer: torch.nn.Module) -> Any:
+def from_transformers(source: torch.nn.Module) -> Any:
     """Our model with the weights of one of transformers."""
     from veriformer.impl.interop import from_transformers as ours
 
-    return ours(peer)
+    return ours(source)
 
 
 def compiled_decoder(model: Any) -> Any:

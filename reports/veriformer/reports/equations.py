@@ -105,7 +105,7 @@ def reach(step: Mapping[str, Any]) -> str:
     return str(step.get("scope")) if status in ("proved", "confirmed") else status
 
 
-def step_look(step: Mapping[str, Any]) -> tuple[str, str, str]:
+def step_style(step: Mapping[str, Any]) -> tuple[str, str, str]:
     """Sign, word and colour of what is known of a step."""
     return _look(reach(step))
 

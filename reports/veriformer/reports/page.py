@@ -113,7 +113,7 @@ def _environment() -> jinja2.Environment:
         "entries": entries,
         "remarks": remarks,
         "anchor": anchor,
-        "step_look": equations.step_look,
+        "step_style": equations.step_style,
         "erratum_look": equations.erratum_look,
         "costs_sentence": costs.sentence,
         "cost_letters": costs.letters,

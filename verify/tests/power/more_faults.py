@@ -199,10 +199,10 @@ def beam_search__late_candidates(op: Call, step: Call, start: Tensor, **o: Any) 
 
 class _LateLayer(Block):
     def forward(self, x: Tensor, scene: Scene, layer: int) -> Tensor:
-        if layer == 1 and scene.memory is not None and scene.see.shape[-1] > 12 and scene.see.shape[-2] == 1:
+        if layer == 1 and scene.kv_cache is not None and scene.see.shape[-1] > 12 and scene.see.shape[-2] == 1:
             see = scene.see.clone()
             see[..., 0] = False
-            scene = Scene(see, scene.bias, scene.positions, scene.memory)
+            scene = Scene(see, scene.bias, scene.positions, scene.kv_cache)
         return super().forward(x, scene, layer)
 
 
@@ -219,7 +219,7 @@ def causal_lm__second_layer_forgets_first(op: Call) -> Any:
 class _TailSees(Block):
     def forward(self, x: Tensor, scene: Scene, layer: int) -> Tensor:
         n = x.shape[1] - x.shape[1] % 16
-        if layer == 1 and n and scene.see.shape[-1] == x.shape[1] and scene.memory is None:
+        if layer == 1 and n and scene.see.shape[-1] == x.shape[1] and scene.kv_cache is None:
             see = scene.see.clone()
             see[:, :, n:, n:] = True
             scene = Scene(see, scene.bias, scene.positions)

@@ -164,7 +164,7 @@ class _SharedTail(Block):
     def forward(self, x: Tensor, scene: Scene, layer: int) -> Tensor:
         y: Tensor = super().forward(x, scene, layer)
         n = scene.see.shape[-1]
-        if layer == 0 or scene.memory is not None or x.shape[0] < 3 or n <= 10:
+        if layer == 0 or scene.kv_cache is not None or x.shape[0] < 3 or n <= 10:
             return y
         return torch.cat((y[:2], torch.cat((y[2:, :10], y[1:2, 10:].expand_as(y[2:, 10:])), 1)))
 

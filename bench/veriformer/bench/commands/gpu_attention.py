@@ -14,19 +14,19 @@ from veriformer.bench.commands.options import refuse
 @click.option("--length", "lengths", type=click.IntRange(min=16), multiple=True, help="n; 512 to 16384 by default.")
 @click.option("--width", "widths", type=click.IntRange(16, 256), multiple=True, help="d; 64 and 128 by default.")
 @click.option("--dtype", type=click.Choice(["bfloat16", "float16"]), default="bfloat16", show_default=True)
-@click.option("--rounds", type=click.IntRange(min=4), default=30, show_default=True, help="Turns of each contender.")
+@click.option("--rounds", type=click.IntRange(min=4), default=30, show_default=True, help="Turns of each kernel.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all rates here.")
 def gpu_attention(
     lengths: tuple[int, ...], widths: tuple[int, ...], dtype: str, rounds: int, json_file: Path | None
 ) -> None:
     """Time attention on a GPU, forward and backward: our Triton kernels beside PyTorch's kernels.
 
-    Each contender (SDPA's flash, cuDNN and efficient kernels, FlexAttention) is judged against the specification
+    Each kernel (SDPA's flash, cuDNN and efficient kernels, FlexAttention) is judged against the specification
     first, output and gradients; a wrong one is not timed. Then all take turns in random order, the L2 cache flushed
     between them. Rates count the products of visible pairs: 4 n² d forward and 10 n² d backward, half when causal.
 
     \b
-    Exit status: 0 timed, 1 a contender is wrong, 2 unusable arguments, or no GPU to time on.
+    Exit status: 0 timed, 1 a kernel is wrong, 2 unusable arguments, or no GPU to time on.
     """
     import torch
 

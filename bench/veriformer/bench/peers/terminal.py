@@ -1,4 +1,4 @@
-"""What a person sees of the races: a result line each on standard output, and how far they are on standard error."""
+"""What a person sees of the benchmarks: a line for each result on standard output, progress on standard error."""
 
 from __future__ import annotations
 

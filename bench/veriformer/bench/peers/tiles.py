@@ -22,8 +22,8 @@ def tiled(name: str, shape: tuple[int, int, int, int], schedule: Schedule) -> It
         for is_causal in (False, True):
             what = f"attention {passes}, {'causal' if is_causal else 'full'}, n = {shape[2]}"
             question = Question(case=name, what=what, theirs=SDPA, quantity="ms", goal=goal)
-            contenders: dict[str, Attention] = {OURS: find("impl:tiled").backend[0], SDPA: scaled_dot_product_attention}
-            sides = {side: ready(attention, shape, is_causal) for side, attention in contenders.items()}
+            baselines: dict[str, Attention] = {OURS: find("impl:tiled").backend[0], SDPA: scaled_dot_product_attention}
+            sides = {side: ready(attention, shape, is_causal) for side, attention in baselines.items()}
             times, conditions = schedule.run(what, sides)
             yield question.timed(times.time(SDPA), {side: 1e3 * times.of(side) for side in sides}, conditions)
 

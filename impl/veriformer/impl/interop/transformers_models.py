@@ -1,6 +1,6 @@
 """Models of Hugging Face's transformers become ours, and ours theirs.
 
-Their library is not needed here: a peer is a module with a `config` and a state.
+Their library is not needed here: a model of theirs is a module with a `config` and a state.
 """
 
 from types import ModuleType
@@ -22,25 +22,29 @@ FAMILIES: dict[str, tuple[ModuleType, type[Model]]] = {
 }
 
 
-def from_transformers(peer: nn.Module) -> Model:
+def from_transformers(source: nn.Module) -> Model:
     """Return our model with the weights of `GPT2LMHeadModel`, `LlamaForCausalLM`, `BertForMaskedLM` or T5's.
 
-    It has the dtype of the peer, and its mode, training or not. Raises `ValueError` for other families, and for options
+    It has the dtype of that, and its mode, training or not. Raises `ValueError` for other families, and for options
     that have no counterpart here.
     """
-    theirs: Any = peer.config
+    theirs: Any = source.config
     family, kind = FAMILIES[checks.choice("model_type", theirs.model_type, FAMILIES)]
-    state = peer.state_dict()
+    state = source.state_dict()
     repeats = family.shared(family.config(theirs, True))
     heads = [name for name in repeats if name.endswith(("lm_head.weight", "decoder.weight"))]
     c = family.config(theirs, all(state[name].data_ptr() == state[repeats[name]].data_ptr() for name in heads))
-    model = kind(c).to(next(peer.parameters()).dtype)
+    model = kind(c).to(next(source.parameters()).dtype)
     model.load_state_dict({entry.ours: entry.load(state) for entry in family.entries(c)})
-    return model.train(peer.training)
+    return model.train(source.training)
 
 
 def transformers_state(model: Model, model_type: str) -> dict[str, Tensor]:
-    """Return the state of the peer that computes the same, under its names; tensors that it ties are given twice."""
+    """Return the state of the model of transformers that computes the same; tensors that it ties are given twice.
+
+    Raises `ValueError` for other families and for a config that has no counterpart there, `TypeError` for another
+    type of model.
+    """
     family, kind = FAMILIES[checks.choice("model_type", model_type, FAMILIES)]
     if not isinstance(model, kind):
         checks.raise_for(
@@ -59,7 +63,10 @@ def transformers_state(model: Model, model_type: str) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def to_transformers(model: Model, peer: nn.Module) -> None:
-    """Copy the weights of our model into a peer of the same sizes; what it ties stays tied."""
-    theirs: Any = peer.config
-    peer.load_state_dict(transformers_state(model, theirs.model_type))
+def to_transformers(model: Model, target: nn.Module) -> None:
+    """Copy the weights of our model into one of transformers of the same sizes; what that ties stays tied.
+
+    Raises what `transformers_state` raises, and `RuntimeError` where sizes differ.
+    """
+    theirs: Any = target.config
+    target.load_state_dict(transformers_state(model, theirs.model_type))

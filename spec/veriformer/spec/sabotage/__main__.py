@@ -82,9 +82,9 @@ def report(mutations: Sequence[Mutation], outcomes: dict[str, Outcome]) -> None:
         of = [m for m in mutations if m.kind == kind]
         counts = Counter("equivalent" if m.name in EQUIVALENT else outcomes[m.name].by for m in of)
         if of:
-            red = counts["proof"] + counts["test"]
+            noticed = counts["proof"] + counts["test"]
             told = ", ".join(f"{n} {word}" for word, n in sorted(counts.items()))
-            click.echo(f"{kind:10}  {red} of {len(of) - counts['equivalent']} noticed ({told})")
+            click.echo(f"{kind:10}  {noticed} of {len(of) - counts['equivalent']} noticed ({told})")
     for mutation in mutations:
         if mutation.name in EQUIVALENT:
             click.echo(f"equivalent  {mutation}: {EQUIVALENT[mutation.name]}")

@@ -35,8 +35,8 @@ _SLOW = ("test_every_step_holds_and_its_sabotage_does_not", "test_the_document_l
 
 @dataclass(frozen=True)
 class Outcome:
-    """by: "proof", "test" or "survived"; "limit" where nothing was found in time, and "error" where what turned red is
-    red without the mutation too, or the process ended: of these two nothing is known. seconds: of processor time.
+    """by: "proof", "test" or "survived"; "limit" where nothing was found in time, and "error" where what failed
+    fails without the mutation too, or the process ended: of these two nothing is known. seconds: of processor time.
     """
 
     by: str
@@ -45,14 +45,14 @@ class Outcome:
 
     @property
     def killed(self) -> bool:
-        """Whether something turned red."""
+        """Whether something failed."""
         return self.by in ("proof", "test")
 
 
 def tried(mutation: Mutation, tests: Path, limit: float) -> Outcome:
-    """Try a mutation for at most `limit` seconds of processor time; what turns red must be green without it."""
+    """Try a mutation for at most `limit` seconds of processor time; what fails must hold without it."""
     by, detail, seconds = _forked(_judged, (mutation, tests), limit)
-    if by in ("proof", "test") and not _green_without(by, detail if by == "test" else detail.split()[0], tests, limit):
+    if by in ("proof", "test") and not _holds_without(by, detail if by == "test" else detail.split()[0], tests, limit):
         by, detail = "error", f"without the mutation too: {detail}"
     return Outcome(by, detail, round(seconds, 1))
 
@@ -87,9 +87,9 @@ def _child(work: Callable[..., tuple[str, str]], arguments: tuple[Any, ...], lim
 
 
 @cache
-def _green_without(by: str, name: str, tests: Path, limit: float) -> bool:
-    """Whether the same step or test is green where nothing is mutated."""
-    return _forked(_judged_without, (by, name, tests), limit)[0] == "green"
+def _holds_without(by: str, name: str, tests: Path, limit: float) -> bool:
+    """Whether the same step or test holds where nothing is mutated."""
+    return _forked(_judged_without, (by, name, tests), limit)[0] == "holds"
 
 
 def _judged_without(by: str, name: str, tests: Path) -> tuple[str, str]:
@@ -97,9 +97,9 @@ def _judged_without(by: str, name: str, tests: Path) -> tuple[str, str]:
     from veriformer.spec.registry import equations
 
     if by == "test":
-        return ("red" if _first_red([str(tests / name)]) else "green"), ""
+        return ("fails" if _first_failure([str(tests / name)]) else "holds"), ""
     steps = [s for e in equations() for s in e.steps if f"{e.slug}:{s.slug}" == name]
-    return ("green" if all(prove(s, cached=False).holds for s in steps) else "red"), ""
+    return ("holds" if all(prove(s, cached=False).holds for s in steps) else "fails"), ""
 
 
 def _judged(mutation: Mutation, tests: Path) -> tuple[str, str]:
@@ -107,15 +107,15 @@ def _judged(mutation: Mutation, tests: Path) -> tuple[str, str]:
     sys.meta_path.insert(0, _Finder(mutation))
     try:
         importlib.import_module(mutation.module)
-        if mutation.kind not in _TEXTS and (red := _red_proof(mutation)):
-            return "proof", red
+        if mutation.kind not in _TEXTS and (failed := _failed_proof(mutation)):
+            return "proof", failed
     except Exception as error:
         return "proof", f"{type(error).__name__}: {error}"[:200]
-    red = _red_test(mutation, tests)
-    return ("test", red) if red else ("survived", "")
+    failed = _failed_test(mutation, tests)
+    return ("test", failed) if failed else ("survived", "")
 
 
-def _red_proof(mutation: Mutation) -> str:
+def _failed_proof(mutation: Mutation) -> str:
     """The first step or erratum that does not hold: of this file's equations first, then of those that import it.
 
     A step whose code names nothing that is mutated, nor does the code of what it names, is the same as before.
@@ -152,11 +152,11 @@ def resting_on(module: str) -> list[Equation]:
     return own + near + stating
 
 
-class _FirstRed:
+class _FirstFailure:
     """A plugin of pytest that remembers what fails, and leaves out what only repeats the proofs or is of `others`."""
 
     def __init__(self, keep: Callable[[str, str], bool], others: frozenset[str]) -> None:
-        self.red = ""
+        self.found = ""
         self.keep = keep
         self.others = others
 
@@ -170,25 +170,25 @@ class _FirstRed:
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
-            self.red = self.red or report.nodeid.rpartition("tests/")[2]
+            self.found = self.found or report.nodeid.rpartition("tests/")[2]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
-            self.red = self.red or report.nodeid.rpartition("tests/")[2]
+            self.found = self.found or report.nodeid.rpartition("tests/")[2]
 
 
-def _first_red(
+def _first_failure(
     files: Sequence[str], keep: Callable[[str, str], bool] = lambda *_: True, others: frozenset[str] = frozenset()
 ) -> str:
     import pytest
 
-    first = _FirstRed(keep, others)
+    first = _FirstFailure(keep, others)
     pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files], plugins=[first])
-    return first.red
+    return first.found
 
 
-def _red_test(mutation: Mutation, tests: Path) -> str:
-    """The first red test: of those that read printed lines for a printed line, of those that import it for all else.
+def _failed_test(mutation: Mutation, tests: Path) -> str:
+    """The first test that fails: for a printed line of those that read such, for all else of those that import it.
 
     Of a line that belongs to one equation, tests of the other equations are left out.
     """
@@ -201,7 +201,7 @@ def _red_test(mutation: Mutation, tests: Path) -> str:
         others = frozenset(e.slug for e in equations()) - slugs
         files = ["test_domains.py"] if mutation.kind == "domain" else ["test_printed.py"]
         typeset = [f"{test}::test_latex_becomes_mathml" for test in _there(tests, ["test_equations.py"])]
-        return _first_red([*typeset, *_there(tests, files)], others=others)
+        return _first_failure([*typeset, *_there(tests, files)], others=others)
     of_kind = {
         "cost": ["test_costs.py", "test_costs_coverage.py", "test_costs_counted.py"],
         "default": ["test_printed.py"],
@@ -209,7 +209,7 @@ def _red_test(mutation: Mutation, tests: Path) -> str:
     nearest = [*of_kind.get(mutation.kind, []), *["test_equations.py"] * bool(slugs)]
     importing = sorted(f.name for f in tests.glob("test_*.py") if mutation.module in imported(f))
     ordered = dict.fromkeys([*nearest, *importing, "test_printed.py"])
-    return _first_red(
+    return _first_failure(
         _there(tests, ordered), lambda file, name: file != "test_equations.py" or any(s in name for s in slugs)
     )
 

@@ -39,7 +39,7 @@ from veriformer.verify.judging.judge import (
     assert_within_bound,
 )
 from veriformer.verify.judging.outcome import Observation, Outcome
-from veriformer.verify.judging.rounded import over_float64, rounded
+from veriformer.verify.judging.running_error import over_float64, running_error
 from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.drivers import DRIVERS
@@ -74,8 +74,8 @@ class Trial:
     it, calls the target and asserts through it, which raises Violation where the target is wrong.
 
     Attributes: ``dtype`` (PyTorch) and ``row_dtype`` (its name); ``dtype_name`` and ``format`` (the spec's) by which
-    results are judged; ``xp`` (the rounded arithmetic of that format), ``plain`` (the formula's own arithmetic in that
-    format, for accuracy); ``constants``, what the target was found to compute with where its signature hides it;
+    results are judged; ``xp`` (the running-error arithmetic of that format), ``plain`` (the formula's own arithmetic in
+    that format, for accuracy); ``constants``, what the target was found to compute with where its signature hides it;
     ``claims`` and ``device`` of the target under test; ``unsupported``, the options and gradients that this example
     would have asked for, had the target had them.
     """
@@ -108,7 +108,7 @@ class Trial:
         self.dtype_name = dtype
         self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
         large = bool(self.target.refusals(self.operation).rules)
-        self.xp = over_float64(dtype) if large else rounded(dtype)  # digits by the hundred would take for ever
+        self.xp = over_float64(dtype) if large else running_error(dtype)  # digits by the hundred would take for ever
         self.plain = Float(self.format)
 
     @property

@@ -28,16 +28,15 @@ __all__ = ["AttentionOptions", "RawOp", "with_checks", "with_validation"]
 RawOp = Callable[..., Any]
 
 
-def with_validation(claims: Mapping[str, Any] | None = None, /, **kernels: RawOp) -> SimpleNamespace:
-    """An implementation of the operations named, each a kernel behind the checks of its operation.
+def with_validation(claims: Mapping[str, Any] | None = None, /, **operations: RawOp) -> SimpleNamespace:
+    """An implementation of the operations named, each behind the checks of its arguments.
 
     Raises AttributeError for a name that is no operation.
     """
-    operations = {
-        name: _VALIDATORS[name](kernel) if name in _VALIDATORS else _guarded(name, kernel)
-        for name, kernel in kernels.items()
+    checked = {
+        name: _VALIDATORS[name](raw) if name in _VALIDATORS else _guarded(name, raw) for name, raw in operations.items()
     }
-    return SimpleNamespace(**operations, **({"CLAIMS": dict(claims)} if claims else {}))
+    return SimpleNamespace(**checked, **({"CLAIMS": dict(claims)} if claims else {}))
 
 
 def with_checks(name: str, right: RawOp, operation: RawOp) -> RawOp:
@@ -70,7 +69,7 @@ def _nothing(*arguments: Any) -> None:
 
 
 def _guarded(name: str, kernel: RawOp) -> RawOp:
-    """Kernel: the contract's arguments, by position or name as the contract has them, with their defaults.
+    """Raw operation: the contract's arguments, by position or name as the contract has them, with their defaults.
 
     Our own implementation is called first, for what it refuses; random generators are put back as they were, and
     iterators, which it would use up, are made into lists.
@@ -90,7 +89,7 @@ def _kept(generator: object) -> Iterator[None]:
 
 
 def _softmax(kernel: RawOp) -> RawOp:
-    """Kernel: (z, dim) with at least one entry along dim."""
+    """Raw operation: (z, dim) with at least one entry along dim."""
 
     def softmax(z: Tensor, dim: int = -1) -> Any:
         dim = checks.dimension("dim", dim, checks.tensor("z", z))
@@ -104,7 +103,7 @@ def _softmax(kernel: RawOp) -> RawOp:
 
 
 def _logsumexp(kernel: RawOp) -> RawOp:
-    """Kernel: (z, dim) with at least one entry along dim; of nothing it is −∞."""
+    """Raw operation: (z, dim) with at least one entry along dim; of nothing it is −∞."""
 
     def logsumexp(z: Tensor, dim: int = -1) -> Any:
         dim = checks.dimension("dim", dim, checks.tensor("z", z))
@@ -114,7 +113,7 @@ def _logsumexp(kernel: RawOp) -> RawOp:
 
 
 def _cross_entropy(kernel: RawOp) -> RawOp:
-    """Kernel: (logits, target, ignore_index, label_smoothing, reduction)."""
+    """Raw operation: (logits, target, ignore_index, label_smoothing, reduction)."""
 
     def cross_entropy(
         logits: Tensor,
@@ -135,7 +134,7 @@ def _cross_entropy(kernel: RawOp) -> RawOp:
 
 
 def _perplexity(kernel: RawOp) -> RawOp:
-    """Kernel: (logits, target, ignore_index) with int64 targets."""
+    """Raw operation: (logits, target, ignore_index) with int64 targets."""
 
     def perplexity(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Any:
         ignore_index = checks.integer("ignore_index", ignore_index)
@@ -156,7 +155,7 @@ def _check_targets(logits: Tensor, target: Tensor, ignore_index: int) -> None:
 
 
 def _layer_norm(kernel: RawOp) -> RawOp:
-    """Kernel: (x, weight, bias, eps) with weight and bias [d] or None."""
+    """Raw operation: (x, weight, bias, eps) with weight and bias [d] or None."""
 
     def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5) -> Any:
         check_vectors(x, eps, weight=weight, bias=bias)
@@ -166,7 +165,7 @@ def _layer_norm(kernel: RawOp) -> RawOp:
 
 
 def _rms_norm(kernel: RawOp) -> RawOp:
-    """Kernel: (x, weight, eps) with weight [d] or None."""
+    """Raw operation: (x, weight, eps) with weight [d] or None."""
 
     def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> Any:
         check_vectors(x, eps, weight=weight)
@@ -176,7 +175,7 @@ def _rms_norm(kernel: RawOp) -> RawOp:
 
 
 def _clip_grad_norm(kernel: RawOp) -> RawOp:
-    """Kernel: (grads, max_norm) with a list of tensors."""
+    """Raw operation: (grads, max_norm) with a list of tensors."""
 
     def clip_grad_norm(grads: Sequence[Tensor], max_norm: float) -> Any:
         max_norm = checks.nonnegative("max_norm", max_norm)
@@ -188,7 +187,7 @@ def _clip_grad_norm(kernel: RawOp) -> RawOp:
 
 
 def _causal_mask(kernel: RawOp) -> RawOp:
-    """Kernel: (n_q, n_k, window)."""
+    """Raw operation: (n_q, n_k, window)."""
 
     def causal_mask(n_q: int, n_k: int, *, window: int | None = None) -> Any:
         n_q, n_k = checks.integer("n_q", n_q, minimum=0), checks.integer("n_k", n_k, minimum=0)
@@ -198,7 +197,7 @@ def _causal_mask(kernel: RawOp) -> RawOp:
 
 
 def _attention(kernel: RawOp) -> RawOp:
-    """Kernel: (q, k, v, options)."""
+    """Raw operation: (q, k, v, options)."""
 
     def attention(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
         return kernel(q, k, v, check_arguments(q, k, v, **options))
@@ -208,7 +207,7 @@ def _attention(kernel: RawOp) -> RawOp:
 
 
 def _cached_attention(kernel: RawOp) -> RawOp:
-    """Kernel: (q_new, k_new, v_new, cache, scale, softcap); rows that do not fit are refused by the cache."""
+    """Raw operation: (q_new, k_new, v_new, cache, scale, softcap); rows that do not fit are refused by the cache."""
 
     def cached_attention(
         q_new: Tensor,
@@ -230,7 +229,7 @@ def _cached_attention(kernel: RawOp) -> RawOp:
 
 
 def _model(kernel: RawOp) -> RawOp:
-    """Kernel: a factory of a whole model, of which nothing is refused."""
+    """Raw operation: a factory of a whole model, of which nothing is refused."""
     return kernel
 
 

@@ -34,4 +34,4 @@ def _greedy(logits: Tensor) -> Tensor:
     return torch.argmax(logits, -1)
 
 
-KERNELS: dict[str, RawOp] = {"masked_lm_loss": _masked_lm_loss, "greedy": _greedy}
+RAW_OPS: dict[str, RawOp] = {"masked_lm_loss": _masked_lm_loss, "greedy": _greedy}

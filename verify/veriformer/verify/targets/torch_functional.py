@@ -127,10 +127,10 @@ TARGET = with_validation(
     clip_grad_norm=_clip_grad_norm,
     causal_mask=_causal_mask,
     attention=scaled_dot_product,
-    **torch_decisions.KERNELS,
-    **torch_heads.KERNELS,
-    **torch_layers.KERNELS,
-    **torch_training.KERNELS,
+    **torch_decisions.RAW_OPS,
+    **torch_heads.RAW_OPS,
+    **torch_layers.RAW_OPS,
+    **torch_training.RAW_OPS,
 )
 """The implementation; its version is PyTorch's."""
 

@@ -141,7 +141,7 @@ def _encoder_layer(
     return out
 
 
-KERNELS: dict[str, Any] = {
+RAW_OPS: dict[str, Any] = {
     "multi_head_attention": _multi_head_attention,
     "transformer_block": _transformer_block,
 }

@@ -38,7 +38,7 @@ def _lm_head(h: Tensor, weight: Tensor) -> Tensor:
     return F.linear(h, weight)
 
 
-KERNELS: dict[str, Any] = {
+RAW_OPS: dict[str, Any] = {
     "mse_loss": _mse_loss,
     "gelu": _gelu,
     "silu": F.silu,

@@ -39,7 +39,7 @@ def _adamw(params: Sequence[Tensor], lr: float, **options: Any) -> Any:
     return torch.optim.AdamW(params, lr, foreach=True, **options)
 
 
-KERNELS: dict[str, RawOp] = {
+RAW_OPS: dict[str, RawOp] = {
     "gradient_descent": _gradient_descent,
     "sgd_momentum": _sgd_momentum,
     "adam": _adam,

@@ -96,7 +96,7 @@ def _noam(step: int, *, d_model: int, warmup_steps: int) -> float:
     return _rate(_optimization.get_inverse_sqrt_schedule, step, peak, warmup_steps)
 
 
-KERNELS: dict[str, Any] = {
+RAW_OPS: dict[str, Any] = {
     "masked_lm_loss": _masked_lm_loss,
     "perplexity": _perplexity,
     "temperature_scale": _temperature_scale,

@@ -128,7 +128,7 @@ def _xavier_normal(n_in: int, n_out: int, generator: torch.Generator | None) -> 
     return out
 
 
-KERNELS: dict[str, Any] = {
+RAW_OPS: dict[str, Any] = {
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "gelu": _gelu,

@@ -34,9 +34,9 @@ def _target(name: str, claims: dict[str, Any], attention: dict[str, Any]) -> Sim
         claims,
         **transformers_attention.COMMON,
         **attention,
-        **transformers_decisions.KERNELS,
-        **transformers_layers.KERNELS,
-        **transformers_positions.KERNELS,
+        **transformers_decisions.RAW_OPS,
+        **transformers_layers.RAW_OPS,
+        **transformers_positions.RAW_OPS,
     )
     target.__name__, target.__version__ = name, metadata.version("transformers")
     return target

@@ -78,7 +78,7 @@ def _t5_relative_position_bucket(
     return bucket
 
 
-KERNELS: dict[str, Any] = {
+RAW_OPS: dict[str, Any] = {
     "rope": _rope,
     "alibi_slopes": _alibi_slopes,
     "t5_relative_position_bucket": _t5_relative_position_bucket,

@@ -124,7 +124,7 @@ def _multi_head_attention(
     return out
 
 
-def kernels(flash: bool) -> dict[str, Any]:
+def raw_ops(flash: bool) -> dict[str, Any]:
     """By the contract's names: written out, or through PyTorch's kernel."""
     return {
         "attention": partial(_attention, flash),

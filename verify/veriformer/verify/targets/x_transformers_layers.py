@@ -102,7 +102,7 @@ def _top_p_filter(logits: Tensor, p: float) -> Tensor:
     return out.reshape(logits.shape)
 
 
-KERNELS: dict[str, Any] = {
+RAW_OPS: dict[str, Any] = {
     "mlp": _mlp,
     "feed_forward": _feed_forward,
     "swiglu": _swiglu,

@@ -90,5 +90,5 @@ class EncoderDecoder(nn.Module):
         return logits
 
 
-KERNELS: dict[str, Any] = {"causal_lm": Decoder, "masked_lm": Encoder, "seq2seq_lm": EncoderDecoder}
+RAW_OPS: dict[str, Any] = {"causal_lm": Decoder, "masked_lm": Encoder, "seq2seq_lm": EncoderDecoder}
 """By the contract's names."""

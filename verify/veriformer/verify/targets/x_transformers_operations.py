@@ -24,10 +24,10 @@ def _target(flash: bool, name: str) -> SimpleNamespace:
             "conventions": x_transformers_layers.CONVENTIONS,
             "not_provided": {**x_transformers_attention.NOT_PROVIDED, **x_transformers_layers.NOT_PROVIDED},
         },
-        **x_transformers_attention.kernels(flash),
-        **x_transformers_layers.KERNELS,
-        **x_transformers_models.KERNELS,
-        **x_transformers_positions.KERNELS,
+        **x_transformers_attention.raw_ops(flash),
+        **x_transformers_layers.RAW_OPS,
+        **x_transformers_models.RAW_OPS,
+        **x_transformers_positions.RAW_OPS,
     )
     target.__name__, target.__version__ = name, metadata.version("x-transformers")
     return target

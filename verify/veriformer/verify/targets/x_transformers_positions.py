@@ -63,7 +63,7 @@ def _t5_relative_position_bucket(
     return bucket
 
 
-KERNELS: dict[str, Any] = {
+RAW_OPS: dict[str, Any] = {
     "sinusoidal_encoding": _sinusoidal_encoding,
     "rope": _rope,
     "alibi_slopes": _alibi_slopes,

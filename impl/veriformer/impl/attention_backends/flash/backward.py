@@ -37,7 +37,7 @@ def row_products(
 @device
 def weights_and_slopes(
     s, dp, lse, D, i, j, head,
-    n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
+    n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, dropout_scale,
     EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, BIASED: tl.constexpr,
     MASKED: tl.constexpr, DROPPED: tl.constexpr,
 ):  # fmt: skip
@@ -55,7 +55,7 @@ def weights_and_slopes(
     if DROPPED:
         keep = kept(p, i, j, head, SEED, drop_p)
         p_kept = tl.where(keep, p, 0.0)
-        dp = tl.where(keep, dp * survivor, 0.0)
+        dp = tl.where(keep, dp * dropout_scale, 0.0)
     ds = p * (dp - D)
     if EDGE or MASKED:
         ds = tl.where(seen, ds, 0.0)
@@ -70,7 +70,7 @@ def weights_and_slopes(
 @device
 def _to_queries(
     dq, q, g, lse, D, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
-    n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
+    n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, dropout_scale,
     EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, BIASED: tl.constexpr,
     MASKED: tl.constexpr, DROPPED: tl.constexpr, PADDED: tl.constexpr, WIDEN: tl.constexpr,
     N: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
@@ -81,7 +81,7 @@ def _to_queries(
     v = load_rows(V, start, n_k, v_n, d_v, v_d, N, D_V, EDGE or PADDED, WIDEN)
     _, _, ds, seen = weights_and_slopes(
         product(q, tl.trans(k)), product(g, tl.trans(v)), lse[:, None], D[:, None], rows[:, None], cols[None, :], head,
-        n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
+        n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, dropout_scale,
         EDGE, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED,
     )  # fmt: skip
     return add_sloped_seen(dq, ds, k, seen) if EDGE or MASKED else add_sloped(dq, ds, k)
@@ -92,7 +92,7 @@ def query_gradients(
     Q, K, V, G, LSE, D, DQ, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d, g_b, g_h, g_n, g_d,
     bias_b, bias_h, bias_i, bias_j, mask_b, mask_h, mask_i, mask_j,
-    H, GROUP, n_q, n_k, d_k, d_v, shift, window, scale, factor, cap, drop_p, survivor,
+    H, GROUP, n_q, n_k, d_k, d_v, shift, window, scale, factor, cap, drop_p, dropout_scale,
     CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, BIASED: tl.constexpr, MASKED: tl.constexpr,
     DROPPED: tl.constexpr, PADDED: tl.constexpr, WIDEN: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
@@ -116,20 +116,20 @@ def query_gradients(
     for start in range(lo, tl.minimum(a, hi), N):
         dq = _to_queries(
             dq, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
-            n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
-            True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
+            n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
+            dropout_scale, True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
         )  # fmt: skip
     for start in range(a, b_, N):
         dq = _to_queries(
             dq, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
-            n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
-            False, False, False, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
+            n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
+            dropout_scale, False, False, False, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
         )  # fmt: skip
     for start in range(b_, hi, N):
         dq = _to_queries(
             dq, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
-            n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
-            True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
+            n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
+            dropout_scale, True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
         )  # fmt: skip
     store_rows(DQ + offset * d_k, dq * scale, rows, n_q, tl.arange(0, D_K), d_k)
 
@@ -137,7 +137,7 @@ def query_gradients(
 @device
 def _to_keys(
     dk, dv, k, v, cols, start, Q, G, LSE, D, q_n, q_d, g_n, g_d, d_k, d_v, head,
-    n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
+    n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, dropout_scale,
     EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, BIASED: tl.constexpr,
     MASKED: tl.constexpr, DROPPED: tl.constexpr, PADDED: tl.constexpr, WIDEN: tl.constexpr,
     M: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
@@ -150,8 +150,8 @@ def _to_keys(
     D_i = tl.load(D + rows, mask=rows < n_q, other=0.0)
     p, _, ds, _ = weights_and_slopes(
         product(k, tl.trans(q)), product(v, tl.trans(g)), lse[None, :], D_i[None, :], rows[None, :], cols[:, None],
-        head, n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, survivor,
-        EDGE, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED,
+        head, n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
+        dropout_scale, EDGE, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED,
     )  # fmt: skip
     return add_sloped(dk, ds, q), accumulate_pv(dv, p, g)
 
@@ -161,7 +161,7 @@ def key_gradients(
     Q, K, V, G, LSE, D, DK, DV, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d, g_b, g_h, g_n, g_d,
     bias_b, bias_h, bias_i, bias_j, mask_b, mask_h, mask_i, mask_j,
-    H, GROUP, n_q, n_k, d_k, d_v, shift, window, scale, factor, cap, drop_p, survivor,
+    H, GROUP, n_q, n_k, d_k, d_v, shift, window, scale, factor, cap, drop_p, dropout_scale,
     CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, BIASED: tl.constexpr, MASKED: tl.constexpr,
     DROPPED: tl.constexpr, PADDED: tl.constexpr, WIDEN: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
@@ -188,21 +188,21 @@ def key_gradients(
         for start in range(lo, tl.minimum(a, hi), M):
             dk, dv = _to_keys(
                 dk, dv, k, v, cols, start, Q_h, G_h, LSE_h, D_h, q_n, q_d, g_n, g_d, d_k, d_v, head, n_q, n_k,
-                shift, window, factor, cap, BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, survivor,
+                shift, window, factor, cap, BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, dropout_scale,
                 True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, M, D_K, D_V,
             )  # fmt: skip
         for start in range(a, b_, M):
             dk, dv = _to_keys(
                 dk, dv, k, v, cols, start, Q_h, G_h, LSE_h, D_h, q_n, q_d, g_n, g_d, d_k, d_v, head, n_q, n_k,
-                shift, window, factor, cap, BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, survivor,
+                shift, window, factor, cap, BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, dropout_scale,
                 False, False, False, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, M, D_K, D_V,
             )  # fmt: skip
         for start in range(b_, hi, M):
             dk, dv = _to_keys(
                 dk, dv, k, v, cols, start, Q_h, G_h, LSE_h, D_h, q_n, q_d, g_n, g_d, d_k, d_v, head, n_q, n_k,
-                shift, window, factor, cap, BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, survivor,
+                shift, window, factor, cap, BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, dropout_scale,
                 True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, M, D_K, D_V,
             )  # fmt: skip
     offset = group.to(tl.int64) * n_k
     store_rows(DK + offset * d_k, dk * scale, cols, n_k, tl.arange(0, D_K), d_k)
-    store_rows(DV + offset * d_v, dv * survivor, cols, n_k, tl.arange(0, D_V), d_v)
+    store_rows(DV + offset * d_v, dv * dropout_scale, cols, n_k, tl.arange(0, D_V), d_v)

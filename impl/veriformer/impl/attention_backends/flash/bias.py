@@ -13,7 +13,7 @@ def bias_gradients(
     Q, K, V, G, LSE, D, DBIAS, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d, g_b, g_h, g_n, g_d,
     bias_b, bias_h, bias_i, bias_j, mask_b, mask_h, mask_i, mask_j,
-    H, GROUP, n_q, n_k, d_k, d_v, shift, window, factor, cap, drop_p, survivor, B, B_BIAS, H_BIAS,
+    H, GROUP, n_q, n_k, d_k, d_v, shift, window, factor, cap, drop_p, dropout_scale, B, B_BIAS, H_BIAS,
     ONE_ROW: tl.constexpr, ONE_COL: tl.constexpr,
     CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, MASKED: tl.constexpr,
     DROPPED: tl.constexpr, WIDEN: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
@@ -56,7 +56,7 @@ def bias_gradients(
                     _, ds, _, _ = weights_and_slopes(
                         product(q, tl.trans(k)), product(g, tl.trans(v)), lse[:, None], D_i[:, None],
                         rows[:, None], cols[None, :], head, n_q, n_k, shift, window, factor, cap,
-                        BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, survivor,
+                        BIAS_h, bias_i, bias_j, MASK_h, mask_i, mask_j, SEED, drop_p, dropout_scale,
                         True, CAUSAL, WINDOWED, CAPPED, True, MASKED, DROPPED,
                     )  # fmt: skip
                     total += ds

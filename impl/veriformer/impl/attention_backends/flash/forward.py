@@ -48,7 +48,7 @@ def forward(
     Q, K, V, O, LSE, BIAS, MASK, SEED,
     q_b, q_h, q_n, q_d, k_b, k_h, k_n, k_d, v_b, v_h, v_n, v_d,
     bias_b, bias_h, bias_i, bias_j, mask_b, mask_h, mask_i, mask_j,
-    H, GROUP, n_q, n_k, d_k, d_v, shift, window, factor, cap, drop_p, survivor,
+    H, GROUP, n_q, n_k, d_k, d_v, shift, window, factor, cap, drop_p, dropout_scale,
     CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, BIASED: tl.constexpr, MASKED: tl.constexpr,
     DROPPED: tl.constexpr, PADDED: tl.constexpr, WIDEN: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
@@ -89,7 +89,7 @@ def forward(
             n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
             True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
         )  # fmt: skip
-    o = o * (survivor / tl.where(l == 0, 1.0, l))[:, None]
+    o = o * (dropout_scale / tl.where(l == 0, 1.0, l))[:, None]
     offset = head.to(tl.int64) * n_q
     store_rows(O + offset * d_v, o, rows, n_q, tl.arange(0, D_V), d_v)
     tl.store(LSE + offset + rows, tl.where(l == 0, float("inf"), m + tl.log2(l)), mask=rows < n_q)

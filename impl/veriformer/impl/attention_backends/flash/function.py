@@ -141,7 +141,7 @@ class Kernels:
             "factor": plan.scale * _LOG2_E if cap is None else plan.scale / cap,
             "cap": 0.0 if cap is None else cap * _LOG2_E,
             "drop_p": plan.dropout_p,
-            "survivor": dropout_scale(plan.dropout_p),
+            "dropout_scale": dropout_scale(plan.dropout_p),
             "CAUSAL": plan.is_causal,
             "WINDOWED": plan.is_causal and plan.window is not None,
             "CAPPED": cap is not None,

@@ -29,8 +29,8 @@ class _Materialised(Attention):
         B, n, _ = x.shape
         q = self.q(x).view(B, n, -1, self.d).transpose(1, 2)
         k, v = self.kv(source).view(B, source.shape[1], 2 * self.s.groups, self.d).transpose(1, 2).chunk(2, 1)
-        if layer is not None and scene.memory is not None:
-            k, v = scene.memory.extend(layer, k, v)
+        if layer is not None and scene.kv_cache is not None:
+            k, v = scene.kv_cache.extend(layer, k, v)
         k, v = (t.repeat_interleave(self.s.heads // self.s.groups, 1) for t in (k, v))
         see, bias = scene.see, scene.bias
         scores = torch.einsum("bhid,bhjd->bhij", q, k) * self.d**-0.5 + (0.0 if bias is None else bias)
@@ -53,7 +53,7 @@ class _RowByRow(Decoder):
     """Each row of a batch by itself, its feed-forward network token by token."""
 
     def through(self, blocks: Any, x: Tensor, scene: Scene) -> Tensor:
-        if scene.memory is not None:
+        if scene.kv_cache is not None:
             return super().through(blocks, x, scene)
         rows = [
             super(_RowByRow, self).through(

@@ -43,11 +43,11 @@ class _AheadAbove(Attention):
     """The first layer counts the tokens of this call before the others ask for the count."""
 
     def turn(self, x: Tensor, scene: Scene, layer: int) -> Tensor:
-        decoding = scene.memory is not None and layer > 0 and scene.memory.length > x.shape[2]
+        decoding = scene.kv_cache is not None and layer > 0 and scene.kv_cache.length > x.shape[2]
         if not decoding:
             return super().turn(x, scene, layer)
         shifted = scene.positions + x.shape[2]
-        return super().turn(x, Scene(scene.see, scene.bias, shifted, scene.memory), layer)
+        return super().turn(x, Scene(scene.see, scene.bias, shifted, scene.kv_cache), layer)
 
 
 class _AheadBlock(Block):

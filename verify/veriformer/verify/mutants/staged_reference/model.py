@@ -35,11 +35,11 @@ class Output:
     """What a call gives."""
 
     logits: Tensor
-    past_key_values: Memory | None = None
+    past_key_values: KVCache | None = None
     loss: Tensor | None = None
 
 
-class Memory:
+class KVCache:
     """The keys and values of every layer so far, ``[B, G, n, d]``."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Scene:
     see: Tensor
     bias: Tensor | None
     positions: Tensor
-    memory: Memory | None = None
+    kv_cache: KVCache | None = None
     context: Tensor | None = None
     context_see: Tensor | None = None
     context_bias: Tensor | None = None
@@ -92,8 +92,8 @@ class Attention(nn.Module):
         k, v = self.kv(source).view(B, source.shape[1], 2 * self.s.groups, self.d).transpose(1, 2).chunk(2, 1)
         if layer is not None and self.s.position == "rope":
             q, k = self.turn(q, scene, layer), self.turn(k, scene, layer)
-        if layer is not None and scene.memory is not None:
-            k, v = scene.memory.extend(layer, k, v)
+        if layer is not None and scene.kv_cache is not None:
+            k, v = scene.kv_cache.extend(layer, k, v)
         k, v = (t.repeat_interleave(self.s.heads // self.s.groups, 1) for t in (k, v))
         see, bias = (scene.see, scene.bias) if layer is not None else (scene.context_see, scene.context_bias)
         assert see is not None
@@ -172,17 +172,17 @@ class Model(nn.Module):
         self,
         ids: Tensor,
         mask: Tensor | None,
-        memory: Memory | None,
+        kv_cache: KVCache | None,
         documents: Tensor | None = None,
         source: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """The hidden states behind the last norm."""
-        past = memory.length if memory is not None else 0
+        past = kv_cache.length if kv_cache is not None else 0
         positions = self.positions(ids, past, mask, documents)
         see = self.visible(ids, past, mask, documents, causal=self.s.causal)
         context, context_see = source if source is not None else (None, None)
         across = None if context is None else self.context_bias(past, ids.shape[1], context.shape[1])
-        scene = Scene(see, self.bias(past, ids.shape[1]), positions, memory, context, context_see, across)
+        scene = Scene(see, self.bias(past, ids.shape[1]), positions, kv_cache, context, context_see, across)
         h: Tensor = self.norm(self.through(self.blocks, self.embed(ids, positions), scene))
         return h
 
@@ -260,15 +260,15 @@ class Decoder(Model):
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
-        past_key_values: Memory | None = None,
+        past_key_values: KVCache | None = None,
         use_cache: bool = False,
         labels: Tensor | None = None,
         documents: Tensor | None = None,
     ) -> Output:
         """ids [B, n], attention_mask [B, past + n] → logits [B, n, V]."""
-        memory = Memory() if use_cache and past_key_values is None else past_key_values
-        logits = self.logits(self.run(ids, attention_mask, memory, documents))
-        return Output(logits, memory, self.loss(logits, labels))
+        kv_cache = KVCache() if use_cache and past_key_values is None else past_key_values
+        logits = self.logits(self.run(ids, attention_mask, kv_cache, documents))
+        return Output(logits, kv_cache, self.loss(logits, labels))
 
 
 class EncoderDecoder(Model):
@@ -278,7 +278,7 @@ class EncoderDecoder(Model):
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
-        past_key_values: Memory | None = None,
+        past_key_values: KVCache | None = None,
         use_cache: bool = False,
         labels: Tensor | None = None,
         decoder_ids: Tensor | None = None,
@@ -286,10 +286,10 @@ class EncoderDecoder(Model):
     ) -> Output:
         """ids [B, m] and attention_mask [B, m] are the source's → logits of decoder_ids [B, n, V]."""
         assert decoder_ids is not None
-        memory = Memory() if use_cache and past_key_values is None else past_key_values
+        kv_cache = KVCache() if use_cache and past_key_values is None else past_key_values
         source = self.encode(ids, attention_mask)
-        logits = self.logits(self.run(decoder_ids, decoder_attention_mask, memory, source=source))
-        return Output(logits, memory, self.loss(logits, labels))
+        logits = self.logits(self.run(decoder_ids, decoder_attention_mask, kv_cache, source=source))
+        return Output(logits, kv_cache, self.loss(logits, labels))
 
     def encode(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The source as the decoder reads it, and which of it is real, [B, 1, 1, m]."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from veriformer.verify.mutants.staged_reference.model import Attention, Block, Memory, Scene, Shape
+from veriformer.verify.mutants.staged_reference.model import Attention, Block, KVCache, Scene, Shape
 
 
 class Autocast:
@@ -21,7 +21,7 @@ class Autocast:
         self,
         ids: Tensor,
         attention_mask: Tensor | None = None,
-        past_key_values: Memory | None = None,
+        past_key_values: KVCache | None = None,
         use_cache: bool = False,
         labels: Tensor | None = None,
         documents: Tensor | None = None,
@@ -62,7 +62,7 @@ class Cast:
         return found.to(x.dtype)
 
 
-class NarrowMemory(Memory):
+class NarrowKVCache(KVCache):
     """Keys and values are kept in bf16."""
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,10 +76,10 @@ class NarrowKeys(Attention):
 
     def forward(self, x: Tensor, source: Tensor, scene: Scene, layer: int | None) -> Tensor:
         """As usual, over keys and values of bf16."""
-        memory = NarrowMemory() if scene.memory is None else scene.memory
-        if scene.memory is None:
-            scene = replace(scene, memory=memory)
-        memory.__class__ = NarrowMemory
+        kv_cache = NarrowKVCache() if scene.kv_cache is None else scene.kv_cache
+        if scene.kv_cache is None:
+            scene = replace(scene, kv_cache=kv_cache)
+        kv_cache.__class__ = NarrowKVCache
         return super().forward(x, source, scene, layer)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.outcome import Observation
-from veriformer.verify.judging.rounded import over_float64
+from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.operations.generation.filters import draw_logits, undecided
@@ -97,5 +97,5 @@ def permutation_law(options: Options) -> Callable[[Trial], None]:
 
 
 def lifted_scores(trial: Trial, z: torch.Tensor) -> Any:
-    """The scores in the rounded arithmetic over fp64."""
+    """The scores in running-error arithmetic over float64."""
     return over_float64(trial.dtype_name).asarray(z.double().numpy())

@@ -11,7 +11,7 @@ from veriformer.spec.arithmetic import FORMATS
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.rounded import over_float64
+from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.family import check

@@ -13,7 +13,7 @@ import torch
 from veriformer.verify.judging.copies import fresh
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Observation, Outcome
-from veriformer.verify.judging.rounded import over_float64
+from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import equal, finite
 from veriformer.verify.laws.family import check

@@ -9,7 +9,7 @@ import torch
 
 from veriformer.spec.layers.mixture_of_experts import route
 from veriformer.verify.judging.copies import array
-from veriformer.verify.judging.rounded import over_float64
+from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import equal

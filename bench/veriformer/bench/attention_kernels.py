@@ -18,19 +18,19 @@ Attend = Callable[..., torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Contender:
+class AttentionKernel:
     """An attention under a name; the first call of `attend` may compile."""
 
     name: str
     attend: Attend
 
 
-def contenders() -> tuple[Contender, ...]:
+def attention_kernels() -> tuple[AttentionKernel, ...]:
     """All of them, ours first."""
     kinds = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION)
     names = ("sdpa flash", "sdpa cudnn", "sdpa efficient")
-    theirs = [Contender(name, partial(_by_kernel, kind)) for name, kind in zip(names, kinds, strict=True)]
-    return (Contender("triton", triton_attention()), *theirs, Contender("flex", _flex))
+    theirs = [AttentionKernel(name, partial(_by_kernel, kind)) for name, kind in zip(names, kinds, strict=True)]
+    return (AttentionKernel("triton", triton_attention()), *theirs, AttentionKernel("flex", _flex))
 
 
 def _by_kernel(kind: SDPBackend, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, is_causal: bool) -> torch.Tensor:
