@@ -29,7 +29,7 @@ def silu(x: Tensor) -> Tensor:
     $$\mathrm{SiLU}(x) = x\, \sigma(x) = x / (1 + e^{-x})$$
 
     Shapes: `x [...]` → the same. Dtypes: float64, float32, bfloat16, float16; halves are computed in float32.
-    Raises `TypeError` if `x` is not a floating-point tensor. Stage 6 of the third document.
+    Raises `TypeError` if `x` is not a floating-point tensor. Document 003, section 11.
     """
     return F.silu(checks.tensor("x", x))
 

@@ -24,7 +24,7 @@ def mixture_of_experts(
 
     Shapes: `x [..., d]`, `router [d, E]`, `w1 [E, d, h]`, `b1 [E, h]`, `w2 [E, h, o]`, `b2 [E, o]` → `[..., o]`.
     Dtypes: float64, float32, bfloat16, float16, all the same. Raises `ValueError` for shapes that do not match and
-    `top_k` outside [1, E], `TypeError` for wrong or mixed dtypes. Section 8 of the third document.
+    `top_k` outside [1, E], `TypeError` for wrong or mixed dtypes. Document 003, section 8.
     """
     shapes = {"x": "... d", "router": "d E", "w1": "E d h", "b1": "E h", "w2": "E h o", "b2": "E o"}
     sizes = match_shapes(shapes, x=x, router=router, w1=w1, b1=b1, w2=w2, b2=b2)

@@ -22,7 +22,7 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> T
 
     Shapes: `x [..., d]`, `weight [d]` → `[..., d]`. Dtypes: float64, float32, bfloat16, float16, both the same; halves
     are computed in float32, the product with `weight` included. Raises `ValueError` for `d = 0`, shapes that do not
-    match and `eps < 0`, `TypeError` for wrong or mixed dtypes. Section 3.4 of the second document.
+    match and `eps < 0`, `TypeError` for wrong or mixed dtypes. Document 002, section 3.4.
     """
     check_vectors(x, eps, weight=weight)
     return normalize_rms(x, weight, float(eps))

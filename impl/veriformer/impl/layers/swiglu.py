@@ -17,7 +17,7 @@ def swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
 
     Shapes: `x [..., d]`, `w_gate [d, f]`, `w_up [d, f]`, `w_down [f, o]` → `[..., o]`. Dtypes: float64, float32,
     bfloat16, float16, all the same; hidden values have the range of float32. Raises `ValueError` for shapes that do not
-    match, `TypeError` for wrong or mixed dtypes. Stage 6 of the third document.
+    match, `TypeError` for wrong or mixed dtypes. Document 003, section 11.
     """
     shapes = {"x": "... d", "w_gate": "d f", "w_up": "d f", "w_down": "f o"}
     match_shapes(shapes, x=x, w_gate=w_gate, w_up=w_up, w_down=w_down)

@@ -20,7 +20,8 @@ def expected_calibration_error(probs: Tensor, target: Tensor, *, num_bins: int =
 
     Shapes: `probs [..., V]`, `target [...]` int64 → 0-d. Dtypes: float64, float32, bfloat16, float16; halves are summed
     in float32. Raises `ValueError` for no sample, `V = 0`, shapes that do not match, probabilities outside [0, 1],
-    classes outside [0, V) and fewer than one bin, `TypeError` for wrong dtypes. Section 11.2; Naeini et al. (2015).
+    classes outside [0, V) and fewer than one bin, `TypeError` for wrong dtypes. Documents 000 and 001, section
+    11.2; Naeini et al. (2015).
     """
     M = checks.integer("num_bins", num_bins, minimum=1)
     check_scores("probs", probs)

@@ -17,7 +17,7 @@ def mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
 
     Shapes: `prediction [..., d]`, `target [..., d]` → a 0-d tensor. Dtypes: float64, float32, bfloat16, float16, both
     the same; halves are computed in float32. Raises `ValueError` for shapes that differ or hold no entry, `TypeError`
-    for wrong or mixed dtypes. Section 2.1.1 of the second document.
+    for wrong or mixed dtypes. Document 002, section 2.1.1.
     """
     match_shapes({"prediction": "... d", "target": "... d"}, prediction=prediction, target=target)
     if target.shape != prediction.shape:

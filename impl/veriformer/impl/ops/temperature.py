@@ -19,7 +19,7 @@ def temperature_scale(logits: Tensor, temperature: float) -> Tensor:
 
     Shapes: `logits [..., V]` → the same. Dtypes: float64, float32, bfloat16, float16; halves are computed in float32,
     and float32 in float64 where T is not a normal number of float32. Raises `ValueError` for `V = 0` and for a
-    temperature that is not above 0, `TypeError` for wrong types. Section 11.2.
+    temperature that is not above 0, `TypeError` for wrong types. Documents 000 and 001, section 11.2.
     """
     check_scores("logits", logits)
     T = checks.number("temperature", temperature)

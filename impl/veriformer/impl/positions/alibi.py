@@ -15,7 +15,7 @@ def alibi_slopes(num_heads: int) -> Tensor:
     first on, of the power above.
 
     Shape: `[num_heads]`. Dtype: `torch.get_default_dtype()`, on the CPU. Raises `ValueError` for less than one head,
-    `TypeError` for what is no integer. Section 6.3 of the second document.
+    `TypeError` for what is no integer. Document 002, section 6.3.
     """
     return _slopes(checks.integer("num_heads", num_heads, minimum=1)).to(torch.get_default_dtype())
 
@@ -28,7 +28,7 @@ def alibi_bias(num_heads: int, n_q: int, n_k: int) -> Tensor:
     The last query stands at the last key.
 
     Shape: `[num_heads, n_q, n_k]`. Dtype: `torch.get_default_dtype()`, on the CPU. Raises `ValueError` for less than
-    one head and negative lengths, `TypeError` for what is no integer. Section 6.3 of the second document.
+    one head and negative lengths, `TypeError` for what is no integer. Document 002, section 6.3.
     """
     heads = checks.integer("num_heads", num_heads, minimum=1)
     n_q, n_k = (checks.integer(name, n, minimum=0) for name, n in (("n_q", n_q), ("n_k", n_k)))

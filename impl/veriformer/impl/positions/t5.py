@@ -23,7 +23,7 @@ def t5_relative_position_bucket(
 
     Shapes: `relative_position [...]` of any integer dtype → int64 of the same shape. Raises `ValueError` for fewer than
     4 buckets (2 in one direction), an odd number in two directions and `max_distance ≤ e`, `TypeError` for wrong types.
-    Section 6.3 of the second document.
+    Document 002, section 6.3.
     """
     r = checks.integers("relative_position", relative_position).long()
     buckets = _check_buckets(checks.flag("bidirectional", bidirectional), num_buckets)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from veriformer.verify.engine import threads
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
@@ -54,7 +55,10 @@ def _told(
         listed = [json_safe(result.to_dict()) for operation in part for result in rows[operation]]
         (folder / f"{number}.rows").write_text(json.dumps({"seconds": seconds, "rows": listed}))
         command = [sys.executable, "-m", __name__, str(folder), str(number)]
-        processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=threads.with_one()
+        )
+        processes.append(process)
     until = time.monotonic() + _WAIT * seconds
     for process in processes:
         try:

@@ -23,7 +23,7 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.probe import SECONDS, probe_operation
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine import environment
+from veriformer.verify.engine import environment, threads
 from veriformer.verify.engine.check_run import lacking
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.operations.registry import OPERATIONS
@@ -125,7 +125,9 @@ def _looked_at(
     """What another process wrote, the description first."""
     words = [spec, device, ",".join(operations), ",".join(formats), str(seconds), str(file)]
     command = [sys.executable, "-m", "veriformer.verify.engine.probe", *words]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=threads.with_one()
+    ) as process:
         try:
             _, said = process.communicate(timeout=LOADING_S)
         except subprocess.TimeoutExpired as error:

@@ -15,7 +15,7 @@ import pytest
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine import plugin, probe, suite
+from veriformer.verify.engine import plugin, probe, suite, threads
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
@@ -156,7 +156,7 @@ def run_pytest(options: list[str], side: object, folder: Path) -> int:
         "--import-mode=importlib",
         "-Wignore",
     ]
-    with _environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="", PYTEST_PLUGINS=""):
+    with _environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="", PYTEST_PLUGINS="", **threads.ONE):
         return int(pytest.main([*fixed, *options], plugins=[side]))
 
 
