@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from veriformer.verify import Results, check, load
+from veriformer.verify import Results, check, conformance, load
 from veriformer.verify.results import Status, json_safe, read, validate, write
 
 hostile: Any = load(str(Path(__file__).parent / "hostile.py")).implementation
@@ -137,3 +137,40 @@ def test_words_for_a_target_are_taken_as_the_command_takes_them(tmp_path: Path) 
     results = check(path, only=["softmax.equation", "gelu"], dtype=["fp32"])
     assert results.verdict == "holds"
     assert {row.status for row in results.results if row.operation == "gelu"} == {Status.NOT_PROVIDED}
+
+
+def scaled_attention(q: Any, k: Any, v: Any) -> Any:
+    """Attention for as many heads of keys as of queries, and an error of no known kind for others."""
+    if q.shape[1] != k.shape[1]:
+        raise KeyError("heads")
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def outcomes(mark: pytest.MarkDecorator) -> dict[str, str]:
+    """By the key of each row of ``conformance``, how its test ends."""
+    ends = {}
+    for row in mark.args[1]:
+        try:
+            row.values[0]()
+            ends[row.id] = "passed"
+        except pytest.skip.Exception:
+            ends[row.id] = "skipped"
+        except pytest.fail.Exception as error:
+            ends[row.id] = f"failed: {error}"
+    return ends
+
+
+def test_in_a_users_tests_too_what_is_always_refused_is_not_provided() -> None:
+    only = ["attention.equation", "attention.grouped_is_copied"]
+    found = outcomes(conformance(SimpleNamespace(attention=scaled_attention), only=only, dtype=["fp64"]))
+    assert found["attention.equation[fp64-cpu]"] == "passed"
+    assert found["attention.grouped_is_copied[fp64-cpu]"] == "skipped"
+
+
+def test_words_and_profiles_mean_the_same_in_a_users_tests(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import torch\ndef softmax(scores):\n    return torch.softmax(scores, -1)\n")
+    found = outcomes(conformance(path, only=["softmax.equation"], dtype=["fp32"]))
+    assert found["softmax.equation[fp32-cpu]"] == "passed"
+    with pytest.raises(ValueError, match="quick"):
+        conformance(path, profile="slow")

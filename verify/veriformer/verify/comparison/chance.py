@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from scipy.special import stdtrit
 from torch.utils import _pytree as pytree
 
 from veriformer.verify.comparison.calling import call
 from veriformer.verify.comparison.holding import Objects, Prepared
+from veriformer.verify.judging import students_t
 
 SEEDS = 32
 
@@ -49,7 +49,7 @@ def differences(mine: dict[str, Any], theirs: dict[str, Any], rate: float) -> di
         if y is None:
             continue
         a, b = torch.tensor(x, dtype=torch.float64), torch.tensor(y, dtype=torch.float64)
-        limit = float(stdtrit(SEEDS - 1, 1 - rate / 12))
+        limit = students_t.quantile(SEEDS - 1, 1 - rate / 12)
         error = ((a.var(0) + b.var(0)) / SEEDS).sqrt()
         off = (a.mean(0) - b.mean(0)).abs()
         for i, what in enumerate(("mean", "mean square", "share of zeros")):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
+from veriformer.verify.judging import students_t
 from veriformer.verify.judging.judge import Floats, SignedErrors
 
 PER_OCTAVE = 2
@@ -58,6 +58,6 @@ def _of_bin(inputs: Floats, observed: Floats, forms: Sequence[Floats], bins: int
         return 0.0
     noise, mean = float(observed.std()), abs(float(observed.mean()))
     leaning = max((abs(float(f.mean())) * min(1.0, noise / f.std()) for f in forms if f.std()), default=0.0)
-    t = float(stdtrit(independent - 1, 1 - ERROR_RATE / (2 * bins)))
+    t = students_t.quantile(independent - 1, 1 - ERROR_RATE / (2 * bins))
     explained = leaning + t * noise / np.sqrt(independent - 1)
     return float(mean / explained) if explained else np.inf if mean else 0.0

@@ -43,10 +43,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import stdtrit
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from veriformer.verify.judging import students_t
 from veriformer.verify.judging.judge import Floats
 
 ERROR_RATE = 1e-7
@@ -278,4 +278,4 @@ def _copied(value: Any) -> Any:
 
 def factor(runs: int, judged: int, rate: float = ERROR_RATE) -> float:
     """How many spreads two ways may differ by: Student's t, two-sided, at the error rate shared among the cells."""
-    return float(stdtrit(runs, 1 - rate / (2 * max(1, judged))))
+    return students_t.quantile(runs, 1 - rate / (2 * max(1, judged)))
