@@ -29,31 +29,43 @@ FAMILIES = {"gpt": gpt, "llama": llama}
 @click.command()
 @click.argument("text", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--dataset", help="Train on a data set of Hugging Face instead, as name or name:config.")
-@click.option("--output", default=Path("out/train"), type=click.Path(path_type=Path), help="Where the run is kept.")
+@click.option(
+    "--output",
+    default=Path("out/train"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the run is kept.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the run in the output directory, as if it had not stopped.")
-@click.option("--steps", default=300, show_default=True, type=click.IntRange(1))
+@click.option("--steps", default=300, show_default=True, type=click.IntRange(1), help="Updates of the weights.")
 @click.option(
     "--vocabulary", default=256, show_default=True, type=click.IntRange(256), help="256 is bytes; more is BPE."
 )
-@click.option("--family", default="gpt", show_default=True, type=click.Choice(sorted(FAMILIES)))
-@click.option("--width", default=128, show_default=True, type=click.IntRange(1))
-@click.option("--layers", default=4, show_default=True, type=click.IntRange(1))
-@click.option("--heads", default=4, show_default=True, type=click.IntRange(1))
+@click.option("--family", default="gpt", show_default=True, type=click.Choice(sorted(FAMILIES)), help="Kind of model.")
+@click.option("--width", default=128, show_default=True, type=click.IntRange(1), help="d_model.")
+@click.option("--layers", default=4, show_default=True, type=click.IntRange(1), help="Blocks.")
+@click.option("--heads", default=4, show_default=True, type=click.IntRange(1), help="Heads of attention in each.")
 @click.option("--length", default=128, show_default=True, type=click.IntRange(2), help="Tokens in a row.")
 @click.option("--batch", default=16, show_default=True, type=click.IntRange(1), help="Rows in a micro-batch.")
 @click.option("--accumulate", default=1, show_default=True, type=click.IntRange(1), help="Micro-batches in a step.")
-@click.option("--lr", default=2e-3, show_default=True, type=click.FloatRange(0))
+@click.option("--lr", default=2e-3, show_default=True, type=click.FloatRange(0), help="Largest learning rate.")
 @click.option(
     "--attention",
     default="sdpa",
     show_default=True,
     type=click.Choice(sorted(BACKENDS)),
-    help="Backend of attention; triton needs a GPU.",
+    help="Backend of attention; triton needs a GPU, or TRITON_INTERPRET=1.",
 )
-@click.option("--dropout", default=0.0, show_default=True, type=click.FloatRange(0, 1))
-@click.option("--precision", default="fp32", show_default=True, type=click.Choice(sorted(PRECISIONS)))
+@click.option("--dropout", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Share that is left out.")
+@click.option(
+    "--precision",
+    default="fp32",
+    show_default=True,
+    type=click.Choice(sorted(PRECISIONS)),
+    help="What products are computed in.",
+)
 @click.option("--strategy", default="none", show_default=True, type=click.Choice(STRATEGIES), help="With torchrun.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", default=0, show_default=True, help="Of weights, batches and dropout.")
 def train(text: Path | None, **options: Any) -> None:
     """Train a small language model on TEXT, or on a text that is made for it.
 

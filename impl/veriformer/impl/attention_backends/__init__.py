@@ -18,6 +18,7 @@ BACKENDS: dict[str, Attention] = {
     "flex": flex.attention,
     "triton": triton.attention,
 }
+"""Attention by the name of its backend, each with the arguments and errors of `attention`."""
 
 _COMPUTES: dict[str, Callable[[Call], Tensor]] = {
     "reference": reference.dense,

@@ -35,12 +35,13 @@ class Decoder(nn.Module):
         *,
         documents: Tensor | None = None,
     ) -> Output:
-        """Return the logits of the token after each of `ids [B, n]`, given all before it.
+        """Return logits `[B, n, V]` of the token after each of `ids [B, n]` (int64), given all before it.
 
-        `attention_mask [B, past + n]` is 1 for real tokens and 0 for padding, on either side, which changes nothing at
-        real positions. `documents [B, n]` numbers the texts packed into a row: none sees another, and each starts at
-        position 0. `use_cache` starts a cache that grows, unless `past_key_values` gives one (see `make_kv_cache`) with
-        the tokens so far. Raises `ValueError` or `TypeError` for what does not fit.
+        They have the dtype of the weights. `attention_mask [B, past + n]` is 1 for real tokens and 0 for padding, on
+        either side, which changes nothing at real positions. `documents [B, n]` numbers the texts packed into a row:
+        none sees another, and each starts at position 0. `use_cache` starts a cache that grows, unless
+        `past_key_values` gives one (see `make_kv_cache`) with the tokens so far. Raises `ValueError` or `TypeError` for
+        what does not fit.
         """
         kv_cache = self.make_kv_cache(ids.shape[0]) if use_cache and past_key_values is None else past_key_values
         h = self.hidden_states(ids, attention_mask, kv_cache, documents=documents)
@@ -83,7 +84,8 @@ class Decoder(nn.Module):
 def causal_lm(*, attention: str = DEFAULT) -> Decoder:
     """Build a small decoder: two layers, grouped keys, rotated positions. It is the contract's `causal_lm`.
 
-    `attention` names its backend, as in `ModelConfig`.
+    `attention` names its backend, as in `ModelConfig`. Its float32 weights are drawn from seed 0, to which PyTorch's
+    generator is set. Raises `ValueError` for an unknown backend.
     """
     torch.manual_seed(0)
     config = ModelConfig(

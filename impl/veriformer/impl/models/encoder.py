@@ -37,7 +37,7 @@ class Encoder(nn.Module):
         segments: Tensor | None = None,
         documents: Tensor | None = None,
     ) -> Output:
-        """Return the logits of every token of `ids [B, n]`, given all the others.
+        """Return logits `[B, n, V]`, in the dtype of the weights, of every token of `ids [B, n]`, given all the others.
 
         `attention_mask` and `documents` are as in `Decoder`; `segments [B, n]` are BERT's token types.
         """
@@ -62,7 +62,10 @@ class Encoder(nn.Module):
 
 
 def masked_lm(*, attention: str = DEFAULT) -> Encoder:
-    """Build a small encoder: two layers, learned positions, norms after the sums; `attention` names its backend."""
+    """Build a small encoder: two layers, learned positions, norms after the sums. It is the contract's `masked_lm`.
+
+    `attention` and what is drawn are as in `causal_lm`.
+    """
     torch.manual_seed(0)
     return Encoder(
         bert(

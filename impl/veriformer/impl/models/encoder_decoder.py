@@ -42,11 +42,11 @@ class EncoderDecoder(nn.Module):
         decoder_ids: Tensor,
         decoder_attention_mask: Tensor | None = None,
     ) -> Output:
-        """Return the logits of the token after each of `decoder_ids [B, n]`, given the source `ids [B, m]`.
+        """Return logits `[B, n, V]` of the token after each of `decoder_ids [B, n]`, given the source `ids [B, m]`.
 
-        `attention_mask [B, m]` and `decoder_attention_mask [B, past + n]` are 1 for real tokens and 0 for padding. With
-        `past_key_values` the source was read before, and `ids` is None. Raises `ValueError` or `TypeError` for what
-        does not fit.
+        They have the dtype of the weights. `attention_mask [B, m]` and `decoder_attention_mask [B, past + n]` are 1 for
+        real tokens and 0 for padding. With `past_key_values` the source was read before, and `ids` is None. Raises
+        `ValueError` or `TypeError` for what does not fit.
         """
         kv_cache = (
             self.make_kv_cache(decoder_ids.shape[0]) if use_cache and past_key_values is None else past_key_values
@@ -106,7 +106,7 @@ class EncoderDecoder(nn.Module):
 def seq2seq_lm(*, attention: str = DEFAULT) -> EncoderDecoder:
     """Build a small encoder and decoder: two layers each, biases of relative positions, cross-attention.
 
-    `attention` names their backend, as in `ModelConfig`.
+    It is the contract's `seq2seq_lm`. `attention` and what is drawn are as in `causal_lm`.
     """
     torch.manual_seed(0)
     return EncoderDecoder(

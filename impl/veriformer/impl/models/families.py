@@ -1,4 +1,8 @@
-"""The families that everyone knows, as settings of the one config."""
+"""The families that everyone knows, as settings of the one config.
+
+Each function returns a `ModelConfig`; what is given besides is a field of it, and stands in for the family's own value.
+Raises `TypeError` for what is no field, and what `ModelConfig` raises for values that do not fit.
+"""
 
 from typing import Any
 

@@ -31,9 +31,10 @@ def _apart(readings: Mapping[str, str]) -> tuple[dict[str, str], Meanings]:
 def bind(form: str, thing: Any, **readings: str) -> Any:
     """A function or class as an operation of the contract: by the name of the form, and its readings.
 
-    Readings that are left out are the contract's own; ``built_with_NAME`` and ``called_with_NAME`` say what an argument
-    of that name is, by a usual name or a value. Raises UnknownFormError for a form that there is not, and Unfit
-    or ValueError where the thing cannot be called in it.
+    form: as ``veriformer inspect`` names it, such as ``modules/layer_norm``. Returns a callable with the arguments of
+    the contract. Readings that are left out are the contract's own; ``built_with_NAME`` and ``called_with_NAME`` say
+    what an argument of that name is, by a usual name or a value. Raises UnknownFormError for a form that there is not,
+    and Unfit or ValueError where the thing cannot be called in it.
     """
     name = getattr(thing, "__qualname__", getattr(thing, "__name__", type(thing).__name__))
     module = thing if inspect.ismodule(thing) else sys.modules.get(getattr(thing, "__module__", ""))

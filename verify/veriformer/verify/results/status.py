@@ -6,21 +6,21 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """What became of one row. Green never hides what did not run."""
+    """What became of one row; what did not run never looks like what held."""
 
     PASS = "pass"
     FAIL = "fail"
-    ADVICE = "advice"
-    DEVIATION = "deviation"
-    KNOWN_FAIL = "known-fail"
-    UNEXPECTED_PASS = "unexpected-pass"
-    NOT_PROVIDED = "not-provided"
-    NOT_APPLICABLE = "not-applicable"
-    BLOCKED = "blocked"
-    VACUOUS = "vacuous"
-    TIMEOUT = "timeout"
-    CRASH = "crash"
-    HARNESS_ERROR = "harness-error"
+    ADVICE = "advice"  # failed, at a requirement of lesser weight
+    DEVIATION = "deviation"  # holds by a convention that the target claims, other than the contract's
+    KNOWN_FAIL = "known-fail"  # failed, as a waiver says
+    UNEXPECTED_PASS = "unexpected-pass"  # holds, where a waiver says that it fails
+    NOT_PROVIDED = "not-provided"  # the target has no such operation or argument, or refuses every such call
+    NOT_APPLICABLE = "not-applicable"  # the requirement asks for nothing in this dtype, or of such a target
+    BLOCKED = "blocked"  # not run: a row that it rests on did not hold
+    VACUOUS = "vacuous"  # run, and the bound exceeds what it judges in most examples
+    TIMEOUT = "timeout"  # a call did not come back in time
+    CRASH = "crash"  # the target ended its process
+    HARNESS_ERROR = "harness-error"  # the suite itself made an error
 
 
 VIOLATIONS = frozenset({Status.FAIL, Status.TIMEOUT, Status.CRASH, Status.UNEXPECTED_PASS})

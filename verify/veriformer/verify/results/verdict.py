@@ -15,8 +15,8 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     VIOLATED = "violated"
-    INCONCLUSIVE = "inconclusive"
-    INVALID = "invalid"
+    INCONCLUSIVE = "inconclusive"  # nothing is violated, and what would show that it holds was not exercised
+    INVALID = "invalid"  # rows are missing, or the suite itself made an error
 
 
 EXIT_STATUS = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.INCONCLUSIVE: 3, Verdict.INVALID: 3}
