@@ -174,3 +174,17 @@ def test_words_and_profiles_mean_the_same_in_a_users_tests(tmp_path: Path) -> No
     assert found["softmax.equation[fp32-cpu]"] == "passed"
     with pytest.raises(ValueError, match="quick"):
         conformance(path, profile="slow")
+
+
+def test_the_script_of_a_module_that_no_import_would_find_loads_its_file(tmp_path: Path) -> None:
+    found = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        file = tmp_path / folder / "of_one_name_too.py"
+        file.write_text("import torch\ndef softmax(z, dim=-1):\n    return 2 * torch.softmax(z, dim)\n")
+        module = load(str(file)).implementation
+        results = check(module, only=["softmax.equation"], dtype=["fp32"])
+        found.append(next(row.counterexample for row in results.results if row.counterexample))
+    for one in found:
+        ran = subprocess.run([sys.executable, "-"], input=one.script, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stderr) == (1, "violated\n")

@@ -194,6 +194,8 @@ def _unknown(spec: str) -> str:
 def _loader_of_object(implementation: object) -> str:
     name = getattr(implementation, "__name__", "")
     if isinstance(implementation, ModuleType) and name in sys.modules:
+        if implementation.__file__ and "." not in name and not hasattr(implementation, "__path__"):
+            return loading_lines(Path(implementation.__file__).resolve(), "")  # which no path of searches need find
         return f"import importlib\n\ntarget = importlib.import_module({name!r})"
     return "target = ...  # put the implementation under test here: it was handed over as an object"
 
