@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -79,18 +80,22 @@ def survey(
 ) -> list[Example]:
     """Up to so many examples of a row within a time limit, those that meet a condition in ``without`` left out.
 
+    The time is the processor's, from the end of the first example: what that loads is no slowness of the target.
+
     With the seed of a run the first are those that the row itself began with. together: gathers what a row is judged by
     whose examples are judged together.
     """
     found: list[Example] = []
-    began = time.process_time()
+    until = math.inf if seconds > 0 else 0.0
 
     def one(data: st.DataObject) -> None:
-        if len(found) >= examples or time.process_time() - began > seconds:
+        nonlocal until
+        if len(found) >= examples or time.process_time() > until:
             raise _Enough
         trial = _Watched(row, target, data, without)
         trial.statistics = trial.statistics if together is None else together
         example = _example(trial, row)
+        until = min(until, time.process_time() + seconds)
         if example is not None:
             found.append(example)
 
