@@ -184,6 +184,7 @@ def test_the_script_of_a_module_that_no_import_would_find_loads_its_file(tmp_pat
         file.write_text("import torch\ndef softmax(z, dim=-1):\n    return 2 * torch.softmax(z, dim)\n")
         module = load(str(file)).implementation
         results = check(module, only=["softmax.equation"], dtype=["fp32"])
+        assert results.implementation["name"] == "of_one_name_too"
         found.append(next(row.counterexample for row in results.results if row.counterexample))
     for one in found:
         ran = subprocess.run([sys.executable, "-"], input=one.script, capture_output=True, text=True, check=False)

@@ -32,7 +32,7 @@ from veriformer.verify.results.record import json_safe
 from veriformer.verify.targets.claims import ClaimsWarning
 from veriformer.verify.targets.loading import TargetError, load
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
-from veriformer.verify.targets.source_files import PartlyLoadedWarning
+from veriformer.verify.targets.source_files import PartlyLoadedWarning, name_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
@@ -65,7 +65,7 @@ def describe(target: Target, device: str) -> Described:
     """The same from a target that is already loaded."""
     implementation = {
         "target": target.spec,
-        "name": str(getattr(target.implementation, "__name__", type(target.implementation).__name__)),
+        "name": name_of(target.implementation) or type(target.implementation).__name__,
         "version": target.version,
         "claims": json_safe(dict(target.claims.raw)),
     }

@@ -20,7 +20,7 @@ from veriformer.verify.targets.by_name import besides, by_name, offers_any
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
-from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
+from veriformer.verify.targets.source_files import definitions_of, is_program, module_of, name_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.trace_files import is_trace
 
@@ -80,12 +80,12 @@ def wrap(
 ) -> Target:
     """An object that is already in memory, as a target; code that was not written for the contract is looked at."""
     if loader is None and needs_recognition(implementation):
-        name = spec or getattr(implementation, "__qualname__", getattr(implementation, "__name__", ""))
+        name = spec or getattr(implementation, "__qualname__", name_of(implementation))
         imported = "from veriformer.verify.targets.loading import wrap"
         lines = f"{imported}\n\n{_loader_of_object(implementation)}\ntarget = wrap(target, recognised="
         return _recognised(implementation, str(name), lines, recognised)
     implementation = provided(implementation)
-    name = spec or getattr(implementation, "__name__", None) or type(implementation).__name__
+    name = spec or name_of(implementation) or type(implementation).__name__
     return Target(
         spec=str(name),
         implementation=implementation,

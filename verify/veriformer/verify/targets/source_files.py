@@ -127,6 +127,13 @@ def _free_name(path: Path) -> str:
     return next(name for name in names if name not in sys.modules or _file_of(sys.modules[name]) == path.resolve())
 
 
+def name_of(thing: object) -> str:
+    """What a person calls an implementation: a module that is one file by that file, whatever it is registered as."""
+    name = str(getattr(thing, "__name__", ""))
+    file = getattr(thing, "__file__", None) if isinstance(thing, ModuleType) else None
+    return Path(file).stem if file and "." not in name and not hasattr(thing, "__path__") else name
+
+
 def _file_of(module: ModuleType) -> Path | None:
     file = getattr(module, "__file__", None)
     return Path(file).resolve() if file else None
