@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ import torch
 
 from veriformer.verify import Results, check, conformance, load
 from veriformer.verify.results import Status, json_safe, read, validate, write
+from veriformer.verify.targets.loading import wrap
 
 hostile: Any = load(str(Path(__file__).parent / "hostile.py")).implementation
 ROOTS = [str(Path(__file__).parents[2] / package) for package in ("spec", "impl", "verify", "bench", "reports")]
@@ -101,7 +102,7 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import hostile
 import bench, reports
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from veriformer.verify import conformance
 
 mine = SimpleNamespace(softmax=hostile.softmax, rms_norm=hostile.rms_norm)
@@ -189,3 +190,29 @@ def test_the_script_of_a_module_that_no_import_would_find_loads_its_file(tmp_pat
     for one in found:
         ran = subprocess.run([sys.executable, "-"], input=one.script, capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stderr) == (1, "violated\n")
+
+
+def test_a_module_in_memory_that_has_no_file_is_imported_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("made_in_memory")
+    module.softmax = hostile.softmax  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "made_in_memory", module)
+    assert "import_module('made_in_memory')" in str(wrap(module).loader)
+
+
+def test_processes_that_run_rows_have_one_thread_for_each_library(tmp_path: Path) -> None:
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        f"import os\nimport torch\nfound = [os.environ.get(name) for name in {names}]\n"
+        "def softmax(z, dim=-1):\n    return torch.softmax(z, dim) if set(found) == {'1'} else z\n"
+    )
+    variables = {key: value for key, value in os.environ.items() if key not in names}
+    words = [str(mine), "--only", "softmax.equation", "--dtype", "fp32", "--profile", "quick", "--jobs", "1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "veriformer.verify", *words],
+        env={**variables, "PYTHONPATH": os.pathsep.join(ROOTS)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

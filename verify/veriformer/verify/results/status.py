@@ -18,7 +18,7 @@ class Status(StrEnum):
     NOT_APPLICABLE = "not-applicable"  # the requirement asks for nothing in this dtype, or of such a target
     BLOCKED = "blocked"  # not run: a row that it rests on did not hold
     VACUOUS = "vacuous"  # run, and the bound exceeds what it judges in most examples
-    TIMEOUT = "timeout"  # a call did not come back in time
+    TIMEOUT = "timeout"  # did not end in the time that a row may take
     CRASH = "crash"  # the target ended its process
     HARNESS_ERROR = "harness-error"  # the suite itself made an error
 

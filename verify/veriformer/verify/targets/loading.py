@@ -20,7 +20,7 @@ from veriformer.verify.targets.by_name import besides, by_name, offers_any
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
-from veriformer.verify.targets.source_files import definitions_of, is_program, module_of, name_of
+from veriformer.verify.targets.source_files import definitions_of, file_alone, is_program, module_of, name_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.trace_files import is_trace
 
@@ -194,8 +194,8 @@ def _unknown(spec: str) -> str:
 def _loader_of_object(implementation: object) -> str:
     name = getattr(implementation, "__name__", "")
     if isinstance(implementation, ModuleType) and name in sys.modules:
-        if implementation.__file__ and "." not in name and not hasattr(implementation, "__path__"):
-            return loading_lines(Path(implementation.__file__).resolve(), "")  # which no path of searches need find
+        if (file := file_alone(implementation)) is not None:
+            return loading_lines(file, "")  # which no path of searches need find
         return f"import importlib\n\ntarget = importlib.import_module({name!r})"
     return "target = ...  # put the implementation under test here: it was handed over as an object"
 

@@ -127,11 +127,18 @@ def _free_name(path: Path) -> str:
     return next(name for name in names if name not in sys.modules or _file_of(sys.modules[name]) == path.resolve())
 
 
+def file_alone(thing: object) -> Path | None:
+    """The file of a module that is one Python file of no package; None of everything else."""
+    if not isinstance(thing, ModuleType) or "." in thing.__name__ or hasattr(thing, "__path__"):
+        return None
+    file = _file_of(thing)
+    return file if file is not None and file.suffix == ".py" else None
+
+
 def name_of(thing: object) -> str:
     """What a person calls an implementation: a module that is one file by that file, whatever it is registered as."""
-    name = str(getattr(thing, "__name__", ""))
-    file = getattr(thing, "__file__", None) if isinstance(thing, ModuleType) else None
-    return Path(file).stem if file and "." not in name and not hasattr(thing, "__path__") else name
+    file = file_alone(thing)
+    return file.stem if file else str(getattr(thing, "__name__", ""))
 
 
 def _file_of(module: ModuleType) -> Path | None:
