@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Callable
+from types import FunctionType
 
+import hypothesis.strategies as st
 import pytest
 
+from veriformer.verify.examples import prepared, without_constants
 from veriformer.verify.judging import isolation, stopwatch
-from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 
 LIMIT_S = 0.05
 
@@ -35,3 +40,42 @@ def test_a_process_that_is_kept_waiting_has_its_time(
 def _for_ever() -> None:
     while True:
         pass
+
+
+def test_the_time_ends_hypothesis_without_an_error_of_its_own() -> None:
+    """Ended at any moment, it fails in a third of these runs with what it left half done, or goes on."""
+    body = _called("veriformer.verify.anything", _draw_and_work)
+    prepared(body, "", 2)()  # (what is imported for the first)
+    for run in range(60):
+        limit = isolation.time_limit((run % 15 + 1) / 1000, may_kill=False)
+        with pytest.raises(RowTimeout), limit, without_constants():
+            prepared(body, f"{run}", 1_000)()
+
+
+def _draw_and_work(data: st.DataObject) -> None:
+    data.draw(st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=6), min_size=5, max_size=9))
+    for _ in range(20_000):
+        pass
+
+
+def test_the_time_ends_also_what_hypothesis_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "_PATIENCE", LIMIT_S)
+    with pytest.raises(RowTimeout), isolation.time_limit(LIMIT_S, may_kill=False):
+        _called("hypothesis.engine", _for_ever)()
+
+
+def test_ctrl_c_within_hypothesis_is_kept_until_it_is_done() -> None:
+    done: list[bool] = []
+    with pytest.raises(Interrupted), isolation.time_limit(60, may_kill=False):
+        _called("hypothesis.engine", _interrupted)(done)
+    assert done, "ended within"
+
+
+def _interrupted(done: list[bool]) -> None:
+    signal.raise_signal(signal.SIGINT)
+    done.append(True)
+
+
+def _called(module: str, function: Callable[..., None]) -> Callable[..., None]:
+    """A function as if it stood in another module."""
+    return FunctionType(function.__code__, {**globals(), "__name__": module})

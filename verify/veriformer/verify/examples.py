@@ -16,6 +16,7 @@ from hypothesis.database import ExampleDatabase
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
+from veriformer.verify.judging.interruption import ending
 from veriformer.verify.strategies import seeds
 
 EXAMPLES_PER_SEED = 9
@@ -55,7 +56,14 @@ def prepared(
     found: Callable[[], None] = settings(hypothesis.seed(number(seed))(hypothesis.given(st.data())(judged)))
     # The key in the example database, if there is one; left alone, Hypothesis parses our source for one.
     vars(found)["_hypothesis_internal_database_key"] = key.encode()
-    return found
+
+    def run() -> None:
+        try:
+            found()
+        except BaseException as error:
+            raise ending(error)  # noqa: B904
+
+    return run
 
 
 def _but_the_simplest(body: Callable[[st.DataObject], None]) -> Callable[[st.DataObject], None]:

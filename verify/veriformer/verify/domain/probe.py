@@ -26,7 +26,7 @@ from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging import isolation
 from veriformer.verify.judging.completion import completed, without
-from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.interruption import Ended, RowTimeout
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
@@ -64,7 +64,7 @@ _BASES = ("fp32", "fp16", "bf16", "fp64")
 NO_GRAPH = "the result carries no graph"
 
 
-class _NothingDrawn(BaseException):
+class _NothingDrawn(Ended):
     """What is known to be refused leaves nothing of this kind to draw."""
 
 

@@ -15,7 +15,7 @@ from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging.counterexample import counterexample, size
-from veriformer.verify.judging.interruption import Interrupted
+from veriformer.verify.judging.interruption import Ended, Interrupted
 from veriformer.verify.judging.judge import RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient
 from veriformer.verify.judging.repetition import unrepeatable
@@ -48,11 +48,11 @@ MAX_UNSUPPORTED_EXAMPLES = 2 * EXAMPLES_PER_SEED
 """A row whose first examples, so many, all need what the target does not take has nothing to ask of it."""
 
 
-class _NothingToAsk(BaseException):
+class _NothingToAsk(Ended):
     """Every example needs an argument that the target does not take."""
 
 
-class _StopShrinking(BaseException):
+class _StopShrinking(Ended):
     """The effort for making the example smaller is spent; the smallest so far stands."""
 
 

@@ -21,7 +21,7 @@ from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.counterexample import counterexample, size
-from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.interruption import Ended
 from veriformer.verify.judging.judge import Reference, RunStatistics, Violation
 from veriformer.verify.judging.outcome import NoGradient, Observation
 from veriformer.verify.judging.row import CheckRun
@@ -34,7 +34,7 @@ _WAIT = 6.0
 """How much longer than its own time a survey may last by the clock, on a busy machine or with a target that waits."""
 
 
-class _Enough(BaseException):
+class _Enough(Ended):
     """The time of this survey is over, or its examples are all there."""
 
 
@@ -94,15 +94,17 @@ def survey(
             raise _Enough
         trial = _Watched(row, target, data, without)
         trial.statistics = trial.statistics if together is None else together
-        example = _example(trial, row)
-        until = min(until, time.process_time() + seconds)
+        try:
+            example = _example(trial, row)
+        finally:  # also where it was given up: where all are, the time goes by too
+            until = min(until, time.process_time() + seconds)
         if example is not None:
             found.append(example)
 
     seed_generators(number(f"{seed}|{row.key}|global"))
     tell = target.changed(row.check.operation)
     with (
-        contextlib.suppress(_Enough, RowTimeout),
+        contextlib.suppress(Ended),
         isolation.time_limit(_WAIT * (seconds + 1), may_kill=False),
         global_state.guarded(global_state.OF_ROWS, tell),
         global_state.environment(tell),

@@ -17,10 +17,11 @@ from typing import NoReturn
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 from veriformer.verify.judging.stopwatch import Stopwatch
 
+_MOMENT = 0.002
+"""Seconds until it is asked again whether Hypothesis is at work."""
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise Interrupted
-
+_PATIENCE = 1.0
+"""Seconds for which Hypothesis is waited for; a target may use it too, and hang in what it calls."""
 
 MOST = 4.0
 """How often the time may pass by the clock for a process that is kept waiting, where the system does not say for how
@@ -34,21 +35,33 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     On a busy machine they are seconds of the processor, up to a few times as many by the clock; one that sleeps has no
     longer. A target stuck in native code, or one that swallows everything, does not notice: with ``may_kill`` the
     process ends itself at twice the time, which only a worker process may do. Meanwhile Ctrl-C raises Interrupted, so
-    that a KeyboardInterrupt is the target's own.
+    that a KeyboardInterrupt is the target's own. Neither is raised within Hypothesis's own work, which would be left
+    half done and fail with an error of its own, but as soon as it is done.
     """
     watch = Stopwatch()
+    due: type[BaseException] | None = None
 
     def ring(signum: int, frame: FrameType | None) -> None:
-        spent = watch.spent
-        if spent >= seconds or watch.running >= MOST * seconds:
-            raise RowTimeout
-        signal.setitimer(signal.ITIMER_REAL, seconds - spent)
-        renew()
+        nonlocal due
+        if signum == signal.SIGINT:
+            due = Interrupted
+        elif due is None:
+            spent = watch.spent
+            if spent < seconds and watch.running < MOST * seconds:
+                signal.setitimer(signal.ITIMER_REAL, seconds - spent)
+                renew()
+                return
+            due = RowTimeout
+        if _within_hypothesis(frame) and watch.spent < seconds + _PATIENCE:
+            signal.setitimer(signal.ITIMER_REAL, _MOMENT)
+            return
+        asked, due = due, None
+        raise asked
 
     previous = signal.signal(signal.SIGALRM, ring)
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):  # else it is ignored, as in a shell's background job
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, ring)
     with _deadline(2 * seconds) if may_kill else contextlib.nullcontext(lambda: None) as renew:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
@@ -58,6 +71,18 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
             signal.signal(signal.SIGALRM, previous)
             if callable(handler):
                 signal.signal(signal.SIGINT, handler)
+            if due is Interrupted:  # all was over before it could be raised
+                raise due
+
+
+def _within_hypothesis(frame: FrameType | None) -> bool:
+    """Whether Hypothesis, or what it calls of others, is at work, rather than code of ours or of the target."""
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package in ("hypothesis", "veriformer"):
+            return package == "hypothesis"
+        frame = frame.f_back
+    return False
 
 
 @contextlib.contextmanager
