@@ -32,7 +32,7 @@ def _row(*multiples: float) -> RunStatistics:
     """A row whose examples had these mean square errors, over 1000 entries each, as multiples of what explains them."""
     found = RunStatistics(squared_errors={"result": [SquaredError(multiple, 1000) for multiple in multiples]})
     none = np.zeros(0)
-    found.signed_errors = {"result": [SignedErrors(none, none, (none,))]}
+    found.signed_errors = {"result": [SignedErrors(none, none, (none,), separate=True)]}
     return found
 
 

@@ -53,12 +53,28 @@ def test_what_rounds_every_operation_to_the_dtype_is_admitted(dtype: str) -> Non
 def errors(shift: float, seed: int) -> SignedErrors:
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(4000)
-    return SignedErrors(x, rng.uniform(-1, 1, 4000) + shift * (x > 0.5), (rng.uniform(-1, 1, 4000),))
+    return SignedErrors(x, rng.uniform(-1, 1, 4000) + shift * (x > 0.5), (rng.uniform(-1, 1, 4000),), separate=True)
 
 
 def test_chance_is_not_accused_and_a_lean_of_a_part_is() -> None:
     assert max(bias([errors(0.0, seed)]) for seed in range(200)) < 1
     assert min(bias([errors(0.9, seed)]) for seed in range(20)) > 1
+
+
+def examples_with_one_error(shift: float, seed: int, count: int) -> list[SignedErrors]:
+    """Each has one error in all of its entries, besides their own."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        x = rng.standard_normal(rng.integers(1, 2000))
+        errors = rng.uniform(-1, 1) + 0.1 * rng.uniform(-1, 1, x.size) + shift
+        found.append(SignedErrors(x, errors, (rng.uniform(-1, 1, x.size),), separate=False))
+    return found
+
+
+def test_what_an_example_shares_is_not_counted_as_often_as_it_has_entries() -> None:
+    assert max(bias(examples_with_one_error(0.0, seed, 12)) for seed in range(200)) < 1
+    assert min(bias(examples_with_one_error(1.5, seed, 52)) for seed in range(20)) > 1
 
 
 def test_the_limit_narrows_with_the_examples() -> None:

@@ -55,12 +55,11 @@ def _accuracy(operation: OpInfo, trial: Trial) -> None:
     forms = [value[0].value for formula in operation.formulas if (value := formula(plain, lifted))]
     backward = [gradient for vjp in operation.vjps if (gradient := vjp(plain, lifted, g))]
     inputs = {tuple(array(arguments[name]).shape): array(arguments[name]) for name in reversed(names)}
-    _note(trial, plain.format, "result", array(outcome.result.value), references[0], forms, inputs)
+    note = partial(_note, trial, plain.format, inputs=inputs, separate=operation.separate)
+    note("result", array(outcome.result.value), references[0], forms)
     for name in outcome.gradients:
         found = [gradient[name].value for gradient in backward]
-        _note(
-            trial, plain.format, f"gradient of {name}", array(outcome.gradients[name]), gradients[name], found, inputs
-        )
+        note(f"gradient of {name}", array(outcome.gradients[name]), gradients[name], found)
 
 
 def _note_parts(
@@ -82,12 +81,14 @@ def _note(
     reference: Reference,
     plain: Sequence[Floats],
     inputs: Mapping[tuple[int, ...], Floats],
+    separate: Sequence[str] = (),
 ) -> None:
     """Keep the mean square error as a multiple of what explains it, and the signed errors, in units of their bounds.
 
     form: the half in which results are. reference: with the bounds of fp32.
 
     inputs: by shape, what the results of that shape are sorted by; of another shape, they are by their exact values.
+    separate: the quantities no two entries of which share a rounding.
     """
     exact, size = reference.exact, np.abs(reference.exact)
     bounded = np.isfinite(reference.bound) & (reference.bound > 0) & (size <= form.max / 2)
@@ -106,7 +107,7 @@ def _note(
     rounded = form.round(exact[bounded])
     signed = [(x[bounded] - rounded) / bound[bounded] for x in (observed, *plain)]
     sorted_by = inputs.get(exact.shape, exact)[bounded]
-    signed_errors = SignedErrors(sorted_by, signed[0], tuple(signed[1:]))
+    signed_errors = SignedErrors(sorted_by, signed[0], tuple(signed[1:]), quantity in separate)
     trial.statistics.signed_errors.setdefault(quantity, []).append(signed_errors)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 NO_NUMBER = "is not finite"
 """How a violation ends that says no more than that entries are NaN or infinite."""
@@ -117,11 +118,13 @@ class SignedErrors:
     """One example's entries: what was put in, and how far results are from the rounded value, in units of the bound.
 
     observed: of the target; forms: of every admitted form, in plain arithmetic of the dtype. All of one length.
+    separate: whether no two entries are computed from the same rounded value, so that their errors are independent.
     """
 
     inputs: Floats
     observed: Floats
     forms: tuple[Floats, ...]
+    separate: bool
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,8 @@ class OpInfo:
     dtypes: record names of the formats in which the operation is judged. structural_dtypes: those in which purity,
     layout, refusals and the like are, which seldom depend on the format. use_exact_oracle: whether fp64 is judged by
     the exact oracle; where that takes too long, float64 serves, with bounds that are a few roundoffs wider.
+    separate: the results and gradients no two entries of which are computed from the same rounded value, as where an
+    operation works entry by entry.
     A result that is no tensor has no formulas: checks of its own say what it must be.
     """
 
@@ -98,6 +100,7 @@ class OpInfo:
     structural_dtypes: tuple[str, ...] = dtypes.NAMES
     dtypes: tuple[str, ...] = dtypes.NAMES
     use_exact_oracle: bool = True
+    separate: tuple[str, ...] = ()
 
     def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
         """The arguments as the formulas take them, with the constants that stand for what the call leaves out."""

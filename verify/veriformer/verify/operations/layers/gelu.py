@@ -58,6 +58,7 @@ GELU = OpInfo(
     invalid_calls=_bad_gelu,
     argument_perturbations=_gelu_changes,
     sample_accuracy=many_numbers,
+    separate=("result", "gradient of x"),
     sample_large=draw_gelu,
     structural_dtypes=("fp32", "bf16"),
 )

@@ -88,6 +88,7 @@ LM_HEAD = OpInfo(
     argument_perturbations=_changed_features,
     sample_large=draw_lm_head,
     sample_accuracy=_bulk,
+    separate=("result", "gradient of h", "gradient of weight"),
     structural_dtypes=("fp32", "bf16"),
 )
 

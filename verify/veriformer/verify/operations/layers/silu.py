@@ -67,6 +67,7 @@ SILU = OpInfo(
     invalid_calls=bad_numbers,
     argument_perturbations=_changes,
     sample_accuracy=many_numbers,
+    separate=("result", "gradient of x"),
     sample_large=draw_numbers,
     structural_dtypes=("fp32", "bf16"),
 )

@@ -68,6 +68,7 @@ LOGSUMEXP = OpInfo(
     batch_slice=lambda trial: one_slice(trial, reduced=True),
     argument_perturbations=changed_scores,
     sample_accuracy=bulk_scores,
+    separate=("result",),
 )
 
 
