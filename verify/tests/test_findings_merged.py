@@ -68,7 +68,7 @@ def test_a_mean_goes_under_the_wrong_results_that_spoil_it_and_else_under_none()
     def gather(spoilt_by: Condition | None, examples: int = 9) -> Any:
         def found(_: CheckRun, without: Any) -> tuple[int, RunStatistics]:
             error = SquaredError(1.0 if spoilt_by in without else 400.0, 64)
-            signed = SignedErrors(np.zeros(1), np.zeros(1), (np.zeros(1),))
+            signed = SignedErrors(np.zeros(1), np.zeros(1), (np.zeros(1),), separate=True)
             lists = {"result": [error] * examples}, {"result": [signed] * examples}
             return examples, RunStatistics(squared_errors=lists[0], signed_errors=lists[1])
 
