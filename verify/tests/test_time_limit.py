@@ -64,6 +64,20 @@ def test_the_time_ends_also_what_hypothesis_never_ends(monkeypatch: pytest.Monke
         _called("hypothesis.engine", _for_ever)()
 
 
+def test_ctrl_c_waits_no_longer_for_hypothesis_than_the_time_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "_PATIENCE", LIMIT_S)
+    began = time.monotonic()
+    with pytest.raises(Interrupted), isolation.time_limit(3, may_kill=False):
+        _called("hypothesis.engine", _interrupted_for_ever)()
+    assert time.monotonic() - began < 2
+
+
+def _interrupted_for_ever() -> None:
+    signal.raise_signal(signal.SIGINT)
+    while True:
+        pass
+
+
 def test_ctrl_c_within_hypothesis_is_kept_until_it_is_done() -> None:
     done: list[bool] = []
     with pytest.raises(Interrupted), isolation.time_limit(60, may_kill=False):

@@ -1,4 +1,4 @@
-"""What ends a row from outside, and no target can say."""
+"""What ends a row, or its examples, and no target can say."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def ending(error: BaseException) -> BaseException:
-    """What ended the examples, where Hypothesis met an error of its own while it passed that on; else the same."""
+    """What was being passed on when an error was raised, as by Hypothesis that is ended; else the error itself."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, (Ended, Interrupted)):
         found = found.__context__

@@ -40,19 +40,18 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
     """
     watch = Stopwatch()
     due: type[BaseException] | None = None
+    latest = 0.0
 
     def ring(signum: int, frame: FrameType | None) -> None:
-        nonlocal due
-        if signum == signal.SIGINT:
-            due = Interrupted
-        elif due is None:
-            spent = watch.spent
-            if spent < seconds and watch.running < MOST * seconds:
-                signal.setitimer(signal.ITIMER_REAL, seconds - spent)
-                renew()
-                return
-            due = RowTimeout
-        if _within_hypothesis(frame) and watch.spent < seconds + _PATIENCE:
+        nonlocal due, latest
+        spent, interrupted = watch.spent, signum == signal.SIGINT
+        if not interrupted and due is None and spent < seconds and watch.running < MOST * seconds:
+            signal.setitimer(signal.ITIMER_REAL, seconds - spent)
+            renew()
+            return
+        if interrupted or due is None:
+            due, latest = Interrupted if interrupted else RowTimeout, spent + _PATIENCE
+        if _within_hypothesis(frame) and spent < latest:
             signal.setitimer(signal.ITIMER_REAL, _MOMENT)
             return
         asked, due = due, None
