@@ -62,7 +62,7 @@ def refused_otherwise(z: torch.Tensor, dim: int = -1) -> torch.Tensor:
 @pytest.mark.parametrize("weight", list(Weight))
 def test_what_is_not_met_is_advice_where_little_is_at_stake(status: Status, weight: Weight) -> None:
     found = as_advice(row("softmax.refusal", status, weight)).status
-    lesser = weight in (Weight.IMPRECISE, Weight.UNGUARDED) and status in (Status.FAIL, Status.TIMEOUT)
+    lesser = weight in (Weight.WEAKNESS, Weight.IMPRECISE, Weight.UNGUARDED) and status in (Status.FAIL, Status.TIMEOUT)
     assert found is (Status.ADVICE if lesser else status)
 
 

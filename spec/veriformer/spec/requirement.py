@@ -19,18 +19,22 @@ class Kind(StrEnum):
 
 
 class Weight(StrEnum):
-    """What is at stake where a requirement is not met, the gravest first. The last two are advice."""
+    """Weight of a requirement that is not met, the gravest first.
+
+    The first two are said of ordinary calls only; the last three violate nothing unless asked for.
+    """
 
     WRONG = "wrong"  # value, gradient, law or state contradicts the mathematics on ordinary input
     LEAK = "leak"  # information from where none may come: future, mask, other sequence or row, stale cache
     FRAGILE = "fragile"  # only near the edge of the dtype's range, or for extreme or degenerate input
+    WEAKNESS = "weakness"  # fragile, and PyTorch's own operator, or the formula step by step, does likewise
     IMPRECISE = "imprecise"  # within the bound of a coarser format, but worse than it need be
     UNGUARDED = "unguarded"  # bad input is accepted, or refused unhelpfully
 
     @property
     def advice(self) -> bool:
-        """Whether a requirement of this weight is advice, which violates nothing unless asked for strictly."""
-        return self in (Weight.IMPRECISE, Weight.UNGUARDED)
+        """Return whether a finding of this weight violates nothing unless it is asked for strictly."""
+        return self in (Weight.WEAKNESS, Weight.IMPRECISE, Weight.UNGUARDED)
 
 
 @dataclass(frozen=True, kw_only=True)

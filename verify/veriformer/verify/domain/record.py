@@ -15,6 +15,9 @@ class Domain:
     which such calls are refused. rules: rules on sizes, in words. constants: name to the value that was measured where
     the signature hides it. declared: those among the constants that nothing measured confirmed, so that the default in
     the signature was taken. precision: dtype of the input to the coarser dtype in which results are computed.
+    answered: dtypes in which an ordinary call was answered. unread: arguments of the judged code that no reading
+    explains, and that were left out. never_run: file, first and last line of judged code that no row ran.
+    never_varied: parameters of the judged code that were given no more than one value.
     """
 
     provided: tuple[str, ...] = ()
@@ -23,6 +26,10 @@ class Domain:
     constants: Mapping[str, Any] = field(default_factory=dict)
     precision: Mapping[str, str] = field(default_factory=dict)
     declared: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    never_run: tuple[tuple[str, int, int], ...] = ()
+    never_varied: tuple[str, ...] = ()
 
     def how(self, constant: str) -> str:
         """Where a constant is known from, in words."""
@@ -42,4 +49,8 @@ class Domain:
             constants=dict(entry.get("constants", {})),
             precision=dict(entry.get("precision", {})),
             declared=tuple(entry.get("declared", ())),
+            answered=tuple(entry.get("answered", ())),
+            unread=tuple(entry.get("unread", ())),
+            never_run=tuple((file, first, last) for file, first, last in entry.get("never_run", ())),
+            never_varied=tuple(entry.get("never_varied", ())),
         )

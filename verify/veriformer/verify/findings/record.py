@@ -18,7 +18,8 @@ class Finding:
     requirements: slugs, the most telling first. rows: keys of the rows explained. counterexample: as in results.json.
     precedents: links to public bugs of the kind. suggestion: the claim under which nothing would be wrong.
     confirmed: whether an experiment bore the condition out. follows: the operation of the same implementation without
-    whose fault nothing would be wrong, where no finding of that operation explains the rows.
+    whose fault nothing would be wrong, where no finding of that operation explains the rows. witness: the practice
+    that does likewise on the calls that fail (PyTorch's own operator, or the formula step by step in their dtype).
     """
 
     id: str
@@ -35,6 +36,7 @@ class Finding:
     confirmed: bool = False
     message: str | None = None
     follows: str | None = None
+    witness: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of ``findings`` in results.json."""

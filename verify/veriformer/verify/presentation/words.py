@@ -15,6 +15,7 @@ MEANING = {
     Weight.WRONG: "contradicts the mathematics on ordinary input",
     Weight.LEAK: "lets through what must not be seen: future, mask, other sequences or rows",
     Weight.FRAGILE: "right on ordinary input, fails near the edge of the dtype's range or on degenerate input",
+    Weight.WEAKNESS: "as PyTorch's own operator, or the formula step by step in that dtype, does as well",
     Weight.IMPRECISE: "less exact than its dtype allows",
     Weight.UNGUARDED: "accepts bad input, or refuses it unhelpfully",
 }
