@@ -311,7 +311,8 @@ class Probe:
         else:  # one that has a graph for some calls and none for others is wrong, and not narrower
             calls += [call for call in self.gradients if call.error != NO_GRAPH]
             found = refused(calls, [*self.dtypes, GRADIENTS, *self.names])
-        found = without(self.operation.name, self.target.requires(self.operation.name)) | found
+        stated = dict(self.target.stated_refusals(self.operation.name))
+        found = stated | without(self.operation.name, self.target.requires(self.operation.name)) | found
         answered = frozenset().union(*(call.features for call in calls if call.error is None))
         known = [*(one.name for one in features(self.operation.name)), GRADIENTS, *self.dtypes]
         provided = tuple(name for name in known if name in answered)

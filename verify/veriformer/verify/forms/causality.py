@@ -15,20 +15,35 @@ CAUSALITY = ("as it is asked", ALWAYS)
 LENGTH = 5
 """Positions that are read."""
 
+_WIDTH = 4
+
 
 def causality_of(layer: Callable[[Tensor], Tensor], width: int) -> tuple[str, ...]:
     """The values of ``CAUSALITY`` that a layer may have, given ``[1, LENGTH, width]`` and asked for nothing.
 
-    A layer each of whose positions reads every other is not causal; one whose positions read themselves and all before
-    them, and no later one, always is. What reads otherwise, or cannot be called so, may be either with a fault.
+    A layer each of whose positions reads every other is not causal; one whose later positions read all that earlier
+    ones read, and more, always is, be its diagonal right or not. What reads otherwise, or cannot be called so, may be
+    either with a fault.
     """
     with contextlib.suppress(Exception), torch.random.fork_rng(), torch.no_grad():  # its refusals are told elsewhere
         found = _reads(layer, width)
         if bool(found.all()):
             return CAUSALITY[:1]
-        if torch.equal(found, torch.ones_like(found).tril()):
+        if _hides_what_comes(found):
             return CAUSALITY[1:]
     return CAUSALITY
+
+
+def _hides_what_comes(found: Tensor) -> bool:
+    """Return whether each position reads a prefix, never shorter than the one before, and the last a longer one."""
+    counts = found.sum(-1)
+    runs = torch.arange(found.shape[-1]) < counts[:, None]
+    return torch.equal(found, runs) and bool((counts.diff() >= 0).all()) and bool(counts[0] < counts[-1])
+
+
+def causality_of_function(attention: Callable[[Tensor, Tensor, Tensor], Tensor]) -> tuple[str, ...]:
+    """Return the values of ``CAUSALITY`` that attention over ``[1, 1, n, d]`` may have, asked for nothing."""
+    return causality_of(lambda x: attention(x[None], x[None], x[None])[0], _WIDTH)
 
 
 def _reads(layer: Callable[[Tensor], Tensor], width: int) -> Tensor:

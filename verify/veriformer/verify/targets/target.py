@@ -120,6 +120,11 @@ class Target:
         shown = {name: parameters[name].default for name in names if name in parameters}
         return {name: default for name, default in shown.items() if isinstance(default, float)}
 
+    def stated_refusals(self, operation: str) -> Mapping[str, str]:
+        """By feature what the form of an operation, as its attribute ``refused``, says that it has not."""
+        found: Mapping[str, str] = getattr(self.operation(operation), "refused", {})
+        return found
+
     def differentiates(self, operation: str) -> bool:
         """Whether gradients of an operation are promised, as they are unless claimed otherwise or found lacking."""
         claimed = f"{operation}.gradient" in self.claims.not_provided
@@ -139,7 +144,7 @@ class Target:
         """What need not be asked of an operation: what it refuses, but for what it claims to provide."""
         if operation not in self._refusals:
             provided = self.claims.provides.get(operation, ())
-            refused = {} if self.strict else self.domain(operation).refused
+            refused = {} if self.strict else {**self.stated_refusals(operation), **self.domain(operation).refused}
             kept = {label: message for label, message in refused.items() if label not in provided}
             rules = () if self.strict else tuple(map(read, self.domain(operation).rules))
             self._refusals[operation] = Refusals(operation, kept, rules)

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.attention_calls import ALWAYS
 from veriformer.verify.forms.building import calling, own_sizes
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.causality import CAUSALITY, causality_of_function
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.conventions import LAYOUTS, MASKS, hides_some, laid_out, mask_as
 from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit, UnknownArgument
@@ -51,11 +53,15 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     flat = () if _answers(candidate, found, 4) else tuple(x for x in _FLAT if _answers(candidate, found, _FLAT[x]))
     readings: dict[str, tuple[str, ...]] = {"layout": flat[:1] or LAYOUTS}
+    causality = _causality(candidate, readings["layout"])
+    if causality != CAUSALITY[:1]:
+        readings["causal"] = causality
     if "mask" in found:
         readings |= {"mask": MASKS, "mask_axes": _AXES[:1] if flat else _AXES}
     if "scale" in found and _is_number(candidate.parameters[found["scale"]].default):
         readings["scale"] = SCALES
-    return Match(named, readings)
+    told = ("it is always causal, and is judged with is_causal=True alone",) if causality == (ALWAYS,) else ()
+    return Match(named, readings, told)
 
 
 def _is_number(default: Any) -> bool:
@@ -78,6 +84,14 @@ def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
     except Exception:  # refused, for whatever reason
         return False
     return True
+
+
+def _causality(candidate: Candidate, layouts: tuple[str, ...]) -> tuple[str, ...]:
+    """The readings of causality by what it does in these layouts without being asked; of several the sure ones."""
+    usual = {"mask": MASKS[0], "mask_axes": _AXES[0]}
+    found = {causality_of_function(_bind(candidate, {**usual, "layout": layout})) for layout in layouts}
+    sure = {values for values in found if len(values) == 1}
+    return sure.pop() if len(sure) == 1 else CAUSALITY
 
 
 def _standing(
@@ -111,12 +125,15 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
     names = _roles(candidate) or {}
     if readings.get("mask") == UNKNOWN:
         del names["mask"]
-    options = {role: name for role, name in names.items() if role in _OPTIONS}
+    options = [role for role in names if role in _OPTIONS]
+    always = readings.get("causal") == ALWAYS
 
     def function_of(q: Tensor) -> Callable[..., Any]:
         return calling(candidate, {"temperature": q.shape[-1] ** 0.5, "head_dim": q.shape[-1]}, q.dtype)
 
     def call(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
+        if always and not given.pop("is_causal"):
+            raise NotOffered("is_causal: it is always causal")
         if readings["layout"] in _FLAT:
             standing = _standing(candidate, names, q.shape[-1], readings)
             return _flat(function_of(q), names, readings, {"q": q, "k": k, "v": v}, given, standing)
@@ -133,9 +150,14 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         return laid_out(result, readings["layout"])
 
     if "window" in options and "is_causal" not in options:
-        del options["window"]
+        options.remove("window")
     demanded = "mask" in names and candidate.parameters[names["mask"]].default is inspect.Parameter.empty
-    return offered("attention", _unmasked(call) if demanded else call, options)
+    function = offered(
+        "attention", _unmasked(call) if demanded else call, [*options, *(["is_causal"] if always else [])]
+    )
+    if always:
+        function.refused = {"the default of is_causal": "it is always causal"}  # type: ignore[attr-defined]
+    return function
 
 
 def _flat(
@@ -211,7 +233,7 @@ FORM = Form(
     name="functions/qkv_attention",
     operation="attention",
     says="(query, key, value, mask=None, …) → the result, or (result, weights)",
-    neutral=("mask_axes",),
+    neutral=("mask_axes", "causal"),
     told_by={"mask": lambda candidate, arguments, readings: hides_some(arguments.get("mask"))},
     match=_match,
     bind=_bind,

@@ -116,7 +116,7 @@ def every_row_sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> 
 
 def draw_causal(trial: Trial, shape: Shape) -> dict[str, Any]:
     """Causal or not, with a window or without."""
-    if not trial.draw(st.booleans()):
+    if not trial.draw(st.booleans()) and trial.supports("the default of is_causal"):
         return {}
     window = trial.draw(maybe(sizes(1, shape[4] + 1)))
     chosen: dict[str, Any] = {"is_causal": True} if window is None else {"is_causal": True, "window": window}

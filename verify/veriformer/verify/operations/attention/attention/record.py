@@ -43,7 +43,8 @@ def _ordinary(trial: Trial) -> Arguments:
     kind = trial.draw(values(("gaussian",)))
     n, d = trial.fitted("n", n), trial.fitted("d_k", d)
     q, k, v = (trial.tensor(x) for x in kind.array(3, b, h, n, d))
-    return {"q": q, "k": k, "v": v}
+    causal = {} if trial.supports("the default of is_causal") else {"is_causal": True}
+    return {"q": q, "k": k, "v": v, **causal}
 
 
 def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:

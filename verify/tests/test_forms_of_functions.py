@@ -1,0 +1,79 @@
+"""Functions as people write them: their causality, framework, shapes, tables, domains and further parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.recognition.recognise import Recognised, recognise
+from veriformer.verify.targets.loading import load
+from veriformer.verify.targets.source_files import module_of
+from veriformer.verify.targets.target import Target
+
+Load = Callable[[str], Target]
+
+
+@pytest.fixture
+def recognised(tmp_path: Path) -> Callable[[str], Recognised]:
+    """What is recognised in a file of this text."""
+
+    def found(text: str) -> Recognised:
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        return recognise(module_of(file))
+
+    return found
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Load:
+    """A file of this text as a target."""
+
+    def found(text: str) -> Target:
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        return load(str(file))
+
+    return found
+
+
+def pin_of(found: Recognised, name: str) -> Pin:
+    return next(pin for pin in found.pins if pin.name == name)
+
+
+CAUSAL = """
+import math
+import torch
+
+def causal_attention(q, k, v):
+    n, m = q.shape[-2], k.shape[-2]
+    hidden = torch.ones(n, m, dtype=torch.bool).triu(m - n + {first_hidden})
+    scores = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(hidden, float("-inf"))
+    return scores.softmax(-1) @ v
+"""
+
+
+def test_a_function_that_is_always_causal_is_judged_as_such(loaded: Load) -> None:
+    target = loaded(CAUSAL.format(first_hidden=1))
+    (pin,) = target.recognised["recognised"]
+    assert pin["everywhere"]
+    assert pin["readings"]["causal"] == "always"
+    assert not pin["deviations"]
+    assert target.refusals("attention").of({"is_causal": False}, "fp32")
+    assert not target.refusals("attention").of({"is_causal": True}, "fp32")
+    attention = target.operation("attention")
+    assert attention is not None
+    q = torch.randn(1, 1, 3, 2, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(attention(q, q, q, is_causal=True)[0, 0, 0], q[0, 0, 0])
+
+
+def test_a_wrong_diagonal_is_a_fault_of_causality_and_no_other_reading(
+    recognised: Callable[[str], Recognised],
+) -> None:
+    pin = pin_of(recognised(CAUSAL.format(first_hidden=2)), "causal_attention")
+    assert not pin.everywhere
+    assert pin.readings["causal"] == "always"
