@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,10 +16,10 @@ from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging.counterexample import counterexample, size
 from veriformer.verify.judging.interruption import Ended, Interrupted
 from veriformer.verify.judging.judge import RunStatistics, Violation
-from veriformer.verify.judging.outcome import NoGradient
 from veriformer.verify.judging.repetition import unrepeatable
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial
+from veriformer.verify.laws.example import judge
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.targets.seeding import seed_generators
@@ -85,6 +84,8 @@ class Search:
                 self.draw(seed, turn * self.planned)
             if self.unsupported and not self.statistics.examples:
                 raise _NothingToAsk
+            if not self.statistics.examples:
+                return self._result(Status.VACUOUS, "no call that the implementation takes is of the kind judged")
             if self.row.check.finish is not None:
                 self.row.check.finish(self.statistics)
         except _NothingToAsk:
@@ -107,9 +108,8 @@ class Search:
                     planned = min(EXAMPLES_PER_SEED, self.planned - first)
                     key, shrink = f"{seed}|{self.row.key}|{done + first}", bool(self.profile.shrinks)
                     prepared(self.example, key, planned, further=done + first > 0, shrink=shrink)()
-            except Unsatisfiable:
-                if not self.unsupported:
-                    raise
+            except Unsatisfiable:  # of what the target takes, nothing is what the requirement speaks of
+                continue
 
     @property
     def planned(self) -> int:
@@ -139,8 +139,7 @@ class Search:
             if self.shrinks > self.profile.shrinks or (small and self.in_vain > IN_VAIN * self.profile.shrinks):
                 raise _StopShrinking
         try:
-            with contextlib.suppress(NoGradient):
-                check.property_test(trial)
+            judge(check, trial)
             if trial.unsupported and not any(trial.effective):
                 raise UnsatisfiedAssumption
         except UnsatisfiedAssumption:

@@ -28,6 +28,7 @@ from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Floats, Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.laws.agreement import formed
 from veriformer.verify.laws.family import over
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.strategies import values
@@ -50,6 +51,7 @@ def _accuracy(operation: OpInfo, trial: Trial) -> None:
         return
     cotangent = trial.tensor(trial.draw(values(("gaussian", "one-signed"))).array(*references[0].exact.shape))
     outcome = trial.call(arguments, wrt=names, cotangent=cotangent)
+    list(formed(trial, operation, arguments, outcome, references))
     gradients = operation.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
     lifted, g = operation.lift(trial, arguments, plain), plain.asarray(array(cotangent))
     forms = [value[0].value for formula in operation.formulas if (value := formula(plain, lifted))]
@@ -66,7 +68,8 @@ def _note_parts(
     operation: OpInfo, trial: Trial, plain: Float, arguments: Arguments, references: Sequence[Reference]
 ) -> None:
     """Keep the errors of all parts of a result together."""
-    parts = [array(part.value).ravel() for part in operation.parts(trial.call(arguments), arguments)]
+    outcome = trial.call(arguments)
+    parts = [array(part.value).ravel() for part, *_ in formed(trial, operation, arguments, outcome, references)]
     lifted = operation.lift(trial, arguments, plain)
     forms = [np.concatenate([x.value.ravel() for x in formula(plain, lifted)]) for formula in operation.formulas]
     whole = Reference(*(np.concatenate([getattr(r, name).ravel() for r in references]) for name in ("exact", "bound")))

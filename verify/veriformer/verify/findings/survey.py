@@ -23,9 +23,10 @@ from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.counterexample import counterexample, size
 from veriformer.verify.judging.interruption import Ended
 from veriformer.verify.judging.judge import Reference, RunStatistics, Violation
-from veriformer.verify.judging.outcome import NoGradient, Observation
+from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
+from veriformer.verify.laws.example import judge
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
@@ -120,8 +121,7 @@ def _example(trial: _Watched, row: CheckRun) -> Example | None:
     """What became of one example; None where an error of the suite's own ended it."""
     violation = None
     try:
-        with contextlib.suppress(NoGradient):
-            row.check.property_test(trial)
+        judge(row.check, trial)
     except Violation as raised:
         violation = raised
     except (UnsatisfiedAssumption, HypothesisException):

@@ -54,6 +54,10 @@ class HarnessError(Exception):
     """The suite itself went wrong: a reference that is NaN, shapes of the spec's own that do not match."""
 
 
+class Undefined(HarnessError):
+    """The mathematics has no value for a call, which was admitted all the same."""
+
+
 class Reference:
     """What the mathematics says, and how far from it a correct implementation may be.
 
@@ -81,7 +85,7 @@ class Reference:
         if self.exact.shape != bound.shape:
             raise HarnessError(f"reference: exact has shape {self.exact.shape}, bound {bound.shape}")
         if np.isnan(self.exact).any() or np.isnan(bound).any():
-            raise HarnessError("reference: the spec gives NaN for an admitted input")
+            raise Undefined("reference: the spec gives NaN for an admitted input")
 
     @cached_property
     def bound(self) -> Floats:

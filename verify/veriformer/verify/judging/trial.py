@@ -93,6 +93,7 @@ class Trial:
         self.constants: Mapping[str, Any] = known.constants
         self.judge_by(known.precision.get(dtype, dtype))
         self.calls: list[Recorded] = []
+        self.outcomes: list[tuple[Recorded, Outcome]] = []
         self.statistics = RunStatistics()
         self.effective: list[bool] = []
         self.unsupported: set[str] = set()
@@ -217,6 +218,7 @@ class Trial:
         record = self._record(arguments, tuple(wrt), cotangent, operation)
         copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
         value = self._offered(record.operation, copies)
+        self.outcomes.append((record, Outcome(record.name, value)))
         if not wrt:
             return Outcome(record.name, value)
         given = None if cotangent is None else fresh(cotangent, False)
@@ -244,6 +246,7 @@ class Trial:
         self._needs_gradients(self.operation, arguments, wrt)
         record = self._record(arguments, tuple(wrt), cotangent, self.operation, again=again)
         value = self._offered(record.operation, copies)
+        self.outcomes.append((record, Outcome(record.name, value)))
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
 
     def supports_call(self, arguments: Arguments, operation: str | None = None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
@@ -47,13 +47,24 @@ def agrees(
     trial: Trial, operation: OpInfo, arguments: Arguments, outcome: Outcome, references: list[Reference]
 ) -> None:
     """Raise Violation unless every part of the result has the promised dtype and lies within its bound."""
+    for observed, reference, what in formed(trial, operation, arguments, outcome, references):
+        trial.assert_within_bound(observed, reference, what)
+
+
+def formed(
+    trial: Trial, operation: OpInfo, arguments: Arguments, outcome: Outcome, references: Sequence[Reference]
+) -> Iterator[tuple[Observation, Reference, str]]:
+    """Every part of the result with its reference and its name. Raises Violation at one of another form than promised.
+
+    The form alone tells no right values from wrong ones.
+    """
     for part, (observed, reference) in enumerate(zip(operation.parts(outcome, arguments), references, strict=True)):
         dtype = operation.result_dtype(trial, arguments, part)
         what = "result" if len(references) == 1 else f"result {observed.expression.removeprefix(outcome.name)}"
         any_floating = operation.dtype_is_advice(arguments, part)
         has_form(trial, observed, reference.exact.shape, dtype, what, any_floating=any_floating)
         trial.effective.pop()
-        trial.assert_within_bound(observed, reference, what)
+        yield observed, reference, what
 
 
 def gradients_agree(trial: Trial, outcome: Outcome, references: Mapping[str, Reference]) -> None:
