@@ -77,3 +77,30 @@ def test_a_wrong_diagonal_is_a_fault_of_causality_and_no_other_reading(
     pin = pin_of(recognised(CAUSAL.format(first_hidden=2)), "causal_attention")
     assert not pin.everywhere
     assert pin.readings["causal"] == "always"
+
+
+OVER_ARRAYS = """
+import numpy as np
+
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+def attention(q, k, v, mask):
+    return softmax(q @ k.T / np.sqrt(q.shape[-1]) + mask) @ v
+"""
+
+
+@pytest.mark.parametrize("more", ["", "import torch\n"])
+def test_functions_over_arrays_are_never_called_with_tensors_because_of_their_names(loaded: Load, more: str) -> None:
+    target = loaded(more + OVER_ARRAYS)
+    pins = {pin["operation"]: pin for pin in target.recognised["recognised"]}
+    assert not target.recognised.get("by_name")
+    assert pins.keys() == {"softmax", "attention"}
+    assert all(pin["everywhere"] for pin in pins.values())
+    assert pins["attention"]["readings"]["mask"] == "additive"
+
+
+def test_a_function_over_tensors_may_use_numpy_for_its_numbers(loaded: Load) -> None:
+    target = loaded("import numpy as np\nimport torch\n\ndef silu(x):\n    return x / (1 + (-x).exp() * np.e ** 0)\n")
+    assert not target.recognised

@@ -21,25 +21,60 @@ _ROOTS = {"jax": "jax", "jaxlib": "jax", "flax": "jax", "optax": "jax", "numpy":
 
 
 def framework_of(thing: Any, module: ModuleType | None) -> str:
-    """``jax`` or ``numpy`` where a function is one of their arrays; empty for tensors, and for all that is no function.
+    """Return ``jax`` or ``numpy`` where a function is one of their arrays; empty for tensors, and for no function.
 
-    A function is of the framework that it comes from, else of the one that its module uses: a module that uses torch
-    is of torch.
+    A function is of the framework that it comes from, else of the one that its module uses. Of a module that uses torch
+    as well it is of the one that its own code mentions, where a trial says that it takes arrays and no tensors.
     """
     if inspect.isclass(thing) or isinstance(thing, ModuleType) or not callable(thing):
         return ""
     own = _ROOTS.get(_root(getattr(thing, "__module__", None)), "")
     if own or module is None:
         return own
-    used = {
-        _root(getattr(x, "__name__", None) if isinstance(x, ModuleType) else getattr(x, "__module__", None))
-        for name, x in vars(module).items()
-        if not name.startswith("__")
-    }
+    used = {_root_of(x) for name, x in vars(module).items() if not name.startswith("__")}
     if "torch" in used:
-        return ""
+        used = _mentioned(thing)
+        if "torch" in used or "numpy" not in used or not _takes_arrays_alone(thing):
+            return ""
     found = {_ROOTS[root] for root in used if root in _ROOTS}
     return "jax" if "jax" in found else next(iter(found), "")
+
+
+def _root_of(x: Any) -> str:
+    return _root(getattr(x, "__name__", None) if isinstance(x, ModuleType) else getattr(x, "__module__", None))
+
+
+def _mentioned(function: Any, seen: frozenset[Any] = frozenset()) -> set[str]:
+    """Return the packages that the code of a function mentions, and that of those of its file that it calls."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None or function in seen:
+        return set()
+    named = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+    found = {_root_of(x) for x in named}
+    for x in named:
+        if inspect.isfunction(x) and x.__globals__ is function.__globals__:
+            found |= _mentioned(x, seen | {function})
+    return found
+
+
+def _takes_arrays_alone(function: Any) -> bool:
+    """Return whether a function gives arrays for square arrays of some rank, and nothing for tensors."""
+    ranks = [torch.ones((1, 1, 2, 2)[-rank:], requires_grad=True) for rank in (2, 4, 3, 1)]
+    given = [p.name for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    return any(
+        _answers(function, dict.fromkeys(given, x.detach().numpy())) and not _answers(function, dict.fromkeys(given, x))
+        for x in ranks
+    )
+
+
+def _answers(function: Any, given: dict[str, Any]) -> bool:
+    kind = type(next(iter(given.values()), None))
+    try:
+        leaves = pytree.tree_leaves(function(**given))
+    except Exception:  # refused, for whatever reason
+        return False
+    return any(isinstance(x, kind) for x in leaves)
 
 
 def _root(name: Any) -> str:

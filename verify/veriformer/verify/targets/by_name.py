@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 
 from veriformer.verify.contract.signatures import AREA, POSITIONAL, STUBS
+from veriformer.verify.forms.frameworks import framework_of
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.trainer_kinds import FIRST
 from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
@@ -41,6 +42,8 @@ def _by_contract(module: ModuleType, name: str) -> bool:
         return False
     if not _is_own(module, found) and not hasattr(module, "CLAIMS") and any(_is_own(module, x) for x in _all(module)):
         return False  # a tool that it imports for its own use
+    if framework_of(found, module) and not hasattr(module, "CLAIMS"):
+        return False  # a function over arrays, which the contract's are not: it is called through a form
     try:
         parameters = inspect.signature(found).parameters
     except (ValueError, TypeError):
