@@ -19,7 +19,7 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
     )
     words = summary(findings)
     assert words.startswith("## Veriformer: Of 2 runs, 1 invalid, 1 violated.\n")
-    told = "a does not compute the published mathematics: 1 finding (1 wrong). Judged for fp32."
+    told = "**violated** a does not compute the published mathematics: 1 finding (1 wrong). Judged for fp32."
     assert f"| ✗ | `a` | {told} | 2 | 2 | – |" in words
     assert "| 4 | 1 | 3 not run |" in words
     assert "- ✗ **fail** `softmax.shift` on `a` (fp32, cpu): result" in words

@@ -6,6 +6,7 @@ import io
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
@@ -18,9 +19,10 @@ from veriformer.verify.presentation.clean import clean, one_line
 from veriformer.verify.presentation.evidence import elements
 from veriformer.verify.presentation.ranked import advice, grave, ranked
 from veriformer.verify.presentation.terminal import as_text, show
-from veriformer.verify.presentation.verdict import headline, scope
+from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.presentation.words import claim, title
 from veriformer.verify.results import Results, Status
+from veriformer.verify.results.junit import write_junit
 from veriformer.verify.results.terminal import Live, show_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -122,10 +124,12 @@ def test_a_row_that_no_finding_explains_is_never_lost() -> None:
 
 def test_findings_of_advice_alone_are_shown_where_they_were_held_strictly() -> None:
     strict = [finding(weight=Weight.UNGUARDED, rows=("attention.scale[fp32-cpu]",))]
-    run = results([row(), failing(weight="unguarded")], findings=strict)
+    run = results([row(), failing(weight="unguarded")], findings=strict, strict=True)
     assert grave(run) == strict
     assert advice(run) == []
-    assert headline(run) == "mine.py does not meet the contract strictly: 1 finding (1 unguarded)"
+    assert headline(run) == (
+        "mine.py does not meet the contract, whose lesser weights were asked for as well: 1 finding (1 unguarded)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,6 +159,74 @@ def test_findings_of_advice_alone_are_shown_where_they_were_held_strictly() -> N
 )
 def test_each_verdict_has_a_sentence(run: Results, first: str) -> None:
     assert shown(run, 300).splitlines()[0].strip() == first
+
+
+def test_the_second_line_names_dtypes_in_which_the_equation_was_right() -> None:
+    formats = ("fp64", "fp32", "bf16", "fp16")
+    refusals = [row("attention.refusals", dtype=name, weight="unguarded") for name in formats]
+    held = [row("attention.equation", dtype="fp32"), row("attention.equation", Status.ADVICE, dtype="fp16")]
+    assert scope(results([*refusals, *held])) == "Holds for attention, fp32"
+    others = [row("gelu.equation", dtype=name) for name in formats]
+    assert scope(results([*refusals, *held, *others])) == (
+        "Holds for attention (fp32); gelu (fp64, fp32, bf16 and fp16)"
+    )
+    assert scope(results([*refusals, held[1], *others[:1]])) == "Otherwise it holds for gelu, fp64"
+    assert scope(results([*refusals, held[1]])) == ""
+
+
+def test_weaknesses_stand_in_the_first_line_and_under_their_weight_after_the_verdict() -> None:
+    weak = [
+        finding(name, Weight.WEAKNESS, what=what, when=None, dtypes=("fp16",), witness="torch.rsqrt")
+        for name, what in (("a", "x² overflows"), ("b", "x² underflows"))
+    ]
+    run = results(findings=[*weak, finding("c", Weight.IMPRECISE, what="coarse", when=None)])
+    lines = as_text(run).splitlines()
+    assert lines[0] == (
+        "HOLDS with 2 weaknesses: mine.py computes the published mathematics, as far as it was tried: no"
+    )
+    assert "WEAKNESS  as PyTorch's own operator, or the formula step by step in that dtype, does as well" in lines
+    assert "1. attention: x² overflows" in lines
+    assert "imprecise attention: coarse" in lines
+    assert not any(line.startswith("weakness ") for line in lines)
+    counted = results(findings=weak, fail_on=Weight.WEAKNESS)
+    assert as_text(counted).startswith("VIOLATED mine.py")
+
+
+def test_what_was_not_seen_stands_in_the_first_line() -> None:
+    domain = Domain(never_run=(("/a/mine.py", 14, 18), ("/a/mine.py", 30, 30)), never_varied=("data_format", "eps"))
+    run = results(domain={"attention": domain})
+    assert headline(run) == (
+        "mine.py computes the published mathematics for attention in what was run: lines 14 to 18 never ran, "
+        "line 30 never ran, `data_format` was never varied and 1 more"
+    )
+    whole = "attention: lines 14 to 18 never ran, line 30 never ran, `data_format` was never varied,"
+    assert f"not seen {whole}" in as_text(run)
+    masked = Domain(unread=("key_padding_mask",), never_varied=("eps",))
+    run = results(domain={"attention": masked})
+    assert (run.exit_status, headline(run)) == (
+        3,
+        "mine.py was not judged whole: `key_padding_mask` was left out; --partial accepts that",
+    )
+    assert headline(results(domain={"attention": masked}, partial=True)) == (
+        "mine.py computes the published mathematics for attention in what was run: `key_padding_mask` was left out, "
+        "`eps` was never varied"
+    )
+
+
+def test_junit_says_what_the_verdict_says(tmp_path: Path) -> None:
+    weak = finding(weight=Weight.WEAKNESS, what="x² overflows", when=None)
+    rows = [row(), row("attention.scale", Status.ADVICE), row("gelu.equation", Status.NOT_PROVIDED)]
+    for run, kinds in (
+        (results(rows, findings=[weak]), (0, 0, 2)),
+        (results([row(), failing(message="no\x00 \ud800")], findings=[weak], fail_on=Weight.WEAKNESS), (2, 0, 0)),
+        (results(domain={"attention": Domain(unread=("mask",))}), (0, 1, 0)),
+    ):
+        write_junit(run, tmp_path / "out.xml")
+        suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
+        assert tuple(int(str(suite.get(name))) for name in ("failures", "errors", "skipped")) == kinds
+        said = suite[-1][0].text or ""
+        assert said.startswith(f"{word(run).upper()} {headline(run)}")
+        assert len(suite) == len(run.results) + 1
 
 
 def test_where_gradients_do_not_hold_it_is_told() -> None:

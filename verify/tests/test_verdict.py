@@ -15,6 +15,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify import Result, Results, check
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.advice import as_advice
+from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.findings.assembly import no_graver
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Status, Verdict, json_safe, read, validate, write
@@ -125,9 +126,63 @@ def test_what_shows_nothing_is_inconclusive() -> None:
 def test_where_all_that_was_tried_came_to_advice_nothing_holds() -> None:
     raised = [row("lr_scheduler.contract", Status.ADVICE), row("lr_scheduler.resume", Status.ADVICE)]
     found = run(*raised, row("lr_scheduler.closed_form", Status.NOT_APPLICABLE))
-    assert (found.exit_status, found.gaps) == (3, ["nothing of lr_scheduler was seen to hold"])
-    assert run(*raised, row("lr_scheduler.groups", Status.PASS)).verdict is Verdict.HOLDS
+    assert (found.exit_status, found.gaps) == (3, ["lr_scheduler.contract was seen to hold in no dtype"])
+    assert run(*raised, row("lr_scheduler.groups", Status.PASS)).exit_status == 3, "its form is still not seen to hold"
+    assert run(*raised, row("lr_scheduler.contract", Status.PASS, dtype="fp64")).verdict is Verdict.HOLDS
     assert run(row("softmax.refusal", Status.ADVICE)).verdict is Verdict.HOLDS  # asked for alone
+
+
+def test_an_operation_holds_where_its_equation_was_right_and_nowhere_else() -> None:
+    formats = ("fp64", "fp32", "bf16", "fp16")
+    refused = [row("attention.refusal", Status.PASS, Weight.UNGUARDED, name) for name in formats]
+    raised = [row("attention.equation", Status.ADVICE, dtype=name) for name in formats[1:]]
+    found = run(*refused, *raised, row("attention.equation", Status.PASS, dtype="fp64"))
+    assert (found.exit_status, found.held) == (0, {"attention": ["fp64"]})
+    found = run(*refused, *raised, row("gelu.equation", Status.PASS))
+    assert (found.exit_status, found.held) == (3, {"gelu": ["fp32"]})
+    assert found.gaps == ["attention.equation was seen to hold in no dtype"]
+    waived = run(row("attention.equation", Status.KNOWN_FAIL))
+    assert (waived.exit_status, waived.held) == (0, {})
+
+
+@pytest.mark.parametrize("least", [Weight.FRAGILE, Weight.WEAKNESS, Weight.IMPRECISE, Weight.UNGUARDED])
+def test_findings_from_the_weight_on_that_is_asked_for_violate(least: Weight) -> None:
+    order = list(Weight)
+    for weight in Weight:
+        found = run(
+            row("softmax.equation", Status.PASS),
+            findings=[Finding(id="a", weight=weight, operation="softmax", what="…")],
+            fail_on=least,
+        )
+        assert found.exit_status == (1 if order.index(weight) <= order.index(least) else 0)
+        assert as_advice(row("softmax.law", Status.FAIL, weight), fail_on=least).status is (
+            Status.FAIL if order.index(weight) <= order.index(least) else Status.ADVICE
+        )
+
+
+def test_a_row_that_a_weakness_explains_is_advice_unless_weaknesses_violate() -> None:
+    failed = row("softmax.range", Status.FAIL, Weight.FRAGILE)
+    weak = Finding(id="a", weight=Weight.WEAKNESS, operation="softmax", what="…", rows=(failed.key,))
+    for least, status in ((Weight.FRAGILE, Status.ADVICE), (Weight.WEAKNESS, Status.FAIL)):
+        found = run(row("softmax.equation", Status.PASS), failed, fail_on=least)
+        store_findings(found, {"softmax": [weak]})
+        assert [one.status for one in found.results] == [Status.PASS, status]
+        assert found.exit_status == (0 if status is Status.ADVICE else 1)
+
+
+def test_a_mask_a_cache_or_a_branch_that_was_not_seen_leaves_no_verdict_unless_accepted() -> None:
+    held = row("softmax.equation", Status.PASS)
+    lines = ("mine.py", 14, 18)
+    for domain, said in (
+        (Domain(unread=("key_padding_mask",)), ["`key_padding_mask` was left out"]),
+        (Domain(never_varied=("past_kv", "eps", "num_kv_heads")), ["`past_kv` was never varied"]),
+        (Domain(never_run=(lines, ("mine.py", 3, 3)), untaken=(lines,)), ["lines 14 to 18 never ran"]),
+        (Domain(unread=("temperature",), never_run=(lines,), never_varied=("pad_token_id",)), []),
+    ):
+        found = run(held, domain={"softmax": domain})
+        assert (found.exit_status, found.gaps, found.unseen) == (3 if said else 0, said, said)
+        assert run(held, domain={"softmax": domain}, partial=True).exit_status == 0
+    assert run(row("softmax.equation", Status.FAIL), domain={"softmax": Domain(unread=("mask",))}).exit_status == 1
 
 
 def test_findings_domain_and_global_state_weigh_in() -> None:
@@ -146,6 +201,8 @@ def test_a_document_holds_all_of_it_and_reads_back(tmp_path: Path) -> None:
     found.domain["softmax"] = Domain(provided=("dim",), refused={"rank 0": "IndexError"}, constants={"eps": 1e-5})
     found.findings.append(Finding(id="a", weight=Weight.FRAGILE, operation="softmax", what="…", dtypes=("fp16",)))
     found.global_state["softmax"] = ["the default dtype"]
+    found.fail_on, found.partial = Weight.WEAKNESS, True
+    found.domain["gelu"] = Domain(never_run=(("mine.py", 1, 2),), untaken=(("mine.py", 1, 2),), unread=("mask",))
     write(found, tmp_path / "results.json")
     document = json.loads((tmp_path / "results.json").read_text())
     assert (document["schema"], document["verdict"]) == ("veriformer/results/2", "violated")

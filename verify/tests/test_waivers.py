@@ -50,6 +50,16 @@ def test_a_covered_failure_is_known_and_a_covered_pass_unexpected(tmp_path: Path
     assert found == [Status.KNOWN_FAIL, Status.UNEXPECTED_PASS, Status.FAIL, Status.BLOCKED]
 
 
+def test_a_file_may_say_from_which_weight_on_findings_violate(tmp_path: Path) -> None:
+    path = write(tmp_path, f'fail_on = "weakness"\n{TABLE}')
+    assert (waivers.fail_on(path), len(waivers.read(path, rows()))) == ("weakness", 1)
+    assert waivers.fail_on(write(tmp_path, TABLE)) is None
+    assert waivers.fail_on(None) is None
+    for word in ('"leak"', "3"):
+        with pytest.raises(waivers.WaiverError, match="fail_on: expected one of weakness, imprecise, unguarded, got"):
+            waivers.fail_on(write(tmp_path, f"fail_on = {word}\n{TABLE}"))
+
+
 def test_a_waiver_past_its_end_covers_nothing_and_says_so(tmp_path: Path) -> None:
     read = waivers.read(write(tmp_path, TABLE), rows())
     found = waivers.apply(result(Status.FAIL), read, date(2027, 1, 2))

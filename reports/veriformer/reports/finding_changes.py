@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from veriformer.reports.pairs import Pair, pairs
+from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.ranked import by_weight
 from veriformer.verify.presentation.words import title
@@ -35,7 +36,8 @@ class FindingChange:
     target: str
     old: Finding | None
     new: Finding | None
-    strict: bool
+    before: Callable[[Weight], bool]
+    after: Callable[[Weight], bool]
 
     @property
     def sort(self) -> FindingSort:
@@ -47,7 +49,7 @@ class FindingChange:
     @property
     def worse(self) -> bool:
         """Whether the new run is violated by it and the old one was not."""
-        return _violates(self.new, self.strict) and not _violates(self.old, self.strict)
+        return _violates(self.new, self.after) and not _violates(self.old, self.before)
 
     def __str__(self) -> str:
         last = self.new or self.old
@@ -72,7 +74,8 @@ def _changes(pair: Pair) -> Iterator[FindingChange]:
         return
     was, found = _by_id(before), _by_id(after)
     for name in dict.fromkeys([*found, *was]):
-        change = FindingChange(target, was.get(name), found.get(name), bool(after and after.strict))
+        weighs = after.weighs if after else _usually
+        change = FindingChange(target, was.get(name), found.get(name), before.weighs if before else weighs, weighs)
         if change.old is None or change.new is None or change.old.weight is not change.new.weight:
             yield change
 
@@ -91,5 +94,9 @@ def _by_id(run: Results | None) -> dict[str, Finding]:
     return {finding.id: finding for finding in by_weight(run.findings)} if run else {}
 
 
-def _violates(finding: Finding | None, strict: bool) -> bool:
-    return finding is not None and (strict or not finding.weight.advice)
+def _violates(finding: Finding | None, weighs: Callable[[Weight], bool]) -> bool:
+    return finding is not None and weighs(finding.weight)
+
+
+def _usually(weight: Weight) -> bool:
+    return not weight.advice

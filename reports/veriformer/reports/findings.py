@@ -12,8 +12,8 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation import words
 from veriformer.verify.presentation.clean import clean
-from veriformer.verify.presentation.ranked import grave
-from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured
+from veriformer.verify.presentation.ranked import grave, weaknesses
+from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured, not_seen
 from veriformer.verify.results import VIOLATIONS, Counterexample, Result, Status
 
 _TONES = {Weight.WRONG: "bad", Weight.LEAK: "bad", Weight.FRAGILE: "warn"}
@@ -82,9 +82,11 @@ def entries(run: Run) -> list[Entry]:
 def remarks(run: Run) -> Sequence[tuple[str, list[Remark]]]:
     """What is told after the findings: heading and lines, where there are any."""
     found = (
+        ("Weaknesses", [(one.weight.value, words.title(one)) for one in weaknesses(run.results)]),
         ("Advice", list(advised(run.results))),
         ("Not provided", list(lacking(run.results))),
         ("Measured, and judged by", list(measured(run.results))),
+        ("Not seen", list(not_seen(run.results))),
     )
     return [(heading, lines) for heading, lines in found if lines]
 

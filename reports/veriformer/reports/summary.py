@@ -49,7 +49,7 @@ def _verdicts(inputs: Inputs) -> Iterator[str]:
         words = (
             verdict.sign,
             code(verdict.run.label),
-            text(f"{verdict.headline}. {verdict.scope}".rstrip(" .") + "."),
+            f"**{text(verdict.word)}** " + text(f"{verdict.headline}. {verdict.scope}".rstrip(" .") + "."),
             str(results.planned),
         )
         caveat = text(verdict.caveat.removeprefix("Not shown: ").removesuffix(".") or "–")

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import SHOWN, STATUS_STYLES, StatusStyle
-from veriformer.verify.presentation.verdict import headline, scope
+from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.results import Verdict as Outcome
 
@@ -49,6 +49,11 @@ class Verdict:
     def headline(self) -> str:
         """The run in one sentence, as the terminal tells it."""
         return headline(self.run.results)
+
+    @property
+    def word(self) -> str:
+        """What it comes to in a few words, weaknesses counted."""
+        return word(self.run.results) if self.state is State.HOLDS else self.state.value
 
     @property
     def scope(self) -> str:

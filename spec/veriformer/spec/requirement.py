@@ -36,6 +36,11 @@ class Weight(StrEnum):
         """Return whether a finding of this weight violates nothing unless it is asked for strictly."""
         return self in (Weight.WEAKNESS, Weight.IMPRECISE, Weight.UNGUARDED)
 
+    def at_least(self, other: Weight) -> bool:
+        """Return whether this weight is as grave as another, or graver."""
+        order = list(Weight)
+        return order.index(self) <= order.index(other)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:

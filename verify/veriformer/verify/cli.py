@@ -16,8 +16,10 @@ from veriformer.verify.catalogue.selection import UnknownSelectionError
 from veriformer.verify.commands import problem
 from veriformer.verify.commands.options import (
     BALANCE,
+    FAIL_ON,
     FILES,
     INTERRUPTED,
+    PARTIAL,
     SCHEDULER,
     SHARD,
     ListsWords,
@@ -38,6 +40,7 @@ from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.presentation.terminal import show_recognised
+from veriformer.verify.results.junit import write_junit
 from veriformer.verify.results.terminal import Live, console, show_rows, waiting
 from veriformer.verify.targets.loading import TargetError
 
@@ -99,6 +102,8 @@ PROBED = 3
     is_flag=True,
     help="Advice counts as a violation, and so does whatever of the contract the target refuses.",
 )
+@FAIL_ON
+@PARTIAL
 @click.option("--rows", "every_row", is_flag=True, help="Show every row as well, and each violated one at once.")
 @click.option(
     "--resume",
@@ -123,6 +128,8 @@ def verify(
     junit: Path | None,
     html: Path | None,
     strict: bool,
+    fail_on: str | None,
+    partial_accepted: bool,
     every_row: bool,
     resume: Path | None,
     shard: tuple[int, int] | None,
@@ -150,9 +157,10 @@ def verify(
       veriformer verify torch --json out/torch.json --html out/torch.html
 
     \b
-    Exit status: 0 it holds (advice aside, unless --strict), 1 it is violated, 2 unusable arguments or target,
-    3 no verdict: the run is invalid, nothing is provided, or of some operation its equation or a law of who sees whom
-    was exercised in no dtype, or all that was exercised came to advice; also an error of the suite itself,
+    Exit status: 0 it holds, perhaps with weaknesses and advice (unless --fail-on or --strict), 1 it is violated:
+    a finding that is wrong, a leak or fragile, 2 unusable arguments or target, 3 no verdict: the run is invalid,
+    nothing is provided, the equation of some operation held in no dtype, a law of who sees whom could tell nothing, or
+    a mask, a cache, a state or a branch of the code was not seen (unless --partial); also an error of the suite itself,
     130 interrupted (what was finished is saved; go on with --resume). With --shard: 0 once all rows of the part are
     finished, whatever came of them (the verdict is that of 'veriformer merge'), 3 where the suite itself made an error.
     """
@@ -173,16 +181,18 @@ def verify(
         seed=seed,
         timeout_s=timeout,
         strict=strict,
+        partial=partial_accepted,
     )
     try:
         rows = plan.rows()
         waived = waivers.of_run(target, waiver_file, rows)
-        plan = replace(plan, stored=waivers.stored(waived, rows))
+        least = fail_on or waivers.fail_on(waiver_file) or plan.fail_on
+        plan = replace(plan, stored=waivers.stored(waived, rows), fail_on=least)
         part = None
         if shard is not None:
             plan, part = shard_of(plan, *shard, _seconds(balance))
             rows = plan.rows()
-        with execution(scheduler, jobs=jobs, device=device, files=files, junit=junit, say=say) as how:
+        with execution(scheduler, jobs=jobs, device=device, files=files, say=say) as how:
             with waiting(f"{target}: loading it, and finding out what it supports"):
                 described = how.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s))
             plan = replace(plan, domains=described.domains, recognised=described.recognised)
@@ -208,6 +218,8 @@ def verify(
     ) as error:
         refuse(error)
     _save(found, journal, json_file, html, keep=stopped is not None)
+    if junit is not None:
+        write_junit(found, junit)
     if every_row:
         show_rows(found, console())
     if part is None:

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify import results
 from veriformer.verify.contract import dtypes
 from veriformer.verify.results.terminal import console
@@ -78,6 +79,17 @@ BALANCE = click.option(
 )
 
 
+FAIL_ON = click.option(
+    "--fail-on",
+    type=click.Choice([weight.value for weight in Weight if weight.advice]),
+    help="The least weight that violates. [default: fragile, or what the waiver file says]",
+)
+PARTIAL = click.option(
+    "--partial",
+    "partial_accepted",
+    is_flag=True,
+    help="What was judged may hold though a mask, a cache, a state or a branch of the code was not seen.",
+)
 SCHEDULER = click.option(
     "--scheduler",
     metavar="ADDRESS|FILE|local",

@@ -323,6 +323,7 @@ class Probe:
             constants=self.constants,
             precision=self.precision,
             declared=self.declared,
+            answered=tuple(dtype for dtype in self.dtypes if self.plain.get(dtype)),
         )
 
 

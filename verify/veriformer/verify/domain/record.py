@@ -17,6 +17,7 @@ class Domain:
     the signature was taken. precision: dtype of the input to the coarser dtype in which results are computed.
     answered: dtypes in which an ordinary call was answered. unread: arguments of the judged code that no reading
     explains, and that were left out. never_run: file, first and last line of judged code that no row ran.
+    untaken: those of never_run that stand in a branch on a parameter, an entry of a configuration or an attribute.
     never_varied: parameters of the judged code that were given no more than one value.
     """
 
@@ -29,6 +30,7 @@ class Domain:
     answered: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     never_run: tuple[tuple[str, int, int], ...] = ()
+    untaken: tuple[tuple[str, int, int], ...] = ()
     never_varied: tuple[str, ...] = ()
 
     def how(self, constant: str) -> str:
@@ -52,5 +54,6 @@ class Domain:
             answered=tuple(entry.get("answered", ())),
             unread=tuple(entry.get("unread", ())),
             never_run=tuple((file, first, last) for file, first, last in entry.get("never_run", ())),
+            untaken=tuple((file, first, last) for file, first, last in entry.get("untaken", ())),
             never_varied=tuple(entry.get("never_varied", ())),
         )

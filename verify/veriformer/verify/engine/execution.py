@@ -38,10 +38,10 @@ class Execution(Protocol):
 
 
 class Processes:
-    """Worker processes of pytest-xdist on this machine. junit: a file that pytest writes as well."""
+    """Worker processes of pytest-xdist on this machine."""
 
-    def __init__(self, jobs: int, junit: Path | None) -> None:
-        self.jobs, self.junit = jobs, junit
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
 
     def look(self, plan: Plan, seconds: float) -> probe.Described:
         """In as many processes of its own."""
@@ -51,7 +51,7 @@ class Processes:
         self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]
     ) -> tuple[Results, str | None]:
         """Over the processes."""
-        found, interrupted = here.run(plan, described, journal, jobs=self.jobs, junit=self.junit, tell=tell)
+        found, interrupted = here.run(plan, described, journal, jobs=self.jobs, tell=tell)
         return found, here.INTERRUPTED if interrupted else None
 
     def findings(self, found: Results, plan: Plan) -> None:
@@ -66,7 +66,6 @@ def execution(
     jobs: int,
     device: str,
     files: Sequence[Path] = (),
-    junit: Path | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Execution]:
     """The place for a run, and what it needs for as long as the context lasts.
@@ -76,10 +75,8 @@ def execution(
     Raises ExecutionError.
     """
     if scheduler is None:
-        yield Processes(jobs, junit)
+        yield Processes(jobs)
         return
-    if junit is not None:
-        raise ExecutionError("--junit: pytest writes it, which does not run rows where --scheduler is given")
     with cluster(scheduler, jobs=jobs, device=device) as address:
         from veriformer.verify.engine import remote
 

@@ -42,7 +42,7 @@ def add_findings(found: Results, plan: Plan, *, jobs: int) -> None:
 def store_findings(found: Results, told: everything.Told) -> None:
     """Put the findings into the results, and into every row the one that explains it."""
     found.findings = everything.gathered(found, told)
-    found.results = everything.with_findings(found.results, found.findings, strict=found.strict)
+    found.results = everything.with_findings(found.results, found.findings, found.weighs)
 
 
 def _told(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from veriformer.cluster.versions import digest, versions
-from veriformer.verify.engine import parts, shards
+from veriformer.verify.engine import extent, parts, shards
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Results, Shard
 from veriformer.verify.targets.files import sources
@@ -50,7 +50,8 @@ def merge(files: Mapping[str, Results]) -> Merged:
         words = f"{known} and {name} are of different runs"
         for record in ("suite", "implementation"):
             parts.same(words, getattr(one, record), getattr(other, record))
-        parts.same(f"{known} and {name} found different domains", dict(one.domain), dict(other.domain))
+        domains_here, there_too = extent.probed(one.domain), extent.probed(other.domain)
+        parts.same(f"{known} and {name} found different domains", domains_here, there_too)
     parts.of_this_suite(first)
     domains = {operation: domain.to_dict() for operation, domain in one.domain.items()}
     plan = replace(Plan.from_dict(first.plan), domains=domains)
@@ -62,6 +63,7 @@ def merge(files: Mapping[str, Results]) -> Merged:
         started=min(found.started for found in files.values()),
         duration_s=round(sum(found.duration_s for found in files.values()), 3),
         planned=len(every),
+        domain=extent.joined([found.domain for found in files.values()]),
         global_state=_changes(files),
         findings=[],
         results=[rows[key] for key in every if key in rows],

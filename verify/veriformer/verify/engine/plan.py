@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
@@ -23,6 +24,7 @@ class Plan:
     target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into
         every row's seed.
     timeout_s: seconds a row may take, None for the profile's own. strict: whether advice is a violation.
+    fail_on: the least weight that is one. partial: whether a part that was not seen is accepted.
     stored: by key of a row, the script of a counterexample that is known, to be run first. finished: keys of the rows
         that an earlier, interrupted run has already done. domains: by operation, what a probe found out about the
         target, as in results.json. recognised: what code that was not written for the contract was recognised as.
@@ -38,6 +40,8 @@ class Plan:
     seed: str = "slug"
     timeout_s: float | None = None
     strict: bool = False
+    fail_on: str = Weight.FRAGILE.value
+    partial: bool = False
     stored: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()
     domains: Mapping[str, Any] = field(default_factory=dict)

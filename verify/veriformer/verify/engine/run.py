@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine import plugin, probe, suite, threads
+from veriformer.verify.engine import extent, plugin, probe, suite, threads
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
@@ -40,7 +40,6 @@ def run(
     journal: Journal,
     *,
     jobs: int,
-    junit: Path | None = None,
     tell: Callable[[Result], None] = _silent,
 ) -> tuple[Results, bool]:
     """Run the pending rows of a plan over worker processes; the journal has been begun or resumed.
@@ -49,9 +48,8 @@ def run(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     plan = replace(plan, finished=tuple(journal.results()))
-    if junit is None:  # pytest writes that file, which then runs every row
-        _settle(plan, described.lacking, journal, tell)
-        plan = replace(plan, finished=tuple(journal.results()))
+    _settle(plan, described.lacking, journal, tell)
+    plan = replace(plan, finished=tuple(journal.results()))
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         shared = Path(folder) / "plan.json"
         plan.save(shared)
@@ -63,7 +61,6 @@ def run(
             f"--max-worker-restart={len(plan.pending()) + jobs}",
             f"--veriformer-plan={shared}",
             f"--veriformer-journal={journal.path.absolute()}",
-            *([f"--junit-xml={junit.absolute()}", "-ojunit_suite_name=veriformer"] if junit else []),
         ]
         side = plugin.Controller(plan, journal, tell)
         while side.plan.pending():
@@ -100,6 +97,8 @@ def check(
     device: str = "cpu",
     seed: str = "slug",
     strict: bool = False,
+    fail_on: str = Weight.FRAGILE.value,
+    partial: bool = False,
 ) -> Results:
     """Hold an implementation against the specification: any object or module that carries operations of the contract,
     or the words for a target that the command takes: a file, a dotted name, ``impl:tiled``.
@@ -107,7 +106,8 @@ def check(
     only: requirements, operations, equation numbers or globs; empty for everything. profile: ``quick``, ``default`` or
     ``thorough``. dtype: names such as ``fp32``. seed: text; equal seeds give equal runs.
     strict: whether requirements of lesser weight (unhelpful refusals, results that could be more precise), which are
-    advice, count as violations.
+    advice, count as violations. fail_on: the least weight that violates. partial: whether an implementation may hold
+    of which a mask, a cache, a state or a branch could not be judged.
     Returns Results, with ``.verdict``, ``.findings``, ``.raise_for_findings()``, ``.violations``,
     ``.advice``, ``.exit_status``, ``.to_pandas()``.
 
@@ -119,7 +119,15 @@ def check(
     target = loaded(implementation, profile)
     names = tuple(dtypes.canonical(name) for name in dtype)
     plan = Plan(
-        target=target.spec, profile=profile, only=tuple(only), dtypes=names, device=device, seed=seed, strict=strict
+        target=target.spec,
+        profile=profile,
+        only=tuple(only),
+        dtypes=names,
+        device=device,
+        seed=seed,
+        strict=strict,
+        fail_on=Weight(fail_on).value,
+        partial=partial,
     )
     started, clock = datetime.now(UTC), time.perf_counter()
     plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names), recognised=target.recognised)
@@ -175,6 +183,7 @@ def results_of(plan: Plan, described: probe.Described, journal: Journal, started
     """What a journal comes to, in the order of the plan."""
     finished = journal.results()
     rows = plan.rows()
+    found = [finished[row.key] for row in rows if row.key in finished]
     return Results(
         suite=described.suite,
         implementation=described.implementation,
@@ -185,7 +194,9 @@ def results_of(plan: Plan, described: probe.Described, journal: Journal, started
         duration_s=round(time.perf_counter() - clock, 3),
         planned=len(rows),
         strict=plan.strict,
+        fail_on=Weight(plan.fail_on),
+        partial=plan.partial,
         global_state=journal.changes(),
-        domain={name: Domain.from_dict(entry) for name, entry in plan.domains.items()},
-        results=[finished[row.key] for row in rows if row.key in finished],
+        domain=extent.domains_of(plan, found),
+        results=found,
     )

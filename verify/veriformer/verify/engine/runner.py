@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
@@ -50,7 +51,9 @@ class Runner:
         self.target.claims.asked.clear()
         result = run_check(row, self.target, plan.effort, plan.seed, finished, may_kill=self.may_kill, stored=stored)
         result = suggested(row, self.target, result, plan.seed)
-        return result if plan.strict else as_advice(result, recognised=bool(self.target.recognised))
+        if plan.strict:
+            return result
+        return as_advice(result, recognised=bool(self.target.recognised), fail_on=Weight(plan.fail_on))
 
     def changes(self) -> dict[str, list[str]]:
         """What the target has changed of the process's state, by operation; nothing where that was told before."""

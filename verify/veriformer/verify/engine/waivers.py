@@ -8,6 +8,8 @@ link = "https://github.com/pytorch/pytorch/issues/101967"
 expires = 2027-06-30
 example = "poison.py"                # optional, wanted where only some inputs fail: the counterexample's script, a file
                                      # beside this one; it is run first
+
+Above them may stand ``fail_on = "weakness"``: the least weight that violates, as ``--fail-on`` has it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify import targets
 from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.row import CheckRun
@@ -69,6 +72,15 @@ def read(path: Path, rows: Sequence[CheckRun]) -> list[Waiver]:
     return waivers
 
 
+def fail_on(path: Path | None) -> str | None:
+    """Return the least weight that violates, where a waiver file says so. Raises WaiverError for another word."""
+    said = _document(path).get("fail_on") if path else None
+    known = [weight.value for weight in Weight if weight.advice]
+    if said is not None and said not in known:
+        raise WaiverError(f"waivers: {path}: fail_on: expected one of {', '.join(known)}, got {said!r}")
+    return said
+
+
 def stored(waivers: Sequence[Waiver], rows: Sequence[CheckRun]) -> dict[str, str]:
     """The scripts of stored counterexamples, by the keys of the rows that they are for."""
     return {
@@ -79,12 +91,16 @@ def stored(waivers: Sequence[Waiver], rows: Sequence[CheckRun]) -> dict[str, str
     }
 
 
-def _tables(path: Path) -> list[Waiver]:
+def _document(path: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # ValueError: no TOML, or no text
         raise WaiverError(f"waivers: {path}: {error}") from error
-    unknown, tables = document.keys() - {"waiver"}, document.get("waiver", [])
+
+
+def _tables(path: Path) -> list[Waiver]:
+    document = _document(path)
+    unknown, tables = document.keys() - {"waiver", "fail_on"}, document.get("waiver", [])
     if unknown or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         found = f"the key {sorted(unknown)[0]!r}" if unknown else repr(tables)
         raise WaiverError(f"waivers: {path}: expected tables [[waiver]], got {found}")

@@ -21,6 +21,9 @@ ByOperation = Mapping[str, Sequence[Result]]
 Told = Mapping[str, Sequence[Finding]]
 
 
+_SHARED = (Weight.WEAKNESS, Weight.IMPRECISE)
+"""Weights of what PyTorch's own function, or the formula in that format, does likewise."""
+
 LEAST_S = 4.0
 """Processor seconds that an operation has in any case: one row among many is a finding like others."""
 
@@ -61,20 +64,22 @@ def gathered(run: Results, found: Told) -> list[Finding]:
     return ranked([*of_rows, *measured, *refusals(refused)])
 
 
-def with_findings(results: Sequence[Result], findings: Sequence[Finding], *, strict: bool = False) -> list[Result]:
-    """The rows, each with the finding that explains it. strict: whether advice counts, so that no row is let off."""
+def with_findings(
+    results: Sequence[Result], findings: Sequence[Finding], weighs: Callable[[Weight], bool]
+) -> list[Result]:
+    """The rows, each with the finding that explains it. weighs: whether a finding of that weight violates."""
     of = {key: finding for finding in findings for key in finding.rows}
-    return [_explained(row, of[row.key], strict=strict) if row.key in of else row for row in results]
+    return [_explained(row, of[row.key], weighs) if row.key in of else row for row in results]
 
 
-def _explained(result: Result, finding: Finding, *, strict: bool) -> Result:
+def _explained(result: Result, finding: Finding, weighs: Callable[[Weight], bool]) -> Result:
     """The row, which fails after all where it was taken for a refusal and is explained by what is none, and is advice
     after all where what explains it is no more: where PyTorch's own function loses the same.
     """
     lesser = result.weight is None or Weight(result.weight).advice
     status = result.status
-    if status is Status.ADVICE and not finding.weight.advice and not lesser:
+    if status is Status.ADVICE and weighs(finding.weight) and not lesser:
         status = Status.FAIL
-    elif status is Status.FAIL and finding.weight is Weight.IMPRECISE and not lesser and not strict:
+    elif status is Status.FAIL and finding.weight in _SHARED and not weighs(finding.weight):
         status = Status.ADVICE
     return replace(result, finding=finding.id, status=status)

@@ -24,16 +24,20 @@ def by_weight(found: Iterable[Finding]) -> list[Finding]:
 
 
 def grave(run: Run) -> list[Finding]:
-    """The findings that the verdict rests on. Where advice alone violates, it was asked for strictly: then advice."""
-    found = ranked(run)
-    weighty = [finding for finding in found if not finding.weight.advice]
-    return weighty or (found if run.verdict == "violated" else [])
+    """The findings that the verdict rests on: those of a weight that violates, and violated rows without one."""
+    rows = {key for finding in unexplained(run) for key in finding.rows}
+    return [found for found in ranked(run) if run.weighs(found.weight) or not rows.isdisjoint(found.rows)]
 
 
 def advice(run: Run) -> list[Finding]:
     """The findings that violate nothing."""
     violating = grave(run)
     return [finding for finding in ranked(run) if finding not in violating]
+
+
+def weaknesses(run: Run) -> list[Finding]:
+    """The findings of a format's own weaknesses, which practice shares; none where they violate."""
+    return [finding for finding in advice(run) if finding.weight is Weight.WEAKNESS]
 
 
 def unexplained(run: Run) -> Iterator[Finding]:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import advice
 from veriformer.verify.presentation.run import Run, named, number
 from veriformer.verify.presentation.words import claim, title
+from veriformer.verify.results.unseen import everything
 
 Remark = tuple[str, str]
 """Label and text."""
@@ -25,6 +27,8 @@ def advised(run: Run) -> Iterator[Remark]:
     """Advice, the same advice on several operations as one; then rows of advice that no finding explains."""
     groups: dict[tuple[str, str, str | None], list[Finding]] = {}
     for finding in advice(run):
+        if finding.weight is Weight.WEAKNESS:  # told under its weight
+            continue
         groups.setdefault((finding.weight.value, finding.what, finding.when), []).append(finding)
     for members in groups.values():
         yield members[0].weight.value, one_line(_advice(members), _LINE)
@@ -81,6 +85,14 @@ def _told(run: Run, row: Any) -> bool:
 
 def _of(feature: str, message: str) -> str:
     return f"not provided: {feature} ({message})"
+
+
+def not_seen(run: Run) -> Iterator[Remark]:
+    """Arguments that were left out or never varied, and lines that never ran, by operation."""
+    for operation, domain in run.domain.items():
+        said = everything({operation: domain})
+        if said:
+            yield "not seen", one_line(f"{operation}: {', '.join(said)}", _LINE)
 
 
 def measured(run: Run) -> Iterator[Remark]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 
@@ -56,6 +57,17 @@ class Run(Protocol):
     @property
     def gaps(self) -> Sequence[str]:
         """Why rows without a violation show nothing."""
+
+    @property
+    def unseen(self) -> Sequence[str]:
+        """Why the implementation was not judged whole."""
+
+    @property
+    def held(self) -> Mapping[str, Sequence[str]]:
+        """By operation the dtypes in which its equation was seen to hold."""
+
+    def weighs(self, weight: Weight) -> bool:
+        """Return whether a finding of this weight violates."""
 
     @property
     def global_state(self) -> Mapping[str, Sequence[str]]:

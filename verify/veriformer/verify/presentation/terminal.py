@@ -13,12 +13,12 @@ from rich.text import Text
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
-from veriformer.verify.presentation.ranked import grave
+from veriformer.verify.presentation.ranked import grave, weaknesses
 from veriformer.verify.presentation.recognised import deviations, inspected, opening
 from veriformer.verify.presentation.recognised import lines as recognised
-from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured
+from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured, not_seen
 from veriformer.verify.presentation.run import HARNESS_ERROR, Run, number
-from veriformer.verify.presentation.verdict import headline, scope
+from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.presentation.words import MEANING, facts, title
 
 DETAILED, LISTED, REMARKS = 5, 10, 6
@@ -33,17 +33,24 @@ WIDTH = 100
 
 def show(run: Run, out: Console, saved: str | None = None) -> None:
     """The verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
-    out.print(Text(run.verdict.upper(), style=STYLES[str(run.verdict)]), Text(headline(run)), soft_wrap=False)
+    out.print(_word(run), Text(headline(run)), soft_wrap=False)
     if scope(run):
         out.print(Text(scope(run)), soft_wrap=False)
     if deviations(run.implementation):
         out.print(Text(deviations(run.implementation)), soft_wrap=False)
     _errors(run, out)
     show_findings(grave(run), out)
-    for kind in (advised, lacking, measured):
+    show_findings(weaknesses(run), out)
+    for kind in (advised, lacking, measured, not_seen):
         show_remarks(list(kind(run)), out)
     out.print()
     out.print(Text(_end(run, saved), style="dim"), soft_wrap=False)
+
+
+def _word(run: Run) -> Text:
+    """The verdict in capitals, and beside it how many weaknesses there are."""
+    verdict, _, more = word(run).partition(" ")
+    return Text(verdict.upper(), style=STYLES[str(run.verdict)]).append(f" {more}:" if more else "")
 
 
 def show_recognised(found: Mapping[str, Any], target: str, out: Console) -> None:

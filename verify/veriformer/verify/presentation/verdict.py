@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
-from veriformer.verify.presentation.ranked import advice, grave
+from veriformer.verify.presentation.ranked import advice, grave, weaknesses
 from veriformer.verify.presentation.run import HARNESS_ERROR, HELD, Run, named, number
+from veriformer.verify.results.unseen import everything
+
+_FEW = 3
+"""Things that were not seen, as far as the first line names them."""
 
 _DTYPES = ("fp64", "fp32", "bf16", "fp16")
 
@@ -17,6 +21,13 @@ _DTYPES = ("fp64", "fp32", "bf16", "fp16")
 def target(run: Run) -> str:
     """The implementation by the word it was asked for by."""
     return one_line(run.implementation["target"], 80)
+
+
+def word(run: Run) -> str:
+    """What the run comes to in a few words: ``holds``, or ``holds with 2 weaknesses``."""
+    weak = len(weaknesses(run))
+    counted = f" with {weak} weakness{'' if weak == 1 else 'es'}" if weak and run.verdict == "holds" else ""
+    return f"{run.verdict}{counted}"
 
 
 def headline(run: Run) -> str:
@@ -31,12 +42,12 @@ def _violated(run: Run) -> str:
     weights = {finding.weight for finding in found}
     if not found:
         return "is narrower than the contract, and is held strictly: no finding"
-    if weights <= {Weight.FRAGILE}:
+    if all(weight.advice for weight in weights):
+        return f"does not meet the contract, whose lesser weights were asked for as well: {counts}"
+    if Weight.WRONG not in weights and Weight.LEAK not in weights:
         return f"follows the published mathematics on ordinary input and fails at the edges: {counts}"
     if Weight.LEAK in weights and Weight.WRONG not in weights:
         return f"lets through what must not be seen: {counts}"
-    if all(weight.advice for weight in weights):
-        return f"does not meet the contract strictly: {counts}"
     return f"does not compute the published mathematics: {counts}"
 
 
@@ -47,14 +58,30 @@ def counted(found: Sequence[Finding]) -> str:
 
 
 def _holds(run: Run) -> str:
-    spare = advice(run)
+    spare = [finding for finding in advice(run) if finding.weight is not Weight.WEAKNESS]
     more = f"; {number(len(spare), 'piece')} of advice" if spare else ""
-    return f"computes the published mathematics, as far as it was tried: no finding{more}"
+    left = everything(run.domain)
+    if not left:
+        return f"computes the published mathematics, as far as it was tried: no finding{more}"
+    return f"computes the published mathematics{_of_operations(run)} in what was run: {_some(left)}{more}"
+
+
+def _of_operations(run: Run) -> str:
+    operations = _operations(run)
+    return f" for {named(operations, 3)}" if operations else ""
+
+
+def _some(said: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = f" and {len(said) - _FEW} more" if len(said) > _FEW else ""
+    return one_line(", ".join(said[:_FEW]), 240) + more
 
 
 def _inconclusive(run: Run) -> str:
     if all(row.status == "not-provided" for row in run.results):
         return f"was not judged: it has none of the operations that were asked for{_meant(run)}"
+    if list(run.gaps) == list(run.unseen):
+        return f"was not judged whole: {_some(run.unseen)}; --partial accepts that"
     return f"was not judged well enough for a verdict: {one_line('; '.join(run.gaps), 200)}"
 
 
@@ -76,33 +103,48 @@ def _invalid(run: Run) -> str:
 
 
 def scope(run: Run) -> str:
-    """For what it holds: operations, dtypes, directions, and how much of the contract's features there is."""
-    held = [row for row in run.results if row.status in HELD]
-    if not held:
-        return ""
+    """For what it holds: operations, dtypes, directions, and how much of the contract's features there is.
+
+    An operation holds in the dtypes in which its equation was answered and was right, and in no other.
+    """
     operations = _operations(run)
-    judged = [named(operations, 3), _formats(run), _directions(run, HELD if operations else {*HELD, "fail"})]
+    judged = [_held(run, operations) or named(_judged(run), 4), _directions(run, operations)]
+    if not judged[0]:
+        return ""
     start = "Judged" if not operations else "Holds" if run.verdict == "holds" else "Otherwise it holds"
     return f"{start} for {', '.join(filter(None, judged))}{_features(run)}"
 
 
 def _operations(run: Run) -> list[str]:
-    """The operations of which something was seen to hold, and that no finding is about."""
+    """The operations whose equation was seen to hold, and that no finding is about."""
     found = {name for finding in grave(run) for name in finding.operation.split(", ")}
-    held = dict.fromkeys(row.operation for row in run.results if row.status in HELD)
-    return [name for name in held if name not in found]
+    return [name for name in run.held if name not in found]
 
 
-def _formats(run: Run) -> str:
-    met = {row.dtype for row in run.results if row.status in HELD}
-    return named([name for name in _DTYPES if name in met], 4)
+def _held(run: Run, operations: Sequence[str]) -> str:
+    """Operations with the dtypes in which they hold; those that share theirs together, without "and" between two."""
+    by_dtypes: dict[str, list[str]] = {}
+    for name in operations:
+        by_dtypes.setdefault(named([dtype for dtype in _DTYPES if dtype in run.held[name]], 4), []).append(name)
+    if len(by_dtypes) == 1:
+        return next(f"{named(names, 3)}, {dtypes}" for dtypes, names in by_dtypes.items())
+    return "; ".join(f"{named(names, 3)} ({dtypes})" for dtypes, names in by_dtypes.items())
 
 
-def _directions(run: Run, counted: Set[str]) -> str:
-    """Whether rows of gradients ended so as well; nothing where none were asked for."""
-    judged = {row.operation for row in run.results if row.status in counted}
-    asked = {row.status for row in run.results if row.kind == "gradient" and row.operation in judged}
-    if asked & counted:
+def _judged(run: Run) -> list[str]:
+    """The dtypes in which an equation was seen to hold, whatever findings there are beside it."""
+    met = {dtype for dtypes in run.held.values() for dtype in dtypes}
+    return [name for name in _DTYPES if name in met]
+
+
+def _directions(run: Run, operations: Sequence[str]) -> str:
+    """Whether gradients of what holds (else of what was judged) were seen as well; nothing where none were asked for.
+
+    operations: those that hold.
+    """
+    counted = HELD if operations else {*HELD, "fail"}
+    asked = [row for row in run.results if row.kind == "gradient" and row.operation in (operations or run.held)]
+    if any(row.status in counted for row in asked):
         return "forward and backward"
     return "forward only" if asked else ""
 

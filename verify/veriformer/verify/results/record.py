@@ -16,14 +16,16 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.error import raise_for
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.shard import Shard
 from veriformer.verify.results.status import VIOLATIONS, Status
+from veriformer.verify.results.unseen import unseen
 from veriformer.verify.results.upgrade import VERSION_1, from_version_1
-from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps
+from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps, held_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,9 +102,10 @@ class Result:
 class Results:
     """One run of the suite against one implementation.
 
-    strict: advice counts, and so does a domain that is narrower than the contract. domain: by operation, what a probe
-    found out about it. global_state: by operation, or ``loading``, what of the process's state the target has changed.
-    shard: which part of a run this is, None for a whole one.
+    strict: advice counts, and so does a domain that is narrower than the contract. fail_on: the least weight that
+    violates. partial: that a mask, a cache, a state or a branch was not seen is no reason against a verdict. domain: by
+    operation, what is known of it and of what was run. global_state: by operation, or ``loading``, what of the
+    process's state the target has changed. shard: which part of a run this is, None for a whole one.
     """
 
     suite: dict[str, Any]
@@ -114,6 +117,8 @@ class Results:
     duration_s: float
     planned: int
     strict: bool = False
+    fail_on: Weight = Weight.FRAGILE
+    partial: bool = False
     domain: dict[str, Domain] = field(default_factory=dict)
     global_state: dict[str, list[str]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -154,7 +159,21 @@ class Results:
     @property
     def gaps(self) -> list[str]:
         """Why rows without a violation would not show that the implementation holds; nothing where they would."""
-        return gaps(self.results)
+        return [*gaps(self.results), *(() if self.partial else self.unseen)]
+
+    @property
+    def unseen(self) -> list[str]:
+        """Why the implementation was not judged whole: masks, caches, states and branches that no call reached."""
+        return unseen(self.domain)
+
+    @property
+    def held(self) -> dict[str, list[str]]:
+        """By operation the dtypes in which its equation was answered and was right."""
+        return held_in(self.results)
+
+    def weighs(self, weight: Weight) -> bool:
+        """Return whether a finding of this weight violates."""
+        return self.strict or weight.at_least(self.fail_on)
 
     @property
     def exit_status(self) -> int:
@@ -163,7 +182,7 @@ class Results:
 
     @property
     def _violated(self) -> bool:
-        grave = any(self.strict or not finding.weight.advice for finding in self.findings)
+        grave = any(self.weighs(finding.weight) for finding in self.findings)
         narrower = self.strict and any(domain.refused for domain in self.domain.values())
         return bool(self.violations or self.global_state) or grave or narrower
 
@@ -180,6 +199,8 @@ class Results:
             "summary": self.summary,
             "verdict": self.verdict.value,
             "strict": self.strict,
+            "fail_on": self.fail_on.value,
+            "partial": self.partial,
             "domain": {operation: domain.to_dict() for operation, domain in self.domain.items()},
             "global_state": self.global_state,
             "findings": [finding.to_dict() for finding in self.findings],
@@ -199,6 +220,8 @@ class Results:
         return cls(
             **{name: document[name] for name in _NAMES},
             strict=document.get("strict", False),
+            fail_on=Weight(document.get("fail_on", Weight.FRAGILE)),
+            partial=document.get("partial", False),
             domain={operation: Domain.from_dict(entry) for operation, entry in document["domain"].items()},
             global_state={operation: list(changed) for operation, changed in document.get("global_state", {}).items()},
             findings=[Finding.from_dict(entry) for entry in document["findings"]],

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Protocol
 
+from veriformer.verify.presentation.run import HELD
 from veriformer.verify.results.status import EXERCISED, Status
 
 
@@ -35,6 +36,10 @@ class Judged(Protocol):
         """The operation that it was demanded of."""
 
     @property
+    def dtype(self) -> str | None:
+        """The format in which it was demanded."""
+
+    @property
     def status(self) -> Status:
         """What became of it."""
 
@@ -47,27 +52,32 @@ def gaps(rows: Iterable[Judged]) -> list[str]:
     provided = {operation: met for operation, met in statuses.items() if _provided(met)}
     if not provided:
         return [f"nothing is provided of {', '.join(statuses)}"]
-    cores = {operation: _core(operation, met) for operation, met in provided.items()}
-    missing = [
-        " and ".join(core)
-        for operation, core in cores.items()
-        if not any(status in EXERCISED for slug in core for status in provided[operation][slug])
-    ]
+    missing, unheld = [], []
+    for operation, met in provided.items():
+        core = _core(operation, met)
+        exercised = {status for slug in core for status in met[slug]} & EXERCISED
+        if not exercised:
+            missing.append(" and ".join(core))
+        elif exercised == {Status.ADVICE} and core[0] in _named(operation):
+            unheld.append(core[0])
     missing += [slug for met in provided.values() for slug, found in met.items() if _structural(slug) and _blind(found)]
-    unheld = [
-        operation
-        for operation, core in cores.items()
-        if core != list(provided[operation]) and _advised_alone(provided[operation])
-    ]
     return [
         *(f"{what} not exercised in any dtype" for what in dict.fromkeys(missing)),
-        *(f"nothing of {operation} was seen to hold" for operation in unheld),
+        *(f"{what} was seen to hold in no dtype" for what in unheld),
     ]
 
 
-def _advised_alone(met: dict[str, list[Status]]) -> bool:
-    """Whether all that was put to the test came to advice: it violates nothing, and shows nothing either."""
-    return {status for found in met.values() for status in found} & EXERCISED == {Status.ADVICE}
+def held_in(rows: Iterable[Judged]) -> dict[str, list[str]]:
+    """Return by operation the dtypes in which its equation (or its form, where it has none) was seen to hold."""
+    rows = list(rows)
+    slugs: dict[str, dict[str, list[Status]]] = defaultdict(dict)
+    for row in rows:
+        slugs[row.operation][row.requirement] = []
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.status in HELD and row.dtype and row.requirement in _core(row.operation, slugs[row.operation]):
+            found[row.operation].append(row.dtype)
+    return {operation: list(dict.fromkeys(dtypes)) for operation, dtypes in found.items()}
 
 
 STRUCTURAL = frozenset({"causality", "padding", "cache"})
@@ -89,7 +99,9 @@ def _provided(met: dict[str, list[Status]]) -> bool:
 
 def _core(operation: str, met: dict[str, list[Status]]) -> list[str]:
     """The equation of an operation, or its form where it has none; of a selection that has neither, all of it."""
-    for name in ("equation", "contract"):
-        if f"{operation}.{name}" in met:
-            return [f"{operation}.{name}"]
-    return list(met)
+    return next(([slug] for slug in _named(operation) if slug in met), list(met))
+
+
+def _named(operation: str) -> tuple[str, str]:
+    """Slugs of the requirements that say what an operation computes, the more telling one first."""
+    return f"{operation}.equation", f"{operation}.contract"

@@ -1,0 +1,70 @@
+"""A run as JUnit XML, written once its findings are known: rows say there what verdict and exit status say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+from veriformer.verify.presentation.clean import clean
+from veriformer.verify.presentation.run import HELD
+from veriformer.verify.presentation.verdict import headline, scope, word
+from veriformer.verify.results.record import Result, Results
+from veriformer.verify.results.status import VIOLATIONS, Status
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_GAPS = "verdict"
+"""The test case that fails where there is no verdict: a run without one is no success."""
+
+
+def write_junit(run: Results, path: Path) -> None:
+    """Write the run as one test suite: a case for each row, and one for the verdict."""
+    cases = [*_rows(run.results), _verdict(run)]
+    counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in ("failure", "error", "skipped")}
+    told = {"tests": len(cases), "failures": counts["failure"], "errors": counts["error"], "skipped": counts["skipped"]}
+    suite = ElementTree.Element("testsuite", name="veriformer", time=f"{run.duration_s:.3f}", timestamp=run.started)
+    suite.attrib |= {name: str(count) for name, count in told.items()}
+    suite.extend(cases)
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _rows(rows: Iterable[Result]) -> Iterable[ElementTree.Element]:
+    for row in rows:
+        case = ElementTree.Element("testcase", classname=row.operation, name=row.key, time=f"{row.seconds:.3f}")
+        kind = _kind(row.status)
+        if kind:
+            part = f" (finding {row.finding})" if row.finding else ""
+            _tell(case, kind, f"{row.key} {row.status}{part}: {row.message}")
+        yield case
+
+
+def _kind(status: Status) -> str:
+    if status is Status.HARNESS_ERROR:
+        return "error"
+    if status in VIOLATIONS:
+        return "failure"
+    return "" if status in HELD or status is Status.KNOWN_FAIL else "skipped"
+
+
+def _verdict(run: Results) -> ElementTree.Element:
+    """What the run comes to, which its rows do not say: findings, the domain and what was not seen weigh in."""
+    case = ElementTree.Element("testcase", classname="veriformer", name=_GAPS, time="0")
+    said = f"{word(run).upper()} {headline(run)}. {scope(run)}"
+    if run.exit_status:
+        _tell(case, "failure" if run.exit_status == 1 else "error", said)
+    else:
+        ElementTree.SubElement(case, "system-out").text = _text(said)
+    return case
+
+
+def _tell(case: ElementTree.Element, kind: str, said: str) -> None:
+    message = _text(said)
+    ElementTree.SubElement(case, kind, message=message.partition("\n")[0][:500]).text = message
+
+
+def _text(said: str) -> str:
+    return _NO_XML.sub("?", clean(said))

@@ -1,0 +1,70 @@
+"""Parts of the judged code that no call reached, and which of them leave a run without a verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from veriformer.verify.domain.record import Domain
+
+Lines = tuple[str, int, int]
+"""File, first and last line."""
+
+_STATE = frozenset(
+    (
+        *("mask", "masks", "masked", "masking", "pad", "pads", "padding", "padded", "valid", "causal"),
+        *("past", "cache", "caches", "cached", "kv", "offset", "offsets", "start", "state", "states", "prev"),
+        *("previous", "memory", "mem", "position", "positions", "pos", "lens", "lengths", "seqlens"),
+    )
+)
+"""Words of arguments that say who sees whom, what came before, or where a call begins."""
+
+_NUMBERS = frozenset(
+    (
+        *("num", "n", "heads", "head", "dim", "dims", "size", "groups", "max", "min", "id", "idx", "index", "value"),
+        *("fill", "dropout", "dtype", "device", "implementation", "impl", "layer", "type", "embedding", "embeddings"),
+    )
+)
+"""Words by which such an argument is a number or a name of something and not the thing itself."""
+
+
+def structural(name: str) -> bool:
+    """Return whether an argument is a mask, a cache or a state by its name."""
+    own = set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2]).lower().split("_"))
+    return bool(own & _STATE) and not own & _NUMBERS
+
+
+def unseen(domains: Mapping[str, Domain]) -> list[str]:
+    """Return why code was not judged whole: its masks, caches and states, and its branches that no call reached."""
+    found = [said for domain in domains.values() for said in (*_parameters(domain), *_lines(domain, domain.untaken))]
+    return list(dict.fromkeys(found))
+
+
+def _parameters(domain: Domain) -> list[str]:
+    unread = [f"`{name}` was left out" for name in domain.unread if structural(name)]
+    fixed = [name for name in domain.never_varied if structural(name) and name not in domain.unread]
+    return [*unread, *(f"`{name}` was never varied" for name in fixed)]
+
+
+def _lines(domain: Domain, untaken: Sequence[Lines]) -> list[str]:
+    several = len({file for file, _, _ in domain.never_run}) > 1
+    return [f"{lines_in_words(lines, named=several)} never ran" for lines in untaken]
+
+
+def everything(domains: Mapping[str, Domain]) -> list[str]:
+    """Return all that no call reached or varied, what leaves a run without a verdict first."""
+    found = unseen(domains)
+    for domain in domains.values():
+        found += [f"`{name}` was left out" for name in domain.unread]
+        rest = [lines for lines in domain.never_run if lines not in domain.untaken]
+        found += _lines(domain, rest)
+        found += [f"`{name}` was never varied" for name in domain.never_varied if name not in domain.unread]
+    return list(dict.fromkeys(found))
+
+
+def lines_in_words(lines: Lines, *, named: bool = False) -> str:
+    """Return ``lines 14 to 18``, or ``line 3``. named: with the name of the file before it."""
+    file, first, last = lines
+    said = f"line {first}" if first == last else f"lines {first} to {last}"
+    return f"{PurePath(file).name} {said}" if named else said
