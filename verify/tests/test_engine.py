@@ -18,6 +18,7 @@ import pytest
 
 from tests.warm import INTERPRETER
 from veriformer.verify.catalogue.selection import checks
+from veriformer.verify.engine import inquiry
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Status, validate
@@ -154,10 +155,12 @@ def test_killed_in_the_middle_and_resumed_equals_uninterrupted(tmp_path: Path) -
     assert not journal.exists()
 
 
-def test_interrupted_saves_what_was_finished(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW.replace("0.005", "0.05"))
+def test_interrupted_saves_what_was_finished_and_tells_the_findings_so_far(tmp_path: Path) -> None:
+    wrong = "import torch\ndef logsumexp(z, dim=-1):\n    return 2 * torch.logsumexp(z, dim)\n"
+    (tmp_path / "slow.py").write_text(SLOW.replace("0.005", "0.05") + wrong)
     file = tmp_path / "cut.json"
-    words = [tmp_path / "slow.py", "--profile", "quick", "--only", "softmax", "--jobs", 2, "--json", file]
+    words = [tmp_path / "slow.py", "--profile", "quick", "--only", "softmax", "logsumexp.equation"]
+    words += ["--dtype", "fp64", "--jobs", 2, "--json", file]
     process = subprocess.Popen(
         command(*words, python=INTERPRETER),
         env=environment(),
@@ -168,14 +171,35 @@ def test_interrupted_saves_what_was_finished(tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     journal = tmp_path / "cut.json.partial"
-    wait_for(lambda: journal.is_file() and journal.read_text().count('"requirement"') >= 2)
+    wait_for(lambda: journal.is_file() and '"fail"' in (text := journal.read_text()) and '"pass"' in text)
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=60)
     document = json.loads(file.read_text())
     assert process.returncode == 130, told
     assert 2 <= document["run"] < document["planned"]
+    assert [one["requirements"] for one in document["findings"]] == [["logsumexp.equation"]]
+    assert "logsumexp: " in told.partition("WRONG")[2]
     assert "--resume" in told
     assert journal.is_file()
+
+
+class Unending:
+    """A process that looks for causes until the person has enough of it."""
+
+    killed = False
+
+    def wait(self, seconds: float | None = None) -> None:
+        if not self.killed:
+            raise KeyboardInterrupt
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+def test_who_interrupts_the_search_for_causes_keeps_those_known() -> None:
+    process: Any = Unending()
+    assert inquiry._waited([process], 1.0)
+    assert process.killed
 
 
 def wait_for(condition: Any, seconds: float = 240) -> None:

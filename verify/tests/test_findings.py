@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 import torch
 
+from tests.made_results import row
 from tests.warm import INTERPRETER
 from veriformer import impl
 from veriformer.spec.requirement import Weight
 from veriformer.verify import FindingsError, check, load
+from veriformer.verify.findings.everything import by_operation
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Results, Status
 
@@ -68,6 +70,12 @@ def results(name: str, operation: str, only: tuple[str, ...] = ()) -> Results:
 
 def grave(found: Results) -> list[Finding]:
     return [one for one in found.findings if not one.weight.advice]
+
+
+def test_the_gravest_rows_are_looked_into_first() -> None:
+    weights = {"softmax": ["imprecise"], "rope": ["fragile", "wrong"], "gelu": ["wrong"]}
+    rows = [row(f"{name}.law", Status.FAIL, weight=one) for name, some in weights.items() for one in some]
+    assert list(by_operation(rows)) == ["gelu", "rope", "softmax"]
 
 
 def test_what_holds_has_no_finding_and_costs_nothing() -> None:

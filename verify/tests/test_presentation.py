@@ -21,9 +21,9 @@ from veriformer.verify.presentation.ranked import advice, grave, ranked
 from veriformer.verify.presentation.terminal import as_text, show
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.presentation.words import claim, title
-from veriformer.verify.results import Results, Status
+from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.results.junit import write_junit
-from veriformer.verify.results.terminal import Live, show_rows
+from veriformer.verify.results.terminal import TOLD_AT_ONCE, Live, show_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -301,13 +301,34 @@ def test_no_line_is_wider_than_the_terminal_and_colours_are_for_terminals_only()
     assert "\x1b[" in shown(several(), force_terminal=True, color_system="standard")
 
 
-def test_progress_counts_violated_rows_and_shouts_only_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    for rows in (False, True):
-        with Live(1, "mine.py", rows=rows) as live:
-            live.tell(failing())
-        told = capsys.readouterr().err
-        assert "fail 1" in told
-        assert ("attention.scale[fp32-cpu]" in told) is rows
+def progress(some: list[Result], capsys: pytest.CaptureFixture[str], **options: Any) -> list[str]:
+    """What is told while these rows come in."""
+    with Live(len(some), "mine.py", **options) as live:
+        for one in some:
+            live.tell(one)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_row_that_fails_is_told_of_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        failing(),
+        row(),
+        row(status=Status.ADVICE, message="advice"),
+        failing("attention.mask", message="long " * 99),
+    ]
+    _, first, second, last = progress(rows, capsys)
+    assert first == "     FAIL attention.scale[fp32-cpu] result[0, 1]: observed 0.73, exact 0.5"
+    assert second.startswith("     FAIL attention.mask[fp32-cpu] long long")
+    assert len(second) <= 160
+    assert last == "mine.py: 4/4  fail 2  advice 1"
+
+
+def test_of_many_rows_that_fail_some_are_told_of_and_all_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [failing(f"attention.law{i}") for i in range(30)]
+    told = progress(rows, capsys)
+    assert sum("FAIL" in line for line in told) == TOLD_AT_ONCE
+    assert sum("are counted" in line for line in told) == 1
+    assert sum("FAIL" in line for line in progress(rows, capsys, rows=True)) == 30
 
 
 def test_a_run_that_does_not_hold_raises_its_findings() -> None:

@@ -33,6 +33,7 @@ from veriformer.verify.commands.options import (
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import arguments, waivers
 from veriformer.verify.engine.execution import ExecutionError, execution
+from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.merging import shard_of
 from veriformer.verify.engine.plan import Plan
@@ -208,7 +209,9 @@ def verify(
             found.shard = part
             if stopped is None and part is None:
                 with waiting(f"{target}: looking for the causes of what failed"):
-                    how.findings(found, plan)
+                    stopped = how.findings(found, plan)
+            elif part is None:
+                store_findings(found, {})
     except (
         UnknownSelectionError,
         TargetError,

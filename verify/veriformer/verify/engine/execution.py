@@ -33,8 +33,8 @@ class Execution(Protocol):
     ) -> tuple[Results, str | None]:
         """Run the pending rows; returns the results so far, and why no more came where the run was stopped."""
 
-    def findings(self, found: Results, plan: Plan) -> None:
-        """Reduce failing rows to findings."""
+    def findings(self, found: Results, plan: Plan) -> str | None:
+        """Reduce failing rows to findings; returns why not all causes were looked for where that was stopped."""
 
 
 class Processes:
@@ -54,9 +54,9 @@ class Processes:
         found, interrupted = here.run(plan, described, journal, jobs=self.jobs, tell=tell)
         return found, here.INTERRUPTED if interrupted else None
 
-    def findings(self, found: Results, plan: Plan) -> None:
+    def findings(self, found: Results, plan: Plan) -> str | None:
         """Over as many processes."""
-        inquiry.add_findings(found, plan, jobs=self.jobs)
+        return here.INTERRUPTED if inquiry.add_findings(found, plan, jobs=self.jobs) else None
 
 
 @contextlib.contextmanager

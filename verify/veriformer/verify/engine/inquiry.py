@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -29,25 +31,33 @@ _WAIT = 4.0
 """How much longer than its own time a process may last by the clock, on a busy machine or with a target that waits."""
 
 
-def add_findings(found: Results, plan: Plan, *, jobs: int) -> None:
-    """Reduce the failing rows of a run to findings, over so many processes; nothing is done where none fails."""
+def add_findings(found: Results, plan: Plan, *, jobs: int) -> bool:
+    """Reduce the failing rows of a run to findings, over so many processes; nothing is done where none fails.
+
+    Return whether the person ended the search: the causes that were known by then are told, and other rows by their
+    requirements.
+    """
     rows = everything.by_operation(found.results)
     told: dict[str, list[Finding]] = {}
+    interrupted = False
     if rows:
         with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
-            told = _told(rows, plan, max(LEAST_S, SHARE * found.duration_s), jobs, Path(folder))
+            told, interrupted = _told(rows, plan, max(LEAST_S, SHARE * found.duration_s), jobs, Path(folder))
     store_findings(found, told)
+    return interrupted
 
 
 def store_findings(found: Results, told: everything.Told) -> None:
-    """Put the findings into the results, and into every row the one that explains it."""
+    """Put the findings into the results, and into every row the one that explains it; rows of operations whose causes
+    were not looked for are told by requirement."""
     found.findings = everything.gathered(found, told)
     found.results = everything.with_findings(found.results, found.findings, found.weighs)
 
 
 def _told(
     rows: everything.ByOperation, plan: Plan, seconds: float, jobs: int, folder: Path
-) -> dict[str, list[Finding]]:
+) -> tuple[dict[str, list[Finding]], bool]:
+    """Look for causes; return them by operation, and whether the person ended the search."""
     plan.save(folder / "plan.json")
     parts = [part for part in _spread(rows, jobs) if part]
     processes = []
@@ -59,14 +69,25 @@ def _told(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=threads.with_one()
         )
         processes.append(process)
-    until = time.monotonic() + _WAIT * seconds
-    for process in processes:
-        try:
-            process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
+    interrupted = _waited(processes, _WAIT * seconds)
+    found = {key: value for number in range(len(parts)) for key, value in _read(folder / f"{number}.found").items()}
+    return found, interrupted
+
+
+def _waited(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> bool:
+    """Wait so long for processes and end those that are left; return whether the person cut it short."""
+    until = time.monotonic() + seconds
+    try:
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, until - time.monotonic()))
+    except KeyboardInterrupt:
+        return True
+    finally:
+        for process in processes:
             process.kill()
             process.wait()
-    return {key: value for number in range(len(parts)) for key, value in _read(folder / f"{number}.found").items()}
+    return False
 
 
 def _spread(rows: everything.ByOperation, jobs: int) -> list[list[str]]:

@@ -76,9 +76,9 @@ class Workers:
         """Over the workers."""
         return run(plan, described, journal, self.place, tell=tell)
 
-    def findings(self, found: Results, plan: Plan) -> None:
+    def findings(self, found: Results, plan: Plan) -> str | None:
         """Over the workers."""
-        add_findings(found, plan, self.place)
+        return add_findings(found, plan, self.place)
 
 
 def look(plan: Plan, place: Place, seconds: float) -> Described:
@@ -161,14 +161,33 @@ class _Receiver:
         return [f"{slug}[{row.dtype}-{row.device}]" for slug in row.check.requirement.prerequisites]
 
 
-def add_findings(found: Results, plan: Plan, place: Place) -> None:
-    """Reduce the failing rows of a run to findings on workers, an operation at a time."""
+def add_findings(found: Results, plan: Plan, place: Place) -> str | None:
+    """Reduce the failing rows of a run to findings on workers, an operation at a time.
+
+    Return why no more came where that was stopped: the causes that were known by then are told, and other rows by their
+    requirements.
+    """
     rows = everything.by_operation(found.results)
     told: dict[str, list[Finding]] = {}
+    stopped = None
+    try:
+        _look_into(rows, found.duration_s, plan, place, told)
+    except LostError as error:
+        stopped = str(error)
+    except KeyboardInterrupt:
+        stopped = INTERRUPTED
+    store_findings(found, {operation: told[operation] for operation in rows if operation in told})
+    return stopped
+
+
+def _look_into(
+    rows: everything.ByOperation, duration_s: float, plan: Plan, place: Place, told: dict[str, list[Finding]]
+) -> None:
+    """Look for the causes of failing rows on workers, and keep what is found of each operation."""
     if rows:
         with place.controller(place.session(plan, "Findings")) as side:
             threads = sum(one["threads"] for one in side.resources)
-            seconds = max(LEAST_S, SHARE * found.duration_s * threads / len(rows))
+            seconds = max(LEAST_S, SHARE * duration_s * threads / len(rows))
             resources = demand(plan, side.resources)
             items = [Item(name=operation, limit_s=_WAIT * seconds, resources=resources) for operation in rows]
             said = {
@@ -181,7 +200,6 @@ def add_findings(found: Results, plan: Plan, place: Place) -> None:
                     told[item.name] = [Finding.from_dict(one) for one in outcome.value]
 
             side.run(items, receive, lambda item: said[item.name])
-    store_findings(found, {operation: told[operation] for operation in rows if operation in told})
 
 
 def demand(plan: Plan, offers: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -34,12 +34,18 @@ def unmet(results: Sequence[Result]) -> list[Result]:
 
 
 def by_operation(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """The rows to look into, refusals aside, by operation; those with the fewest first."""
+    """The rows to look into, refusals aside, by operation: the gravest first, and of these those with the fewest."""
     found: dict[str, list[Result]] = {}
     for result in unmet(results):
         if not is_refusal(result):
             found.setdefault(result.operation, []).append(result)
-    return dict(sorted(found.items(), key=lambda item: len(item[1])))
+    return dict(sorted(found.items(), key=lambda item: (_gravest(item[1]), len(item[1]))))
+
+
+def _gravest(rows: Sequence[Result]) -> int:
+    """Return the place of the gravest weight among these rows."""
+    order = [weight.value for weight in Weight]
+    return min(order.index(row.weight) if row.weight in order else len(order) for row in rows)
 
 
 def inquire(

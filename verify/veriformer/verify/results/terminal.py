@@ -35,8 +35,8 @@ COLOURS = {
     Status.HARNESS_ERROR: "bold magenta",
 }
 
-MESSAGE, ARGUMENT, TRACE = 2000, 200, 20_000
-"""Characters of a row's message, of an argument's values and of a traceback that are shown."""
+MESSAGE, ARGUMENT, TRACE, AT_ONCE = 2000, 200, 20_000, 140
+"""Characters of a row's message, of an argument's values and of a traceback that are shown; of a row told at once."""
 
 
 def console() -> Console:
@@ -62,11 +62,15 @@ def waiting(what: str) -> Iterator[None]:
         yield
 
 
+TOLD_AT_ONCE = 10
+"""Failing rows that are told of while the run goes on; further ones are counted."""
+
+
 class Live:
     """Progress of a run: a bar on a terminal, elsewhere a line now and then, with the rows counted by what became of
-    them.
+    them. The first rows that fail are told of at once.
 
-    rows: tell of each violated row at once as well.
+    rows: tell of every such row.
     """
 
     def __init__(self, total: int, title: str, *, rows: bool = False) -> None:
@@ -76,6 +80,7 @@ class Live:
         self.rows = rows
         self.done = 0
         self.counts: Counter[Status] = Counter()
+        self.failed = 0
         self._said = time.monotonic()
         columns = (
             TextColumn("{task.description}"),
@@ -104,13 +109,27 @@ class Live:
         self.counts[result.status] += 1
         note = "  ".join(f"{status} {count}" for status, count in self.counts.items() if status is not Status.PASS)
         self._bar.update(self._task, completed=self.done, note=note)
-        if self.rows and (result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR):
-            self.console.print(f"[{COLOURS[result.status]}]{result.status.upper():>9}[/] {escape(result.key)}")
+        if _grave(result):
+            self.failed += 1
+            self._tell_of(result)
         if self.console.is_terminal:
             return
         if self.done == self.total or time.monotonic() - self._said > _EVERY:
             self._said = time.monotonic()
             self.console.print(f"{self.title}: {self.done}/{self.total}  {note}", markup=False)
+
+    def _tell_of(self, result: Result) -> None:
+        """Say in one line what failed, or that no more such lines come."""
+        if self.rows or self.failed <= TOLD_AT_ONCE:
+            said = escape(one_line(f"{result.key} {result.message or ''}", AT_ONCE))
+            self.console.print(f"[{COLOURS[result.status]}]{result.status.upper():>9}[/] {said}")
+        elif self.failed == TOLD_AT_ONCE + 1:
+            self.console.print("          further rows that fail are counted; --rows shows each", markup=False)
+
+
+def _grave(result: Result) -> bool:
+    """Whether this row alone says something against the target, or against the suite."""
+    return result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR
 
 
 def show_rows(results: Results, out: Console) -> None:

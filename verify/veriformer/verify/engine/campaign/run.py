@@ -241,7 +241,7 @@ class Runs:
     def _findings(self, ran: Ran) -> None:
         for name, results in ran.results.items():
             if ran.stopped is None:
-                remote.add_findings(results, self.plans[name], self.place)
+                ran.stopped = remote.add_findings(results, self.plans[name], self.place)
             ids = [finding.id for finding in results.findings]
             known = self.state.findings.get(name, [])
             ran.new[name] = [one for one in ids if one not in known]
