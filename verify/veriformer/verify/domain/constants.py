@@ -15,7 +15,8 @@ from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.sample import Sample, all_fit
 from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments
+from veriformer.verify.judging.outcome import Outcome
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.targets.target import Target
 
 _EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-3, 1e-4, 1e-9, 1e-10, 1e-15, 0.0, 2.0**-23, 2.0**-52)
@@ -68,6 +69,19 @@ def scaled(operation: str, arguments: Arguments, scale: float) -> Arguments:
     given = arguments[name]
     smaller = [x * scale for x in given] if isinstance(given, list) else given * scale
     return {**arguments, name: smaller}
+
+
+def with_smaller(
+    operation: OpInfo, samples: Sequence[Sample], answer: Callable[[Trial, Arguments], Outcome | None]
+) -> list[Sample]:
+    """The same calls, and where an epsilon would not show otherwise, those with smaller numbers."""
+    found = list(samples)
+    if operation.name in SMALL:
+        for sample, scale in itertools.product(samples[:2], SCALES[1:]):
+            arguments = scaled(operation.name, sample.arguments, scale)
+            outcome = answer(sample.trial, arguments)  # its options are those of a call that was answered
+            found += [] if outcome is None else [Sample(sample.trial, arguments, outcome)]
+    return found
 
 
 def estimated(

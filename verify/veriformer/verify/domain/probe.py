@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ import hypothesis.strategies as st
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.constants import SCALES, SMALL, estimated, hidden, nearest, scaled
+from veriformer.verify.domain.constants import estimated, hidden, nearest, with_smaller
 from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import Probed, refused, unexplained
@@ -277,7 +276,7 @@ class Probe:
     def _estimate(self) -> None:
         names = hidden(self.target, self.operation.name)
         for dtype in ("fp64", "fp32", "fp16", "bf16") if names else ():
-            samples = self._scaled(self.plain.get(dtype, []))
+            samples = with_smaller(self.operation, self.plain.get(dtype, []), lambda t, a: _answer(t, a)[0])
             for judged_by in (dtype, *COARSER.get(dtype, ())[:1]):
                 found = estimated(self.operation, names, samples, judged_by) if samples else None
                 if found is not None:
@@ -288,16 +287,6 @@ class Probe:
         plain = next((found for found in self.plain.values() if found), [])
         self.constants = {**(nearest(self.operation, names, plain) if names and plain else {}), **said}
         self.declared = tuple(said)
-
-    def _scaled(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The same calls, and where an epsilon would not show otherwise, those with smaller numbers."""
-        found = list(samples)
-        if self.operation.name in SMALL:
-            for sample, scale in itertools.product(samples[:2], SCALES[1:]):
-                arguments = scaled(self.operation.name, sample.arguments, scale)
-                outcome, _ = _answer(sample.trial, arguments)  # its options are those of a call that was answered
-                found += [] if outcome is None else [Sample(sample.trial, arguments, outcome)]
-        return found
 
     def _refused(self) -> dict[str, str]:
         """What explains the refusals of calls without gradients."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
 NO_NUMBER = "is not finite"

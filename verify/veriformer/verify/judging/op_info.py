@@ -16,7 +16,7 @@ import torch
 
 from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.contract import dtypes
-from veriformer.verify.judging.judge import Floats, Reference
+from veriformer.verify.judging.judge import Bools, Floats, Reference
 from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -49,6 +49,10 @@ def _whole(outcome: Outcome, arguments: Arguments) -> list[Observation]:
     return [outcome.result]
 
 
+def _none(arguments: Arguments, part: int) -> Bools | None:
+    return None
+
+
 def _never(arguments: Arguments, part: int) -> bool:
     return False
 
@@ -69,6 +73,7 @@ class OpInfo:
     convention_kwargs: claimed conventions as further arguments of the formulas.
     parts: the tensors of a result, in the order of the formula's values; result_dtype: the dtype of each;
     advised_dtype: whether that is advice, as it is for every part of the operations in ``dtypes.CHOSEN``.
+    unjudged: the entries of a part of which the contract says nothing, as what padded queries give; None without any.
     invalid_calls: calls that must be refused. batch_slice: a call, one that computes a slice of it alone, and by
     ``"result"`` and by argument where that slice lies. argument_perturbations: a call, and the same with one argument
     changed, by what was changed. sample_accuracy: arguments with enough entries to tell how large rounding errors are
@@ -97,6 +102,7 @@ class OpInfo:
     parts: Callable[[Outcome, Arguments], list[Observation]] = _whole
     result_dtype: Callable[[Trial, Arguments, int], torch.dtype] = _own_dtype
     advised_dtype: Callable[[Arguments, int], bool] = _never
+    unjudged: Callable[[Arguments, int], Bools | None] = _none
     structural_dtypes: tuple[str, ...] = dtypes.NAMES
     dtypes: tuple[str, ...] = dtypes.NAMES
     use_exact_oracle: bool = True
@@ -116,9 +122,10 @@ class OpInfo:
 
     def exact(self, trial: Trial, arguments: Arguments, *, use_exact_oracle: bool = True) -> list[Reference]:
         """What every part of the result must be. use_exact_oracle: for fp64, else float64 with wider bounds."""
-        return self._references(
+        found = self._references(
             trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, use_exact_oracle
         )
+        return [_judged(reference, self.unjudged(arguments, part)) for part, reference in enumerate(found)]
 
     def exact_gradients(
         self, trial: Trial, arguments: Arguments, cotangent: torch.Tensor, *, use_exact_oracle: bool = True
@@ -170,6 +177,13 @@ def _widening(
         Reference(reference.exact, reference.bound, widen=functools.partial(_part, wide, part))
         for part, reference in enumerate(found)
     ]
+
+
+def _judged(reference: Reference, unjudged: Bools | None) -> Reference:
+    """The same reference, with nothing said of these entries."""
+    if unjudged is None:
+        return reference
+    return Reference(reference.exact, np.where(unjudged, np.inf, reference.bound), constant=True)
 
 
 def _part(bounds: Callable[[], list[Floats]], part: int) -> Floats:

@@ -9,14 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.judge import Bools, Reference
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import constant, difference, equal
 from veriformer.verify.laws.gradients import draw_cotangent
-
-Bools = NDArray[np.bool_]
 
 
 def exact(trial: Trial, operation: OpInfo, arguments: Arguments) -> Reference:

@@ -18,7 +18,7 @@ import numpy as np
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.constants import estimated, hidden, nearest
+from veriformer.verify.domain.constants import estimated, hidden, nearest, with_smaller
 from veriformer.verify.domain.features import features
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.refusals import AVOIDED
@@ -27,7 +27,7 @@ from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_cons
 from veriformer.verify.forms.form import Fit, NotOffered
 from veriformer.verify.judging.completion import completed
 from veriformer.verify.judging.copies import array
-from veriformer.verify.judging.judge import HarnessError, Reference, Violation, ratios
+from veriformer.verify.judging.judge import HarnessError, Reference, Undefined, Violation, ratios
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -151,7 +151,8 @@ class Fitting:
         found = _fit(self.operation, len(calls), answered, {}, error, raised)
         names = hidden(target, self.operation.name)
         if names and not found.everywhere and found.closeness > CLOSE:
-            samples = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]
+            plain = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]
+            samples = with_smaller(self.operation, plain, lambda trial, a: _called(trial, a)[0])
             constants = estimated(self.operation, names, samples, dtype) if samples else None
             if constants is None and samples:
                 constants = nearest(self.operation, names, samples)
@@ -212,10 +213,14 @@ def _trial(target: Target, call: Call) -> Trial:
 
 def _answer(target: Target, call: Call) -> tuple[Outcome | None, str]:
     """What came of a call, and what it was refused with; neither where it asks for what the target does not take."""
+    return _called(_trial(target, call), call.arguments)
+
+
+def _called(trial: Trial, arguments: Arguments) -> tuple[Outcome | None, str]:
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            return _trial(target, call).call(call.arguments), ""
+            return trial.call(arguments), ""
     except UnsatisfiedAssumption:
         return None, ""
     except Violation as violation:
@@ -226,13 +231,16 @@ def _fit(
     operation: OpInfo, calls: int, answered: list[tuple[Call, Outcome]], constants: Constants, error: str, raised: int
 ) -> Fit:
     right, shapeless, numbers, good, ordinary, residual, variance = 0, 0, 0, 0, [], 0.0, 0.0
-    some_ordinary = any(call.ordinary for call, _ in answered)
+    undefined, some_ordinary = 0, any(call.ordinary for call, _ in answered)
     with np.errstate(all="ignore"):
         for call, outcome in answered:
             plain = call.ordinary or not some_ordinary
             try:
                 references = call.references(operation, constants)
                 parts = [array(part.value) for part in operation.parts(outcome, call.arguments)]
+            except Undefined:  # not admitted by the target's constants
+                undefined += 1
+                continue
             except HarnessError:
                 continue
             except Violation:  # no tensor
@@ -251,7 +259,7 @@ def _fit(
                 ordinary.append(held)
     return Fit(
         calls=calls,
-        answered=len(answered),
+        answered=len(answered) - undefined,
         right=right,
         ordinary=bool(ordinary) and all(ordinary),
         share=good / numbers if numbers else 0.0,

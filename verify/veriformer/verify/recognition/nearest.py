@@ -78,12 +78,13 @@ def nearest(
     best = max((one for one, _ in _tenable([(one, one.fit) for one in found])), key=lambda one: one.fit.rank())
     if fitting is None:
         return best
-    untold = [
-        name
-        for name, tells in form.told_by.items()
-        if not _is_told(best, candidate, name, tells, pinned, fitting)
-        or (f"{form.operation}.{name}" not in pinned and _is_tied(best, name, tried))
+    unasked = [
+        name for name, tells in form.told_by.items() if not _is_told(best, candidate, name, tells, pinned, fitting)
     ]
+    if unasked and (asked := _answering_all(best, unasked, tried, fitting)) is not None:
+        return asked
+    pins = [name for name in form.told_by if f"{form.operation}.{name}" in pinned]
+    untold = [name for name in form.told_by if name in unasked or (name not in pins and _is_tied(best, name, tried))]
     if not untold:
         return best
     without = tried((dict(best.conventions), {**best.readings, **dict.fromkeys(untold, UNKNOWN)}), 1)
@@ -97,6 +98,29 @@ def nearest(
         raise Untold(f"it asks for its {' and '.join(untold)}, and no call tells how that is read")
     told = tuple(f"its {name} is left out: no call tells how it is read" for name in untold)
     return replace(without, match=replace(match, told=(*match.told, *told)))
+
+
+def _answering_all(
+    best: Reading,
+    untold: Sequence[str],
+    tried: Callable[[tuple[dict[str, str], dict[str, str]], int], Reading],
+    fitting: Fitting,
+) -> Reading | None:
+    """The nearest reading of masks by which the code answers the calls that the best one leaves out, and none is
+    refused by the code.
+
+    A mask that is read so and right nowhere is applied wrongly; what no call with a mask is answered by is not read.
+    """
+    form, candidate = best.form, best.candidate
+    later = {name: values for name, values in best.match.readings.items() if name in LATER}
+    found = []
+    for one in choices_of(later, {}, ""):
+        reading = tried((dict(best.conventions), {**best.readings, **one}), 1)
+        calls = fitting.answered(form.bind(candidate, reading.readings), best.conventions)
+        tells = [form.told_by[name] for name in untold]
+        if reading.fit.raised == 0 and all(any(t(candidate, a, reading.readings) for a in calls) for t in tells):
+            found.append(reading)
+    return max(found, key=lambda reading: reading.fit.rank(), default=None)
 
 
 def _screened(tried: Callable[[_T, int], Reading], choices: Sequence[_T]) -> list[tuple[_T, Fit]]:

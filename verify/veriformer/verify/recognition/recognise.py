@@ -161,8 +161,8 @@ def _held_by_a_known_fault(found: Reading) -> Reading:
     """The reading by which a known fault explains what none makes right, of those that differ in whose weights are
     whose: wrong results tell these apart in no other way, and a counterexample by the wrong one would be none."""
     own = _OF_WEIGHTS & found.match.readings.keys()
-    if found.fit.everywhere or not own or found.form.judge is not None:
-        return found
+    if found.fit.everywhere or found.fit.ordinary or not own or found.form.judge is not None:
+        return found  # plain calls that are right are explained by every fault that others show
     among = {name: x if name in own else (found.readings[name],) for name, x in found.match.readings.items()}
     return known_fault_of(found, among) or found
 

@@ -144,7 +144,11 @@ def draw_multi_head(
     n: tuple[int, int] = RANGES["n"],
     m: tuple[int, int] = RANGES["m"],
 ) -> Arguments:
-    """Self-attention or cross-attention, causal where every query sees a key, a mask on a context."""
+    """Self-attention or cross-attention, causal where every query sees a key, a mask on a context.
+
+    Where nothing is judged but how it is called, a mask over the tokens of self-attention too: rows of its own judge
+    that, at real tokens alone.
+    """
     shape = draw_shape(trial, n=n, m=m)
     options: dict[str, Any] = counts(trial, shape)
     if trial.draw(st.booleans()) and (shape.keys == shape.n or (shape.keys > shape.n and _bottom_right(trial))):
@@ -152,6 +156,8 @@ def draw_multi_head(
     elif shape.m is not None and trial.draw(st.booleans()):
         dtype = trial.draw(choice(torch.bool, torch.int64, torch.float32))
         options["attention_mask"] = draw_mask(trial, shape.b, shape.m, dtype=dtype)
+    if shape.m is None and trial.probing and trial.offers("attention_mask") and trial.draw(st.booleans()):
+        options["attention_mask"] = draw_mask(trial, shape.b, shape.n)
     return {**draw_tensors(trial, shape, kinds), **options}
 
 
@@ -169,6 +175,14 @@ def _options(a: Mapping[str, Any]) -> dict[str, Any]:
 
 def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [multi_head_attention(xp, a["x"], *(a[name] for name in WEIGHTS), **_options(a))]
+
+
+def _padded_queries(a: Arguments, part: int) -> Any:
+    """What the padding of self-attention gives, ``[B, n, 1]``."""
+    mask = a.get("attention_mask")
+    if mask is None or a.get("context") is not None:
+        return None
+    return (mask == 0).cpu().numpy()[..., None]
 
 
 def _vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
@@ -274,6 +288,7 @@ MULTI_HEAD_ATTENTION = OpInfo(
     invalid_calls=_refusals,
     batch_slice=_part,
     argument_perturbations=_changes,
+    unjudged=_padded_queries,
     sample_accuracy=_bulk,
     sample_large=_long,
     dtypes=("fp64", "fp32", "bf16"),

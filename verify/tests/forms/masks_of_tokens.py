@@ -1,0 +1,98 @@
+"""Self-attention whose masks over tokens are given in many ways, and such that applies one wrongly."""
+
+import torch
+from torch import nn
+
+
+class Projected(nn.Module):
+    def __init__(self, dim, num_heads=8):
+        super().__init__()
+        self.num_heads = num_heads
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.key = nn.Linear(dim, dim, bias=False)
+        self.value = nn.Linear(dim, dim, bias=False)
+        self.out = nn.Linear(dim, dim, bias=False)
+
+    def split(self, x):
+        b, n = x.shape[:2]
+        parts = (self.query(x), self.key(x), self.value(x))
+        return [part.view(b, n, self.num_heads, -1).transpose(1, 2) for part in parts]
+
+    def scores(self, q, k):
+        return q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+
+    def joined(self, weights, v):
+        y = weights @ v
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+class KeepAttention(Projected):
+    def forward(self, x, mask=None):
+        q, k, v = self.split(x)
+        scores = self.scores(q, k)
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, None, :], -torch.inf)
+        return self.joined(scores.softmax(-1), v)
+
+
+class DropAttention(Projected):
+    def forward(self, x, key_padding_mask=None):
+        q, k, v = self.split(x)
+        scores = self.scores(q, k)
+        if key_padding_mask is not None:
+            scores = scores.masked_fill(key_padding_mask[:, None, None, :], -torch.inf)
+        return self.joined(scores.softmax(-1), v)
+
+
+class NumberedAttention(Projected):
+    def forward(self, x, attention_mask=None):
+        q, k, v = self.split(x)
+        scores = self.scores(q, k)
+        if attention_mask is not None:
+            scores = scores + (1.0 - attention_mask[:, None, None, :]) * torch.finfo(scores.dtype).min
+        return self.joined(scores.softmax(-1), v)
+
+
+class AddedAttention(Projected):
+    def forward(self, x, attn_mask=None):
+        q, k, v = self.split(x)
+        scores = self.scores(q, k)
+        return self.joined((scores if attn_mask is None else scores + attn_mask).softmax(-1), v)
+
+
+class ClearedAttention(KeepAttention):
+    """What padding asks has no answer."""
+
+    def forward(self, x, mask=None):
+        y = super().forward(x, mask)
+        return y if mask is None else y * mask[..., None]
+
+
+class CausalAttention(Projected):
+    def forward(self, x, mask=None):
+        q, k, v = self.split(x)
+        scores = self.scores(q, k)
+        ahead = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(ahead, torch.finfo(scores.dtype).min)
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, None, :], torch.finfo(scores.dtype).min)
+        return self.joined(scores.softmax(-1), v)
+
+
+class LateAttention(Projected):
+    """The mask comes after the softmax."""
+
+    def forward(self, x, mask=None):
+        q, k, v = self.split(x)
+        weights = self.scores(q, k).softmax(-1)
+        if mask is not None:
+            weights = weights.masked_fill(~mask[:, None, None, :], 0.0)
+        return self.joined(weights, v)
+
+
+class DeafAttention(Projected):
+    """The mask is taken and not used."""
+
+    def forward(self, x, mask=None):
+        q, k, v = self.split(x)
+        return self.joined(self.scores(q, k).softmax(-1), v)

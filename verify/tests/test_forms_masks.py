@@ -1,0 +1,51 @@
+"""Masks over the tokens of self-attention are read in every way in which people give them, and judged."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify import check
+from veriformer.verify.forms import Pin
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.targets.source_files import module_of
+
+FILE = Path(__file__).parent / "forms" / "masks_of_tokens.py"
+
+
+@cache
+def pin_of(name: str) -> Pin:
+    (pin,) = recognise(getattr(module_of(FILE), name)).pins
+    return pin
+
+
+@pytest.mark.parametrize(
+    ("name", "mask", "axes"),
+    [
+        ("KeepAttention", "boolean", "[B,n]"),
+        ("DropAttention", "inverted", "[B,n]"),
+        ("NumberedAttention", "0/1", "[B,n]"),
+        ("AddedAttention", "additive", "[B,1,n,n]"),
+        ("ClearedAttention", "boolean", "[B,n]"),
+        ("CausalAttention", "boolean", "[B,n]"),
+    ],
+)
+def test_a_mask_of_tokens_is_read_by_what_it_hides(name: str, mask: str, axes: str) -> None:
+    pin = pin_of(name)
+    assert (pin.readings["mask"], pin.readings["mask_axes"], pin.everywhere) == (mask, axes, True), pin
+
+
+@pytest.mark.parametrize("name", ["LateAttention", "DeafAttention"])
+def test_a_mask_that_is_applied_wrongly_is_read_all_the_same(name: str) -> None:
+    pin = pin_of(name)
+    assert pin.readings["mask"] == "boolean"
+    assert not pin.everywhere
+
+
+@pytest.mark.parametrize(("name", "holds"), [("KeepAttention", True), ("LateAttention", False)])
+def test_a_mask_of_tokens_is_judged(name: str, holds: bool) -> None:
+    rows = ["multi_head_attention.padding"]
+    found = check(getattr(module_of(FILE), name), only=rows, dtype=["fp32"], profile="quick")
+    assert [one.weight.value for one in found.findings] == ([] if holds else ["leak"])
