@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -14,14 +15,20 @@ from typing import Any
 import pytest
 import torch
 
+from tests import adapters
 from tests.made_results import row
 from tests.warm import INTERPRETER
 from veriformer import impl
 from veriformer.spec.requirement import Weight
 from veriformer.verify import FindingsError, check, load
+from veriformer.verify.domain.probe import _described
 from veriformer.verify.findings.everything import by_operation
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.sentence import raises
+from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Results, Status
+from veriformer.verify.targets.loading import wrap
 
 pytestmark = pytest.mark.usefixtures("warm")
 OPTIONS = {"profile": "quick", "dtype": ["fp64", "fp32"]}
@@ -70,6 +77,43 @@ def results(name: str, operation: str, only: tuple[str, ...] = ()) -> Results:
 
 def grave(found: Results) -> list[Finding]:
     return [one for one in found.findings if not one.weight.advice]
+
+
+def half_the_rows(z: Any, dim: int = -1) -> Any:
+    return torch.softmax(z, dim).reshape(-1)[: z.numel() // 2].reshape(-1)[z.numel()]
+
+
+def line_of(function: Any, text: str) -> int:
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def test_an_exception_is_told_with_its_message_and_the_line_of_the_author() -> None:
+    with pytest.raises(Violation) as caught:
+        trial_of(half_the_rows).call({"z": torch.ones(2, 2)})
+    place = f"test_findings.py:{line_of(half_the_rows, 'numel')}"
+    said = "index 4 is out of bounds for dimension 0 with size 2"
+    assert raises(str(caught.value)) == f"raises IndexError ({said}, {place})"
+
+
+def test_of_an_exception_without_a_message_the_code_is_told() -> None:
+    with pytest.raises(Violation) as caught:
+        trial_of(adapters.of_squares).call({"z": torch.ones(2, 3)})
+    code = "assert z.ndim < 2 or z.shape[0] == z.shape[1]"
+    place = f"adapters.py:{line_of(adapters.of_squares, 'assert')}"
+    assert raises(str(caught.value)) == f"raises AssertionError ({code}, {place})"
+    assert _described(caught.value.__cause__ or Exception()) == f"AssertionError: {code}"
+
+
+def test_where_nothing_of_the_author_is_on_the_way_no_line_is_told() -> None:
+    with pytest.raises(Violation) as caught:
+        trial_of(torch.softmax).call({"z": torch.ones(2), "dim": 5})
+    assert "\n" not in str(caught.value)
+
+
+def trial_of(function: Any) -> Trial:
+    nothing: Any = None
+    return Trial(wrap(SimpleNamespace(softmax=function)), "softmax", ("z",), "fp32", "cpu", nothing)
 
 
 def test_the_gravest_rows_are_looked_into_first() -> None:

@@ -29,6 +29,7 @@ from veriformer.verify.judging.interruption import Ended, RowTimeout
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
+from veriformer.verify.judging.raising import code_of
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.layouts import laid_out
 from veriformer.verify.results.foreign import message_of
@@ -337,8 +338,8 @@ def _of_ours(error: BaseException) -> bool:
 
 def _described(error: BaseException) -> str:
     name, _, text = message_of(error).partition(": ")
-    lines = text.strip().splitlines()
-    return f"{name}: {lines[0][:160]}" if lines else name
+    said = next(iter(text.strip().splitlines()), None) or code_of(error)
+    return f"{name}: {said[:160]}" if said else name
 
 
 def probe_operation(

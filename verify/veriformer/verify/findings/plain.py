@@ -9,7 +9,8 @@ from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import requirement
 from veriformer.verify.findings.assembly import no_graver
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.findings.sentence import shortened
+from veriformer.verify.findings.sentence import raises, shortened
+from veriformer.verify.findings.signature import RAISED
 from veriformer.verify.findings.signature import shortened as normalised
 from veriformer.verify.results import Result, Status
 
@@ -52,6 +53,8 @@ def _said(message: str) -> str:
     quantity = message.partition("[")[0].partition(":")[0]
     if ": observed " in message:
         return f"the {quantity.removeprefix('the ')} is {'NaN' if 'observed nan' in message else 'wrong'}"
+    if RAISED.search(message):
+        return raises(message)
     if "root mean square error" in message:
         return f"the rounding errors of the {quantity.removeprefix('the ')} are larger than those of the plain formula"
     return normalised(message)

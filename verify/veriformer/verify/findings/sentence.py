@@ -9,6 +9,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import SELDOM, Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import Failing
+from veriformer.verify.judging.raising import place_in
 
 _LONGEST = 110
 
@@ -54,8 +55,18 @@ def shortened(text: str) -> str:
 
 
 def _raises(cause: Cause, example: Example) -> str:
-    name, _, message = shortened(example.message).removeprefix("raised ").partition(": ")
-    return f"raises {name} ({message})" if message else f"raises {name}"
+    return raises(example.message)
+
+
+def raises(message: str) -> str:
+    """Return what a message of an exception says: ``raises IndexError (index 2 is out of bounds, mine.py:12)``.
+
+    Where the exception says nothing, the code that raised it does.
+    """
+    name, _, said = shortened(message).replace("raised ", "raises ", 1).partition(": ")
+    place, code = place_in(message) or ("", "")
+    told = ", ".join(filter(None, (said.strip() or shortened(code), place)))
+    return f"{name.rstrip(': ')} ({told})" if told else name.rstrip(": ")
 
 
 def _not_finite(cause: Cause, example: Example) -> str:

@@ -30,7 +30,8 @@ _DROPPING = ("top_k_filter", "top_p_filter")
 """Operations that give an infinity where they drop an entry: it is a value like others."""
 
 _GRADIENT = re.compile(r"_grad_(\w+?)\b")
-_RAISED = re.compile(r"^(the backward pass )?raised ")
+RAISED = re.compile(r"^(the backward pass )?raised ")
+"""How the message of an exception begins."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Signature:
 
 def signature(violation: Violation, operation: str) -> Signature:
     """The signature of a violation that was raised when this operation was judged."""
-    if violation.__cause__ is not None and _RAISED.search(str(violation)):
+    if violation.__cause__ is not None and RAISED.search(str(violation)):
         return Signature(Failing.RAISES, shortened(str(violation).removeprefix("raised ")))
     gradients = _gradients(violation)
     if violation.exact is None:

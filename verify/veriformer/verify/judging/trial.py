@@ -39,6 +39,7 @@ from veriformer.verify.judging.judge import (
     assert_within_bound,
 )
 from veriformer.verify.judging.outcome import Observation, Outcome
+from veriformer.verify.judging.raising import told
 from veriformer.verify.judging.running_error import over_float64, running_error
 from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.results.foreign import message_of
@@ -340,7 +341,7 @@ class Trial:
                 raise
             except BaseException as error:  # leaving, or interrupting, is not the target's to say
                 found = isinstance(error, AssertionError) and _in_use(error)  # by what uses it: nothing was raised
-                raise Violation(str(error) if found else f"raised {message_of(error)}") from error
+                raise Violation(str(error) if found else f"raised {told(error)}") from error
 
     def repeat(self, call: Recorded) -> Any:
         """What a call that was recorded gives when it is made again. Raises Violation where it raises."""
@@ -381,7 +382,7 @@ class Trial:
             ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
-            raise Violation(f"the backward pass raised {message_of(failure or Exception())}") from failure
+            raise Violation(f"the backward pass raised {told(failure or Exception())}") from failure
         return dict(zip(wrt, found, strict=True))
 
     # Judging
