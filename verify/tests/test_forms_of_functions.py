@@ -104,3 +104,27 @@ def test_functions_over_arrays_are_never_called_with_tensors_because_of_their_na
 def test_a_function_over_tensors_may_use_numpy_for_its_numbers(loaded: Load) -> None:
     target = loaded("import numpy as np\nimport torch\n\ndef silu(x):\n    return x / (1 + (-x).exp() * np.e ** 0)\n")
     assert not target.recognised
+
+
+TEMPERED = """
+import math
+
+def attention_scores_mixed(q, k, v, mask=None, tau={tau}, upcast=False, block=64):
+    q = q.double() if upcast else q
+    k, w = k.to(q.dtype), v.to(q.dtype)
+    scores = q @ k.transpose(-1, -2) / (math.sqrt(q.shape[-1]) * tau)
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    return (scores.softmax(-1) @ w).to(v.dtype)
+"""
+
+
+def test_parameters_that_no_reading_explains_put_code_outside_the_contract(
+    recognised: Callable[[str], Recognised],
+) -> None:
+    (refused,) = recognised(TEMPERED.format(tau=3.0)).refused
+    assert refused.reason == "its parameter 'tau' is not the contract's"
+    pin = pin_of(recognised(TEMPERED.format(tau=1.0)), "attention_scores_mixed")
+    assert pin.everywhere
+    assert pin.unread == ("tau",)  # any value of the others was tried, and is right
+    assert Pin.from_dict(pin.to_dict()) == pin

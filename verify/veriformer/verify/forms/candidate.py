@@ -47,10 +47,15 @@ class Candidate:
 
     def make(self, **arguments: Any) -> Any:
         """An instance from these arguments of ``constructor``, to be called by the names in ``parameters``."""
+        _MADE_WITH.setdefault((self.thing, self.meanings), set()).update(arguments)
         made = self.thing(**theirs(arguments, self.meanings, BUILT, _parameters(self.thing)))
         if isinstance(made, nn.Module) and any(name.startswith(CALLED) for name, _ in self.meanings):
             made.forward = renaming(made.forward, self.meanings, _parameters(made.forward))
         return made
+
+    def made_with(self) -> frozenset[str]:
+        """Return the names of the arguments that instances were made from until now."""
+        return frozenset(_MADE_WITH.get((self.thing, self.meanings), ())) if self.is_class else frozenset()
 
     @property
     def is_function(self) -> bool:
@@ -105,6 +110,9 @@ class Candidate:
         """The other public things of its module, those that it imports included."""
         own = {} if self.module is None else vars(self.module)
         return {name: x for name, x in own.items() if name[:2] != "__" and name != self.name}
+
+
+_MADE_WITH: dict[Any, set[str]] = {}
 
 
 def words(name: str) -> tuple[str, ...]:

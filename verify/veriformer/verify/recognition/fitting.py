@@ -131,6 +131,16 @@ class Fitting:
         self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
     ) -> bool:
         """Whether a function gives what another one gives, in all plain calls that both answer."""
+        held = self._alike(function, rival, conventions)
+        return bool(held) and all(held)
+
+    def differs(self, function: Callable[..., Any], other: Callable[..., Any], conventions: Mapping[str, str]) -> bool:
+        """Return whether a function gives something else than another one in some plain call that both answer."""
+        return not all(self._alike(function, other, conventions))
+
+    def _alike(
+        self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
+    ) -> list[bool]:
         target = self._plain(target_of(self.operation.name, function, conventions))
         other = target_of(self.operation.name, rival, conventions)
         held = []
@@ -139,7 +149,7 @@ class Fitting:
                 found, expected = (_answer(one, call)[0] for one in (target, other))
                 if found is not None and expected is not None:
                     held.append(_near(found.value, expected.value))
-        return bool(held) and all(held)
+        return held
 
     def _in(self, dtype: str, target: Target, conventions: Mapping[str, str], every: int) -> Fit:
         calls = self._drawn(dtype, target, conventions)[::every]

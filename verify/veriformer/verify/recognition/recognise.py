@@ -16,6 +16,7 @@ from veriformer.verify.recognition.by_behaviour import read
 from veriformer.verify.recognition.candidates import candidates
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
+from veriformer.verify.recognition.unread import unexplained, unread
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 SHARE = 0.1
@@ -102,7 +103,9 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         if faulty is not None:
             found, reason_against = faulty, ""
         elif not reason_against:
-            found = _held_by_a_known_fault(found)
+            held = _held_by_a_known_fault(found)
+            reason_against = _of_parameters(held) if held is found else ""
+            found = held
         if reason_against:
             if found.match.named or refused is None:
                 refused = Unrecognised(candidate.name, form.operation, reason_against) if found.match.named else refused
@@ -137,6 +140,19 @@ def _against(found: Reading) -> str:
         return ""
     how = f"the nearest reading gives {fit.share:.0%} of the numbers and explains {fit.closeness:.0%} of their variance"
     return how if found.match.named else f"neither name nor signature say so, and {how}"
+
+
+def _of_parameters(found: Reading) -> str:
+    """Return the parameters for which code that no reading makes right may be right; empty where there are none."""
+    names = () if found.fit.everywhere else unexplained(found)
+    if not names:
+        return ""
+    which = ", ".join(map(repr, names))
+    return (
+        f"its parameter {which} is not the contract's"
+        if len(names) == 1
+        else f"its parameters {which} are not the contract's"
+    )
 
 
 def rival_of(found: Reading) -> str:
@@ -218,4 +234,5 @@ def _pin(found: Reading) -> Pin:
         conventions={key: value for key, value in conventions.items() if value != own[key]},
         everywhere=found.fit.everywhere,
         told=tuple(told),
+        unread=unread(found),
     )

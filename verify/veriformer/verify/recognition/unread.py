@@ -1,0 +1,123 @@
+"""Parameters that no reading of a candidate explains: never given by its form, and what another value of them does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from veriformer.verify.forms.meanings import BUILT, CALLED, VALUES
+from veriformer.verify.forms.recording import open_parameters, recorded, with_default
+from veriformer.verify.recognition.fitting import Fitting
+from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
+from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
+
+MOST = 8
+"""So many parameters are tried at most."""
+
+
+def unread(found: Reading) -> tuple[str, ...]:
+    """Return the names of the parameters that no call of the form gives, or that are given one value alone.
+
+    A parameter is left out if another value of it was tried and the results were right by some convention.
+    """
+    constant = [name for name, known in found.candidate.meanings if known in VALUES]
+    drawn = Fitting(OPERATION[found.form.operation]) if found.form.judge is None else None
+    defaults = _never_given(found, drawn) if drawn is not None else {}
+    tried = dict(list(defaults.items())[:MOST])
+    right = {name for name, default in tried.items() if drawn is not None and _is_right(found, drawn, name, default)}
+    return tuple(dict.fromkeys(_plain(name) for name in (*constant, *defaults) if name not in right))
+
+
+def unexplained(found: Reading) -> tuple[str, ...]:
+    """Return the names of the parameters that no call of the form gives, whose default switches nothing off, and of
+    which another value gives other results: what such code computes is the contract's by no reading."""
+    if found.form.judge is not None:
+        return ()
+    drawn = Fitting(OPERATION[found.form.operation])
+    defaults = {name: x for name, x in _never_given(found, drawn).items() if not _switches_off(x)}
+    some = list(defaults.items())[:MOST]
+    return tuple(_plain(name) for name, default in some if _changes(found, drawn, name, default))
+
+
+def _never_given(found: Reading, drawn: Fitting) -> dict[str, Any]:
+    """Return the defaults of the parameters that no call gives; nothing where calls cannot be watched."""
+    defaults = open_parameters(found.candidate)
+    if not defaults:
+        return {}
+    try:
+        with recorded(found.candidate) as (candidate, given):
+            drawn.fit(found.form.bind(candidate, found.readings), found.conventions)
+    except Exception:  # a form that reads the code itself, which the recording stands before
+        return {}
+    # What was never watched at all is made, or called, in another way: nothing is known of what that gives.
+    watched = tuple(place for place in (BUILT, CALLED) if any(name.startswith(place) for name in given))
+    return {name: x for name, x in defaults.items() if name not in given and name.startswith(watched)}
+
+
+def _switches_off(default: Any) -> bool:
+    """Return whether a default is none of a thing, or a factor or flag that leaves the formula as it is."""
+    return default is None or default in (0, 1, "", ())
+
+
+def _others(found: Reading, default: Any) -> Iterator[Any]:
+    """Yield other values of a parameter: the opposite flag, larger numbers, other words of the code."""
+    if isinstance(default, bool):
+        yield not default
+    elif isinstance(default, int | float):
+        yield 2 * default or 1
+    elif isinstance(default, str):
+        yield from (word for word in _words_of(found) if word != default)
+
+
+def _words_of(found: Reading) -> tuple[str, ...]:
+    """Return the words that the code of a function, or of a class, compares with."""
+    thing = inspect.unwrap(found.candidate.thing) if not found.candidate.is_class else found.candidate.thing
+    functions = vars(thing).values() if found.candidate.is_class else (thing,)
+    codes = [code for code in (getattr(x, "__code__", None) for x in functions) if code is not None]
+    listed = chain.from_iterable(x if isinstance(x, tuple) else (x,) for code in codes for x in code.co_consts)
+    return tuple(dict.fromkeys(x for x in listed if isinstance(x, str) and x.isidentifier()))
+
+
+def _varied(found: Reading, name: str, value: Any) -> Reading | None:
+    candidate = with_default(found.candidate, name, value)
+    return None if candidate is None else replace(found, candidate=candidate)
+
+
+def _is_right(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
+    """Return whether other values are taken, and results are right by some convention for each that is."""
+    fits = [
+        max((drawn.fit(function, one) for one in _conventions(found)), key=lambda fit: fit.rank())
+        for value in _others(found, default)
+        if (function := _bound(found, name, value)) is not None
+    ]
+    answered = [fit for fit in fits if fit.answered]
+    return bool(answered) and all(fit.everywhere for fit in answered)
+
+
+def _conventions(found: Reading) -> list[dict[str, str]]:
+    return [
+        dict(found.conventions),
+        *choices_of({key: KNOWN_CONVENTIONS[key] for key in found.form.conventions}, {}, ""),
+    ]
+
+
+def _bound(found: Reading, name: str, value: Any) -> Any:
+    varied = _varied(found, name, value)
+    try:
+        return None if varied is None else varied.form.bind(varied.candidate, varied.readings)
+    except Exception:  # whatever it does when it is built so
+        return None
+
+
+def _changes(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
+    """Return whether some other value of a parameter is taken and gives other results."""
+    usual = found.form.bind(found.candidate, found.readings)
+    functions = [_bound(found, name, value) for value in _others(found, default)]
+    return any(function is not None and drawn.differs(function, usual, found.conventions) for function in functions)
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix(BUILT).removeprefix(CALLED)
