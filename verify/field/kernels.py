@@ -27,7 +27,7 @@ from veriformer.verify.comparison import SECONDS, Comparison
 from veriformer.verify.comparison.record import concluded
 from veriformer.verify.comparison.run import observe
 from veriformer.verify.comparison.session import Session
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.error import TargetError
 
 NAME, REPOSITORY = "hzeng2000+KernelBench", "hzeng2000/KernelBench@833e16d179fa"
 MODELS = ("Kimi-K2-0905", "grok-code-fast-1")

@@ -1,4 +1,4 @@
-"""CLAIMS are read strictly, and what is wrong with them is said, never fatal and never silent."""
+"""CLAIMS are read strictly: a key that is not known is an error, a value that means nothing a warning."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results.terminal import console
 from veriformer.verify.targets.claims import Claims, ClaimsWarning, read_claims
+from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.loading import wrap
 
 
@@ -54,16 +55,13 @@ def test_conventions_are_claimed() -> None:
     ("raw", "named"),
     [
         (["fp32"], "list"),
-        ({"dtype": ["fp32"]}, "dtype"),
         ({"dtypes": "fp32"}, "dtypes"),
         ({"dtypes": ["fp12"]}, "fp12"),
         ({"devices": 3}, "devices"),
         ({"not_provided": ["rope"]}, "not_provided"),
         ({"conventions": ["x"]}, "conventions"),
-        ({"conventions": {"mask.sign": "minus"}}, "mask.sign"),
         ({"conventions": {"causal.alignment": "middle"}}, "middle"),
-        ({"dtypes": {"sofmax": ["fp32"]}}, "sofmax"),
-        ({"not_provided": {"sofmax": "later"}}, "sofmax"),
+        ({"provides": {"softmax": ["graidents"]}}, "graidents"),
     ],
 )
 def test_what_cannot_be_understood_is_named_and_left_out(raw: object, named: str) -> None:
@@ -71,6 +69,23 @@ def test_what_cannot_be_understood_is_named_and_left_out(raw: object, named: str
         claims = read_claims(raw)
     assert claims.convention("causal.alignment") == "bottom-right"
     assert claims.promises("softmax", "fp64")
+
+
+@pytest.mark.parametrize(
+    ("raw", "named"),
+    [
+        ({"dtype": ["fp32"]}, r"CLAIMS\['dtype'\].*did you mean 'dtypes'"),
+        ({"conventions": {"mask.sign": "minus"}}, "mask.sign"),
+        ({"conventions": {"rope.paring": "half"}}, "did you mean 'rope.pairing'"),
+        ({"dtypes": {"sofmax": ["fp32"]}}, "did you mean 'softmax'"),
+        ({"not_provided": {"sofmax": "later"}}, "did you mean 'softmax'"),
+        ({"not_provided": {"softmax.gradeint": "later"}}, "did you mean 'gradient'"),
+        ({"provides": {"sofmax": []}}, "did you mean 'softmax'"),
+    ],
+)
+def test_an_unknown_key_is_an_error_that_names_what_comes_close(raw: object, named: str) -> None:
+    with pytest.raises(TargetError, match=named):
+        read_claims(raw)
 
 
 class Mute:
@@ -85,7 +100,10 @@ class Mute:
 def test_claims_of_any_kind_are_read() -> None:
     endless: dict[str, object] = {}
     endless["conventions"] = endless
-    for raw in (Mute(), {Mute(): Mute()}, {"conventions": {"rope.pairing": Mute()}}, {(1, 2): 3}, endless):
+    for raw in ({Mute(): Mute()}, {(1, 2): 3}, endless):
+        with pytest.raises(TargetError, match="CLAIMS"):
+            read_claims(raw)
+    for raw in (Mute(), {"conventions": {"rope.pairing": Mute()}}):
         with pytest.warns(ClaimsWarning):
             claims = read_claims(raw)
         assert claims.convention("rope.pairing") == "interleaved"

@@ -16,15 +16,17 @@ from tests.test_shards import TARGET, ran, timeless
 from veriformer.cluster.controller import ClusterError
 from veriformer.verify.comparison.remote import compare_there
 from veriformer.verify.engine import probe, remote
-from veriformer.verify.engine.execution import ExecutionError, execution
+from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.place import ExecutionError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.mutants.matrix import KillMatrix
 from veriformer.verify.mutants.mutation_run import MATRIX_PROFILE, run_member
 from veriformer.verify.mutants.remote import kill_matrix
 from veriformer.verify.results import Results, Status
-from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.loading import load
 
 ENDS = """
 import os

@@ -10,7 +10,8 @@ from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Status
-from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.model_kinds import OPERATIONS
 from veriformer.verify.targets.transformers_models import ARCHITECTURES
 

@@ -1,5 +1,8 @@
-"""``python -m veriformer.bench``."""
+"""``python -m veriformer.bench``: the same as ``veriformer bench``."""
 
-from veriformer.bench.cli import bench
+import sys
 
-bench(prog_name="python -m veriformer.bench")
+from veriformer.spec.cli import main
+
+if __name__ == "__main__":
+    main(["bench", *sys.argv[1:]], prog_name="veriformer")

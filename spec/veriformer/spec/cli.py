@@ -7,16 +7,23 @@ import sys
 import traceback
 from dataclasses import asdict
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
+from veriformer.spec import suite
 from veriformer.spec.registry import UnknownEquationError, select
 from veriformer.spec.requirement import Weight
+from veriformer.spec.streams import write_anything
+from veriformer.spec.suggestion import meant, some
+from veriformer.spec.summaries import SUMMARIES
 
 _INTERRUPTED = 130
 _BROKEN = 3
+_FIRST = ("verify", "inspect", "compare", "report", "spec")
+"""The commands that are named first where a word is none."""
 
 
 class PluginGroup(click.Group):
@@ -28,6 +35,19 @@ class PluginGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all registered commands."""
         return sorted({*super().list_commands(ctx), *self._entries()})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, each with its line of the summaries; one that has none there is loaded for it."""
+        limit = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self._summary(ctx, name, limit)) for name in self.list_commands(ctx)])
+
+    def _summary(self, ctx: click.Context, name: str, limit: int) -> str:
+        entry = self._entries().get(name)
+        if name not in self.commands and name in SUMMARIES and entry is not None and _is_here(entry):
+            return click.Command(name, help=SUMMARIES[name]).get_short_help_str(limit)
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(limit) if command is not None else ""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Load a command. A package that is registered but cannot be imported says so, and costs no other."""
@@ -45,13 +65,16 @@ class PluginGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; where there is none of that name, show what there is."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            click.echo(ctx.get_help(), err=True)
+        """Find the command; where there is none of that name, say which comes close."""
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            names = self.list_commands(ctx)
+            listed = some(sorted(names, key=lambda name: name not in _FIRST))
+            ctx.fail(f"No such command {args[0]!r}{meant(args[0], names)}: expected one of {listed}")
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run; the exit status is 130 where a person interrupts it, 2 for unusable arguments, 3 for errors of ours."""
+        write_anything()
         try:
             status = super().main(*args, **{**extra, "standalone_mode": False})
         except click.ClickException as error:
@@ -67,6 +90,11 @@ class PluginGroup(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
 
+def _is_here(entry: EntryPoint) -> bool:
+    """Return whether the package of a command is installed: it is looked for, and not imported."""
+    return find_spec(".".join(entry.module.split(".")[:2])) is not None
+
+
 def _absent(name: str, error: ImportError) -> Any:
     def refuse() -> None:
         raise click.UsageError(f"{name!r} is not available in this installation: {error}")
@@ -74,7 +102,17 @@ def _absent(name: str, error: ImportError) -> Any:
     return refuse
 
 
+def _say_version(ctx: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if asked:
+        known = suite.commit()
+        click.echo(f"veriformer {suite.version()}{f' (commit {known})' if known else ''}")
+        ctx.exit()
+
+
 @click.group(cls=PluginGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Say it and end."
+)
 def main() -> None:
     """Does this code compute the published Transformer mathematics, at the published cost?"""
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from veriformer.spec.equation import Equation
+from veriformer.spec.suggestion import meant
 
 # Each of these modules holds a tuple EQUATIONS.
 _MODULES = (
@@ -110,7 +111,7 @@ _MODULES = (
 
 
 class UnknownEquationError(ValueError):
-    """A selection that matches nothing; the message lists what exists."""
+    """A selection that matches nothing; the message says what comes close."""
 
 
 @cache
@@ -144,8 +145,10 @@ def _matching(selection: str) -> Sequence[Equation]:
     else:
         found = [e for e in equations() if fnmatch.fnmatchcase(e.slug, selection)]
     if not found:
+        labels = [name for e in equations() for name in (e.label, e.slug)]
         raise UnknownEquationError(
-            f"no equation matches {selection!r}; there are {', '.join(e.label for e in equations())}"
+            f"no equation matches {selection!r}{meant(selection, labels)}: expected a number (24a, 24b, 25), a range "
+            f"(20-23), a slug (adamw) or a glob (*attention*); 'veriformer spec' lists all {len(equations())}"
         )
     return found
 

@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 
 from veriformer.verify.commands import problem
 from veriformer.verify.comparison import compare
-from veriformer.verify.targets.loading import TargetError, load, located
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.loading import load, located
 from veriformer.verify.targets.source_files import module_of
 from veriformer.verify.targets.trace_files import definition_of
 

@@ -1,6 +1,8 @@
 """``python -m veriformer.verify``: the same as ``veriformer verify``."""
 
-from veriformer.verify.cli import verify
+import sys
+
+from veriformer.spec.cli import main
 
 if __name__ == "__main__":
-    verify(prog_name="python -m veriformer.verify")
+    main(["verify", *sys.argv[1:]], prog_name="veriformer")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from veriformer.bench.commands.options import refuse
+from veriformer.spec import suite
 
 
 @click.command("gpu-attention")
@@ -49,10 +50,10 @@ def gpu_attention(
 def _write_rates(rates: list[dict[str, object]], file: Path) -> None:
     import torch
 
-    from veriformer.bench.environment import environment, suite
+    from veriformer.bench.environment import environment
 
     device = {"device": torch.cuda.get_device_name()}
-    record = {"suite": suite(), "environment": environment() | device, "rates": rates}
+    record = {"suite": suite.record(), "environment": environment() | device, "rates": rates}
     try:
         file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     except OSError as error:

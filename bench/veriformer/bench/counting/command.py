@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from veriformer.bench.counting import jobs
 from veriformer.bench.counting.items import CLAIMED, Given, InOrder, Item
 from veriformer.bench.document import Benchmarks, Count
-from veriformer.bench.environment import environment, suite
+from veriformer.bench.environment import environment
 from veriformer.bench.terminal import Show
+from veriformer.spec import suite
 
 
 class PlaceError(Exception):
@@ -47,7 +48,9 @@ def run(given: Given, wanted: Sequence[Item], where: int | str, *, every: bool) 
             show_all(order.rest())
         show.summarise(found)
     duration = round(time.perf_counter() - clock, 3)
-    whole = Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, counts=found)
+    whole = Benchmarks(
+        suite=suite.record(), environment=environment(), started=started, duration_s=duration, counts=found
+    )
     return whole, interrupted
 
 

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 import torch
 
 from veriformer.bench.document import Benchmarks
-from veriformer.bench.environment import environment, suite
+from veriformer.bench.environment import environment
 from veriformer.bench.peers.case import Case, Schedule
 from veriformer.bench.peers.terminal import Show
+from veriformer.spec import suite
 
 
 def run(cases: Sequence[Case], rounds: int, seconds: float, threads: int | None, clock: str) -> tuple[Benchmarks, bool]:
@@ -31,5 +32,7 @@ def run(cases: Sequence[Case], rounds: int, seconds: float, threads: int | None,
             interrupted = True
         show.summarise(found)
     duration = round(time.perf_counter() - begin, 3)
-    whole = Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=duration, peers=found)
+    whole = Benchmarks(
+        suite=suite.record(), environment=environment(), started=started, duration_s=duration, peers=found
+    )
     return whole, interrupted

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from veriformer.bench.document import Benchmarks, Tries
-from veriformer.bench.environment import environment, suite
+from veriformer.bench.environment import environment
 from veriformer.bench.progress import Progress
 from veriformer.bench.regression import gate, history, terminal
 from veriformer.bench.regression.measure import Plan, Series, measure
@@ -24,6 +24,7 @@ from veriformer.bench.statistics.blocks import Change
 from veriformer.bench.statistics.proportions import Share
 from veriformer.bench.timing.arms import arm
 from veriformer.bench.timing.conditions import fingerprint, load
+from veriformer.spec import suite
 
 _BUSY = 1.5
 """Waiting programs for each processor above which the machine is called busy."""
@@ -51,7 +52,9 @@ def compare(base: str, head: str, target: str | None, workloads: Sequence[str], 
         console.print(Text(sign, style=style), terminal.line(one), markup=False, soft_wrap=True)
     console.print(terminal.summary(found), markup=False)
     seconds = round(time.perf_counter() - begin, 3)
-    whole = Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=seconds, regressions=found)
+    whole = Benchmarks(
+        suite=suite.record(), environment=environment(), started=started, duration_s=seconds, regressions=found
+    )
     return whole, interrupted
 
 
@@ -78,7 +81,7 @@ def try_gate(target: str, workloads: Sequence[str], effort: gate.Effort, simulat
     with Progress() as progress:
         found = gate.assess(target, workloads, effort, simulations, plan, progress.tell, tell)
     seconds = round(time.perf_counter() - begin, 3)
-    return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=seconds, gate=found)
+    return Benchmarks(suite=suite.record(), environment=environment(), started=started, duration_s=seconds, gate=found)
 
 
 def keep(file: Path, found: Benchmarks, version: str, device: str) -> list[str]:

@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.text import Text
 
 from veriformer.bench.document import Benchmarks
-from veriformer.bench.environment import environment, suite
+from veriformer.bench.environment import environment
 from veriformer.bench.progress import Progress
 from veriformer.bench.scaling import terminal
 from veriformer.bench.scaling.judge import judge
 from veriformer.bench.scaling.measure import Plan, measure
 from veriformer.bench.scaling.sweeps import Sweep
+from veriformer.spec import suite
 
 
 def run(target: str, sweeps: Sequence[Sweep], plan: Plan) -> Benchmarks:
@@ -30,4 +31,6 @@ def run(target: str, sweeps: Sequence[Sweep], plan: Plan) -> Benchmarks:
         console.print(Text(sign, style=style), terminal.line(one), markup=False, soft_wrap=True)
     console.print(terminal.summary(found), markup=False)
     seconds = round(time.perf_counter() - begin, 3)
-    return Benchmarks(suite=suite(), environment=environment(), started=started, duration_s=seconds, scalings=found)
+    return Benchmarks(
+        suite=suite.record(), environment=environment(), started=started, duration_s=seconds, scalings=found
+    )

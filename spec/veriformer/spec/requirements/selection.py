@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from veriformer.spec.requirement import Requirement
+from veriformer.spec.suggestion import meant, some
 
 
 class UnknownSelectionError(ValueError):
-    """A selection that matches nothing; the message lists what exists."""
+    """A selection that matches nothing; the message says what comes close."""
 
 
 def matching(word: str, among: Sequence[Requirement]) -> list[Requirement]:
@@ -26,12 +27,30 @@ def matching(word: str, among: Sequence[Requirement]) -> list[Requirement]:
         or numbers.intersection(requirement.equations)
     ]
     if not found:
-        operations = ", ".join(dict.fromkeys(requirement.operation for requirement in among))
+        operations = dict.fromkeys(requirement.operation for requirement in among)
+        known = [*operations, *(requirement.slug for requirement in among)]
         raise UnknownSelectionError(
-            f"selection {word!r} matches no check. Expected a requirement (attention.causality), an operation "
-            f"({operations}), an equation number (24a, 20-23) or a glob (softmax.*)"
+            f"selection {word!r} matches no check{meant(word, known)}: expected a requirement (attention.causality), "
+            f"an operation ({some(operations)}), an equation number (24a, 20-23) or a glob (softmax.*); "
+            "'veriformer requirements' lists them"
         )
     return found
+
+
+def selected(words: Sequence[str], among: Sequence[Requirement]) -> list[Requirement]:
+    """Return the requirements that any of the words selects, and their prerequisites; all of them for no words.
+
+    Raises UnknownSelectionError for a word without a match.
+    """
+    if not words:
+        return list(among)
+    chosen = {requirement.slug for word in words for requirement in matching(word, among)}
+    grown = True
+    while grown:
+        needed = {slug for one in among if one.slug in chosen for slug in one.prerequisites}
+        grown = not needed <= chosen
+        chosen |= needed
+    return [requirement for requirement in among if requirement.slug in chosen]
 
 
 def _equation_numbers(word: str) -> set[str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
-from veriformer.spec.requirements.selection import UnknownSelectionError, matching
-from veriformer.verify.judging.check import Check
+from veriformer.spec.requirements.selection import UnknownSelectionError, selected
+
+if TYPE_CHECKING:
+    from veriformer.verify.judging.check import Check
 
 
 @cache
@@ -23,15 +26,7 @@ def select(wanted: Sequence[str], among: Iterable[Check] | None = None) -> list[
     Prerequisites come along. Nothing selected is everything. Raises UnknownSelectionError for a word without a match.
     """
     everything = list(checks() if among is None else among)
-    if not wanted:
-        return everything
-    among_all = [check.requirement for check in everything]
-    chosen = {requirement.slug for word in wanted for requirement in matching(word, among_all)}
-    grown = True
-    while grown:
-        needed = {slug for c in everything if c.requirement.slug in chosen for slug in c.requirement.prerequisites}
-        grown = not needed <= chosen
-        chosen |= needed
+    chosen = {requirement.slug for requirement in selected(wanted, [check.requirement for check in everything])}
     return [check for check in everything if check.requirement.slug in chosen]
 
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from veriformer.spec.requirements.selection import UnknownSelectionError
 from veriformer.verify import results
-from veriformer.verify.catalogue.selection import UnknownSelectionError
 from veriformer.verify.commands.options import INTERRUPTED, refuse
 from veriformer.verify.engine.campaign.plan import CampaignError, read
-from veriformer.verify.engine.execution import LOCAL, ExecutionError, cluster
+from veriformer.verify.engine.place import LOCAL, ExecutionError
 from veriformer.verify.engine.waivers import WaiverError
 from veriformer.verify.results import VIOLATIONS, Result
 from veriformer.verify.results.terminal import console
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.error import TargetError
 
 if TYPE_CHECKING:
     from veriformer.verify.engine.campaign.power import Arm
@@ -90,6 +90,9 @@ def campaign(
     try:
         about = read(plan)
         device = next((name for name in about.devices if name != "cpu"), "cpu")
+        # This imports PyTorch, which takes longer than all that is checked before.
+        from veriformer.verify.engine.execution import cluster
+
         with cluster(scheduler, jobs=jobs, device=device) as place:
             from veriformer.verify.engine import remote
             from veriformer.verify.engine.campaign import report

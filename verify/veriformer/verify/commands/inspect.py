@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from veriformer.verify.commands.options import refuse
-from veriformer.verify.contract.signatures import AREA
-from veriformer.verify.engine.probe import probe
-from veriformer.verify.forms.pin import Pin
-from veriformer.verify.presentation.terminal import show_inspected
-from veriformer.verify.recognition.adapter import adapter
-from veriformer.verify.results.terminal import console
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.engine import arguments
+from veriformer.verify.targets import lookup
+from veriformer.verify.targets.error import TargetError
 
 
 @click.command()
@@ -35,10 +30,28 @@ def inspect(target: str, adapter_file: Path | None, device: str) -> None:
     \b
     Exit status: 0 something was recognised, 2 unusable target, 3 nothing was recognised.
     """
+    arguments.check_device_name(device)
     try:
-        found = probe(target, device, tuple(AREA), ("fp64", "fp32", "bf16"))
+        lookup.check(target)
+        raise SystemExit(_inspected(target, adapter_file, device))
     except TargetError as error:
         refuse(error)
+
+
+def _inspected(target: str, adapter_file: Path | None, device: str) -> int:
+    """Show what is recognised, write the adapter, and return the exit status."""
+    # These import PyTorch and Hypothesis, which takes longer than all that is checked before.
+    from rich.console import Console
+
+    from veriformer.verify.contract.signatures import AREA
+    from veriformer.verify.engine.probe import probe
+    from veriformer.verify.forms.pin import Pin
+    from veriformer.verify.presentation.terminal import show_inspected
+    from veriformer.verify.recognition.adapter import adapter
+    from veriformer.verify.results.terminal import console
+
+    arguments.check_device(device)
+    found = probe(target, device, tuple(AREA), ("fp64", "fp32", "bf16"))
     for warning in found.warnings:
         console().print(f"[yellow]warning[/] {warning}")
     show_inspected(target, found.recognised, found.domains, Console(highlight=False, emoji=False))
@@ -46,4 +59,4 @@ def inspect(target: str, adapter_file: Path | None, device: str) -> None:
     if adapter_file is not None and pins:
         adapter_file.write_text(adapter(target, pins, found.domains, adapter_file), encoding="utf-8")
         click.echo(f"wrote {adapter_file}", err=True)
-    raise SystemExit(0 if pins or found.domains else 3)
+    return 0 if pins or found.domains else 3

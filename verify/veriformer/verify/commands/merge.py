@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
-import torch
 
-from veriformer.cluster.versions import differences
 from veriformer.verify import results
-from veriformer.verify.commands.mutants import end_of_matrix
 from veriformer.verify.commands.options import refuse, write_page
 from veriformer.verify.engine import merging
-from veriformer.verify.engine.inquiry import add_findings, store_findings
 from veriformer.verify.engine.parts import NotOneRunError
-from veriformer.verify.engine.probe import probe
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.results import Results
 from veriformer.verify.results.terminal import console, show_rows
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.error import TargetError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _INVALID = 3
@@ -61,6 +56,9 @@ def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jo
         merged = merging.merge(parts)
     except NotOneRunError as error:
         _invalid(error)
+    # This imports PyTorch, which takes longer than all that is checked before.
+    from veriformer.verify.engine.inquiry import add_findings, store_findings
+
     found, reason = merged.results, _unlike(merged)
     if reason is None:
         add_findings(found, merged.plan, jobs=jobs)
@@ -80,6 +78,7 @@ def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jo
 
 def _matrix(documents: Mapping[str, Any], json_file: Path | None) -> NoReturn:
     # These build every mutant, which the parts of other runs need none of.
+    from veriformer.verify.commands.mutants import end_of_matrix
     from veriformer.verify.mutants import merging as kills
 
     matrix, missing = kills.merge({name: kills.of_document(document) for name, document in documents.items()})
@@ -93,6 +92,11 @@ def _matrix(documents: Mapping[str, Any], json_file: Path | None) -> NoReturn:
 
 def _unlike(merged: merging.Merged) -> str | None:
     """Why the target cannot be asked here what it was asked there; None where it can."""
+    import torch
+
+    from veriformer.cluster.versions import differences
+    from veriformer.verify.engine.probe import probe
+
     plan, there = merged.plan, merged.results.implementation
     if plan.device.startswith("cuda") and not torch.cuda.is_available():
         return f"there is no {plan.device} here"

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-from rich.console import Console
 
+from veriformer.spec.suggestion import meant, some
 from veriformer.verify import results
 from veriformer.verify.commands.options import (
     BALANCE,
@@ -23,8 +23,7 @@ from veriformer.verify.commands.options import (
     say,
     seed_or_drawn,
 )
-from veriformer.verify.engine.execution import ExecutionError, cluster
-from veriformer.verify.results.terminal import console
+from veriformer.verify.engine.place import ExecutionError
 
 if TYPE_CHECKING:
     from veriformer.verify.mutants.cell import Cell
@@ -81,12 +80,15 @@ def mutants(
     from veriformer.verify.mutants import merging
     from veriformer.verify.mutants.mutation_run import EVERYONE, kill_matrix
     from veriformer.verify.mutants.terminal import LiveMatrix
+    from veriformer.verify.results.terminal import console
 
     check_shard(shard, balance, json_file, None)
     wanted = merging.Wanted(select, seed, shrink)
     names = wanted.names()
     if not names:
-        refuse(f"mutants: nothing matches {' '.join(select)!r}; there are {', '.join(EVERYONE)}")
+        known = [name.partition(":")[2] for name in EVERYONE]
+        wanted_words = " ".join(select)
+        refuse(f"mutants: nothing matches {wanted_words!r}{meant(select[0], known)}; there are {some(EVERYONE)}")
     part = None
     if shard is not None:
         try:
@@ -112,6 +114,8 @@ def mutants(
 def _on_workers(
     scheduler: str, jobs: int, names: Sequence[str], seed: str, tell: Callable[[str, list[Cell]], None], *, shrink: bool
 ) -> tuple[KillMatrix, bool]:
+    from veriformer.verify.engine.execution import cluster
+
     try:
         with cluster(scheduler, jobs=jobs) as place:
             from veriformer.verify.mutants.remote import kill_matrix
@@ -123,6 +127,8 @@ def _on_workers(
 
 def end_of_matrix(matrix: KillMatrix, names: Sequence[str]) -> NoReturn:
     """Show a matrix, say whom of these members it lacks, and end with the status that follows."""
+    from rich.console import Console
+
     from veriformer.verify.mutants.terminal import show
 
     show(matrix, Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 200))

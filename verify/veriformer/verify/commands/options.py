@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import secrets
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify import results
-from veriformer.verify.contract import dtypes
-from veriformer.verify.results.terminal import console
+from veriformer.verify.contract import formats
+
+if TYPE_CHECKING:
+    from veriformer.verify.results import Results
 
 INTERRUPTED = 130
 
@@ -46,7 +47,7 @@ def refuse(message: object) -> NoReturn:
 def canonical_dtypes(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """The record names of formats, each once; all of them where none is named."""
     try:
-        return tuple(dict.fromkeys(dtypes.canonical(name) for name in names)) or dtypes.NAMES
+        return tuple(dict.fromkeys(formats.canonical(name) for name in names)) or formats.NAMES
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -106,6 +107,8 @@ FILES = click.option(
 
 def say(text: str) -> None:
     """Tell a person something that is no result."""
+    from veriformer.verify.results.terminal import console  # it takes a while, and not all that is said needs it
+
     console().print(text, markup=False)
 
 
@@ -119,7 +122,7 @@ def check_shard(shard: tuple[int, int] | None, balance: Path | None, json_file: 
         refuse("--balance: expected beside --shard, whose parts it balances")
 
 
-def write_page(found: results.Results, html: Path) -> None:
+def write_page(found: Results, html: Path) -> None:
     """Write the conformance report of a run."""
     # The package of reports imports this one, so it is asked for by name, and only where a page is wanted.
     page: str = importlib.import_module("veriformer.reports.page").render_run(found)

@@ -12,7 +12,7 @@ from veriformer.verify.commands.options import refuse
 from veriformer.verify.comparison import compare
 from veriformer.verify.comparison.terminal import show
 from veriformer.verify.results.terminal import console
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.trace_files import definition_of
 
 _NEEDED = {"Model", "ModelNew", "get_inputs"}

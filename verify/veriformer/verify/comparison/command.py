@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from veriformer.verify.comparison import SECONDS, compare
-from veriformer.verify.comparison.terminal import show
-from veriformer.verify.engine.execution import ExecutionError, cluster
-from veriformer.verify.results.terminal import console
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.engine import arguments
+from veriformer.verify.engine.place import ExecutionError
+from veriformer.verify.targets import lookup
+from veriformer.verify.targets.error import TargetError
 
 
 @click.command("compare")
@@ -69,7 +69,15 @@ def command(
     """
     if json_file is not None and json_file.parent.exists() and not json_file.parent.is_dir():
         raise click.UsageError(f"--json: {json_file.parent} is no folder")
+    arguments.check_device_name(device)
     try:
+        for word in (reference, candidate, *([inputs] if inputs else [])):
+            lookup.check(word)
+        # These import PyTorch, which takes longer than all that is checked before.
+        from veriformer.verify.comparison.terminal import show
+        from veriformer.verify.engine.execution import cluster
+        from veriformer.verify.results.terminal import console
+
         if scheduler is None:
             found = compare(reference, candidate, inputs=inputs, device=device, seconds=seconds)
         else:

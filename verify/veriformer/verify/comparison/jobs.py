@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from veriformer.verify.comparison import candidates, preparation, references
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.error import TargetError
 
 _KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "prepare": preparation.prepare,

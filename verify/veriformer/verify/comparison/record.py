@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from veriformer.spec import suite
 from veriformer.verify.comparison.causes import Cause, causes
 from veriformer.verify.comparison.evidence import Evidence, Observed
 from veriformer.verify.comparison.script import script
@@ -72,7 +73,7 @@ class Comparison:
     def results(self) -> Results:
         """The same as a run of results.json: one row for each kind of thing that was compared, in each dtype."""
         return Results(
-            suite=environment.suite(),
+            suite=suite.record(),
             implementation={
                 "target": self.candidate,
                 "name": self.candidate,

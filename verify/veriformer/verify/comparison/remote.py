@@ -16,8 +16,8 @@ from veriformer.verify.comparison import compare
 from veriformer.verify.comparison.record import Comparison
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Result, json_safe
+from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.files import place_of, sources
-from veriformer.verify.targets.loading import TargetError
 
 _SIDES = ("reference", "candidate", "inputs")
 _SLACK_S = 600.0

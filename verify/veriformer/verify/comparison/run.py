@@ -13,10 +13,7 @@ from veriformer.verify.comparison.evidence import Observed, take
 from veriformer.verify.comparison.holding import Prepared
 from veriformer.verify.comparison.session import Session, read
 from veriformer.verify.operations.models.noise import ERROR_RATE
-from veriformer.verify.targets.loading import TargetError
-
-SECONDS = 45.0
-"""The time after which nothing new is begun, by default."""
+from veriformer.verify.targets.error import TargetError
 
 
 def word(thing: object) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.error import TargetError
 
 RESTARTS = 8
 """How often a candidate that ends its process is started again with what is left."""

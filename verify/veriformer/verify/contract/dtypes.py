@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import torch
 
 from veriformer.spec.arithmetic import FORMATS, Format
+from veriformer.verify.contract.formats import HALVES, NAMES, canonical
+
+__all__ = ["CHOSEN", "DEFAULTED", "HALVES", "NAMES", "NUMBERS", "TORCH", "canonical", "default", "format_of"]
 
 TORCH: dict[str, torch.dtype] = {
     "fp64": torch.float64,
@@ -15,8 +18,6 @@ TORCH: dict[str, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-NAMES: tuple[str, ...] = tuple(TORCH)
-HALVES: tuple[str, ...] = ("bf16", "fp16")
 DEFAULTED: frozenset[str] = frozenset(
     {"xavier_normal", "smooth_labels", "sinusoidal_encoding", "alibi_slopes", "alibi_bias"}
 )
@@ -29,23 +30,6 @@ NUMBERS: frozenset[str] = frozenset(
 
 CHOSEN: frozenset[str] = DEFAULTED | NUMBERS
 """The operations whose result is a table or a number that ends a computation: which floating dtype it has is advice."""
-
-_ALIASES = {
-    "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32",
-    "bfloat16": "bf16", "float16": "fp16", "half": "fp16",
-}  # fmt: skip
-
-
-def canonical(name: str) -> str:
-    """The record's name of a format, from any usual spelling (``float32``, ``torch.float32``, ``fp32``).
-
-    Raises ValueError with the known names for anything else.
-    """
-    short = str(name).removeprefix("torch.").lower()
-    short = _ALIASES.get(short, short)
-    if short not in TORCH:
-        raise ValueError(f"dtype: expected one of {', '.join(NAMES)}, got {name!r}")
-    return short
 
 
 def format_of(dtype: torch.dtype) -> Format:

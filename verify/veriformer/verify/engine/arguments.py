@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
-import torch
+
+from veriformer.spec.suggestion import meant, some
+
+_DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla", "vulkan", "ipu", "meta", "privateuseone")
+"""Kinds of devices that PyTorch knows, the usual ones first."""
+
+
+def check_device_name(name: str) -> None:
+    """Raise click.BadParameter for a word that names no device: PyTorch is not needed to see it."""
+    kind, _, number = name.partition(":")
+    if kind not in _DEVICES and not _is_renamed():
+        expected = f"expected one of {some(_DEVICES)}, with a number where there are several (cuda:1)"
+        raise click.BadParameter(f"{expected}, got {name!r}{meant(kind, _DEVICES)}", param_hint="--device")
+    if number and not number.isdigit():
+        raise click.BadParameter(f"expected a number after {kind}:, got {name!r}", param_hint="--device")
+    if kind == "meta":
+        raise click.BadParameter("'meta' holds no numbers to be judged", param_hint="--device")
+
+
+def _is_renamed() -> bool:
+    """Return whether an installed backend may have brought a name of its own, such as npu."""
+    return any(True for _ in entry_points(group="torch.backends"))
 
 
 def check_device(name: str) -> None:
     """Raise click.BadParameter unless PyTorch has this device here, and tensors on it hold numbers."""
+    import torch
+
     try:
         ones = torch.ones(1, device=name)
     except Exception as error:  # each kind of device has exceptions of its own

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import torch
-
-
-def suite() -> dict[str, Any]:
-    """The suite's version and, in a checkout, its commit."""
-    return {"version": importlib.metadata.version("veriformer") if _installed() else "0+unknown", "commit": _commit()}
 
 
 def environment(device: str) -> dict[str, Any]:
@@ -34,25 +26,6 @@ def environment(device: str) -> dict[str, Any]:
             "num_threads": torch.get_num_threads(),
         },
     }
-
-
-@functools.cache
-def _installed() -> bool:
-    try:
-        importlib.metadata.version("veriformer")
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-@functools.cache
-def _commit() -> str | None:
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None
 
 
 def _processor() -> str | None:

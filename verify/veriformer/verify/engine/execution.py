@@ -12,14 +12,9 @@ import torch
 from veriformer.verify.engine import inquiry, probe
 from veriformer.verify.engine import run as here
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.place import LOCAL, ExecutionError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Results
-
-LOCAL = "local"
-
-
-class ExecutionError(Exception):
-    """The run cannot be executed there; the message says what is missing and what to do."""
 
 
 class Execution(Protocol):

@@ -40,6 +40,19 @@ class Journal:
 
     def resume(self, plan: Plan) -> None:
         """Take up the journal of an earlier run. Raises JournalError where it belongs to another plan."""
+        lines = self.check(plan)
+        self.begin(plan)
+        for line in lines[1:]:
+            if (
+                "requirement" in line or "changes" in line
+            ):  # rows that were only begun did not end their process: the whole run was ended
+                self._append(line)
+
+    def check(self, plan: Plan, *, asked: bool = False) -> list[dict[str, Any]]:
+        """Return the lines of an earlier run. Raises JournalError where they are none, or belong to another plan.
+
+        asked: compare no more of the plans than what the command line says.
+        """
         self._offset = 0
         lines = list(self._lines())
         if not lines or "plan" not in lines[0]:
@@ -47,16 +60,11 @@ class Journal:
                 f"{self.path}: expected the journal of a run that was stopped (FILE.partial, beside its --json FILE); "
                 "a run that ended leaves none"
             )
-        differences = plan.differences(Plan.from_dict(lines[0]["plan"]))
+        differences = plan.differences(Plan.from_dict(lines[0]["plan"]), asked=asked)
         if differences:
             where = "; ".join(differences)
             raise JournalError(f"{self.path} belongs to another run: {where}. Repeat its arguments, or start anew")
-        self.begin(plan)
-        for line in lines[1:]:
-            if (
-                "requirement" in line or "changes" in line
-            ):  # rows that were only begun did not end their process: the whole run was ended
-                self._append(line)
+        return lines
 
     def add(self, result: Result) -> None:
         """Write one finished row."""

@@ -6,15 +6,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import select
-from veriformer.verify.contract import dtypes
+from veriformer.verify.contract import formats
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.profiles import PROFILES, Profile
-from veriformer.verify.judging.row import CheckRun, plan
-from veriformer.verify.targets.target import Target
+
+if TYPE_CHECKING:
+    from veriformer.verify.judging.row import CheckRun
+    from veriformer.verify.targets.target import Target
+
+_NOT_ASKED = ("target", "stored", "part")
+"""What a command line does not say by itself: of a problem with its solution, the solution is the target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +40,7 @@ class Plan:
     target: str
     profile: str = "quick"
     only: tuple[str, ...] = ()
-    dtypes: tuple[str, ...] = dtypes.NAMES
+    dtypes: tuple[str, ...] = formats.NAMES
     device: str = "cpu"
     seed: str = "slug"
     timeout_s: float | None = None
@@ -66,6 +71,8 @@ class Plan:
 
     def every_row(self) -> list[CheckRun]:
         """The rows of all parts, in the order in which results are listed."""
+        from veriformer.verify.judging.row import plan  # which imports PyTorch; a plan itself is plain data
+
         return plan(select(self.only), self.dtypes, self.device)
 
     def operations(self) -> tuple[str, ...]:
@@ -98,11 +105,12 @@ class Plan:
         """The plan of a JSON object."""
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})  # type: ignore[arg-type]
 
-    def differences(self, other: Plan) -> list[str]:
-        """Where two plans differ, in words."""
+    def differences(self, other: Plan, *, asked: bool = False) -> list[str]:
+        """Return in words where two plans differ; asked: only in what a command line says of them."""
         mine, theirs = asdict(self), asdict(other)
+        found_out = ("finished", "domains", "recognised", *(_NOT_ASKED if asked else ()))
         return [
             f"{key}: {theirs[key]!r} there, {mine[key]!r} here"
             for key in mine
-            if key not in ("finished", "domains", "recognised") and mine[key] != theirs[key]
+            if key not in found_out and mine[key] != theirs[key]
         ]

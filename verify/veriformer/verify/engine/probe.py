@@ -19,18 +19,21 @@ from typing import Any
 
 import torch
 
+from veriformer.spec import suite
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.probe import SECONDS, probe_operation
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import environment, threads
 from veriformer.verify.engine.check_run import lacking
+from veriformer.verify.engine.gate import GO, Gate
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.record import json_safe
 from veriformer.verify.targets.claims import ClaimsWarning
-from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.source_files import PartlyLoadedWarning, name_of
 from veriformer.verify.targets.target import Target
@@ -73,7 +76,7 @@ def describe(target: Target, device: str) -> Described:
         implementation |= json.loads(json.dumps(dict(target.recognised)))
     reasons = {name: lacking(name, target) for name in (*POSITIONAL, *MODELS, *TRAINERS)}
     lacks = {name: reason for name, reason in reasons.items() if reason is not None}
-    return Described(implementation, environment.environment(device), environment.suite(), [], lacking=lacks)
+    return Described(implementation, environment.environment(device), suite.record(), [], lacking=lacks)
 
 
 def domains(target: Target, operations: Sequence[str], device: str, formats: Sequence[str]) -> dict[str, Any]:
@@ -100,18 +103,26 @@ def probe(
     Raises TargetError where the target cannot be loaded.
     """
     parts = [operations[job::jobs] for job in range(max(1, min(jobs, len(operations))))]
+    gate = Gate()
+
+    def look(part: Sequence[str]) -> Described:
+        return _described(spec, device, part, formats, seconds, gate if part is parts[0] else gate.behind())
+
     with ThreadPoolExecutor(len(parts)) as threads:  # each of them waits for a process
-        described, *others = threads.map(lambda part: _described(spec, device, part, formats, seconds), parts)
+        described, *others = threads.map(look, parts)
     found = {name: domain for part in (described, *others) for name, domain in part.domains.items()}
     return replace(described, domains={name: found[name] for name in operations if name in found})
 
 
-def _described(spec: str, device: str, operations: Sequence[str], formats: Sequence[str], seconds: float) -> Described:
+def _described(
+    spec: str, device: str, operations: Sequence[str], formats: Sequence[str], seconds: float, gate: Gate
+) -> Described:
     """The same in one process after another, where a target ends them."""
     described, left = None, list(operations)
     while described is None or left:
         with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
-            lines = _looked_at(spec, device, left, formats, seconds, Path(folder) / "found")
+            words = [spec, device, ",".join(left), ",".join(formats), str(seconds)]
+            lines = _looked_at(words, Path(folder) / "found", gate)
         described = described or Described(**lines[0])
         begun = [line["begun"] for line in lines[1:] if "begun" in line]
         described.domains.update({line["operation"]: line["domain"] for line in lines[1:] if "operation" in line})
@@ -119,22 +130,29 @@ def _described(spec: str, device: str, operations: Sequence[str], formats: Seque
     return described
 
 
-def _looked_at(
-    spec: str, device: str, operations: Sequence[str], formats: Sequence[str], seconds: float, file: Path
-) -> list[Any]:
+def _looked_at(words: Sequence[str], file: Path, gate: Gate) -> list[Any]:
     """What another process wrote, the description first."""
-    words = [spec, device, ",".join(operations), ",".join(formats), str(seconds), str(file)]
-    command = [sys.executable, "-m", "veriformer.verify.engine.probe", *words]
+    spec = words[0]
+    command = [sys.executable, "-m", "veriformer.verify.engine.probe", *words, str(file)]
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=threads.with_one()
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=threads.with_one(),
     ) as process:
-        try:
-            _, said = process.communicate(timeout=LOADING_S)
-        except subprocess.TimeoutExpired as error:
-            if not file.exists():
-                process.kill()
-                raise TargetError(f"target {spec!r} did not finish loading within {LOADING_S:g} s") from error
-            _, said = process.communicate()
+        if not gate.passed():
+            process.kill()
+            raise TargetError(f"target {spec!r} was not loaded: another process could not")
+        with gate.watching(file):
+            try:
+                _, said = process.communicate(GO, timeout=LOADING_S)
+            except subprocess.TimeoutExpired as error:
+                if not file.exists():
+                    process.kill()
+                    raise TargetError(f"target {spec!r} did not finish loading within {LOADING_S:g} s") from error
+                _, said = process.communicate()
     if file.exists():
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     if process.returncode == 2:
@@ -145,6 +163,8 @@ def _looked_at(
 def main(spec: str, device: str, operations: str, formats: str, seconds: str, file: str) -> int:
     """Write the description into the file, and of each operation what is known, again whenever more of it is."""
     torch.set_num_threads(1)
+    if sys.stdin.readline() != GO:  # no target is loaded after one that could not be
+        return 2
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

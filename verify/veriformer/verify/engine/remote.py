@@ -23,7 +23,7 @@ from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Results, Status, json_safe
-from veriformer.verify.targets.loading import TargetError
+from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.shipping import parcel
 
 _WORK = "veriformer.verify.engine.work"

@@ -15,18 +15,21 @@ Above them may stand ``fail_on = "weakness"``: the least weight that violates, a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veriformer.spec.requirement import Weight
+from veriformer.spec.suggestion import meant
 from veriformer.verify import targets
-from veriformer.verify.contract import dtypes
-from veriformer.verify.judging.row import CheckRun
+from veriformer.verify.contract import formats
 from veriformer.verify.results import VIOLATIONS, Result, Status
+
+if TYPE_CHECKING:
+    from veriformer.verify.judging.row import CheckRun
 
 _REQUIRED = {"requirement": str, "reason": str, "link": str, "expires": date}
 _OPTIONAL = ("dtype", "example")
@@ -63,11 +66,18 @@ def of_run(target: str, path: Path | None, rows: Sequence[CheckRun]) -> list[Wai
 
 def read(path: Path, rows: Sequence[CheckRun]) -> list[Waiver]:
     """Read a waiver file. Raises WaiverError for a malformed table, or one that covers no row of the run."""
-    waivers = _tables(path)
+    return check(path, [(row.check.requirement.slug, row.dtype) for row in rows])
+
+
+def check(path: Path, rows: Iterable[tuple[str, str]]) -> list[Waiver]:
+    """Read a waiver file for rows that are known by requirement and dtype. Raises WaiverError as ``read`` does."""
+    waivers, known = _tables(path), list(rows)
     for number, waiver in enumerate(waivers, 1):
-        if not any(waiver.covers(row.check.requirement.slug, row.dtype) for row in rows):
+        if not any(waiver.covers(*row) for row in known):
+            slugs = dict.fromkeys(slug for slug, _ in known)
             raise WaiverError(
-                f"waivers: table {number} ({waiver.requirement}) covers no row of this run: mend or remove it"
+                f"waivers: table {number} ({waiver.requirement}) covers no row of this run"
+                f"{meant(waiver.requirement, slugs)}: mend or remove it"
             )
     return waivers
 
@@ -119,16 +129,18 @@ def _with_example(table: dict[str, Any], number: int, path: Path) -> dict[str, A
 
 
 def _waiver(table: dict[str, Any], number: int) -> Waiver:
-    unknown = table.keys() - _REQUIRED.keys() - set(_OPTIONAL)
+    known = (*_REQUIRED, *_OPTIONAL)
+    unknown = table.keys() - set(known)
     if unknown:
         raise WaiverError(
-            f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}; known: {', '.join((*_REQUIRED, *_OPTIONAL))}"
+            f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}{meant(sorted(unknown)[0], known)}; "
+            f"expected no other than {', '.join(known)}"
         )
     for key, kind in _REQUIRED.items():
         if not isinstance(table.get(key), kind) or not table[key]:
             raise WaiverError(f"waivers: table {number}: {key}: expected a {kind.__name__}, got {table.get(key)!r}")
     try:
-        return Waiver(**{**table, "dtype": dtypes.canonical(table["dtype"])} if "dtype" in table else table)
+        return Waiver(**{**table, "dtype": formats.canonical(table["dtype"])} if "dtype" in table else table)
     except (ValueError, TypeError, AttributeError) as error:
         raise WaiverError(f"waivers: table {number}: {error}") from error
 

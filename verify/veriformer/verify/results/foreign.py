@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+_NOT_THEIRS = (str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
 
 def message_of(error: BaseException) -> str:
@@ -18,6 +23,28 @@ def message_of(error: BaseException) -> str:
     except (Exception, SystemExit, GeneratorExit):
         said = "its message cannot be told"
     return f"{name}: {said}"
+
+
+def raised(error: BaseException) -> str:
+    """Return the exception in one string, with the place in the target's own code where it came from."""
+    frame = _own_frame(error)
+    if frame is None:
+        return message_of(error)
+    return f"{message_of(error)} ({_near(frame.filename)}:{frame.lineno}{': ' if frame.line else ''}{frame.line})"
+
+
+def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """Return the innermost frame that is neither ours, nor of the interpreter, nor of an installed library."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame for frame in reversed(frames) if not frame.filename.startswith(("<", *_NOT_THEIRS))), None)
+
+
+def _near(file: str) -> str:
+    """Return the path of a file, relative where it lies below the working directory."""
+    try:
+        return str(Path(file).relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return file
 
 
 def text_of(value: object) -> str:

@@ -27,10 +27,20 @@ _SHIPPED: dict[str, tuple[str, str]] = {
     "x-transformers:flash": ("veriformer.verify.targets.x_transformers_operations", "FLASH"),
 }
 
+_MADE = ("mutant", "variant", "sabotage", "generic")
+_FAMILIES = ("transformers", *_MADE)
+"""What takes an identifier after a colon."""
+
 
 def names() -> list[str]:
     """Every shipped name, and the families of names that take an identifier."""
     return [*_SHIPPED, "transformers:ARCHITECTURE", "mutant:ID", "variant:ID", "sabotage:KIND", "generic:EDIT"]
+
+
+def is_shipped(spec: str) -> bool:
+    """Return whether a word is a shipped name, or of a family of them: nothing is imported to find out."""
+    family, _, identifier = spec.partition(":")
+    return spec in _SHIPPED or bool(identifier and family in _FAMILIES)
 
 
 def known_failures(spec: str) -> Path | None:
@@ -49,7 +59,7 @@ def find(spec: str) -> Callable[[], object] | None:
     family, _, identifier = spec.partition(":")
     if identifier and family == "transformers":
         return partial(importlib.import_module("veriformer.verify.targets.transformers_models").build, identifier)
-    if identifier and family in ("mutant", "variant", "sabotage", "generic"):
+    if identifier and family in _MADE:
         mutants = importlib.import_module("veriformer.verify.mutants")
         return partial(mutants.build, family, identifier)
     return None

@@ -1,4 +1,8 @@
-"""What an implementation promises of itself: the ``CLAIMS`` dict, read strictly and never fatally."""
+"""What an implementation promises of itself: the ``CLAIMS`` dict.
+
+A key that means nothing is an error: what is claimed under it would count for nothing. A value that means nothing is
+left out with a warning.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from veriformer.spec.suggestion import meant
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.domain.features import GRADIENTS, features
 from veriformer.verify.results.foreign import plain
+from veriformer.verify.targets.claim_keys import check_key, check_keys
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
@@ -31,14 +37,12 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
 }
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""
 
-_PROVIDED = frozenset((*POSITIONAL, *MODELS, *TRAINERS))
+_PROVIDED = (*POSITIONAL, *MODELS, *TRAINERS)
 """Everything that a target may provide."""
-
-_KEYS = ("dtypes", "devices", "not_provided", "provides", "conventions")
 
 
 class ClaimsWarning(UserWarning):
-    """A key or value of ``CLAIMS`` that means nothing, named so that it can be mended."""
+    """A value in ``CLAIMS`` that means nothing, named so that it can be mended."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,18 @@ class Claims:
 
 
 def read_claims(raw: object) -> Claims:
-    """Read a ``CLAIMS`` value. What cannot be understood is left out with a ClaimsWarning that names it."""
+    """Return what ``CLAIMS`` says.
+
+    Raises TargetError for a key that is not known, with those that come close. A value that cannot be understood is
+    left out with a ClaimsWarning that names it.
+    """
     raw = plain(raw)
     if raw is None:
         return Claims()
     if not isinstance(raw, Mapping):
         _warn(f"CLAIMS: expected a dict, got {type(raw).__name__}; nothing of it is used")
         return Claims()
-    for key in raw:
-        if key not in _KEYS:
-            _warn(f"CLAIMS[{key!r}]: unknown key; known keys are {', '.join(_KEYS)}")
+    check_keys(raw)
     return Claims(
         dtypes=_dtypes(raw.get("dtypes")),
         devices=tuple(_strings(raw.get("devices"), "devices")),
@@ -122,8 +128,7 @@ def _dtypes(value: object) -> dict[str, tuple[str, ...]]:
     per_operation = value if isinstance(value, Mapping) else {"*": value}
     claimed = {}
     for operation, names in per_operation.items():
-        if operation != "*" and operation not in _PROVIDED:
-            _warn(f"CLAIMS['dtypes'][{operation!r}]: unknown operation")
+        check_key("CLAIMS['dtypes']", operation, ("*", *_PROVIDED))
         known = [_dtype(name) for name in _strings(names, f"dtypes.{operation}")]
         if any(known):
             claimed[str(operation)] = tuple(name for name in known if name)
@@ -147,12 +152,9 @@ def _reasons(value: object) -> dict[str, str]:
     for key in map(str, value):
         operation, dot, part = key.partition(".")
         parts = (*OPTIONAL.get(operation, ()), "gradient")
-        if operation not in _PROVIDED:
-            _warn(f"CLAIMS['not_provided'][{key!r}]: unknown operation {operation!r}")
-        elif dot and part not in parts:
-            _warn(
-                f"CLAIMS['not_provided'][{key!r}]: expected one of {', '.join(parts)} after {operation}, got {part!r}"
-            )
+        check_key("CLAIMS['not_provided']", operation, _PROVIDED)
+        if dot:
+            check_key(f"CLAIMS['not_provided'][{key!r}]: after {operation}", part, parts)
     return {str(operation): str(reason) for operation, reason in value.items()}
 
 
@@ -164,14 +166,11 @@ def _provided(value: object) -> dict[str, tuple[str, ...]]:
         return {}
     claimed = {}
     for operation, names in value.items():
-        known = {one.name for one in features(operation)} if operation in POSITIONAL else set()
-        if not known:
-            _warn(f"CLAIMS['provides'][{operation!r}]: unknown operation {operation!r}")
-            continue
-        known |= {GRADIENTS, *dtypes.NAMES}
+        check_key("CLAIMS['provides']", operation, [name for name in POSITIONAL if features(name)])
+        known = {*(one.name for one in features(operation)), GRADIENTS, *dtypes.NAMES}
         listed = _strings(names, f"provides.{operation}")
         for name in (name for label in listed for name in label.split(" + ") if name not in known):
-            _warn(f"CLAIMS['provides'][{operation!r}]: unknown feature {name!r}")
+            _warn(f"CLAIMS['provides'][{operation!r}]: unknown feature {name!r}{meant(name, known)}")
         claimed[str(operation)] = tuple(listed)
     return claimed
 
@@ -201,9 +200,8 @@ def _conventions(value: object) -> dict[str, str]:
     for key, choice in value.items():
         if is_constant(key):
             continue
-        if key not in KNOWN_CONVENTIONS:
-            _warn(f"CLAIMS['conventions'][{key!r}]: unknown convention; known are {', '.join(KNOWN_CONVENTIONS)}")
-        elif KNOWN_CONVENTIONS[key] and choice not in KNOWN_CONVENTIONS[key]:
+        check_key("CLAIMS['conventions']", key, KNOWN_CONVENTIONS)
+        if KNOWN_CONVENTIONS[key] and choice not in KNOWN_CONVENTIONS[key]:
             _warn(f"CLAIMS['conventions'][{key!r}]: expected one of {KNOWN_CONVENTIONS[key]}, got {choice!r}")
         else:
             claimed[key] = choice

@@ -15,22 +15,16 @@ import torch
 from torch import nn
 
 from veriformer.verify import targets
-from veriformer.verify.results.foreign import message_of
+from veriformer.verify.results.foreign import raised
 from veriformer.verify.targets.by_name import besides, by_name, offers_any
 from veriformer.verify.targets.claims import read_claims
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.lookup import no_attribute, no_file, parted, unknown
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.source_files import definitions_of, file_alone, is_program, module_of, name_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.trace_files import is_trace
-
-
-class TargetError(Exception):
-    """The target cannot be loaded; the message says what was expected, what was found and what to do."""
-
-    plain = True
-    """The message is all that a person needs of it; a traceback would say no more."""
-
 
 Recognition = Mapping[str, Any]
 """What was recognised of a target, as JSON holds it: see ``veriformer.verify.recognition``."""
@@ -50,9 +44,7 @@ def load(spec: str, recognised: Recognition | None = None) -> Target:
         except (KeyboardInterrupt, TargetError):
             raise
         except BaseException as error:
-            raise TargetError(
-                f"target {spec!r} raised {type(error).__name__} while it was looked at: {error}"
-            ) from error
+            raise TargetError(f"target {spec!r} raised {raised(error)} while it was looked at") from error
     return wrap(implementation, spec=spec, loader=loader)
 
 
@@ -68,7 +60,7 @@ def located(spec: str) -> tuple[object, str]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise TargetError(f"target {spec!r} could not be loaded, it raised {message_of(error)}") from error
+        raise TargetError(f"target {spec!r} could not be loaded, it raised {raised(error)}") from error
 
 
 def wrap(
@@ -138,12 +130,12 @@ def resolve(spec: str) -> tuple[object, str]:
     shipped = targets.find(spec)
     if shipped is not None:
         return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
-    place, _, attribute = spec.partition(":") if not Path(spec).exists() else (spec, "", "")
+    place, attribute = parted(spec)
     module, lines = _of_file(place, attribute) if place.endswith((".py", ".json")) else _module(place, attribute, spec)
     if not attribute:
         return module, lines
     if not hasattr(module, attribute):
-        raise TargetError(f"target {spec!r}: {place} has no attribute {attribute!r}")
+        raise TargetError(no_attribute(spec, place, attribute, dir(module)))
     return getattr(module, attribute), lines
 
 
@@ -154,7 +146,7 @@ def _of_file(place: str, attribute: str) -> tuple[ModuleType, str]:
 def _file(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
-        raise TargetError(f"target {place!r}: no such file (looked at {path})")
+        raise TargetError(no_file(place))
     if is_trace(path):
         return module_of(path)
     if is_program(path):
@@ -163,7 +155,7 @@ def _file(place: str) -> ModuleType:
         return module_of(path)
     except Exception as error:
         # It may be a program that needs its data, whose functions and classes do not.
-        module = definitions_of(path, message_of(error))
+        module = definitions_of(path, raised(error))
         if not any(inspect.isfunction(x) or inspect.isclass(x) for x in vars(module).values()):
             raise error from None
         return module
@@ -171,24 +163,17 @@ def _file(place: str) -> ModuleType:
 
 def _module(place: str, attribute: str, spec: str) -> tuple[ModuleType, str]:
     if not all(part.isidentifier() for part in place.split(".")):
-        raise TargetError(_unknown(spec))
+        raise TargetError(unknown(spec))
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name and (place == error.name or place.startswith(f"{error.name}.")):
-            raise TargetError(_unknown(spec)) from error
+            raise TargetError(unknown(spec)) from error
         raise
     loaded = f"importlib.import_module({place!r})"
     return module, f"import importlib\n\ntarget = {loaded}{'.' if attribute else ''}{attribute}"
-
-
-def _unknown(spec: str) -> str:
-    return (
-        f"target {spec!r}: expected a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing) "
-        f"or a name that ships with the suite ({', '.join(targets.names())})"
-    )
 
 
 def _loader_of_object(implementation: object) -> str:

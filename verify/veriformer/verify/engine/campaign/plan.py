@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify.contract import dtypes
+from veriformer.verify.contract import formats
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import PROFILES
 
@@ -28,7 +28,7 @@ class Campaign:
     targets: tuple[str, ...]
     store: Path
     profiles: tuple[str, ...] = ("quick",)
-    dtypes: tuple[str, ...] = dtypes.NAMES
+    dtypes: tuple[str, ...] = formats.NAMES
     devices: tuple[str, ...] = ("cpu",)
     only: tuple[str, ...] = ()
     strict: bool = False
@@ -84,7 +84,7 @@ def _checked(table: Mapping[str, Any], path: Path) -> Campaign:
     if wrong:
         raise CampaignError(f"{path}: profiles: expected some of {', '.join(PROFILES)}, got {wrong[0]!r}")
     try:
-        given["dtypes"] = tuple(dtypes.canonical(name) for name in given.get("dtypes", dtypes.NAMES))
+        given["dtypes"] = tuple(formats.canonical(name) for name in given.get("dtypes", formats.NAMES))
     except ValueError as error:
         raise CampaignError(f"{path}: dtypes: {error}") from error
     given["store"] = path.parent / given.get("store", "campaign")

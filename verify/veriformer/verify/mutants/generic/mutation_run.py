@@ -9,7 +9,8 @@ from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.judging.check import Check
 from veriformer.verify.mutants.cell import Cell, judged
 from veriformer.verify.mutants.generic.records import GenericMutant
-from veriformer.verify.targets.loading import TargetError, load
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
 
 _DTYPES = ("fp32", "fp64", "bf16", "fp16")

@@ -1,0 +1,74 @@
+"""The arguments of ``verify``, checked before anything is imported that takes long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.spec.requirements.selection import selected
+from veriformer.verify.engine import arguments, waivers
+from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.targets import lookup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command line says, by the names of its options."""
+
+    target: str
+    only: tuple[str, ...]
+    profile: str
+    jobs: int
+    seed: str
+    dtype: tuple[str, ...]
+    timeout: float | None
+    device: str
+    waiver_file: Path | None
+    json_file: Path | None
+    junit: Path | None
+    html: Path | None
+    strict: bool
+    fail_on: str | None
+    partial_accepted: bool
+    every_row: bool
+    resume: Path | None
+    shard: tuple[int, int] | None
+    balance: Path | None
+    scheduler: str | None
+    files: tuple[Path, ...]
+
+    def plan(self) -> Plan:
+        """Return what is to be done, as far as the command line says it. Raises WaiverError."""
+        return Plan(
+            target=self.target,
+            profile=self.profile,
+            only=self.only,
+            dtypes=self.dtype,
+            device=self.device,
+            seed=self.seed,
+            timeout_s=self.timeout,
+            strict=self.strict,
+            fail_on=self.fail_on or waivers.fail_on(self.waiver_file) or Plan.fail_on,
+            partial=self.partial_accepted,
+        )
+
+    def check(self) -> None:
+        """Refuse what can be found unusable without the target and without PyTorch.
+
+        Raises UnknownSelectionError, WaiverError, JournalError, TargetError or click.BadParameter.
+        """
+        arguments.check_device_name(self.device)
+        chosen = selected(self.only, REQUIREMENTS)
+        if self.waiver_file is not None:
+            waivers.check(self.waiver_file, [(one.slug, dtype) for one in chosen for dtype in self.dtype])
+        if self.resume is not None:
+            journal_of(self.resume).check(self.plan(), asked=True)
+        lookup.check(self.target)
+
+
+def journal_of(file: Path) -> Journal:
+    """Return the journal of a run that was stopped: beside its --json file, or the file itself."""
+    beside = file.with_name(file.name + ".partial")
+    return Journal(beside if beside.is_file() else file)

@@ -1,0 +1,146 @@
+"""One run of ``verify``, from checked arguments to the exit status."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+from veriformer.verify import results
+from veriformer.verify.commands import problem
+from veriformer.verify.commands.options import INTERRUPTED, refuse, say, write_page
+from veriformer.verify.commands.request import Request, journal_of
+from veriformer.verify.domain.probe import SECONDS
+from veriformer.verify.engine import waivers
+from veriformer.verify.engine.execution import execution
+from veriformer.verify.engine.inquiry import store_findings
+from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.merging import shard_of
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
+from veriformer.verify.presentation.terminal import show as show_findings
+from veriformer.verify.presentation.terminal import show_recognised
+from veriformer.verify.results.junit import write_junit
+from veriformer.verify.results.terminal import Live, console, show_rows, waiting
+
+PROBED = 3
+"""An operation may be probed for so many times what a row may take, within its own limit."""
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What came of the rows. stopped: why no more came, where the run was stopped."""
+
+    found: results.Results
+    journal: Journal
+    stopped: str | None
+
+
+def verification(request: Request) -> int:
+    """Run the rows, seek the causes of what failed, write and tell what was found, and return the exit status.
+
+    Raises UnknownSelectionError, TargetError, JournalError, WaiverError or ExecutionError for what cannot be run.
+    """
+    problem_status = None
+    if request.scheduler is None and request.shard is None and problem.is_problem(request.target):
+        problem_status = problem.status(request.target, request.device)
+        request = replace(request, target=problem.solution_of(request.target))
+    ran = _run(request)
+    status = _tell(ran, request)
+    return status if problem_status is None or ran.stopped else problem.joined(problem_status, status)
+
+
+def _run(request: Request) -> _Ran:
+    """Look at the target, run the rows, and seek the causes of what failed."""
+    plan = request.plan()
+    rows = plan.rows()
+    waived = waivers.of_run(request.target, request.waiver_file, rows)
+    plan = replace(plan, stored=waivers.stored(waived, rows))
+    part = None
+    if request.shard is not None:
+        plan, part = shard_of(plan, *request.shard, _seconds(request.balance))
+        rows = plan.rows()
+    if request.resume is not None:
+        journal_of(request.resume).check(plan)
+    place = execution(
+        request.scheduler,
+        jobs=request.jobs,
+        device=request.device,
+        files=request.files,
+        say=say,
+    )
+    with place as how:
+        with waiting(f"{request.target}: loading it, and finding out what it supports"):
+            described = how.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s))
+        plan = replace(plan, domains=described.domains, recognised=described.recognised)
+        journal = _journal(plan, request)
+        for warning in described.warnings:
+            console().print(f"[yellow]warning[/] {warning}")
+        show_recognised(described.recognised, request.target, console())
+        waive: Callable[[results.Result], results.Result] = partial(waivers.apply, waivers=waived, today=date.today())
+        title = f"{request.target} (part {part})" if part else request.target
+        with Live(len(rows) - len(journal.results()), title, rows=request.every_row) as live:
+            found, stopped = how.run(plan, described, journal, lambda result: live.tell(waive(result)))
+        found.results = [waive(result) for result in found.results]
+        found.shard = part
+        if stopped is None and part is None:
+            with waiting(f"{request.target}: looking for the causes of what failed"):
+                stopped = how.findings(found, plan)
+        elif part is None:
+            store_findings(found, {})
+    return _Ran(found, journal, stopped)
+
+
+def _tell(ran: _Ran, request: Request) -> int:
+    """Write the files, show what was found, and return the exit status."""
+    found, stopped = ran.found, ran.stopped
+    _save(ran, request)
+    if request.every_row:
+        show_rows(found, console())
+    if found.shard is None:
+        saved = next((str(file) for file in (request.html, request.json_file) if file), None)
+        show_findings(found, console(), saved=saved)
+    if stopped is not None:
+        where = f"go on with --resume {ran.journal.path}"
+        console().print(f"{stopped}: {len(found.results)} of {found.planned} rows are saved; {where}")
+        return INTERRUPTED if stopped == BY_HAND else found.exit_status
+    if found.shard is not None:
+        told = ", ".join(f"{count} {status}" for status, count in found.summary.items()) or "none"
+        rows = f"{len(found.results)} of {found.planned} rows ({told})"
+        console().print(f"part {found.shard}: {rows}; go on with merge")
+        return 0 if found.valid else 3
+    return found.exit_status
+
+
+def _seconds(balance: Path | None) -> dict[str, float]:
+    try:
+        return {row.key: row.seconds for row in results.read(balance).results} if balance else {}
+    except ValueError as error:
+        refuse(error)
+
+
+def _journal(plan: Plan, request: Request) -> Journal:
+    if request.resume is not None:
+        journal = journal_of(request.resume)
+        journal.resume(plan)
+        return journal
+    if request.json_file is not None:
+        journal = Journal(request.json_file.with_name(request.json_file.name + ".partial"))
+    else:
+        journal = Journal(Path(tempfile.mkdtemp(prefix="veriformer-")) / "results.json.partial")
+    journal.begin(plan)
+    return journal
+
+
+def _save(ran: _Ran, request: Request) -> None:
+    if request.json_file is not None:
+        results.write(ran.found, request.json_file)
+    if request.html is not None:
+        write_page(ran.found, request.html)
+    if request.junit is not None:
+        write_junit(ran.found, request.junit)
+    if ran.stopped is None:
+        ran.journal.path.unlink(missing_ok=True)
