@@ -1,5 +1,6 @@
 """`veriformer spec`, and the group that finds the commands of the other packages."""
 
+import io
 import json
 import subprocess
 import sys
@@ -8,12 +9,13 @@ from importlib.metadata import EntryPoint
 import click
 import pytest
 
-from veriformer.spec import cli, terminal
+from veriformer.spec import cli, streams, suite, terminal
 from veriformer.spec.document import document, in_words, reaches
 from veriformer.spec.equation import Equation, Erratum, Evidence, Scope, Source, Step
 from veriformer.spec.proofs.indexed import real
 from veriformer.spec.proofs.prover import Verdict
 from veriformer.spec.registry import select
+from veriformer.spec.summaries import SUMMARIES
 
 
 @pytest.fixture(autouse=True)
@@ -250,3 +252,44 @@ def test_an_error_of_ours_is_no_verdict(call, monkeypatch):
     assert code == 3
     assert "RuntimeError: ours" in err
     assert "an error of veriformer itself" in err
+
+
+def test_the_summaries_are_those_of_the_commands_themselves():
+    group = cli.main
+    context = click.Context(group)
+    for name, summary in SUMMARIES.items():
+        command = group.get_command(context, name)
+        assert command is not None, name
+        told = click.Command(name, help=summary)
+        for limit in (40, 70, 200):
+            assert told.get_short_help_str(limit) == command.get_short_help_str(limit), name
+    assert {*group.list_commands(context)} <= {*SUMMARIES, "spec", "requirements"}
+
+
+def test_help_loads_no_command(call, monkeypatch):
+    monkeypatch.setattr(EntryPoint, "load", lambda entry: pytest.fail(f"{entry.name} was loaded"))
+    code, out, _ = call("--help")
+    assert code == 0
+    assert "Hold an implementation against the published mathematics." in out
+
+
+def test_a_command_that_is_none_is_not_looked_for_in_all_others(call, monkeypatch):
+    monkeypatch.setattr(EntryPoint, "load", lambda entry: pytest.fail(f"{entry.name} was loaded"))
+    code, _, err = call("verfy")
+    assert code == 2
+    assert "did you mean 'verify'?" in err
+
+
+def test_the_version_is_said(call):
+    code, out, _ = call("--version")
+    assert code == 0
+    assert out.startswith(f"veriformer {suite.version()}")
+
+
+def test_what_an_encoding_lacks_is_written_as_its_escape(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", stream)
+    streams.write_anything()
+    print("QKᵀ ≤ 1")
+    stream.flush()
+    assert stream.buffer.getvalue().decode("cp1252").strip() == r"QK\u1d40 \u2264 1"

@@ -68,7 +68,7 @@ class PluginGroup(click.Group):
         """Find the command; where there is none of that name, say which comes close."""
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
             names = self.list_commands(ctx)
-            listed = some(sorted(names, key=lambda name: name not in _FIRST))
+            listed = some(dict.fromkeys((*_FIRST, *names)))
             ctx.fail(f"No such command {args[0]!r}{meant(args[0], names)}: expected one of {listed}")
         return super().resolve_command(ctx, args)
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
 import sysconfig
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_NOT_THEIRS = (str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+_OF_OTHERS = tuple(
+    {f"{Path(__file__).parents[1]}/", *(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "purelib", "platlib"))}
+)
+"""Folders of this suite, of Python and of installed packages: where their lines are is nothing to the author."""
+
+_LONGEST = 100
 
 
 def message_of(error: BaseException) -> str:
@@ -26,25 +32,19 @@ def message_of(error: BaseException) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """Return the exception in one string, with the place in the target's own code where it came from."""
-    frame = _own_frame(error)
-    if frame is None:
-        return message_of(error)
-    return f"{message_of(error)} ({_near(frame.filename)}:{frame.lineno}{': ' if frame.line else ''}{frame.line})"
+    """Return the exception in one string, with the place in the author's own code where it came from."""
+    place = place_of(error)
+    return f"{message_of(error)} ({place})" if place else message_of(error)
 
 
-def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
-    """Return the innermost frame that is neither ours, nor of the interpreter, nor of an installed library."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return next((frame for frame in reversed(frames) if not frame.filename.startswith(("<", *_NOT_THEIRS))), None)
-
-
-def _near(file: str) -> str:
-    """Return the path of a file, relative where it lies below the working directory."""
-    try:
-        return str(Path(file).relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return file
+def place_of(error: BaseException) -> str | None:
+    """Return the innermost place in files that are neither ours nor installed, with its code."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        file = frame.f_code.co_filename
+        code = linecache.getline(file, line).strip()
+        if code and not file.startswith(_OF_OTHERS):
+            return f"{Path(file).name}:{line}: {code[:_LONGEST]}"
+    return None
 
 
 def text_of(value: object) -> str:
