@@ -69,6 +69,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--device",
     default="cpu",
     show_default=True,
+    callback=arguments.device,
     help="PyTorch device that tensors are made on.",
 )
 @click.option(
@@ -81,13 +82,15 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--junit", type=_FILE, callback=arguments.output, help="Write JUnit XML here.")
 @click.option("--html", type=_FILE, callback=arguments.output, help="Write the conformance report here.")
 @click.option(
-    "--strict",
-    is_flag=True,
+    "--strict/--no-strict",
+    default=False,
     help="Advice counts as a violation, and so does whatever of the contract the target refuses.",
 )
 @FAIL_ON
 @PARTIAL
-@click.option("--rows", "every_row", is_flag=True, help="Show every row as well, and each violated one at once.")
+@click.option(
+    "--rows/--no-rows", "every_row", default=False, help="Show every row as well, and each violated one at once."
+)
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -116,6 +119,9 @@ def verify(**options: Any) -> NoReturn:
       veriformer verify mine.py
       veriformer verify mine.py --only attention --dtype fp32 --profile quick
       veriformer verify torch --json out/torch.json --html out/torch.html
+
+    Every option may also stand in the table [tool.veriformer] of pyproject.toml (profile = "quick") and in the
+    environment (VERIFORMER_PROFILE=quick): the command line goes before the environment, that before the file.
 
     \b
     Exit status: 0 it holds, perhaps with weaknesses and advice (unless --fail-on or --strict), 1 it is violated:

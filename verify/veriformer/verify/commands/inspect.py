@@ -20,7 +20,13 @@ from veriformer.verify.targets.error import TargetError
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write an adapter that pins what was recognised, to be edited and committed.",
 )
-@click.option("--device", default="cpu", show_default=True, help="PyTorch device that tensors are made on.")
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    callback=arguments.device,
+    help="PyTorch device that tensors are made on.",
+)
 def inspect(target: str, adapter_file: Path | None, device: str) -> None:
     """Say what is recognised in a file, a module, a package or a class.
 
@@ -30,7 +36,6 @@ def inspect(target: str, adapter_file: Path | None, device: str) -> None:
     \b
     Exit status: 0 something was recognised, 2 unusable target, 3 nothing was recognised.
     """
-    arguments.check_device_name(device)
     try:
         lookup.check(target)
         raise SystemExit(_inspected(target, adapter_file, device))

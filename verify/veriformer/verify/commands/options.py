@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from veriformer.spec.requirement import Weight
+from veriformer.verify.commands.configuration import Configured
 from veriformer.verify.contract import formats
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-class ListsWords(click.Command):
+class ListsWords(Configured):
     """A command whose repeatable options take several words at once: ``--only a b`` is ``--only a --only b``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -86,9 +87,9 @@ FAIL_ON = click.option(
     help="The least weight that violates. [default: fragile, or what the waiver file says]",
 )
 PARTIAL = click.option(
-    "--partial",
+    "--partial/--no-partial",
     "partial_accepted",
-    is_flag=True,
+    default=False,
     help="What was judged may hold though a mask, a cache, a state or a branch of the code was not seen.",
 )
 SCHEDULER = click.option(

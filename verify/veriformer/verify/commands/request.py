@@ -7,7 +7,7 @@ from pathlib import Path
 
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.requirements.selection import selected
-from veriformer.verify.engine import arguments, waivers
+from veriformer.verify.engine import waivers
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.targets import lookup
@@ -57,9 +57,8 @@ class Request:
     def check(self) -> None:
         """Refuse what can be found unusable without the target and without PyTorch.
 
-        Raises UnknownSelectionError, WaiverError, JournalError, TargetError or click.BadParameter.
+        Raises UnknownSelectionError, WaiverError, JournalError or TargetError.
         """
-        arguments.check_device_name(self.device)
         chosen = selected(self.only, REQUIREMENTS)
         if self.waiver_file is not None:
             waivers.check(self.waiver_file, [(one.slug, dtype) for one in chosen for dtype in self.dtype])

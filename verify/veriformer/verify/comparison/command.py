@@ -18,7 +18,13 @@ from veriformer.verify.targets.error import TargetError
 @click.argument("reference")
 @click.argument("candidate")
 @click.option("--inputs", metavar="FILE", help="File with get_inputs(), or FILE:FUNCTION. [default: REFERENCE's own]")
-@click.option("--device", default="cpu", show_default=True, help="PyTorch device that tensors are made on.")
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    callback=arguments.device,
+    help="PyTorch device that tensors are made on.",
+)
 @click.option(
     "--timeout",
     "seconds",
@@ -69,7 +75,6 @@ def command(
     """
     if json_file is not None and json_file.parent.exists() and not json_file.parent.is_dir():
         raise click.UsageError(f"--json: {json_file.parent} is no folder")
-    arguments.check_device_name(device)
     try:
         for word in (reference, candidate, *([inputs] if inputs else [])):
             lookup.check(word)

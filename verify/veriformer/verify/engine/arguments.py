@@ -14,16 +14,17 @@ _DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla", "vulkan", "ipu", 
 """Kinds of devices that PyTorch knows, the usual ones first."""
 
 
-def check_device_name(name: str) -> None:
-    """Raise click.BadParameter for a word that names no device: PyTorch is not needed to see it."""
+def device(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return a word that names a device. Raises click.BadParameter for others: PyTorch is not needed to see it."""
     kind, _, number = name.partition(":")
     if kind not in _DEVICES and not _is_renamed():
         expected = f"expected one of {some(_DEVICES)}, with a number where there are several (cuda:1)"
-        raise click.BadParameter(f"{expected}, got {name!r}{meant(kind, _DEVICES)}", param_hint="--device")
+        raise click.BadParameter(f"{expected}, got {name!r}{meant(kind, _DEVICES)}")
     if number and not number.isdigit():
-        raise click.BadParameter(f"expected a number after {kind}:, got {name!r}", param_hint="--device")
+        raise click.BadParameter(f"expected a number after {kind}:, got {name!r}")
     if kind == "meta":
-        raise click.BadParameter("'meta' holds no numbers to be judged", param_hint="--device")
+        raise click.BadParameter("'meta' holds no numbers to be judged")
+    return name
 
 
 def _is_renamed() -> bool:
