@@ -39,6 +39,14 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
 """The arguments that are given by position, which are those that must be; every other one is given by its name."""
 
 
+INTEGRAL: dict[str, frozenset[str]] = {
+    operation: frozenset(p.name for p in parameters if str(p.annotation) in ("int", "int | None"))
+    for operation, parameters in _PARAMETERS.items()
+}
+INTEGRAL["cached_attention"] |= INTEGRAL["kv_cache"]
+"""By operation, the arguments that are whole numbers."""
+
+
 def _optional(operation: str) -> dict[str, Any]:
     given = _PARAMETERS[operation]
     return {p.name: p.default for p in given if p.default is not p.empty and p.name not in _NEVER_OMITTED}

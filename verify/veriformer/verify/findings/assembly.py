@@ -22,6 +22,7 @@ from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 _ORDER = list(Weight)
+_OF_ORDINARY_CALLS = (Weight.WRONG, Weight.LEAK)
 _ORDINARY = (".contract", ".equation")
 """Requirements that rows of ordinary calls are judged by."""
 
@@ -34,16 +35,15 @@ class Known:
 
     diagnosis: the known fault that it is. lost: how it is called where the calls are right in a wider format;
     in_halves: whether those of a known fault are. factor: how the result is a multiple of what it should be.
-    of_pytorch: whether PyTorch's own function gives the same, which no author of code over it can mend. by_no_rule:
-    whether it is an exception for some calls that nothing tells from others, which is a fault of code however it came
-    to be called.
+    witness: the practice that does likewise. by_no_rule: whether it is an exception for some calls that nothing tells
+    from others, which is a fault of code however it came to be called.
     """
 
     diagnosis: Diagnosis | None = None
     lost: str | None = None
     in_halves: bool = False
     factor: str | None = None
-    of_pytorch: bool = False
+    witness: str | None = None
     by_no_rule: bool = False
 
     def said(self, cause: Cause, results: Sequence[Result]) -> str | None:
@@ -54,25 +54,26 @@ class Known:
         if comes_and_goes([str(result.message) for result in results]):
             return "gives another result when the same call is made again"
         convention = None if cause.signature.kind is Failing.NOT_FINITE else _convention(_suggestion(results))
-        said = self.diagnosis.what if self.diagnosis else convention or self.lost
-        return f"{said}, as PyTorch's own does" if self.of_pytorch else said
+        return self.diagnosis.what if self.diagnosis else convention or self.lost
 
     def weight(self, cause: Cause, results: Sequence[Result]) -> Weight:
         """What is at stake in these rows."""
         found = weight(cause, self.diagnosis, lost=self.lost is not None or self.in_halves)
-        if self.of_pytorch:
-            found = max(found, Weight.IMPRECISE, key=_ORDER.index)
+        if self.witness is not None:
+            found = max(found, Weight.WEAKNESS, key=_ORDER.index)
         return found if self.by_no_rule else no_graver(found, results)
 
 
 def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
     """The finding of a cause that explains these failing rows."""
-    shown = _shown(telling(cause), results)
+    weight = known.weight(cause, results)
+    shown = _shown(telling(cause), results, ordinary=weight in _OF_ORDINARY_CALLS)
     return Finding(
         id=identifier(cause),
-        weight=known.weight(cause, results),
+        weight=weight,
         operation=cause.condition.operation,
-        what=sentence(cause, known.said(cause, results), shown.message, known.factor),
+        what=sentence(cause, known.said(cause, results), shown.message, known.factor, known.witness),
+        witness=known.witness,
         when=cause.condition.words,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
         requirements=tuple(dict.fromkeys(_telling_first(shown.requirement, results))),
@@ -97,9 +98,16 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = Fal
     """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one where
     most of the requirements that fail are about leaks.
 
-    An option whose admitted value is silently taken as another is wrong, however unusual the value. What is lost in
-    one format and right in a wider one is fragile; a known fault is so where no ordinary call shows it.
+    Wrong and leak are said of ordinary calls only: where none fails, it is fragile. So is what is lost in one format
+    and right in a wider one.
     """
+    found = _gravest(cause, diagnosis, lost=lost)
+    ordinary = any(example.ordinary for example in cause.explained)
+    return found if ordinary or found not in _OF_ORDINARY_CALLS else Weight.FRAGILE
+
+
+def _gravest(cause: Cause, diagnosis: Diagnosis | None, *, lost: bool) -> Weight:
+    """Return what is at stake by the requirements and the condition, whatever the calls are."""
     weights = [at_stake(example) for example in cause.explained]
     gravest = min(weights, key=_ORDER.index)
     if gravest.advice:
@@ -180,10 +188,16 @@ class _Shown:
         """How many numbers its calls hold."""
         return 0 if self.counterexample is None else self.counterexample.scalars or 0
 
+    @property
+    def unusual(self) -> bool:
+        """Return whether a call of it is known not to be ordinary."""
+        return self.counterexample is not None and self.counterexample.ordinary is False
 
-def _shown(example: Example, results: Sequence[Result]) -> _Shown:
+
+def _shown(example: Example, results: Sequence[Result], *, ordinary: bool) -> _Shown:
     """The smallest of the rows that failed as the telling example did, made small as it was; else of any row, or the
-    example as it was drawn. What a graver requirement asks is shown before what a lesser one does.
+    example as it was drawn. What a graver requirement asks is shown before what a lesser one does; ordinary calls come
+    before all others where a finding is about them.
 
     All that is shown comes from one row: a call in one format says nothing of another's result.
     """
@@ -197,6 +211,11 @@ def _shown(example: Example, results: Sequence[Result]) -> _Shown:
     alike = first_words(example.message)
     return min(
         [*made_small, *drawn],
-        key=lambda one: (first_words(one.message) != alike, requirement(one.requirement).weight.advice, one.size),
+        key=lambda one: (
+            ordinary and one.unusual,
+            first_words(one.message) != alike,
+            requirement(one.requirement).weight.advice,
+            one.size,
+        ),
         default=_Shown(example.message, slug),
     )

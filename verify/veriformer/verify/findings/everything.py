@@ -21,9 +21,6 @@ ByOperation = Mapping[str, Sequence[Result]]
 Told = Mapping[str, Sequence[Finding]]
 
 
-_SHARED = (Weight.WEAKNESS, Weight.IMPRECISE)
-"""Weights of what PyTorch's own function, or the formula in that format, does likewise."""
-
 LEAST_S = 4.0
 """Processor seconds that an operation has in any case: one row among many is a finding like others."""
 
@@ -80,12 +77,12 @@ def with_findings(
 
 def _explained(result: Result, finding: Finding, weighs: Callable[[Weight], bool]) -> Result:
     """The row, which fails after all where it was taken for a refusal and is explained by what is none, and is advice
-    after all where what explains it is no more: where PyTorch's own function loses the same.
+    after all where what explains it is no more: where a witness does likewise.
     """
     lesser = result.weight is None or Weight(result.weight).advice
     status = result.status
     if status is Status.ADVICE and weighs(finding.weight) and not lesser:
         status = Status.FAIL
-    elif status is Status.FAIL and finding.weight in _SHARED and not weighs(finding.weight):
+    elif status is Status.FAIL and finding.weight.advice and not weighs(finding.weight):
         status = Status.ADVICE
     return replace(result, finding=finding.id, status=status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.signature import Signature
@@ -19,7 +20,8 @@ class Example:
     calls: for every call that was made, the names of its features. signature: of the failure, None where it held.
     effective: whether it could tell right from wrong. gradients: the arguments whose gradients were judged and are
     not 0. recorded: the calls themselves. size: how many numbers they hold. message: of the violation; shown: it as a
-    record.
+    record. ordinary: whether all its calls are ordinary. off: the largest error in units of its bound, 0 where no
+    number was judged. choices: what Hypothesis drew, by which it is made again.
     """
 
     row: CheckRun
@@ -30,6 +32,9 @@ class Example:
     recorded: tuple[Recorded, ...] = field(default=(), repr=False, compare=False)
     size: int = 0
     message: str = ""
+    ordinary: bool = True
+    off: float = 0.0
+    choices: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     shown: Callable[[], Counterexample] | None = field(default=None, repr=False, compare=False)
 
     @property

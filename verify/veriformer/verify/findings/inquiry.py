@@ -11,7 +11,7 @@ from torch import nn
 from veriformer.spec.requirement import Kind
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.findings.assembly import Known, finding
-from veriformer.verify.findings.causes import Cause, Search, joined, united
+from veriformer.verify.findings.causes import Cause, Search, joined, kind, united
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
 from veriformer.verify.findings.evidence import Example
@@ -23,9 +23,11 @@ from veriformer.verify.findings.pooled import explained_by
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sharing import shared_out
+from veriformer.verify.findings.signature import Failing
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.ties import by_ties, of_rows, of_ties
-from veriformer.verify.findings.wider import as_pytorch, lost_in_halves, lost_to_the_format
+from veriformer.verify.findings.wider import lost_in_halves, lost_to_the_format
+from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
@@ -69,10 +71,10 @@ class Inquiry:
         for (cause, diagnosis), results in zip(named, shared, strict=True):
             settled, rest = by_ties(results, self.results) if diagnosis is None else ([], results)
             tied += [(cause, settled)] if settled else []
-            if rest:
-                cause = of_rows(cause, rest) if settled else cause
-                told_of = self._told(cause, diagnosis, rest, search.evidence)
-                found.append(replace(told_of, follows=self._follows(cause)))
+            cause = of_rows(cause, rest) if settled and rest else cause
+            for part, rows, witness in self._by_witness(self._with_ordinary(cause), rest):
+                told_of = self._told(part, diagnosis, rows, search.evidence, witness)
+                found.append(replace(told_of, follows=self._follows(part)))
         if tied:
             rows = [row for _, settled in tied for row in settled]
             found.append(of_ties(finding(tied[0][0], Known(), rows)))
@@ -90,15 +92,46 @@ class Inquiry:
                     next(results for one, results in zip(causes, shared, strict=True) if one is cause).append(result)
         return shared
 
+    def _with_ordinary(self, cause: Cause) -> Cause:
+        """Return a cause with ordinary calls that fail, where the survey met none of them and there are some: of these
+        alone a finding may say that code is wrong."""
+        if any(one.ordinary for one in cause.explained) or cause.signature.kind is Failing.RAISES:
+            return cause
+        fresh = [one for row in cause.rows[:2] for one in self._survey(row, self.until, only_ordinary=True)]
+        alike = [one for one in fresh if one.failed and kind(one) in {kind(own) for own in cause.explained}]
+        return replace(cause, explained=(*cause.explained, *alike))
+
+    def _by_witness(
+        self, cause: Cause, results: Sequence[Result]
+    ) -> Iterator[tuple[Cause, Sequence[Result], str | None]]:
+        """Yield the rows in which a witness does likewise, and the others, each with the cause of these rows alone.
+
+        Rows that were not surveyed go with the others, where there are any.
+        """
+        shared = shared_rows(cause, self.target) if results else {}
+        others = [row for row in results if row.key not in shared]
+        if shared and {row.key for row in cause.rows} <= shared.keys():
+            others = []
+        alike = [row for row in results if row not in others]
+        if alike:
+            names = list(shared.values())
+            yield (of_rows(cause, alike) if others else cause), alike, max(names, key=names.count)
+        if others:
+            yield (of_rows(cause, others) if alike else cause), others, None
+
     def _told(
-        self, cause: Cause, diagnosis: Diagnosis | None, results: Sequence[Result], evidence: Sequence[Example]
+        self,
+        cause: Cause,
+        diagnosis: Diagnosis | None,
+        results: Sequence[Result],
+        evidence: Sequence[Example],
+        witness: str | None = None,
     ) -> Finding:
         lost = lost_to_the_format(cause, self.target) if diagnosis is None else None
         in_halves = diagnosis is not None and lost_in_halves(cause, self.target)
-        of_pytorch = lost is not None and bool(self.target.recognised) and as_pytorch(cause, self.target)
         unruly = bool(self.target.recognised) and by_no_rule(cause, evidence)
         multiple = factor(cause, self.target) if diagnosis is None and lost is None else None
-        return finding(cause, Known(diagnosis, lost, in_halves, multiple, of_pytorch, unruly), results)
+        return finding(cause, Known(diagnosis, lost, in_halves, multiple, witness, unruly), results)
 
     def _unmodified(self, causes: list[Cause]) -> list[Cause]:
         """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes
@@ -174,11 +207,12 @@ class Inquiry:
     def _device(self) -> str:
         return self.results[0].device
 
-    def _survey(self, row: CheckRun, until: float) -> list[Example]:
+    def _survey(self, row: CheckRun, until: float, *, only_ordinary: bool = False) -> list[Example]:
         left = until - time.process_time()
         if left <= 0:
             return []
-        return survey(row, self.target, self.seed, examples=EXAMPLES, seconds=min(left, _SECONDS))
+        seconds = min(left, _SECONDS)
+        return survey(row, self.target, self.seed, examples=EXAMPLES, seconds=seconds, only_ordinary=only_ordinary)
 
     def _again(self, row: CheckRun, without: Sequence[Condition]) -> list[Example]:
         left = self.until - time.process_time()

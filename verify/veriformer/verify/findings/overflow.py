@@ -10,7 +10,7 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.record import Finding, likewise
 from veriformer.verify.findings.signature import Failing
 
 WORDS = "overflow in half precision: what is finite comes out as infinite, NaN or 0"
@@ -39,18 +39,25 @@ def near_the_edge(call: frozenset[str]) -> bool:
 
 def overflows(finding: Finding) -> bool:
     """Whether this is of finite input in half precision whose result is finite, and is lost."""
-    if finding.what.endswith(WORDS):
+    if WORDS in finding.what:
         return True
     ranges = finding.requirements and all(slug.endswith(".range") for slug in finding.requirements)
     halves = finding.dtypes and set(finding.dtypes) <= set(dtypes.HALVES)
-    return bool(finding.weight is Weight.FRAGILE and ranges and halves and _LOST.search(finding.message or ""))
+    return bool(
+        finding.weight in (Weight.FRAGILE, Weight.WEAKNESS)
+        and ranges
+        and halves
+        and _LOST.search(finding.message or "")
+    )
 
 
 def told_once(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, those of overflow in half precision as one."""
+    """Return the findings, those of overflow in half precision as one for each weight."""
     listed = list(findings)
-    found = [finding for finding in listed if overflows(finding)]
-    return [*(one for one in listed if not overflows(one)), *([_of(found)] if found else [])]
+    found: dict[Weight, list[Finding]] = {}
+    for finding in filter(overflows, listed):
+        found.setdefault(finding.weight, []).append(finding)
+    return [*(one for one in listed if not overflows(one)), *map(_of, found.values())]
 
 
 def _of(found: Sequence[Finding]) -> Finding:
@@ -62,7 +69,7 @@ def _of(found: Sequence[Finding]) -> Finding:
         first,
         id=first.id if not others else hashlib.sha256("|".join(one.id for one in found).encode()).hexdigest()[:8],
         operation=operations,
-        what=f"{operations}: {WORDS}",
+        what=f"{operations}: {WORDS}{likewise(first.witness)}",
         when=when,
         dtypes=_each(found, "dtypes"),
         requirements=_each(found, "requirements"),

@@ -47,3 +47,8 @@ class Finding:
         """The record of one entry of ``findings``."""
         lists = {key: tuple(entry.get(key) or ()) for key in ("dtypes", "requirements", "rows", "precedents")}
         return cls(**{**entry, **lists, "weight": Weight(entry["weight"])})
+
+
+def likewise(witness: str | None) -> str:
+    """Return the end of a sentence that names the practice that does likewise; nothing where none does."""
+    return "" if witness is None else f", as {witness} does"

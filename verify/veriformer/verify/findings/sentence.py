@@ -8,21 +8,29 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import SELDOM, Cause
 from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.record import likewise
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.raising import place_in
 
 _LONGEST = 110
 
 
-def sentence(cause: Cause, known: str | None = None, message: str | None = None, how: str | None = None) -> str:
+def sentence(
+    cause: Cause,
+    known: str | None = None,
+    message: str | None = None,
+    how: str | None = None,
+    witness: str | None = None,
+) -> str:
     """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised.
 
     message: of the failure that is shown with it; the telling example's if left out. how: how the result is wrong.
+    witness: the practice that does likewise.
     """
     said = known or how or _predicate(cause, message)
     some = " for some calls" if cause.share < SELDOM and known is None else ""
     when = "" if known or not cause.condition.names else f" {cause.condition.words}"
-    return f"{cause.condition.operation}: {said}{some}{when}"
+    return f"{cause.condition.operation}: {said}{some}{when}{likewise(witness)}"
 
 
 def _predicate(cause: Cause, message: str | None) -> str:
@@ -40,7 +48,9 @@ def _predicate(cause: Cause, message: str | None) -> str:
 def telling(cause: Cause) -> Example:
     """The smallest of the examples that fail in the most telling way, of an equation if there is one."""
     alike = [example for example in cause.explained if example.signature == cause.signature]
-    return min(alike, key=lambda one: (not one.row.check.requirement.slug.endswith(".equation"), one.size))
+    return min(
+        alike, key=lambda one: (not one.ordinary, not one.row.check.requirement.slug.endswith(".equation"), one.size)
+    )
 
 
 def quantity(cause: Cause) -> str:

@@ -12,9 +12,12 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import torch
-from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+from hypothesis.control import BuildContext
+from hypothesis.errors import HypothesisException, StopTest, UnsatisfiedAssumption
+from hypothesis.internal.conjecture.data import ConjectureData
 
 from veriformer.verify.domain.features import present
+from veriformer.verify.domain.ordinary import is_ordinary
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
@@ -22,7 +25,7 @@ from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.counterexample import counterexample, size
 from veriformer.verify.judging.interruption import Ended
-from veriformer.verify.judging.judge import Reference, RunStatistics, Violation
+from veriformer.verify.judging.judge import Reference, RunStatistics, Violation, ratios
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
@@ -45,6 +48,8 @@ class _Watched(Trial):
     def __init__(self, row: CheckRun, target: Target, data: st.DataObject, without: Sequence[Condition]) -> None:
         super().__init__(target, row.check.operation, row.check.positional, row.dtype, row.device, data)
         self.without = without
+        self.only_ordinary = False
+        self.ordinary = True
         self.met: list[frozenset[str]] = []
         self.telling: set[str] = set()
 
@@ -59,6 +64,8 @@ class _Watched(Trial):
     ) -> Recorded:
         names = present(operation, arguments, dtype=self.dtype_name, gradients=bool(wrt))
         self.assume(not any(condition.met((names,)) for condition in self.without))
+        self.ordinary &= is_ordinary(operation, names, arguments, cotangent)
+        self.assume(self.ordinary or not self.only_ordinary)
         self.met.append(names)
         return super()._record(arguments, wrt, cotangent, operation, refusal, again)
 
@@ -78,13 +85,14 @@ def survey(
     seconds: float,
     without: Sequence[Condition] = (),
     together: RunStatistics | None = None,
+    only_ordinary: bool = False,
 ) -> list[Example]:
     """Up to so many examples of a row within a time limit, those that meet a condition in ``without`` left out.
 
     The time is the processor's, from the end of the first example: what that loads is no slowness of the target.
 
     With the seed of a run the first are those that the row itself began with. together: gathers what a row is judged by
-    whose examples are judged together.
+    whose examples are judged together. only_ordinary: whether examples with other calls are left out.
     """
     found: list[Example] = []
     until = math.inf if seconds > 0 else 0.0
@@ -95,8 +103,9 @@ def survey(
             raise _Enough
         trial = _Watched(row, target, data, without)
         trial.statistics = trial.statistics if together is None else together
+        trial.only_ordinary = only_ordinary
         try:
-            example = _example(trial, row)
+            example = _example(trial, row, data.conjecture_data)
         finally:  # also where it was given up: where all are, the time goes by too
             until = min(until, time.process_time() + seconds)
         if example is not None:
@@ -117,8 +126,21 @@ def survey(
     return found
 
 
-def _example(trial: _Watched, row: CheckRun) -> Example | None:
+def again(example: Example, target: Target) -> Example | None:
+    """Return the same example on another target; None where that target is asked for other calls by the same draws."""
+    data = ConjectureData.for_choices(example.choices)
+    trial = _Watched(example.row, target, st.DataObject(data), ())
+    try:
+        with BuildContext(data, wrapped_test=again), without_constants(), global_state.streams():
+            found = _example(trial, example.row, data)
+    except (StopTest, HypothesisException):
+        return None
+    return found if found is not None and found.calls == example.calls else None
+
+
+def _example(trial: _Watched, row: CheckRun, data: ConjectureData) -> Example | None:
     """What became of one example; None where an error of the suite's own ended it."""
+    begun = len(data.choices)  # what was drawn before this example is no part of it
     violation = None
     try:
         judge(row.check, trial)
@@ -138,4 +160,16 @@ def _example(trial: _Watched, row: CheckRun) -> Example | None:
         size=size(trial),
         message=str(violation or ""),
         shown=None if violation is None else partial(counterexample, row, trial.target, violation, trial),
+        ordinary=trial.ordinary,
+        choices=tuple(data.choices[begun:]),
+        off=_off(violation),
     )
+
+
+def _off(violation: Violation | None) -> float:
+    """Return the largest error in units of its bound, where numbers were judged; infinite where there is no number."""
+    if violation is None or violation.exact is None:
+        return 0.0
+    judged = (violation.observed, violation.exact, violation.bound)
+    observed, exact, bound = (np.asarray(x, dtype=np.float64) for x in judged)
+    return float(ratios(observed, Reference(exact, bound)).max(initial=0.0))

@@ -19,7 +19,6 @@ from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.judge import Floats
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.scripts.script import Recorded
-from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
 
 ROUNDED = "loses more digits to rounding than the formula does"
@@ -53,24 +52,6 @@ def lost_in_halves(cause: Cause, target: Target) -> bool:
     told = [one for one in cause.explained if judged(one) is not None]
     halves = all(one.row.dtype in dtypes.HALVES for one in cause.explained)
     return bool(halves and told) and all(_right_in_float32(one, target) for one in _smallest(told))
-
-
-def as_pytorch(cause: Cause, target: Target) -> bool:
-    """Whether PyTorch's own function gives, bit by bit, what the target gives in every call that fails."""
-    peer = load("torch").implementation
-    operation = cause.condition.operation
-    if not callable(getattr(peer, operation, None)) or any(judged(one) is None for one in cause.explained):
-        return False
-    for one in _smallest(cause.explained):
-        call = judged(one)
-        assert call is not None
-        given = outcome(one.row, target.implementation, target, call)
-        theirs = outcome(one.row, peer, target, call)
-        if given is None or theirs is None or given.keys() != theirs.keys():
-            return False
-        if not all(np.array_equal(given[key], theirs[key], equal_nan=True) for key in given):
-            return False
-    return True
 
 
 def _smallest(examples: Sequence[Example]) -> list[Example]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from veriformer.verify.domain.features import present
+from veriformer.verify.domain.ordinary import is_ordinary
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
@@ -18,6 +20,15 @@ def size(trial: Trial) -> int:
     values = [value for call in trial.calls for value in call.arguments.values()]
     flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
     return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
+
+
+def ordinary(trial: Trial) -> bool:
+    """Return whether every call of an example is ordinary."""
+    return all(
+        call.refusal is None
+        and is_ordinary(call.operation, present(call.operation, call.arguments), call.arguments, call.cotangent)
+        for call in trial.calls
+    )
 
 
 def numbers(x: object) -> object:
@@ -38,4 +49,5 @@ def counterexample(row: CheckRun, target: Target, violation: Violation, trial: T
         bound=bound,
         script=script(title, target.loader, trial.calls, lines),
         scalars=size(trial),
+        ordinary=ordinary(trial),
     )

@@ -40,7 +40,8 @@ class Counterexample:
     arguments: by name, each a dict of ``dtype``, ``shape`` and ``values`` for a tensor, or a plain value.
     observed, exact, bound: nested lists of numbers at the elements judged, or None where the violation is not a number.
     script: a self-contained Python script whose exit status is not 0 where the violation is reproduced.
-    scalars: how many numbers the tensors of all its calls have together.
+    scalars: how many numbers the tensors of all its calls have together. ordinary: whether all its calls are ordinary,
+    None where nobody looked.
     """
 
     arguments: dict[str, Any]
@@ -49,6 +50,7 @@ class Counterexample:
     bound: Any
     script: str | None
     scalars: int | None = None
+    ordinary: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

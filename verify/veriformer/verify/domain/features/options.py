@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.verify.contract.signatures import OPTIONAL
+from veriformer.verify.contract.signatures import INTEGRAL, OPTIONAL
 from veriformer.verify.domain.feature import Arguments, Feature
 from veriformer.verify.domain.features.making import Condition, Named, article, fragile, number, on, ordinary
 
@@ -56,17 +56,22 @@ def of_options(operation: str) -> Iterator[Feature]:
         elif name != "dim":
             yield from ordinary(operation, (article(name), _other(name, default)))
         if default is None:
-            yield from fragile(operation, (f"{name}=None", on(name, lambda x: x is None)))
+            yield from ordinary(operation, (f"{name}=None", on(name, lambda x: x is None)))
         yield from ordinary(operation, (f"the default of {name}", _left_out(name, default)))
 
 
 def of_numbers(operation: str) -> Iterator[Feature]:
     """The values that a number may have and the kinds it may be of."""
-    for name in (*OPTIONAL.get(operation, {}), *NUMBERS.get(operation, ())):
-        if name not in ("dim", "ignore_index", "mask", "bias", "weight", "generator", *CHOICES):
-            yield from fragile(operation, (f"{article(name)} of 0", _equal(name, 0)), *_signs(name))
+    defaults, integral = OPTIONAL.get(operation, {}), INTEGRAL.get(operation, frozenset())
+    for name in (*defaults, *NUMBERS.get(operation, ())):
+        if name not in ("dim", "ignore_index", "eos", "mask", "bias", "weight", "generator", *CHOICES):
+            of_zero = ordinary if defaults.get(name) == 0 else fragile
+            yield from of_zero(operation, (f"{article(name)} of 0", _equal(name, 0)))
+            yield from fragile(operation, *_signs(name))
             yield from ordinary(operation, (f"{article(name)} of 1", _equal(name, 1)))
-            yield from fragile(operation, *_kinds(name))
+            yield from fragile(operation, (f"a NumPy number as {name}", on(name, lambda x: isinstance(x, np.generic))))
+            if name not in integral:
+                yield from ordinary(operation, (f"an integer as {name}", on(name, _is_integer)))
 
 
 def _signs(name: str) -> tuple[Named, ...]:
@@ -76,11 +81,8 @@ def _signs(name: str) -> tuple[Named, ...]:
     )
 
 
-def _kinds(name: str) -> tuple[Named, ...]:
-    return (
-        (f"a NumPy number as {name}", lambda a: isinstance(a[name], np.generic)),
-        (f"an integer as {name}", lambda a: isinstance(a[name], int) and not isinstance(a[name], bool)),
-    )
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _equal(name: str, value: Any) -> Condition:

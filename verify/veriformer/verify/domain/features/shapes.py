@@ -53,9 +53,25 @@ def of_shapes(operation: str) -> Iterator[Feature]:
         yield from ordinary(operation, *_strides(name))
         if name not in PARAMETERS:
             yield from fragile(operation, *_degenerate(name))
-            yield from ordinary(operation, *((f"{name} of rank {rank}", _rank(name, rank)) for rank in _RANKS))
+            of_one = ordinary if name in INTEGERS else fragile
+            yield from of_one(operation, *_of_one(name))
+            for rank in _RANKS:
+                of_rank = ordinary if rank in _usual_ranks(operation, name) else fragile
+                yield from of_rank(operation, (f"{name} of rank {rank}", _rank(name, rank)))
             yield from ordinary(operation, *_sizes(name))
     yield from ordinary(operation, *_leading(operation))
+
+
+_OF_LOSSES = frozenset({"cross_entropy", "perplexity", "masked_lm_loss", "mse_loss"})
+
+
+def _usual_ranks(operation: str, name: str) -> range:
+    """Return the ranks that people give a tensor: losses are of rows, or of batches of rows."""
+    if name in INTEGERS:
+        return range(1, 3)
+    if operation in _OF_LOSSES:
+        return range(2, 4)
+    return range(1, 5)
 
 
 def _rank(name: str, rank: int) -> Condition:
@@ -66,6 +82,11 @@ def _degenerate(name: str) -> tuple[Named, ...]:
     return (
         (f"a 0-dimensional {name}", on(name, lambda x: x.ndim == 0)),
         (f"an empty {name}", on(name, lambda x: x.numel() == 0)),
+    )
+
+
+def _of_one(name: str) -> tuple[Named, ...]:
+    return (
         (f"a last axis of one in {name}", on(name, lambda x: x.shape[-1] == 1)),
         (f"one entry in {name}", on(name, lambda x: x.numel() == 1)),
     )
@@ -144,7 +165,7 @@ def of_lists(operation: str) -> Iterator[Feature]:
     for name in names:
         yield from ordinary(operation, (f"several {name}", on(name, lambda x: len(x) > 1)))
         yield from fragile(operation, (f"no {name}", on(name, lambda x: len(x) == 0)))
-        yield from fragile(operation, (f"0-dimensional {name}", on(name, lambda x: any(t.ndim == 0 for t in x))))
+        yield from ordinary(operation, (f"0-dimensional {name}", on(name, lambda x: any(t.ndim == 0 for t in x))))
         yield from ordinary(operation, (f"{name} of several dtypes", on(name, _mixed)))
         strided = on(name, lambda x: any(not t.is_contiguous() for t in x))
         flat = on(name, lambda x: any(not _viewed(t, (-1,)) for t in x))

@@ -12,7 +12,12 @@ import torch
 
 from veriformer.verify.domain.feature import Arguments, Feature
 from veriformer.verify.domain.features.making import Named, demanded, fragile
-from veriformer.verify.domain.features.shapes import INTEGERS, TENSORS
+from veriformer.verify.domain.features.shapes import INTEGERS, PARAMETERS, TENSORS
+
+_LEARNED = PARAMETERS | {"weight", "bias"}
+
+CHOOSING = frozenset({"top_k_filter", "top_p_filter", "greedy", "expected_calibration_error"})
+"""Operations in which larger values are chosen among others: equal ones are degenerate input for these alone."""
 
 
 def of_values(operation: str) -> Iterator[Feature]:
@@ -20,7 +25,11 @@ def of_values(operation: str) -> Iterator[Feature]:
     probabilities = {"target"} if operation in ("cross_entropy", "mse_loss") else set()
     for name in (name for name in TENSORS.get(operation, ()) if name not in INTEGERS - probabilities | {"mask"}):
         yield from demanded(operation, *_signs(name))
+        ties: Named = (f"ties in {name}", _of(name, lambda f: _ties(f.x)))
+        yield from fragile(operation, ties, optional=False) if operation in CHOOSING else demanded(operation, ties)
         yield from fragile(operation, *_extremes(name), optional=False)
+        rows = _of_rows(name)  # those of parameters are nothing special: gains of ones, a bias of two entries
+        yield from demanded(operation, *rows) if name in _LEARNED else fragile(operation, *rows, optional=False)
         yield from fragile(operation, *_not_finite(name))
 
 
@@ -94,16 +103,20 @@ def _signs(name: str) -> tuple[Named, ...]:
 
 def _extremes(name: str) -> tuple[Named, ...]:
     return (
-        (f"constant rows of {name}", _of(name, lambda f: _constant(f.x))),
         (f"{name} all zero", _of(name, lambda f: bool((f.x == 0).all()))),
-        (f"ties in {name}", _of(name, lambda f: _ties(f.x))),
         (f"huge values in {name}", _of(name, _huge)),
-        (f"large values in {name}", _of(name, lambda f: f.largest > 30)),
+        (f"large values in {name}", _of(name, lambda f: f.largest > LARGE)),
         (f"tiny values in {name}", _of(name, lambda f: f.least < f.square_root_of_tiny)),
         (f"subnormal values in {name}", _of(name, lambda f: f.least < torch.finfo(f.x.dtype).tiny)),
-        (f"a mean of {name} far above its spread", _of(name, lambda f: _offset(f.x))),
         (f"rows of {name} far apart", _of(name, lambda f: f.x.ndim > 1 and _apart(Facts(f.x.amax(-1))))),
         (f"entries of {name} far apart", _of(name, _apart)),
+    )
+
+
+def _of_rows(name: str) -> tuple[Named, ...]:
+    return (
+        (f"constant rows of {name}", _of(name, lambda f: _constant(f.x))),
+        (f"a mean of {name} far above its spread", _of(name, lambda f: _offset(f.x))),
     )
 
 
@@ -128,6 +141,15 @@ def _ties(x: torch.Tensor) -> bool:
         return False
     rows = x.reshape(-1, x.shape[-1])[: max(1, SORTED // x.shape[-1])].sort(-1).values
     return bool((rows[..., 1:] == rows[..., :-1]).any())
+
+
+LARGE = 30.0
+"""Size from which a number is large: products of a few such leave the range of half precision."""
+
+
+def is_moderate(f: Facts) -> bool:
+    """Return whether all numbers are finite, none is large, and no square of one is subnormal."""
+    return f.known.numel() == f.x.numel() and f.largest <= LARGE and f.least >= f.square_root_of_tiny
 
 
 def _huge(f: Facts) -> bool:

@@ -82,6 +82,37 @@ def layer_norm_one_pass_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, 
     return found
 
 
+def _weighted_first(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """γ ⊙ (x − μ) before the root of the variance, as code writes that divides last."""
+    if a.get("weight") is None:
+        return []
+    _, centred, r = _centred(xp, a)
+    y = centred * a["weight"] * r
+    return [y if a.get("bias") is None else y + a["bias"]]
+
+
+def _weighted_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """dc = (g r) γ + c · 2 dσ² / d with dσ² = −r³ Σ g γ c / 2, dx = dc − mean(dc); dγ = Σ (g r) c."""
+    if a.get("weight") is None:
+        return {}
+    d, centred, r = _centred(xp, a)
+    weight = a["weight"]
+    d_variance = xp.sum(g * (centred * weight), axis=-1, keepdims=True) * (r * r * r) / -2
+    dc = g * r * weight + centred * (d_variance * 2 / d)
+    found = {"x": dc - xp.sum(dc, axis=-1, keepdims=True) / d}
+    found["weight"] = unbroadcast(xp, g * r * centred, weight.shape)
+    if a.get("bias") is not None:
+        found["bias"] = unbroadcast(xp, g, a["bias"].shape)
+    return found
+
+
+def _centred(xp: Any, a: Mapping[str, Any]) -> tuple[int, Any, Any]:
+    """d, x − μ and 1 / √(σ² + ε) by the mean of (x − μ)²."""
+    x, d = a["x"], a["x"].shape[-1]
+    centred = x - xp.sum(x, axis=-1, keepdims=True) / d
+    return d, centred, 1 / xp.sqrt(xp.sum(centred * centred, axis=-1, keepdims=True) / d + a.get("eps", 1e-5))
+
+
 def _spread(x: torch.Tensor) -> float:
     """The smallest difference between largest and smallest entry of a row; of no rows, any."""
     if x.numel() == 0:
@@ -102,8 +133,8 @@ LAYER_NORM = OpInfo(
     name="layer_norm",
     sample=draw_layer_norm,
     sample_basic=ordinary_rows,
-    formulas=(_layer_norm, layer_norm_one_pass),
-    vjps=(_layer_norm_vjp, layer_norm_one_pass_vjp),
+    formulas=(_layer_norm, layer_norm_one_pass, _weighted_first),
+    vjps=(_layer_norm_vjp, layer_norm_one_pass_vjp, _weighted_first_vjp),
     inputs=("x", "weight", "bias"),
     invalid_calls=lambda trial: bad_rows(trial, ("weight", "bias")),
     batch_slice=lambda trial: one_slice(trial, draw_layer_norm),

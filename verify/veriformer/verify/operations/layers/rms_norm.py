@@ -40,10 +40,32 @@ def _rms_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     return dict(zip(("x", "weight"), rms_norm_vjp(xp, a["x"], a.get("weight"), g, **options_of(a)), strict=True))
 
 
+def _weighted_first(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """(γ ⊙ x) r with r = 1 / √(mean(x²) + ε): the gain before the norm."""
+    if a.get("weight") is None:
+        return []
+    return [a["x"] * a["weight"] * _inverse_root(xp, a)]
+
+
+def _weighted_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
+    """dx = (g r) γ + x · 2 dσ² / d with dσ² = −r³ Σ g γ x / 2; dγ = Σ (g r) x."""
+    if a.get("weight") is None:
+        return {}
+    x, weight, r = a["x"], a["weight"], _inverse_root(xp, a)
+    d_square = xp.sum(g * (x * weight), axis=-1, keepdims=True) * (r * r * r) / -2
+    found = {"x": g * r * weight + x * (d_square * 2 / x.shape[-1])}
+    return found | {"weight": unbroadcast(xp, g * r * x, weight.shape)}
+
+
+def _inverse_root(xp: Any, a: Mapping[str, Any]) -> Any:
+    x = a["x"]
+    return 1 / xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True) / x.shape[-1] + a.get("eps", 1e-6))
+
+
 def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     """h r + x · 2 dσ² / d with dσ² = −r³ Σ h x / 2, as the chain rule gives it for x · r."""
     x, d = a["x"], a["x"].shape[-1]
-    r = 1 / xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True) / d + a.get("eps", 1e-6))
+    r = _inverse_root(xp, a)
     h = g if a.get("weight") is None else g * a["weight"]
     d_square = xp.sum(h * x, axis=-1, keepdims=True) * (r * r * r) / -2
     found = {"x": h * r + x * (d_square * 2 / d)}
@@ -64,8 +86,8 @@ RMS_NORM = OpInfo(
     name="rms_norm",
     sample=draw_rms_norm,
     sample_basic=ordinary_rows,
-    formulas=(_rms_norm,),
-    vjps=(_rms_norm_vjp, _rms_norm_vjp_by_chain),
+    formulas=(_rms_norm, _weighted_first),
+    vjps=(_rms_norm_vjp, _rms_norm_vjp_by_chain, _weighted_first_vjp),
     inputs=("x", "weight"),
     invalid_calls=lambda trial: bad_rows(trial, ("weight",)),
     batch_slice=lambda trial: one_slice(trial, draw_rms_norm),

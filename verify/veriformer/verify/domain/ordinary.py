@@ -1,0 +1,35 @@
+"""Ordinary calls: of these alone a finding may say that code is wrong, or lets through what must not be seen.
+
+Usual ranks, sizes of at least 1, finite normal numbers of moderate size, arguments of their usual type, no degenerate
+constant: the weights of a call's features say all of it but for numbers that no feature tells of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.domain.feature import Arguments
+from veriformer.verify.domain.features import feature
+from veriformer.verify.domain.features.values import Facts, is_moderate
+
+
+def is_ordinary(operation: str, names: Collection[str], arguments: Arguments, cotangent: Any = None) -> bool:
+    """Return whether a call is ordinary.
+
+    names: of its features, as ``present`` gives them. cotangent: of the gradients that it asks for, or None.
+    """
+    known = (feature(operation, name) for name in names)
+    usual = all(one is None or one.weight is Weight.WRONG for one in known)
+    lists = [value for value in arguments.values() if isinstance(value, list | tuple)]
+    return usual and all(map(_moderate, (cotangent, *lists)))
+
+
+def _moderate(value: Any) -> bool:
+    """Return whether the floating tensors in a value hold finite normal numbers of moderate size."""
+    if isinstance(value, list | tuple):
+        return all(map(_moderate, value))
+    return not (isinstance(value, torch.Tensor) and value.is_floating_point()) or is_moderate(Facts(value.detach()))

@@ -1,0 +1,193 @@
+"""Witnesses of practice: PyTorch's own operator, and the formula step by step, on the calls that fail.
+
+Whatever one of them does likewise, in the same dtype, is a weakness of the format or of practice, and no fault of the
+code. The formula is evaluated over tensors, each step rounded to the dtype; autograd differentiates the steps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.findings.calls import APART, RECORDS
+from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.survey import again
+from veriformer.verify.judging.op_info import Formula, OpInfo
+from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
+from veriformer.verify.targets.loading import load
+from veriformer.verify.targets.target import Target
+
+STEPWISE = "the formula evaluated step by step in that dtype"
+COMPOSED = "PyTorch's composition of softmax and products"
+
+_OVER_ATTENTION = frozenset({"attention", "multi_head_attention", "transformer_block"})
+
+_OPERATORS = {
+    **{name: f"torch.{name}" for name in ("softmax", "logsumexp", "dropout")},
+    **{
+        name: f"torch.nn.functional.{name}"
+        for name in ("cross_entropy", "layer_norm", "rms_norm", "gelu", "silu", "mse_loss")
+    },
+    "attention": "torch.nn.functional.scaled_dot_product_attention",
+    "multi_head_attention": "torch.nn.functional.multi_head_attention_forward",
+    "transformer_block": "torch.nn.TransformerEncoderLayer",
+    "token_embedding": "torch.nn.functional.embedding",
+    "lm_head": "torch.nn.functional.linear",
+    "clip_grad_norm": "torch.nn.utils.clip_grad_norm_",
+    "gradient_descent": "torch.optim.SGD",
+    "sgd_momentum": "torch.optim.SGD",
+    "adam": "torch.optim.Adam",
+    "adamw": "torch.optim.AdamW",
+}
+"""By operation, PyTorch's own operator; others are put together from several."""
+
+_CALLS = 3
+"""Calls of a row that are made again, the smallest ones."""
+
+Operation = Callable[..., Any]
+
+
+def is_plain(example: Example) -> bool:
+    """Return whether an example fails on ordinary calls in a dtype whose format explains nothing."""
+    return example.ordinary and example.row.dtype not in dtypes.HALVES
+
+
+def shared_rows(cause: Cause, target: Target) -> dict[str, str]:
+    """Return the rows of a cause in which a witness does likewise in every call made again, with its name by row key.
+
+    Nothing where a call fails that is ordinary, in a full format.
+    """
+    if any(map(is_plain, cause.explained)):
+        return {}
+    witnesses = list(_witnesses(cause.condition.operation, target))
+    of_rows: dict[str, list[Example]] = {}
+    for example in sorted(cause.explained, key=lambda one: one.size):
+        of_rows.setdefault(example.row.key, []).append(example)
+    found = {key: _shared([_witness_of(one, witnesses) for one in some[:_CALLS]]) for key, some in of_rows.items()}
+    return {key: name for key, name in found.items() if name is not None}
+
+
+def _shared(names: Sequence[str | None]) -> str | None:
+    """Return the commonest name; None where some call has none."""
+    return None if None in names else max(names, key=names.count)
+
+
+def _witness_of(example: Example, witnesses: Sequence[tuple[str, Target]]) -> str | None:
+    """Return the first witness that fails likewise on an example."""
+    for name, witness in witnesses:
+        found = again(example, witness)
+        if found is not None and _likewise(example, found):
+            return name
+    return None
+
+
+def _likewise(example: Example, other: Example) -> bool:
+    """Return whether another implementation fails in the same kind and is about as far off."""
+    one, two = example.signature, other.signature
+    if one is None or two is None:
+        return False
+    return (one.lost and two.lost) or (one.kind is two.kind and example.off <= APART * other.off)
+
+
+def _witnesses(operation: str, target: Target) -> Iterator[tuple[str, Target]]:
+    """Yield name and target of PyTorch's own operator and of the formula, with the signature of the target's own."""
+    own = target.operation(operation)
+    constants = target.domain(operation).constants
+    peer = getattr(load("torch").implementation, operation, None)
+    if own is None:
+        return
+    if callable(peer):
+        name = _OPERATORS.get(operation, "PyTorch's composition of it")
+        yield name, _instead(target, operation, own, _with_constants(peer, constants))
+        if operation in _OVER_ATTENTION:
+            yield COMPOSED, _instead(target, operation, own, _with_constants(_composed(peer), constants))
+    record = RECORDS.get(operation)
+    for formula, rsqrt in itertools.product(() if record is None else record.formulas, (True, False)):
+        assert record is not None
+        yield STEPWISE, _instead(target, operation, own, _stepwise(record, formula, target, rsqrt=rsqrt))
+
+
+def _instead(target: Target, operation: str, own: Operation, other: Operation) -> Target:
+    """Return the target with another implementation of an operation, which takes what its own takes."""
+
+    @functools.wraps(own)
+    def call(*args: Any, **options: Any) -> Any:
+        return other(**dict(zip(POSITIONAL[operation], args, strict=False)), **options)
+
+    with contextlib.suppress(ValueError, TypeError):  # a built-in without one
+        vars(call)["__signature__"] = inspect.signature(own)
+    return replace(target, implementation=SimpleNamespace(**{operation: call}))
+
+
+def _composed(function: Operation) -> Operation:
+    """Return a function of PyTorch's with attention computed as its documentation writes it out."""
+
+    def call(**arguments: Any) -> Any:
+        with mock.patch.object(F, "scaled_dot_product_attention", _attention):
+            return function(**arguments)
+
+    return call
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(q kᵀ · scale + bias) v: NaN where a query sees no key, which the operator itself gives zeros for."""
+    if enable_gqa:
+        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
+        scores = scores.masked_fill(~seen, -torch.inf)
+    if attn_mask is not None:
+        boolean = attn_mask.dtype is torch.bool
+        scores = scores.masked_fill(~attn_mask, -torch.inf) if boolean else scores + attn_mask
+    return F.dropout(scores.softmax(-1), dropout_p) @ value
+
+
+def _with_constants(function: Operation, constants: Mapping[str, Any]) -> Operation:
+    def call(**arguments: Any) -> Any:
+        return function(**{**constants, **arguments})
+
+    return call
+
+
+def _stepwise(record: OpInfo, formula: Formula, target: Target, *, rsqrt: bool) -> Operation:
+    """Return a formula of an operation as an implementation: each step is rounded to the inputs' dtype."""
+    constants = target.domain(record.name).constants
+
+    def call(**arguments: Any) -> Any:
+        floating = [x for x in arguments.values() if isinstance(x, Tensor) and x.is_floating_point()]
+        xp = TorchArithmetic(floating[0].dtype, rsqrt=rsqrt)
+        given = {name: _lifted(value, xp) for name, value in arguments.items()}
+        (value,) = formula(xp, {**constants, **given, **record.convention_kwargs(target.claims)})
+        return value.value
+
+    return call
+
+
+def _lifted(value: Any, xp: TorchArithmetic) -> Any:
+    if isinstance(value, Tensor):
+        return xp.asarray(value) if value.is_floating_point() else value.numpy()
+    return value

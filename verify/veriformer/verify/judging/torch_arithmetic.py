@@ -1,0 +1,90 @@
+"""Arithmetic over PyTorch tensors: a formula evaluated step by step in a dtype, and differentiated by autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis
+
+
+def _over(axis: Axis, x: Tensor) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(x.ndim))
+    return axis if isinstance(axis, tuple) else (axis,)
+
+
+def _sum(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    dims = _over(axis, x)
+    return x.sum(dims, keepdim=keepdims) if dims else x
+
+
+def _max(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    dims = _over(axis, x)
+    if all(x.shape[dim] for dim in dims):
+        return x.amax(dims, keepdim=keepdims) if dims else x
+    shape = [1 if dim in {d % x.ndim for d in dims} else size for dim, size in enumerate(x.shape)]
+    largest = x.new_full(shape, -torch.inf)
+    return largest if keepdims else largest.squeeze(dims)
+
+
+def _cumsum(x: Tensor, axis: int = -1) -> Tensor:
+    return x.cumsum(axis)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
+    **{name: getattr(torch, name) for name in ("add", "subtract", "multiply", "divide", "negative", "absolute")},
+    **{name: getattr(torch, name) for name in ("sqrt", "exp", "log", "tanh", "erf", "sin", "cos")},
+    **{name: getattr(torch, name) for name in ("maximum", "minimum", "matmul")},
+    "sum": _sum,
+    "cumsum": _cumsum,
+    "max": _max,
+}
+
+
+class TorchArithmetic(Arithmetic):
+    """Evaluate a formula over tensors of one floating dtype, which PyTorch rounds each result to.
+
+    rsqrt: whether 1 / √x is PyTorch's ``rsqrt``, whose backward pass takes the third power of the result.
+    """
+
+    def __init__(self, dtype: torch.dtype, *, rsqrt: bool = False) -> None:
+        self.dtype = dtype
+        self.rsqrt = rsqrt
+        self._roots: list[tuple[Tensor, Tensor]] = []
+
+    def __repr__(self) -> str:
+        return f"TorchArithmetic({self.dtype})"
+
+    def asarray(self, x: Any) -> Any:
+        """Take a number, an array of numbers or a tensor; arrays of this arithmetic pass unchanged."""
+        if isinstance(x, Array):
+            return x
+        value: Any = torch.as_tensor(np.asarray(x, dtype=np.float64)) if not isinstance(x, Tensor) else x
+        return Array(self, value.to(self.dtype))
+
+    def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
+        """Carry out a computing operation of the vocabulary, given by name."""
+        values: list[Any] = [self.asarray(x).value for x in operands]
+        value: Any = _FUNCTIONS[operation](*values, **options)
+        if self.rsqrt and operation == "sqrt":
+            self._roots.append((value, values[0]))
+        if self.rsqrt and operation == "divide" and operands[0] == 1:
+            value = next((torch.rsqrt(x) for root, x in self._roots if root is values[1]), value)
+        return Array(self, value)
+
+    def rearrange(self, move: Callable[..., Any], /, *arrays: Any) -> Any:
+        """Apply `move`, which only copies and places entries: to their indices, by which they are then gathered."""
+        parts: list[Any] = [self.asarray(x).value for x in arrays]
+        ends = np.cumsum([0, *(part.numel() for part in parts)])
+        places = [
+            np.arange(start, end).reshape(part.shape)
+            for start, end, part in zip(ends[:-1], ends[1:], parts, strict=True)
+        ]
+        index = torch.as_tensor(np.array(move(*places), dtype=np.int64))
+        value: Any = torch.cat([part.reshape(-1) for part in parts])[index]
+        return Array(self, value)
