@@ -13,7 +13,7 @@ import torch
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.domain.feature import Arguments
-from veriformer.verify.domain.features import feature
+from veriformer.verify.domain.features import feature, features, present
 from veriformer.verify.domain.features.values import Facts, is_moderate
 
 
@@ -26,6 +26,18 @@ def is_ordinary(operation: str, names: Collection[str], arguments: Arguments, co
     usual = all(one is None or one.weight is Weight.WRONG for one in known)
     lists = [value for value in arguments.values() if isinstance(value, list | tuple)]
     return usual and all(map(_moderate, (cotangent, *lists)))
+
+
+def unusual(operation: str, arguments: Arguments, provided: Collection[str]) -> str | None:
+    """Return the name of the feature for which a call may be refused; None for one that must be answered.
+
+    provided: the features that answered calls had: what no such call has may be refused, and so may what is not
+    ordinary.
+    """
+    names = present(operation, arguments)
+    listed = [one for one in features(operation) if one.name in names]
+    new = next((one.name for one in listed if one.optional and one.name not in provided), None)
+    return new or next((one.name for one in listed if one.weight is not Weight.WRONG), None)
 
 
 def _moderate(value: Any) -> bool:

@@ -9,10 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import threads
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.findings import everything
@@ -50,8 +52,20 @@ def add_findings(found: Results, plan: Plan, *, jobs: int) -> bool:
 def store_findings(found: Results, told: everything.Told) -> None:
     """Put the findings into the results, and into every row the one that explains it; rows of operations whose causes
     were not looked for are told by requirement."""
+    found.domain = _narrowed(found)
     found.findings = everything.gathered(found, told)
     found.results = everything.with_findings(found.results, found.findings, found.weighs)
+
+
+def _narrowed(found: Results) -> dict[str, Domain]:
+    """Return the domains without what rows found to be refused."""
+    domains = dict(found.domain)
+    for row in found.results:
+        known = domains.get(row.operation)
+        if row.refused and known is not None:
+            provided = tuple(name for name in known.provided if name not in row.refused)
+            domains[row.operation] = replace(known, provided=provided, refused={**row.refused, **known.refused})
+    return domains
 
 
 def _told(

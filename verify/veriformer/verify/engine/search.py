@@ -13,7 +13,7 @@ from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAss
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.signature import signature
-from veriformer.verify.judging.counterexample import counterexample, size
+from veriformer.verify.judging.counterexample import counterexample, ordinary, size
 from veriformer.verify.judging.interruption import Ended, Interrupted
 from veriformer.verify.judging.judge import RunStatistics, Violation
 from veriformer.verify.judging.repetition import unrepeatable
@@ -89,7 +89,8 @@ class Search:
             if self.row.check.finish is not None:
                 self.row.check.finish(self.statistics)
         except _NothingToAsk:
-            return self.row.result(Status.NOT_PROVIDED, message=self._what_is_unsupported())
+            refused = self.statistics.refused or None
+            return self.row.result(Status.NOT_PROVIDED, message=self._what_is_unsupported(), refused=refused)
         except (Violation, _StopShrinking, HypothesisException, ExceptionGroup) as error:
             return self._failed(error)
         except Interrupted:
@@ -144,6 +145,7 @@ class Search:
                 raise UnsatisfiedAssumption
         except UnsatisfiedAssumption:
             self.statistics.examples -= self.best is None
+            self.statistics.refused |= trial.refused
             if trial.unsupported:
                 self._note_unsupported(frozenset(trial.unsupported))
             raise
@@ -151,6 +153,8 @@ class Search:
             name = check.operation
             if self.best is not None and signature(violation, name) != signature(self.best[0], name):
                 return  # another cause: what is made smaller stays what was found
+            if self.best is not None and ordinary(self.best[1]) and not ordinary(trial):
+                return  # of ordinary calls alone a finding may say that code is wrong
             if self.best is None or size(trial) <= size(self.best[1]):
                 self.best, self.in_vain = (violation, trial), 0
             raise
@@ -173,6 +177,8 @@ class Search:
         forms = [name for name, _ in said_by_form.most_common(1)]
         rules = {str(rule) for rule in self.target.refusals(operation).rules}
         found = [f"not provided: {name} ({refused[name]})" for name in names if name in refused]
+        met = self.statistics.refused
+        found += [f"not provided: {name} ({met[name]})" for name in names if name in met and name not in refused]
         found += [f"not provided: sizes other than {name}" for name in names if name in rules]
         claimed = [
             f"{operation}.{name}: {reasons[f'{operation}.{name}']}"
@@ -180,7 +186,7 @@ class Search:
             if f"{operation}.{name}" in reasons
         ]
         silent = ", ".join(
-            name for name in names if f"{operation}.{name}" not in reasons and name not in {*refused, *rules}
+            name for name in names if f"{operation}.{name}" not in reasons and name not in {*refused, *rules, *met}
         )
         said = [f"the implementation's {operation} takes no {silent}"] if silent else []
         return "; ".join([*claimed, *found, *said, *forms])
@@ -247,6 +253,7 @@ class Search:
             covered=dict(sorted(self.statistics.covered.items())),
             message=message,
             counterexample=example,
+            refused=self.statistics.refused or None,
         )
 
 

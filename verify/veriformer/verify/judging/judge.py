@@ -146,7 +146,7 @@ class RunStatistics:
 
     squared_errors: by quantity, those of the examples. signed_errors: by quantity, the errors themselves, entry by
     entry. covered: by what was large, alone or together with what, how many examples had it. remark: what is to be told
-    of a row that holds.
+    of a row that holds. refused: by feature, the message with which calls were refused that need not be taken.
     """
 
     examples: int = 0
@@ -157,6 +157,7 @@ class RunStatistics:
     covered: Counter[str] = field(default_factory=Counter)
     signed_errors: dict[str, list[SignedErrors]] = field(default_factory=dict)
     remark: str | None = None
+    refused: dict[str, str] = field(default_factory=dict)
 
     def note(self, ratio: float) -> None:
         """Keep the largest ratio seen."""

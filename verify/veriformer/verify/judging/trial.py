@@ -24,6 +24,7 @@ from veriformer.spec.arithmetic import Float, Format
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.features import GRADIENTS
+from veriformer.verify.domain.ordinary import unusual
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.backward import gradients
@@ -98,6 +99,7 @@ class Trial:
         self.statistics = RunStatistics()
         self.effective: list[bool] = []
         self.unsupported: set[str] = set()
+        self.refused: dict[str, str] = {}
         self.probing = False
         self.waiting_since: Stopwatch | None = None
         self._coverage: Coverage | None = None
@@ -312,7 +314,8 @@ class Trial:
         return record
 
     def _offered(self, operation: str, arguments: Arguments) -> Any:
-        """The result of a call; gives the example up where the form of the target has no such call."""
+        """The result of a call; gives the example up where the form of the target has no such call, or refuses one of a
+        kind that it need not take."""
         try:
             return self._raw(operation, arguments)
         except Violation as violation:
@@ -320,7 +323,21 @@ class Trial:
             if isinstance(cause, NotOffered) and not self.probing:
                 self.unsupported.add(f"{NOT_OFFERED}{cause}")
                 self.assume(False)
+            if cause is not None:
+                self._narrow(operation, arguments, message_of(cause))
             raise
+
+    def _narrow(self, operation: str, arguments: Arguments, message: str) -> None:
+        """Give the example up where an exception says what the target does not provide, and nothing of what it
+        computes: for a call that is not ordinary, or has a feature that no call had that was answered when probed."""
+        provided = self.target.domain(operation).provided
+        if self.probing or self.target.strict or not provided:
+            return
+        label = unusual(operation, arguments, provided)
+        if label is not None:
+            self.refused[label] = message
+            self.unsupported.add(label)
+            self.assume(False)
 
     def _raw(self, operation: str, arguments: Arguments) -> Any:
         function = self.target.operation(operation)

@@ -59,7 +59,8 @@ class Result:
 
     weight: what is at stake, as text; None for a requirement that this version of the suite does not know.
     finding: the id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under
-    which a row that failed would hold. covered: how many examples had which sizes above 64, alone, with another, or
+    which a row that failed would hold. refused: by feature, the message with which calls were refused that need not be
+    taken. covered: how many examples had which sizes above 64, alone, with another, or
     with an option: ``{"d_v > 64 and n_k > 64": 9}``.
     """
 
@@ -82,6 +83,7 @@ class Result:
     weight: str | None = None
     finding: str | None = None
     suggestion: dict[str, str] | None = None
+    refused: dict[str, str] | None = None
 
     @property
     def key(self) -> str:
