@@ -1,0 +1,153 @@
+"""Ordinary calls, witnesses of practice, and exceptions: what a finding may say, and what narrows the domain."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from veriformer.spec.layers.rms_norm import rms_norm as formula
+from veriformer.spec.requirement import Weight
+from veriformer.verify import check
+from veriformer.verify.domain.features import present
+from veriformer.verify.domain.ordinary import is_ordinary
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.witness import COMPOSED, STEPWISE
+from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
+from veriformer.verify.results import Results, Status
+
+X = torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
+
+
+def ordinary(operation: str = "rms_norm", **arguments: Any) -> bool:
+    return is_ordinary(operation, present(operation, arguments), arguments)
+
+
+@pytest.mark.parametrize(
+    ("expected", "arguments"),
+    [
+        (True, {"x": X}),
+        (True, {"x": X, "weight": torch.ones(3), "eps": 1e-5}),
+        (False, {"x": X, "eps": 0.0}),
+        (False, {"x": X, "eps": np.float64(1e-5)}),
+        (False, {"x": 1e3 * X}),
+        (False, {"x": X / 0.0}),
+        (False, {"x": X[:0]}),
+        (False, {"x": X.reshape(1, 1, 1, 2, 3)}),
+    ],
+)
+def test_a_call_is_ordinary_by_ranks_sizes_values_and_types(expected: bool, arguments: dict[str, Any]) -> None:
+    assert ordinary(**arguments) is expected
+
+
+def test_equal_scores_are_degenerate_only_where_one_is_chosen() -> None:
+    tied = torch.tensor([[1.0, 1.0, 2.0]])
+    assert ordinary("softmax", z=tied)
+    assert not ordinary("greedy", logits=tied)
+
+
+def test_lists_of_tensors_are_looked_into() -> None:
+    assert ordinary("clip_grad_norm", grads=[X], max_norm=1.0)
+    assert not ordinary("clip_grad_norm", grads=[X, 1e30 * X], max_norm=1.0)
+
+
+def test_a_formula_over_tensors_is_rounded_and_differentiated_step_by_step() -> None:
+    xp = TorchArithmetic(torch.float16)
+    large = torch.tensor([[600.0, 1.0]], dtype=torch.float16)
+    assert formula(xp, xp.asarray(large)).value[0, 0] == 0  # 1 over the root of an infinite sum of squares
+    x = X.double().requires_grad_()
+    y = formula(TorchArithmetic(torch.float64), TorchArithmetic(torch.float64).asarray(x)).value
+    assert torch.autograd.gradcheck(lambda z: formula(*_in_float64(z)).value, x)
+    assert y.dtype is torch.float64
+
+
+def _in_float64(z: torch.Tensor) -> tuple[TorchArithmetic, Any]:
+    xp = TorchArithmetic(torch.float64)
+    return xp, xp.asarray(z)
+
+
+def in_its_own_dtype(x: Any, weight: Any = None, *, eps: float = 1e-6) -> Any:
+    y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+    return y if weight is None else weight * y
+
+
+def squared_twice_over(x: Any, weight: Any = None, *, eps: float = 1e-6) -> Any:
+    """Loses far smaller numbers than a square needs."""
+    y = x * 64 * torch.rsqrt((64 * x).pow(2).mean(-1, keepdim=True) + 64 * 64 * eps)
+    return y if weight is None else weight * y
+
+
+def composed_attention(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    if is_causal:
+        seen = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(k.shape[-2] - q.shape[-2])
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+def no_images(logits: Any, target: Any, *, reduction: str = "mean") -> Any:
+    if logits.ndim > 3:
+        raise IndexError("no images")
+    rows = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), target.reshape(-1), reduction=reduction)
+    return rows.reshape(target.shape) if reduction == "none" else rows
+
+
+def no_sevens(z: Any, dim: int = -1) -> Any:
+    if z.numel() % 7 == 0:
+        raise ArithmeticError("no sevens")
+    return torch.softmax(z, dim)
+
+
+@cache
+def results(name: str, operation: str, *only: str, dtype: str = "fp16") -> Results:
+    target = SimpleNamespace(**{operation: globals()[name]})
+    return check(target, only=[f"{operation}.{one}" for one in only], profile="quick", dtype=[dtype])
+
+
+def told(found: Results) -> list[Finding]:
+    return [one for one in found.findings if one.weight is not Weight.UNGUARDED]
+
+
+def test_what_the_formula_loses_likewise_is_a_weakness() -> None:
+    found = results("in_its_own_dtype", "rms_norm", "range")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, STEPWISE)
+    assert one.what.endswith(f", as {STEPWISE} does")
+    assert found.results[-1].status is Status.ADVICE
+    assert found.exit_status == 0
+
+
+def test_what_no_witness_loses_stays_fragile() -> None:
+    found = results("squared_twice_over", "rms_norm", "near_eps", "equation", "range")
+    assert any(one.weight is Weight.FRAGILE and one.witness is None for one in told(found))
+    assert found.exit_status == 1
+
+
+def test_nan_behind_a_mask_is_no_leak_where_pytorch_has_it_too() -> None:
+    found = results("composed_attention", "attention", "hidden_poison", dtype="fp32")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, "torch.nn.functional.scaled_dot_product_attention")
+
+
+def test_a_row_of_nothing_is_nan_in_the_composition() -> None:
+    found = results("composed_attention", "attention", "empty_row", dtype="fp32")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, COMPOSED)
+
+
+def test_an_exception_for_an_unusual_call_narrows_the_domain() -> None:
+    found = results("no_images", "cross_entropy", "equation", dtype="fp32")
+    assert {row.status for row in found.results} == {Status.PASS}
+    assert found.domain["cross_entropy"].refused["logits of rank 4"] == "IndexError: no images"
+    assert not told(found)
+
+
+def test_an_exception_for_ordinary_calls_is_wrong() -> None:
+    found = results("no_sevens", "softmax", "equation", dtype="fp32")
+    assert [one.weight for one in told(found)] == [Weight.WRONG]
+    assert "raises ArithmeticError" in told(found)[0].what
