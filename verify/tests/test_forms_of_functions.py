@@ -128,3 +128,67 @@ def test_parameters_that_no_reading_explains_put_code_outside_the_contract(
     assert pin.everywhere
     assert pin.unread == ("tau",)  # any value of the others was tried, and is right
     assert Pin.from_dict(pin.to_dict()) == pin
+
+
+NUCLEUS = """
+import torch
+
+def filter_top_p(logprobs, top_p):
+    ordered, index = torch.sort(logprobs, dim=-1, descending=True)
+    mass = ordered{exp}
+    keep = torch.cumsum(mass, dim=-1) - mass < top_p
+    keep[..., 0] = True
+    ordered = torch.where(keep, ordered, torch.full_like(ordered, float("-inf")))
+    return torch.full_like(logprobs, float("-inf")).scatter(-1, index, ordered)
+"""
+
+
+def test_a_filter_of_log_probabilities_is_given_such(recognised: Callable[[str], Recognised]) -> None:
+    right = pin_of(recognised(NUCLEUS.format(exp=".exp()")), "filter_top_p")
+    assert right.everywhere
+    assert right.readings["takes"] == "log-probabilities"
+    assert any("it takes log-probabilities" in one for one in right.told)
+    assert not any(pin.everywhere for pin in recognised(NUCLEUS.format(exp="")).pins)
+
+
+ROW_BY_ROW = """
+import torch
+
+def top_k_logits(logits, k):
+    least = torch.topk(logits, k)[0][:, -1]
+    return torch.where(logits < least, torch.full_like(logits, -1e10), logits)
+"""
+
+
+def test_rows_that_are_answered_together_are_not_given_one_at_a_time(recognised: Callable[[str], Recognised]) -> None:
+    assert not any(pin.everywhere for pin in recognised(ROW_BY_ROW).pins)
+
+
+RATE = """
+def rate(step, model_size, factor, warmup):
+    step = max(step, 1)
+    return factor * model_size ** -0.5 * min(step ** -0.5, step * warmup ** {power})
+"""
+COSINE = """
+import math
+
+learning_rate, warmup_iters, lr_decay_iters, min_lr = 6e-4, 2000, 600000, 6e-5
+
+def get_lr(it):
+    if it < warmup_iters:
+        return learning_rate * (it + 1) / (warmup_iters + 1)
+    if it > lr_decay_iters:
+        return min_lr
+    share = (it - warmup_iters) / (lr_decay_iters - warmup_iters)
+    return min_lr + 0.5 * (1.0 + math.cos(math.pi * share)) * (learning_rate - min_lr)
+"""
+
+
+def test_rates_are_known_by_what_they_read_and_by_where_they_count_from(
+    recognised: Callable[[str], Recognised],
+) -> None:
+    assert pin_of(recognised(RATE.format(power=-1.5)), "rate").everywhere
+    assert not pin_of(recognised(RATE.format(power=-0.5)), "rate").everywhere
+    pin = pin_of(recognised(COSINE), "get_lr")
+    assert pin.everywhere
+    assert pin.deviations == ("counts",)

@@ -12,6 +12,11 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, Readings
+from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, back, domain_of, told
+from veriformer.verify.forms.signatures import LOGITS
+
+SCORES = (*LOGITS, *LOG_PROBS, *PROBS)
+"""Usual names of what is filtered."""
 
 ROWS = ("any axes", "[R,V]", "one row")
 REMOVED = ("-inf", "a large negative number")
@@ -24,18 +29,37 @@ def of_rows(form: Form) -> Form:
 
     def match(candidate: Candidate) -> Match | None:
         found = form.match(candidate)
-        return found and replace(found, readings={**found.readings, "rows": ROWS, "removed": REMOVED})
+        if found is None:
+            return None
+        domain = domain_of(candidate, SCORES) or TAKES[0]
+        readings = {"takes": (domain,), "rows": _rows(candidate), "removed": REMOVED}
+        return replace(found, readings={**found.readings, **readings}, told=(*found.told, *told(domain)))
 
     def bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         filtered = form.bind(candidate, readings)
 
         def call(logits: Tensor, *arguments: Any, **given: Any) -> Any:
-            return _filtered(filtered, readings, logits, *arguments, **given)
+            domain = readings.get("takes", TAKES[0])
+            scores = as_scores(logits, domain)
+            found = _filtered(filtered, readings, scores, *arguments, **given)
+            return back(found, scores, logits, domain) if isinstance(found, Tensor) else found
 
         call.__signature__ = inspect.signature(filtered)  # type: ignore[attr-defined]
         return call
 
     return replace(form, match=match, bind=bind)
+
+
+def _rows(candidate: Candidate) -> tuple[str, ...]:
+    """Return the readings of rows: one at a time only for code that does not answer two rows of two."""
+    try:
+        needed = [name for name, p in candidate.parameters.items() if p.default is p.empty]
+        given = dict.fromkeys(needed[1:], 1)
+        several = candidate.thing(torch.eye(2), **given)
+    except Exception:  # refused, for whatever reason
+        return ROWS
+    answered = isinstance(several, Tensor) and several.shape == (2, 2)
+    return ROWS[:2] if answered else ROWS
 
 
 def _filtered(filtered: Callable[..., Any], readings: Readings, logits: Tensor, *arguments: Any, **given: Any) -> Any:

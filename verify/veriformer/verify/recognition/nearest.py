@@ -27,6 +27,9 @@ SCREENED, FINAL = 3, 6
 FEW = 4
 """A combination that answers fewer of these calls is tried on all calls."""
 
+FEWEST = 4
+"""A reading by which so many times fewer calls are answered than by another one is not taken."""
+
 LATER = frozenset(("mask", "mask_axes"))
 """Readings that are found last where there are too many combinations: calls without a mask tell all others."""
 
@@ -154,12 +157,14 @@ def _in_two_steps(
 
 
 def _tenable(found: list[tuple[_T, Fit]]) -> list[tuple[_T, Fit]]:
-    """Those without the readings by which the code refuses so many more calls than by another that fewer are left.
+    """Those without the readings by which the code refuses so many more calls than by another that fewer are left, or
+    by which hardly any can be made.
 
     What such a reading still answers are the smallest calls, which are right by many readings.
     """
     least = min((fit.raised for _, fit in found if fit.answered), default=0)
-    kept = [(one, fit) for one, fit in found if fit.raised - least < fit.answered]
+    most = max((fit.answered for _, fit in found), default=0)
+    kept = [(one, fit) for one, fit in found if fit.raised - least < fit.answered and most <= FEWEST * fit.answered]
     return kept or found
 
 

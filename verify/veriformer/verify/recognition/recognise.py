@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import NEAR, UNKNOWN, Unfit
+from veriformer.verify.forms.form import NEAR, UNKNOWN, Form, Unfit
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
 from veriformer.verify.recognition.by_behaviour import read
@@ -65,56 +65,69 @@ def recognise(
             continue
         with warnings.catch_warnings():  # what it says of sizes that are only tried is of no use to anybody
             warnings.simplefilter("ignore")
-            found, reason = of_candidate(candidate, pinned or {})
+            found, against = of_candidate(candidate, pinned or {})
         pins += found
-        if not found and reason is not None:
-            refused.append(reason)
-        elif not found and not candidate.is_module:
+        refused += against
+        if not found and not against and not candidate.is_module:
             unknown.append(candidate.name)
     return Recognised(tuple(pins), tuple(refused), tuple(unknown))
 
 
-def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[Pin], Unrecognised | None]:
+def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[Pin], list[Unrecognised]]:
     """The operation that a candidate is, by the form and reading that explain most, and those that it is beside it.
 
-    Without any: why it is not what it looks like; nothing where no form knows it.
+    Then why it is not what it looks like: of all forms where it is nothing, else of those that it might be beside it.
     """
     best: Reading | None = None
     beside: dict[str, Reading] = {}
-    refused: Unrecognised | None = None
+    refused: list[Unrecognised] = []
+    named: list[Unrecognised] = []
     for form in every_form().values():
         if pinned.get(f"{form.operation}.form", form.name) != form.name:
             continue
-        try:
-            found = read(form, candidate, pinned)
-            if found is None:
-                continue
-        except Unfit as reason:
-            refused = refused or Unrecognised(candidate.name, form.operation, str(reason))
-            continue
-        except Exception as error:  # whatever it does when it is built or called is its own
-            reason_told = f"{type(error).__name__} while it was tried: {str(error)[:120]}"
-            refused = refused or Unrecognised(candidate.name, form.operation, reason_told)
-            continue
-        reason_against = _against(found)
-        if not reason_against or (found.match.named and found.fit.answered):  # another function is the better reason
-            reason_against = rival_of(found) or reason_against
-        faulty = known_fault_of(found) if reason_against and found.match.named else None
-        if faulty is not None:
-            found, reason_against = faulty, ""
-        elif not reason_against:
-            held = _held_by_a_known_fault(found)
-            reason_against = _of_parameters(held) if held is found else ""
-            found = held
-        if reason_against:
-            if found.match.named or refused is None:
-                refused = Unrecognised(candidate.name, form.operation, reason_against) if found.match.named else refused
+        found, reason = _read(form, candidate, pinned)
+        if found is None:
+            refused += [Unrecognised(candidate.name, form.operation, reason)] if reason else []
+        elif reason:
+            named += [Unrecognised(candidate.name, form.operation, reason)] if found.match.named else []
         elif form.beside:
             beside.setdefault(form.operation, found)
         elif best is None or _preferred(found, best):
             best = found
-    every = [best] if best is not None else list(beside.values())
-    return [_pin(one) for one in every], refused
+    if best is not None:
+        return [_pin(best)], []
+    if beside:
+        return _pins_beside(list(beside.values())), [one for one in named if one.operation not in beside]
+    return [], (named[-1:] or refused[:1])
+
+
+def _read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple[Reading | None, str]:
+    """The reading of a candidate in a form, and why it is not taken for the operation by it; empty where it is."""
+    try:
+        found = read(form, candidate, pinned)
+    except Unfit as reason:
+        return None, str(reason)
+    except Exception as error:  # whatever it does when it is built or called is its own
+        return None, f"{type(error).__name__} while it was tried: {str(error)[:120]}"
+    if found is None:
+        return None, ""
+    against = _against(found)
+    if not against or (found.match.named and found.fit.answered):  # another function is the better reason
+        against = rival_of(found) or against
+    faulty = known_fault_of(found) if against and found.match.named else None
+    if faulty is not None:
+        return faulty, ""
+    if against:
+        return found, against
+    held = _held_by_a_known_fault(found)
+    return held, _of_parameters(held) if held is found else ""
+
+
+def _pins_beside(found: list[Reading]) -> list[Pin]:
+    """The pins of one candidate that is several operations: one of them may read what another does not."""
+    pins = [_pin(one) for one in found]
+    unread = [name for name in pins[0].unread if all(name in pin.unread for pin in pins)]
+    return [replace(pin, unread=tuple(unread)) for pin in pins]
 
 
 def _preferred(found: Reading, best: Reading) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
@@ -16,6 +17,10 @@ from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 MOST = 8
 """So many parameters are tried at most."""
+
+
+PUBLISHED = {"num_cycles": 0.5, "last_epoch": -1, "filter_value": -math.inf}
+"""Usual names of further parameters, by the value that leaves the published formula as it is."""
 
 
 def unread(found: Reading) -> tuple[str, ...]:
@@ -37,7 +42,8 @@ def unexplained(found: Reading) -> tuple[str, ...]:
     if found.form.judge is not None:
         return ()
     drawn = Fitting(OPERATION[found.form.operation])
-    defaults = {name: x for name, x in _never_given(found, drawn).items() if not _switches_off(x)}
+    given = _never_given(found, drawn)
+    defaults = {name: x for name, x in given.items() if not _switches_off(x) and PUBLISHED.get(_plain(name)) != x}
     some = list(defaults.items())[:MOST]
     return tuple(_plain(name) for name, default in some if _changes(found, drawn, name, default))
 

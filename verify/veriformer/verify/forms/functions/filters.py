@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from veriformer.verify.forms.named import Known, form_of, words_of
-from veriformer.verify.forms.row_filters import of_rows
-from veriformer.verify.forms.signatures import LOGITS
+from veriformer.verify.forms.row_filters import SCORES, of_rows
 
-_Z = {"logits": LOGITS}
+_Z = {"logits": SCORES}
 
 TOP_K = Known(
     "top_k_filter",
@@ -45,6 +44,6 @@ BOTH_P = Known(
 FORMS = (
     of_rows(form_of("functions/top_k", TOP_K)),
     of_rows(form_of("functions/top_p", TOP_P)),
-    form_of("functions/top_k_of_both", BOTH_K),
-    form_of("functions/top_p_of_both", BOTH_P),
+    of_rows(form_of("functions/top_k_of_both", BOTH_K)),
+    of_rows(form_of("functions/top_p_of_both", BOTH_P)),
 )

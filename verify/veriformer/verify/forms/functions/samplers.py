@@ -13,11 +13,12 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, domain_of, told
 from veriformer.verify.forms.signatures import LOGITS, default_of, roles
 
 _WORDS = {"sample", "sampling", "sampler", "nucleus", "multinomial"}
 _OTHERS = {"beam", "dataset", "batch", "speculative", "random", "down", "up", "data", "rows"}
-_SCORES = (*LOGITS, "next_token_logits", "probs", "probabilities", "lnprobs")
+_SCORES = (*LOGITS, "next_token_logits", *PROBS, *LOG_PROBS)
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "temperature": ("temperature", "temp", "tau", "t"),
     "k": ("top_k", "k", "topk"),
@@ -26,7 +27,6 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 _GIVES = {"temperature_scale": "temperature", "top_k_filter": "k", "top_p_filter": "p"}
 """By operation, the argument without which a sampler does not do it."""
 
-TAKES = ("logits", "probabilities")
 ROWS = ("[B,V]", "[B,1,V]", "[V]", "[1,1,V]")
 """What a sampler is given: all rows at once, or one at a time."""
 
@@ -43,9 +43,10 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     if not any(name in p for name in _OPTIONS[_GIVES[operation]]) or not any(name in p for name in _SCORES):
         return None
     found = _roles(candidate) or {}
-    takes = TAKES if "prob" not in found["scores"] else TAKES[::-1]
-    told = ("what it may draw is judged, each draw being answered with every place in turn",)
-    return Match(True, {"takes": takes, "rows": ROWS}, told)
+    domain = domain_of(candidate, (found["scores"],))
+    takes = (domain,) if domain else TAKES[::2]
+    said = ("what it may draw is judged, each draw being answered with every place in turn", *(domain and told(domain)))
+    return Match(True, {"takes": takes, "rows": ROWS}, said)
 
 
 def _neutral(role: str, classes: int, default: Any) -> Any:
@@ -70,13 +71,15 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         given[names[own]] = value
 
         def sampler(some: Tensor) -> Any:
-            scores = some if readings["takes"] == "logits" else some.softmax(-1)
+            scores = as_scores(some, readings["takes"])
             return candidate.thing(**{names["scores"]: _shaped(scores, readings["rows"])}, **given)
 
         support, mass = distribution(sampler, rows, alone=readings["rows"] in ROWS[2:])
         if own == "temperature":
             if mass is None:
                 raise NotOffered("its probabilities are not seen: it draws by noise")
+            if "p" in names and bool((rows.softmax(-1) < rows.shape[-1] * torch.finfo(rows.dtype).eps).any()):
+                raise NotOffered("logits: the sum of all others may round to the whole, which its nucleus ends with")
             return mass.to(logits.dtype).reshape(logits.shape)
         _told_by_support(rows)
         return torch.where(support.reshape(logits.shape), logits, torch.full_like(logits, -torch.inf))

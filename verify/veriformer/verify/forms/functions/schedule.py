@@ -64,6 +64,11 @@ NEEDED = {
 _MOST = 4
 """So many arguments and constants of unknown names are tried at most."""
 
+COUNTS = ("steps as they are", "steps, those of the warm-up and all from 0 on")
+"""What a function is given: the first step is 0 and gives a rate of 0, or is 0 and gives the first part of the rise."""
+
+_COUNTED = ("warmup_steps", "total_steps")
+
 _LEFT = "as it is"
 """What is said of one that keeps its own value."""
 
@@ -128,8 +133,18 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     if not meanings:
         return None
     demanded(candidate.parameters, [step, *(name for roles in meanings for name in roles.values())])
-    named = operation == "warmup_cosine" and "cos" in candidate.thing.__code__.co_names
-    return Match(named, {"roles": tuple(_told(candidate, roles) for roles in meanings)})
+    counts = COUNTS[:1] if operation == "noam" else COUNTS
+    return Match(
+        _is_named(candidate, operation, found),
+        {"roles": tuple(_told(candidate, roles) for roles in meanings), "counts": counts},
+    )
+
+
+def _is_named(candidate: Candidate, operation: str, usual: Mapping[str, str]) -> bool:
+    """Return whether the code or its usual names say the schedule: a cosine, or the width of a model and no rate."""
+    if operation == "noam":
+        return {"d_model", "warmup_steps"} <= usual.keys() and "max_lr" not in usual
+    return operation == "warmup_cosine" and "cos" in candidate.thing.__code__.co_names
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
@@ -137,14 +152,16 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     meanings = _meanings(candidate, operation)
     roles = next((one for one in meanings if _told(candidate, one) == readings["roles"]), meanings[0])
     parameters = candidate.parameters
+    less = COUNTS.index(readings.get("counts", COUNTS[0]))
 
     def call(**given: Any) -> Any:
         if operation == "warmup_cosine" and given["warmup_steps"] >= given["total_steps"]:
             raise NotOffered("warmup_steps: no step is left to decay in, and the share of it is 0 / 0")
-        values = {name: (FIXED | given)[role] for role, name in roles.items()}
+        shifted = {role: value - less if role in _COUNTED else value for role, value in (FIXED | given).items()}
+        values = {name: shifted[role] for role, name in roles.items()}
         own = {name: value for name, value in values.items() if name in parameters}
         with _set(candidate.thing, {name: value for name, value in values.items() if name not in own}):
-            return candidate.thing(**{step: given["step"]}, **own)
+            return candidate.thing(**{step: given["step"] - less}, **own)
 
     return offered(operation, call)
 
