@@ -44,11 +44,20 @@ CALLS: list[tuple[str, dict[str, Any], set[str], set[str]]] = [
     ("softmax", {"z": X, "dim": 2}, {"another axis than the last"}, {"a dim counted from the front", "z of rank 3"}),
     ("softmax", {"z": X.mT}, {"an expanded z"}, {"a strided z", "leading axes", "several leading axes"}),
     ("layer_norm", {"x": X, "bias": torch.ones(4)}, {"a weight"}, {"a bias", "a bias without weight"}),
+    ("layer_norm", {"x": X}, set(), {f"more than one {what} x" for what in ("row of", "token in", "batch element in")}),
+    ("layer_norm", {"x": X[:1]}, {"more than one batch element in x"}, {"more than one row of x"}),
+    ("layer_norm", {"x": X[:, :1]}, {"more than one token in x"}, {"more than one row of x"}),
+    ("mixture_of_experts", {"x": X, "top_k": 1}, set(), {"a top_k of 1"}),
+    ("attention", {**qkv(), "scale": 1}, set(), {"an integer as scale"}),
     ("cross_entropy", {"logits": X[0], "target": X[0].softmax(-1)}, {"class targets"}, {"probability targets"}),
     ("cross_entropy", {"logits": X[0], "target": torch.tensor([-100, 1, 2])}, set(), {"ignored targets"}),
     ("rope", {"x": X, "positions": torch.arange(6).view(2, 3)}, {"negative positions"}, {"batched positions"}),
     ("clip_grad_norm", {"grads": [X, X[0]], "max_norm": 0}, set(), {"several grads", "a max_norm of 0"}),
 ]  # fmt: skip
+
+
+def test_that_a_whole_number_is_an_integer_is_no_feature() -> None:
+    assert feature("mixture_of_experts", "an integer as top_k") is None
 
 
 @pytest.mark.parametrize(

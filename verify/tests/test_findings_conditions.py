@@ -13,7 +13,7 @@ import torch
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.findings.assembly import weight
-from veriformer.verify.findings.causes import Cause, Search, joined
+from veriformer.verify.findings.causes import Cause, Search, joined, relevant
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, failing, passing
 from veriformer.verify.findings.refused import by_no_rule
@@ -66,6 +66,18 @@ def test_what_fails_on_every_call_has_no_condition() -> None:
 def test_what_fails_on_nearly_every_call_has_none_either() -> None:
     examples = drawn(60, {frozenset(): VALUE})
     assert best([*examples[:52], *(example(*one.calls[0]) for one in examples[52:])]) == ()
+
+
+def test_what_fails_on_nearly_every_call_but_those_of_one_head_has_that_condition() -> None:
+    failing_calls = [example("several heads", *name, failed=VALUE) for name in (("a softcap",), ()) for _ in range(40)]
+    assert best([*failing_calls, *(example("a softcap") for _ in range(5)), example()]) == ("several heads",)
+
+
+def test_what_judges_the_form_alone_says_nothing_of_values() -> None:
+    held = [example(slug=slug) for slug in ("contract", "equation")]
+    failed = [example("several heads", failed=VALUE)]
+    assert [one.row.check.requirement.slug for one in relevant(held, failed)] == ["attention.equation"]
+    assert relevant(held, [example(failed=RAISED)]) == held
 
 
 def test_features_of_different_calls_are_no_condition_on_one() -> None:

@@ -21,6 +21,7 @@ from veriformer.verify.findings.calls import around, furthest
 from veriformer.verify.findings.causes import NO_GRADIENT, Cause, Search, joined, kind
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.merging import merged
 from veriformer.verify.findings.on_copies import OnCopies
 from veriformer.verify.findings.overflow import overflows, told_once
 from veriformer.verify.findings.parts import put_together, with_sound_part
@@ -534,3 +535,49 @@ def test_padding_that_ends_in_no_number_lets_nothing_through() -> None:
 def test_a_query_sees_no_key_by_padding_or_by_causality(options: dict[str, Any], unseeing: bool) -> None:
     call = {"x": torch.ones(1, 3, 4), **options}
     assert feature("multi_head_attention", "a query that sees no key").present(call) is unseeing
+
+
+def recorded(values: list[float], **fields: Any) -> Counterexample:
+    """A call of top_p_filter in which the last entry is missing."""
+    logits = {"dtype": "float64", "shape": [len(values)], "values": values}
+    given = {"observed": [-np.inf], "exact": [values[-1]], "bound": [0.0], "script": None, "scalars": len(values)}
+    return Counterexample(arguments={"logits": logits, "p": 0.5}, **{**given, **fields})
+
+
+def of_ties(*examples: Counterexample) -> Finding:
+    """The finding of a cause whose condition is ties, from rows with these counterexamples."""
+    check = ROWS["top_p_filter.equation"]
+    one = Example(CheckRun(check, "fp64"), (frozenset({"ties in logits"}),), VALUE, message="result[0]: observed 1")
+    rows = [
+        CheckRun(check, "fp64").result(Status.FAIL, message="result[0]: observed 1", counterexample=example)
+        for example in examples
+    ]
+    cause = Cause(Condition("top_p_filter", ("ties in logits",)), (one,), confirmed=True)
+    return assembled(cause, Known(), rows)
+
+
+def test_a_finding_shows_a_call_that_its_condition_is_true_of() -> None:
+    plain, tied = recorded([2.0, 1.0]), recorded([2.0, 1.0, 1.0])
+    found = of_ties(plain, tied)
+    assert found.when == "with ties in logits"
+    assert found.counterexample == vars(tied)
+
+
+def test_a_condition_that_is_not_true_of_the_call_shown_is_not_said() -> None:
+    found = of_ties(recorded([2.0, 1.0]))
+    assert (found.what, found.when) == ("top_p_filter: the result is wrong for some calls", None)
+
+
+def test_two_findings_that_show_one_call_with_one_result_are_one() -> None:
+    one, same, other = (vars(recorded([2.0, x])) for x in (1.0, 1.0, 0.5))
+    whats = [("wrong", one), ("wrong with ties", same), ("wrong with an offset", other)]
+    found = [finding("top_p_filter", f"law{i}", what=what, counterexample=x) for i, (what, x) in enumerate(whats)]
+    first, second = merged(found)
+    assert (first.what, second.what) == ("wrong", "wrong with an offset")
+    assert first.rows == ("top_p_filter.law0", "top_p_filter.law1")
+
+
+def test_one_sentence_is_told_once_with_the_gravest_weight() -> None:
+    grave = finding("rope", "law", what="rope: p is ignored", weight=Weight.WRONG, when="with p")
+    (one,) = merged([finding("rope", "other", what="rope: p is ignored"), grave])
+    assert (one.weight, one.when, one.rows) == (Weight.WRONG, None, ("rope.law", "rope.other"))

@@ -16,12 +16,12 @@ from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging.counterexample import counterexample, ordinary, size
 from veriformer.verify.judging.interruption import Ended, Interrupted
 from veriformer.verify.judging.judge import RunStatistics, Violation
+from veriformer.verify.judging.raising import told
 from veriformer.verify.judging.repetition import unrepeatable
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial
 from veriformer.verify.laws.example import judge
 from veriformer.verify.results import Counterexample, Result, Status
-from veriformer.verify.results.foreign import message_of
 from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
 
@@ -96,7 +96,7 @@ class Search:
         except Interrupted:
             raise
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:  # where a model is built or looked at
-            return self._result(Status.FAIL, f"raised {message_of(error)}")
+            return self._result(Status.FAIL, f"raised {told(error)}")
         except Exception:
             return self._broken()
         return self._held()

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.domain.features.attention import NOTHING_SEEN
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.overflow import overflows
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.findings.sentence import sentence, telling
-from veriformer.verify.findings.sharing import first_words
+from veriformer.verify.findings.sentence import sentence
+from veriformer.verify.findings.shown import shown as chosen
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.repetition import comes_and_goes
-from veriformer.verify.results import Counterexample, Result, Status
+from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 _ORDER = list(Weight)
@@ -67,14 +67,17 @@ class Known:
 def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
     """The finding of a cause that explains these failing rows."""
     weight = known.weight(cause, results)
-    shown = _shown(telling(cause), results, ordinary=weight in _OF_ORDINARY_CALLS)
+    shown = chosen(cause, results, ordinary=weight in _OF_ORDINARY_CALLS)
+    told = cause  # what is not true of the call that is shown is not said
+    if not shown.meets:
+        told = replace(cause, condition=replace(cause.condition, names=()), share=0.0)
     return Finding(
         id=identifier(cause),
         weight=weight,
         operation=cause.condition.operation,
-        what=sentence(cause, known.said(cause, results), shown.message, known.factor, known.witness),
+        what=sentence(told, known.said(cause, results), shown.message, known.factor, known.witness),
         witness=known.witness,
-        when=cause.condition.words,
+        when=told.condition.words,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
         requirements=tuple(dict.fromkeys(_telling_first(shown.requirement, results))),
         rows=tuple(result.key for result in results),
@@ -173,49 +176,3 @@ def _convention(suggestion: Mapping[str, str] | None) -> str | None:
 def _telling_first(first: str, results: Sequence[Result]) -> list[str]:
     slugs = [result.requirement for result in results]
     return ([first] if first in slugs else []) + slugs
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """What a finding shows: one call, what was said of it and by which requirement it was judged."""
-
-    message: str
-    requirement: str
-    counterexample: Counterexample | None = None
-
-    @property
-    def size(self) -> int:
-        """How many numbers its calls hold."""
-        return 0 if self.counterexample is None else self.counterexample.scalars or 0
-
-    @property
-    def unusual(self) -> bool:
-        """Return whether a call of it is known not to be ordinary."""
-        return self.counterexample is not None and self.counterexample.ordinary is False
-
-
-def _shown(example: Example, results: Sequence[Result], *, ordinary: bool) -> _Shown:
-    """The smallest of the rows that failed as the telling example did, made small as it was; else of any row, or the
-    example as it was drawn. What a graver requirement asks is shown before what a lesser one does; ordinary calls come
-    before all others where a finding is about them.
-
-    All that is shown comes from one row: a call in one format says nothing of another's result.
-    """
-    slug = example.row.check.requirement.slug
-    made_small = [
-        _Shown(str(one.message), one.requirement, one.counterexample)
-        for one in results
-        if one.counterexample and one.counterexample.scalars is not None
-    ]
-    drawn = [_Shown(example.message, slug, example.shown())] if example.shown else []
-    alike = first_words(example.message)
-    return min(
-        [*made_small, *drawn],
-        key=lambda one: (
-            ordinary and one.unusual,
-            first_words(one.message) != alike,
-            requirement(one.requirement).weight.advice,
-            one.size,
-        ),
-        default=_Shown(example.message, slug),
-    )

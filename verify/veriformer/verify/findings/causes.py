@@ -82,10 +82,18 @@ def kind(example: Example) -> tuple[str, str]:
 
 
 def relevant(held: Iterable[Example], failed: Sequence[Example]) -> list[Example]:
-    """Those that held and could have failed in the same way: of the same formats, with the same gradients asked for."""
+    """Return those that held and could have failed in the same way: of the same formats, with the same gradients asked
+    for, and judged by their values where it is these that are wrong."""
     formats = {example.row.dtype for example in failed}
     asked = {name for example in failed if example.signature for name in example.signature.gradients}
-    return [one for one in held if one.row.dtype in formats and (not asked or asked & one.gradients)]
+    of_values = any(one.signature is not None and one.signature.kind in _OF_VALUES for one in failed)
+    alike = (one for one in held if one.row.dtype in formats and (not asked or asked & one.gradients))
+    return [one for one in alike if not of_values or not one.row.check.requirement.slug.endswith(_OF_FORM)]
+
+
+_OF_VALUES = (Failing.VALUE, Failing.NOT_FINITE, Failing.GRADIENT)
+_OF_FORM = (".contract", ".result_dtype")
+"""Requirements that hold whatever the values are."""
 
 
 NO_GRADIENT = "the result carries no gradient"

@@ -22,6 +22,8 @@ _BY_THE_WAY = re.compile(r"\bno (?:multiple|power) of |^the default of ")
 
 _SIGNS = re.compile(r"^negative values in |^zeros in | of one sign$")
 
+_SEVERAL = re.compile(r"^(?:several|more than one) ")
+
 _CLAUSES = tuple(
     (re.compile(pattern), clause)
     for pattern, clause in (
@@ -89,6 +91,11 @@ class Condition:
 def by_the_way(name: str) -> bool:
     """Whether most calls have this feature whatever else they have: it says little beside another."""
     return _BY_THE_WAY.search(name) is not None
+
+
+def of_number(name: str) -> bool:
+    """Return whether this feature says that there are several of what most calls have several of: rows, heads."""
+    return _SEVERAL.search(name) is not None
 
 
 def of_signs(name: str) -> bool:

@@ -10,6 +10,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.assembly import ranked
 from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.measured import changes, imprecise
+from veriformer.verify.findings.merging import merged
 from veriformer.verify.findings.overflow import told_once
 from veriformer.verify.findings.parts import put_together
 from veriformer.verify.findings.plain import is_refusal, plain, refusals
@@ -63,7 +64,8 @@ def gathered(run: Results, found: Told) -> list[Finding]:
     untold = [result for operation, mine in rows.items() if operation not in found for result in mine]
     refused = [result for result in unmet(run.results) if is_refusal(result)]
     measured = [*changes(run.global_state), *imprecise(run.domain)]
-    of_rows = told_once(put_together([*(one for some in found.values() for one in some), *plain(untold)]))
+    told = merged([*(one for some in found.values() for one in some), *plain(untold)])
+    of_rows = told_once(put_together(told))
     return ranked([*of_rows, *measured, *refusals(refused)])
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.features import GRADIENTS
-from veriformer.verify.findings.condition import Condition, by_the_way, of_signs
+from veriformer.verify.findings.condition import Condition, by_the_way, of_number, of_signs
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import Failing
 
@@ -19,7 +19,8 @@ BITS = 6.0
 """What a failure costs that nothing explains, in bits: as much as naming one feature of about sixty."""
 
 MOST = 0.6
-"""Where more of the examples than this fail, no condition is looked for: what holds is by chance, such as zeros."""
+"""Where more of the examples than this fail, what holds is by chance, such as zeros, unless what fails has several
+rows, heads or the like: of conditions these alone are looked for."""
 
 _WIDEST = 40
 """Features that may be joined in pairs: those that most of the failing examples have."""
@@ -79,6 +80,7 @@ def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) 
     total = (len(failed), len(held))
     yield _saved(total, total), Condition(operation)
     if len(failed) > MOST * sum(total):
+        yield from _several(operation, failed, held)
         return
     for slug in dict.fromkeys(example.row.check.requirement.slug for example in failed):
         condition = Condition(operation, requirement=slug)
@@ -97,6 +99,16 @@ def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) 
             continue
         condition = Condition(operation, tuple(names[i] for i in places))
         yield _saved(counts, total) - condition.cost, condition
+
+
+def _several(operation: str, failed: Sequence[Example], held: Sequence[Example]) -> Iterator[tuple[float, Condition]]:
+    """Conditions of how many there are."""
+    names = sorted({name for example in failed for call in example.calls for name in call if of_number(name)})
+    bad, good = _Table(failed, names), _Table(held, names)
+    for i, name in enumerate(names):
+        condition = Condition(operation, (name,))
+        counts = int(bad.meeting(i).sum()), int(good.meeting(i).sum())
+        yield _saved(counts, (len(failed), len(held))) - condition.cost, condition
 
 
 def _innocent(places: tuple[int, ...], bad: _Table, good: _Table) -> bool:

@@ -57,6 +57,8 @@ def _lengths(q: str, k: str, v: str) -> tuple[Named, ...]:
         ("n_q ≠ n_k", lambda a: a[q].shape[2] != a[k].shape[2]),
         ("n_q < n_k", lambda a: a[q].shape[2] < a[k].shape[2]),
         ("n_q > n_k", lambda a: a[q].shape[2] > a[k].shape[2]),
+        ("several queries", lambda a: a[q].shape[2] > 1),
+        ("several keys", lambda a: a[k].shape[2] > 1),
         ("one query", lambda a: a[q].shape[2] == 1),
         ("one key", lambda a: a[k].shape[2] == 1),
         ("more than 64 queries", lambda a: a[q].shape[2] > 64),
@@ -171,6 +173,8 @@ def _counted() -> tuple[Named, ...]:
         ("a context of another length", lambda a: a["context"].shape[1] != a["x"].shape[1]),
         ("a masked token", lambda a: not bool(a["attention_mask"].bool().all())),
         ("a sequence of one token", lambda a: a["x"].shape[-2] == 1),
+        ("several tokens", lambda a: a["x"].shape[-2] > 1),
+        ("several batch elements", lambda a: a["x"].shape[0] > 1),
     )
 
 

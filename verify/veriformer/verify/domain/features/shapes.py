@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from veriformer.verify.domain.feature import Feature
-from veriformer.verify.domain.features.making import Condition, Named, fragile, on, ordinary
+from veriformer.verify.domain.features.making import Condition, Named, demanded, fragile, on, ordinary
 
 TENSORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("softmax", "logsumexp"), ("z",)),
@@ -59,6 +59,7 @@ def of_shapes(operation: str) -> Iterator[Feature]:
                 of_rank = ordinary if rank in _usual_ranks(operation, name) else fragile
                 yield from of_rank(operation, (f"{name} of rank {rank}", _rank(name, rank)))
             yield from ordinary(operation, *_sizes(name))
+            yield from demanded(operation, *_several(name))
     yield from ordinary(operation, *_leading(operation))
 
 
@@ -106,6 +107,15 @@ def _wider(name: str, size: int) -> Condition:
 
 def _more_rows(name: str, size: int) -> Condition:
     return on(name, lambda x: x.shape[:-1].numel() > size)
+
+
+def _several(name: str) -> tuple[Named, ...]:
+    """How many there are of what is computed apart."""
+    return (
+        (f"more than one row of {name}", _more_rows(name, 1)),
+        (f"more than one token in {name}", on(name, lambda x: x.shape[-2] > 1)),
+        (f"more than one batch element in {name}", on(name, lambda x: x.ndim > 2 and x.shape[0] > 1)),
+    )
 
 
 def _strides(name: str) -> tuple[Named, ...]:
