@@ -20,6 +20,7 @@ from veriformer.verify.commands.options import (
     canonical_dtypes,
     check_shard,
     refuse,
+    say,
     seed_or_drawn,
 )
 from veriformer.verify.commands.request import Request
@@ -91,6 +92,17 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--rows/--no-rows", "every_row", default=False, help="Show every row as well, and each violated one at once."
 )
+@click.option("-x", "--exitfirst", is_flag=True, help="Stop at the first row that fails: --maxfail 1.")
+@click.option(
+    "--maxfail", type=click.IntRange(0), default=0, metavar="N", help="Stop once so many rows have failed; 0 for never."
+)
+@click.option(
+    "--lf/--no-lf",
+    "--last-failed/--no-last-failed",
+    "last_failed",
+    default=False,
+    help="Run only the rows that failed last time, and what they rest on; all where none did.",
+)
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -130,10 +142,12 @@ def verify(**options: Any) -> NoReturn:
     a mask, a cache, a state or a branch of the code was not seen (unless --partial); also an error of the suite itself,
     130 interrupted (what was finished is saved; go on with --resume). With --shard: 0 once all rows of the part are
     finished, whatever came of them (the verdict is that of 'veriformer merge'), 3 where the suite itself made an error.
+    With -x or --maxfail: 1 where it stopped at rows that failed.
     """
     request = Request(**options)
-    check_shard(request.shard, request.balance, request.json_file, request.html)
+    check_shard(request.shard, request.balance, request.json_file, request.html, last_failed=request.last_failed)
     try:
+        request = request.narrowed(say)
         request.check()
         # This imports PyTorch and Hypothesis, which takes longer than all that is checked before.
         from veriformer.verify.commands.verification import verification

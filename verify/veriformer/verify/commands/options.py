@@ -113,12 +113,21 @@ def say(text: str) -> None:
     console().print(text, markup=False)
 
 
-def check_shard(shard: tuple[int, int] | None, balance: Path | None, json_file: Path | None, html: Path | None) -> None:
+def check_shard(
+    shard: tuple[int, int] | None,
+    balance: Path | None,
+    json_file: Path | None,
+    html: Path | None,
+    *,
+    last_failed: bool = False,
+) -> None:
     """Refuse options that do not go with a part of a run."""
     if shard is not None and json_file is None:
         refuse("--shard: expected --json FILE beside it, which 'veriformer merge' reads")
     if shard is not None and html is not None:
         refuse("--html: expected a whole run; give it to 'veriformer merge' instead")
+    if shard is not None and last_failed:
+        refuse("--lf: expected a whole run, got --shard: every part of a run has the same plan")
     if shard is None and balance is not None:
         refuse("--balance: expected beside --shard, whose parts it balances")
 

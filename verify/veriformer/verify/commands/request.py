@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.requirements.selection import selected
-from veriformer.verify.engine import waivers
+from veriformer.verify.engine import last_failed, waivers
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.targets import lookup
@@ -33,6 +34,9 @@ class Request:
     fail_on: str | None
     partial_accepted: bool
     every_row: bool
+    exitfirst: bool
+    maxfail: int
+    last_failed: bool
     resume: Path | None
     shard: tuple[int, int] | None
     balance: Path | None
@@ -53,6 +57,28 @@ class Request:
             fail_on=self.fail_on or waivers.fail_on(self.waiver_file) or Plan.fail_on,
             partial=self.partial_accepted,
         )
+
+    @property
+    def most(self) -> int:
+        """How many rows may fail before the run is stopped; 0 for any number."""
+        return 1 if self.exitfirst else self.maxfail
+
+    def narrowed(self, say: Callable[[str], None]) -> Request:
+        """Return the request for the rows that failed last time, where those are asked for and there are any.
+
+        Raises UnknownSelectionError.
+        """
+        if not self.last_failed:
+            return self
+        chosen = {one.slug for one in selected(self.only, REQUIREMENTS)}
+        before = last_failed.known(self.target, self.json_file)
+        rows = [(slug, dtype) for slug, dtype in before if slug in chosen and dtype in self.dtype]
+        if not rows:
+            say(f"{self.target}: no row failed last time, all are run")
+            return self
+        say(f"{self.target}: {len(rows)} rows failed last time, these are run, and what they rest on")
+        slugs, dtypes = (tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
+        return replace(self, only=slugs, dtype=dtypes)
 
     def check(self) -> None:
         """Refuse what can be found unusable without the target and without PyTorch.

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from veriformer.verify import results
 from veriformer.verify.commands import problem
+from veriformer.verify.commands.limit import Limit
 from veriformer.verify.commands.options import INTERRUPTED, refuse, say, write_page
 from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
-from veriformer.verify.engine import waivers
+from veriformer.verify.engine import last_failed, waivers
 from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.engine.journal import Journal
@@ -32,10 +33,11 @@ PROBED = 3
 
 @dataclass(frozen=True)
 class _Ran:
-    """What came of the rows. stopped: why no more came, where the run was stopped."""
+    """What came of the rows that were planned. stopped: why no more came, where the run was stopped."""
 
     found: results.Results
     journal: Journal
+    planned: int
     stopped: str | None
 
 
@@ -83,7 +85,12 @@ def _run(request: Request) -> _Ran:
         waive: Callable[[results.Result], results.Result] = partial(waivers.apply, waivers=waived, today=date.today())
         title = f"{request.target} (part {part})" if part else request.target
         with Live(len(rows) - len(journal.results()), title, rows=request.every_row) as live:
-            found, stopped = how.run(plan, described, journal, lambda result: live.tell(waive(result)))
+            limit = Limit(request.most, live.tell)
+            found, stopped = how.run(plan, described, journal, lambda result: limit.tell(waive(result)))
+        if limit.reason is not None:
+            # What was asked for is done: the rows up to there are the run, and are judged as one.
+            stopped = limit.reason if len(found.results) < len(rows) else None
+            found.planned = len(found.results)
         found.results = [waive(result) for result in found.results]
         found.shard = part
         if stopped is None and part is None:
@@ -91,12 +98,13 @@ def _run(request: Request) -> _Ran:
                 stopped = how.findings(found, plan)
         elif part is None:
             store_findings(found, {})
-    return _Ran(found, journal, stopped)
+    return _Ran(found, journal, len(rows), stopped)
 
 
 def _tell(ran: _Ran, request: Request) -> int:
     """Write the files, show what was found, and return the exit status."""
     found, stopped = ran.found, ran.stopped
+    last_failed.remember(request.target, found)
     _save(ran, request)
     if request.every_row:
         show_rows(found, console())
@@ -105,7 +113,7 @@ def _tell(ran: _Ran, request: Request) -> int:
         show_findings(found, console(), saved=saved)
     if stopped is not None:
         where = f"go on with --resume {ran.journal.path}"
-        console().print(f"{stopped}: {len(found.results)} of {found.planned} rows are saved; {where}")
+        console().print(f"{stopped}: {len(found.results)} of {ran.planned} rows are saved; {where}")
         return INTERRUPTED if stopped == BY_HAND else found.exit_status
     if found.shard is not None:
         told = ", ".join(f"{count} {status}" for status, count in found.summary.items()) or "none"

@@ -30,12 +30,13 @@ class Journal:
         self._changes: dict[str, set[str]] = {}
         self._offset = 0
         self._seen = False
+        self._stopped = False
 
     def begin(self, plan: Plan) -> None:
         """Start a new journal for a plan."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("")
-        self._results, self._begun, self._changes, self._offset = {}, {}, {}, 0
+        self._results, self._begun, self._changes, self._offset, self._stopped = {}, {}, {}, 0, False
         self._append({"plan": asdict(plan)})
 
     def resume(self, plan: Plan) -> None:
@@ -97,12 +98,23 @@ class Journal:
         self._read()
         return {operation: sorted(self._changes[operation]) for operation in sorted(self._changes)}
 
+    def stop(self) -> None:
+        """Note that the run is stopped: what was not begun is not to be begun by any of its processes."""
+        self._append({"stopped": True})
+
+    def is_stopped(self) -> bool:
+        """Return whether the run is stopped."""
+        self._read()
+        return self._stopped
+
     def _read(self) -> None:
         """Take up what was written since the last time; of a line no more is kept than what it says."""
         for line in self._lines():
             if "requirement" in line:
                 row = Result.from_dict(line)
                 self._results[row.key] = row
+            elif "stopped" in line:
+                self._stopped = True
             elif "started" in line:
                 self._begun[line["started"]] = (line["worker"], line["at"])
             for operation, what in line.get("changes", {}).items():

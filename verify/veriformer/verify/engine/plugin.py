@@ -79,6 +79,11 @@ class Controller(_Collects, InterruptMixin):
                 self.told.add(key)
                 self.tell(result)
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note it, for the workers as well, which would go on."""
+        super().pytest_keyboard_interrupt(excinfo)
+        self.journal.stop()
+
     def resumed(self) -> bool:
         """Take up what was left undone: a row that was begun is taken to have ended its process.
 
@@ -123,6 +128,8 @@ class Worker(_Collects):
 
         def call(item: pytest.Item) -> None:
             finished = self.journal.results()
+            if self.journal.is_stopped():
+                pytest.skip("the run is stopped")
             if row.key not in finished:  # else it ended an earlier worker, and was given out again
                 statuses = {key: result.status for key, result in finished.items()}
                 self.journal.start(row.key, self.name, time.time())
