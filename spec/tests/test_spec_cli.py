@@ -293,3 +293,9 @@ def test_what_an_encoding_lacks_is_written_as_its_escape(monkeypatch):
     print("QKᵀ ≤ 1")
     stream.flush()
     assert stream.buffer.getvalue().decode("cp1252").strip() == r"QK\u1d40 \u2264 1"
+
+
+def test_shells_complete_commands_and_load_none(call, monkeypatch):
+    monkeypatch.setattr(EntryPoint, "load", lambda entry: pytest.fail(f"{entry.name} was loaded"))
+    found = cli.main.shell_complete(click.Context(cli.main), "ver")
+    assert [(item.value, item.help) for item in found] == [("verify", SUMMARIES["verify"])]

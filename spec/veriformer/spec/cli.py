@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from veriformer.spec import suite
 from veriformer.spec.registry import UnknownEquationError, select
@@ -22,6 +23,7 @@ from veriformer.spec.summaries import SUMMARIES
 
 _INTERRUPTED = 130
 _BROKEN = 3
+_WIDE = 80
 _FIRST = ("verify", "inspect", "compare", "report", "spec")
 """The commands that are named first where a word is none."""
 
@@ -41,6 +43,12 @@ class PluginGroup(click.Group):
         limit = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
         with formatter.section("Commands"):
             formatter.write_dl([(name, self._summary(ctx, name, limit)) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so, of which none is loaded, and the options of the group."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        commands = [CompletionItem(name, help=self._summary(ctx, name, _WIDE)) for name in names]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def _summary(self, ctx: click.Context, name: str, limit: int) -> str:
         entry = self._entries().get(name)
