@@ -94,3 +94,25 @@ def test_counterexamples_are_small() -> None:
     for n in shape:
         size *= n
     assert size <= 6
+
+
+WRONG_WHERE_LARGE = """
+import torch
+
+def softmax(z, dim=-1):
+    found = torch.softmax(z, dim)
+    return found * 1.5 if z.numel() > 2000 else found
+"""
+
+
+def test_the_script_of_a_large_counterexample_is_short_and_reproduces_it(tmp_path: Path) -> None:
+    file = tmp_path / "large.py"
+    file.write_text(WRONG_WHERE_LARGE)
+    (row,) = (r for r in failures(str(file), "softmax.long", "fp32") if r.requirement == "softmax.long")
+    assert row.counterexample is not None
+    assert row.counterexample.scalars is not None
+    assert row.counterexample.scalars > 2000
+    assert end_of(str(row.counterexample.script)) == "violated"
+    assert len(str(row.counterexample.script)) < 8 * row.counterexample.scalars + 4000
+    file.write_text(WRONG_WHERE_LARGE.replace("1.5", "1.0"))
+    assert end_of(str(row.counterexample.script)) in (0, None)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 
+from veriformer.verify.scripts.packing import unpacked
 from veriformer.verify.scripts.script import Recorded, Seed, describe, literal, script
 
 SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
@@ -34,6 +35,26 @@ def test_a_tensor_comes_back_as_it_was(dtype: torch.dtype, view: object) -> None
     assert again.dtype == value.dtype
     assert torch.equal(again, value)
     assert again.stride() == value.stride() or value.is_contiguous() or value.numel() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.bool])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_large_tensor_comes_back_from_a_short_text(dtype: torch.dtype, transposed: bool) -> None:
+    numbers = torch.randn(64, 178, dtype=torch.float64).mul(4).to(dtype)
+    value = numbers.mT if transposed else numbers
+    text = literal(value)
+    again = eval(text, {**SCOPE, "unpacked": unpacked})
+    assert (again.dtype, again.stride()) == (value.dtype, value.stride())
+    assert torch.equal(again, value)
+    assert len(text) < 1.3 * value.numel() * value.element_size() + 200
+
+
+def test_a_script_unpacks_large_tensors_by_itself() -> None:
+    z = torch.arange(1000.0)
+    loader = "class target:\n    double = staticmethod(lambda z: 2 * z)"
+    text = script("title", loader, [Recorded("r0", "double", ("z",), {"z": z})], ["raise SystemExit(int(r0.sum()))"])
+    with pytest.raises(SystemExit, match="999000"):
+        exec(compile(text, "script", "exec"), {})
 
 
 @given(st.floats(width=32))

@@ -7,12 +7,17 @@ import torch
 
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
-from veriformer.verify.judging.judge import Violation
+from veriformer.verify.judging.judge import Reference, Violation, ratios
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Counterexample
+from veriformer.verify.scripts.packing import LARGE
 from veriformer.verify.scripts.script import describe, script, within_bound
 from veriformer.verify.targets.target import Target
+
+
+SHOWN = 16
+"""Entries that the script of a large result judges."""
 
 
 def size(trial: Trial) -> int:
@@ -36,12 +41,21 @@ def numbers(x: object) -> object:
     return x.tolist() if isinstance(x, np.ndarray) else x
 
 
+def _judged(violation: Violation) -> list[str]:
+    """Return the lines that repeat a judgement: of every entry, or of the worst of very many."""
+    observed, exact, bound = (np.asarray(x, np.float64) for x in (violation.observed, violation.exact, violation.bound))
+    if exact.size <= LARGE:
+        return within_bound(violation.expression, exact.tolist(), bound.tolist())
+    worst = np.argsort(-ratios(observed, Reference(exact, bound)), axis=None, kind="stable")[:SHOWN]
+    where = f"{violation.expression}.flatten()[{worst.tolist()!r}]"
+    return within_bound(where, exact.flat[worst].tolist(), bound.flat[worst].tolist())
+
+
 def counterexample(row: CheckRun, target: Target, violation: Violation, trial: Trial) -> Counterexample:
     """The record of an example that was a violation."""
     title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
     observed, exact, bound = (numbers(x) for x in (violation.observed, violation.exact, violation.bound))
-    judged = within_bound(violation.expression, exact, bound) if violation.expression else []
-    lines = [*violation.lines, *judged] or ["raise SystemExit(0)"]
+    lines = [*violation.lines, *(_judged(violation) if violation.expression else [])] or ["raise SystemExit(0)"]
     return Counterexample(
         arguments={key: describe(value) for call in trial.calls[-1:] for key, value in call.arguments.items()},
         observed=observed,

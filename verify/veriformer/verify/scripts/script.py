@@ -16,6 +16,7 @@ import torch
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.scripts.drivers import DRIVERS, source
+from veriformer.verify.scripts.packing import LARGE, definition, packed
 from veriformer.verify.scripts.tabular_lm import TabularLM
 
 
@@ -53,22 +54,14 @@ class Recorded:
 
 def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
     """The whole script as text."""
-    lines = [
-        f'"""{title}"""',
-        "",
-        "from math import inf, nan",
-        "",
-        "import numpy as np",
-        "import torch",
-        "",
-        loader,
-        "",
-    ]
+    opening = [f'"""{title}"""', "", "from math import inf, nan", "", "import numpy as np", "import torch", ""]
+    lines = [loader, ""]
     lines += [text for text in dict.fromkeys(source(call.operation) for call in calls) if text]
     names: dict[int, str] = {}
     for call in calls:
         lines += _call(call, names)
-    return "\n".join([*lines, *verdict]) + "\n"
+    body = "\n".join([*lines, *verdict])
+    return "\n".join([*opening, *definition(body), body]) + "\n"
 
 
 def _call(call: Recorded, names: dict[int, str]) -> list[str]:
@@ -149,7 +142,7 @@ def _tensor(value: torch.Tensor) -> str:
     )
     kept = value[base]
     numbers = kept.double() if kept.is_floating_point() else kept
-    text = f"torch.tensor({numbers.tolist()!r}, dtype={value.dtype})"
+    text = packed(kept) if kept.numel() > LARGE else f"torch.tensor({numbers.tolist()!r}, dtype={value.dtype})"
     if value.numel() == 0:
         text = f"torch.empty({tuple(kept.shape)!r}, dtype={value.dtype})"
     elif not kept.is_contiguous():
