@@ -205,7 +205,7 @@ def test_what_was_not_seen_stands_in_the_first_line() -> None:
     run = results(domain={"attention": masked})
     assert (run.exit_status, headline(run)) == (
         3,
-        "mine.py was not judged whole: `key_padding_mask` was left out; --partial accepts that",
+        "mine.py was not judged whole: `key_padding_mask` was left out, `eps` was never varied; --partial accepts that",
     )
     assert headline(results(domain={"attention": masked}, partial=True)) == (
         "mine.py computes the published mathematics for attention in what was run: `key_padding_mask` was left out, "

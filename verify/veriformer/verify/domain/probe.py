@@ -79,6 +79,7 @@ class Probe:
     may_kill: bool = False
     seconds: float = SECONDS
     tell: Callable[[Domain], None] | None = None
+    look: Callable[[Probe], None] | None = None
     began: float = field(default_factory=time.process_time)
     calls: list[Probed] = field(default_factory=list)
     gradients: list[Probed] = field(default_factory=list)
@@ -102,6 +103,8 @@ class Probe:
                     self._measure_plainly()
                     self._draw(base)
                     self._measure()
+                    if self.look is not None:
+                        self.look(self)
         except RowTimeout:
             pass
         return Domain() if base is None else self._concluded()
@@ -351,13 +354,15 @@ def probe_operation(
     may_kill: bool = False,
     seconds: float = SECONDS,
     tell: Callable[[Domain], None] | None = None,
+    look: Callable[[Probe], None] | None = None,
 ) -> Domain:
     """What the target supports of an operation; nothing where it lacks it or answers no plain call.
 
     may_kill: this process may be ended where a call does not come back. seconds: when to give up by the clock.
-    tell: is told what is known after each group of calls, for a target that ends its process.
+    tell: is told what is known after each group of calls, for a target that ends its process. look: is given the probe
+    with its calls at the end.
     """
     promised = tuple(name for name in dtypes if target.claims.promises(operation.name, name))
     if target.operation(operation.name) is None or operation.name in target.claims.not_provided:
         return Domain()
-    return Probe(target, operation, device, promised, may_kill, seconds, tell).run()
+    return Probe(target, operation, device, promised, may_kill, seconds, tell, look).run()

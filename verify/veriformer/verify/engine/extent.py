@@ -4,15 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.plan import Plan
+from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.presentation.recognised import first_of_each
 from veriformer.verify.results import Result
 from veriformer.verify.results.verdict import held_in
+from veriformer.verify.targets.statements import statements
+from veriformer.verify.targets.watch import MANY, Watch
+from veriformer.verify.targets.watch import Seen as watch_seen
+
+Seen = Mapping[str, Any]
+"""What ran of one operation, as JSON holds it: ``statements`` of the functions that were entered (file, first and last
+line, whether in a branch on a parameter), the first lines of those that ``ran`` (file, line), and ``values`` of
+parameters in words, by name, no more than two of each."""
+
+_OF_NO_ACCOUNT = frozenset(
+    (
+        *("device", "dtype", "name", "verbose", "inplace", "layer_idx", "layer_id", "layer_index", "block_idx", "idx"),
+        *("param_dtype", "torch_dtype", "requires_grad", "generator", "seed"),
+    )
+)
+"""Parameters that change nothing of what is computed."""
+
+_OF_OTHER_PARTS = frozenset(("layers", "vocabulary", "length", "batch"))
+"""Sizes that no operation here depends on, where it is not called with a tensor of that size."""
 
 
-def domains_of(plan: Plan, rows: Sequence[Result]) -> dict[str, Domain]:
+def seen_of(watch: Watch, operation: str) -> Seen:
+    """Return what a watch has seen of an operation."""
+    found = watch.seen.get(operation, watch_seen())
+    listed = {
+        (file, one.first, one.last, one.branch)
+        for file, entered in found.entered.items()
+        for first in entered
+        for one in statements(file, first)
+    }
+    ran = {
+        (watch.shown(file), first)
+        for file, first, last, _ in listed
+        if not found.lines.get(file, set()).isdisjoint(range(first, last + 1))
+    }
+    values = {
+        name: sorted(words)
+        for (_, name), words in sorted(found.values.items())
+        if "." not in name or name.partition(".")[2] in found.names
+    }
+    shown = sorted((watch.shown(file), *rest) for file, *rest in listed)
+    return {"statements": [list(one) for one in shown], "ran": [list(one) for one in sorted(ran)], "values": values}
+
+
+def together(parts: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
+    """Return what several processes have seen, by operation."""
+    found: dict[str, Seen] = {}
+    for part in parts:
+        for operation, seen in part.items():
+            found[operation] = _both(found[operation], seen) if operation in found else seen
+    return found
+
+
+def _both(one: Seen, other: Seen) -> Seen:
+    listed = {name: sorted({tuple(x) for x in (*one[name], *other[name])}) for name in ("statements", "ran")}
+    names = dict.fromkeys([*one["values"], *other["values"]])
+    values = {name: sorted({*one["values"].get(name, ()), *other["values"].get(name, ())})[:2] for name in names}
+    return {**{name: [list(x) for x in found] for name, found in listed.items()}, "values": values}
+
+
+def domains_of(plan: Plan, rows: Sequence[Result], seen: Mapping[str, Seen]) -> dict[str, Domain]:
     """Return by operation what a probe found out, with what its rows and its recognition add."""
     held = held_in(rows)
     pins = {pin["operation"]: pin for pin in first_of_each(list(plan.recognised.get("recognised", ())))}
@@ -20,10 +80,44 @@ def domains_of(plan: Plan, rows: Sequence[Result]) -> dict[str, Domain]:
         name: replace(
             domain,
             answered=tuple(dict.fromkeys([*domain.answered, *held.get(name, ())])),
-            unread=tuple(pins.get(name, {}).get("unread", ())),
+            unread=_unread(pins.get(name, {}), seen.get(name, {})),
+            **(_not_run(seen[name]) if name in seen and held.get(name) else {}),
         )
         for name, domain in ((name, Domain.from_dict(entry)) for name, entry in plan.domains.items())
     }
+
+
+def _unread(pin: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
+    """The parameters that no reading explains, without those of which another value was right after all."""
+    varied = {name.rpartition(".")[2] for name, words in seen.get("values", {}).items() if len(words) > 1}
+    return tuple(name for name in pin.get("unread", ()) if name not in varied)
+
+
+def _not_run(seen: Seen) -> dict[str, Any]:
+    """The fields of a domain that say what was not run: statements that follow each other are told as one."""
+    ran = {tuple(one) for one in seen["ran"]}
+    groups: list[list[Any]] = []
+    follows = False
+    for file, first, last, branch in seen["statements"]:
+        if (file, first) in ran:
+            follows = False
+            continue
+        if follows and groups[-1][0] == file:
+            groups[-1][2:] = [max(last, groups[-1][2]), branch or groups[-1][3]]
+        else:
+            groups.append([file, first, last, branch])
+        follows = True
+    fixed = [name for name, words in seen["values"].items() if len(words) == 1 and words != [MANY]]
+    return {
+        "never_run": tuple((file, first, last) for file, first, last, _ in groups),
+        "untaken": tuple((file, first, last) for file, first, last, branch in groups if branch),
+        "never_varied": tuple(name for name in fixed if _counts(name.rpartition(".")[2])),
+    }
+
+
+def _counts(name: str) -> bool:
+    """Whether a parameter may change what is computed: no place or name does, and no size of other parts."""
+    return name not in _OF_NO_ACCOUNT and size_of(name) not in _OF_OTHER_PARTS
 
 
 def probed(domains: Mapping[str, Domain]) -> dict[str, Domain]:

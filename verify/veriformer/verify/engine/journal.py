@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from veriformer.verify.engine.extent import Seen, together
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Status, json_safe
 
@@ -28,6 +29,7 @@ class Journal:
         self._results: dict[str, Result] = {}
         self._begun: dict[str, tuple[str, float]] = {}
         self._changes: dict[str, set[str]] = {}
+        self._seen_of: dict[str, Seen] = {}
         self._offset = 0
         self._seen = False
         self._stopped = False
@@ -37,6 +39,7 @@ class Journal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("")
         self._results, self._begun, self._changes, self._offset, self._stopped = {}, {}, {}, 0, False
+        self._seen_of = {}
         self._append({"plan": asdict(plan)})
 
     def resume(self, plan: Plan) -> None:
@@ -45,7 +48,7 @@ class Journal:
         self.begin(plan)
         for line in lines[1:]:
             if (
-                "requirement" in line or "changes" in line
+                "requirement" in line or "changes" in line or "seen" in line
             ):  # rows that were only begun did not end their process: the whole run was ended
                 self._append(line)
 
@@ -107,6 +110,15 @@ class Journal:
         self._read()
         return self._stopped
 
+    def see(self, seen: Mapping[str, Seen]) -> None:
+        """Note what was run of a target's code, by operation."""
+        self._append({"seen": json_safe(seen)})
+
+    def seen(self) -> dict[str, Seen]:
+        """All that was noted of that, by operation."""
+        self._read()
+        return dict(self._seen_of)
+
     def _read(self) -> None:
         """Take up what was written since the last time; of a line no more is kept than what it says."""
         for line in self._lines():
@@ -117,6 +129,8 @@ class Journal:
                 self._stopped = True
             elif "started" in line:
                 self._begun[line["started"]] = (line["worker"], line["at"])
+            if "seen" in line:
+                self._seen_of = together([self._seen_of, line["seen"]])
             for operation, what in line.get("changes", {}).items():
                 self._changes.setdefault(operation, set()).update(what)
 

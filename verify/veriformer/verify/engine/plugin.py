@@ -134,7 +134,9 @@ class Worker(_Collects):
                 statuses = {key: result.status for key, result in finished.items()}
                 self.journal.start(row.key, self.name, time.time())
                 finished[row.key] = self.runner.run(row, statuses)
-                changes = self.runner.changes()
+                changes, seen = self.runner.changes(), self.runner.seen()
+                if seen:
+                    self.journal.see(seen)
                 if changes:
                     self.journal.change(changes)
                 self.journal.add(finished[row.key])

@@ -26,9 +26,11 @@ from veriformer.verify.domain.probe import SECONDS, probe_operation
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import environment, threads
 from veriformer.verify.engine.check_run import lacking
+from veriformer.verify.engine.extent import seen_of, together
 from veriformer.verify.engine.gate import GO, Gate
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.recognition.trying import try_others
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.record import json_safe
 from veriformer.verify.targets.claims import ClaimsWarning
@@ -49,7 +51,7 @@ _OF_RECOGNITION = ("recognised", "by_name", "not_recognised", "unknown")
 @dataclass(frozen=True)
 class Described:
     """What is known of a target before its first row. domains: by operation, as in results.json. lacking: by operation
-    that it does not provide, why."""
+    that it does not provide, why. seen: by operation, what the calls of its probe have run of the target's code."""
 
     implementation: dict[str, Any]
     environment: dict[str, Any]
@@ -57,6 +59,7 @@ class Described:
     warnings: list[str]
     domains: dict[str, Any] = field(default_factory=dict)
     lacking: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, Any] = field(default_factory=dict)
 
     @property
     def recognised(self) -> dict[str, Any]:
@@ -84,7 +87,11 @@ def domains(target: Target, operations: Sequence[str], device: str, formats: Seq
     found = {}
     for name in operations:
         if name in _BY_NAME and target.operation(name) is not None:
-            found[name] = probe_operation(target, _BY_NAME[name], device=device, dtypes=formats).to_dict()
+            operation = _BY_NAME[name]
+            if target.watch is not None:
+                target.watch.begin()
+            domain = probe_operation(target, operation, device=device, dtypes=formats, look=try_others)
+            found[name] = domain.to_dict()
     return found
 
 
@@ -111,7 +118,8 @@ def probe(
     with ThreadPoolExecutor(len(parts)) as threads:  # each of them waits for a process
         described, *others = threads.map(look, parts)
     found = {name: domain for part in (described, *others) for name, domain in part.domains.items()}
-    return replace(described, domains={name: found[name] for name in operations if name in found})
+    seen = together([part.seen for part in (described, *others)])
+    return replace(described, domains={name: found[name] for name in operations if name in found}, seen=seen)
 
 
 def _described(
@@ -126,6 +134,7 @@ def _described(
         described = described or Described(**lines[0])
         begun = [line["begun"] for line in lines[1:] if "begun" in line]
         described.domains.update({line["operation"]: line["domain"] for line in lines[1:] if "operation" in line})
+        described.seen.update({line["operation"]: line["seen"] for line in lines[1:] if line.get("seen")})
         left = left[left.index(begun[-1]) + 1 :] if begun else []
     return described
 
@@ -180,8 +189,11 @@ def main(spec: str, device: str, operations: str, formats: str, seconds: str, fi
             _write(file, {"begun": name})
 
             def tell(domain: Domain, name: str = name) -> None:
-                _write(file, {"operation": name, "domain": domain.to_dict()})
+                seen = seen_of(target.watch, name) if target.watch is not None else None
+                _write(file, {"operation": name, "domain": domain.to_dict(), "seen": seen})
 
+            if target.watch is not None:
+                target.watch.begin()
             with global_state.streams():
                 domain = probe_operation(
                     target,
@@ -191,6 +203,7 @@ def main(spec: str, device: str, operations: str, formats: str, seconds: str, fi
                     may_kill=True,
                     seconds=float(seconds),
                     tell=tell,
+                    look=try_others,
                 )
             tell(domain)
     return 0

@@ -153,6 +153,8 @@ class _Receiver:
             result = Result.from_dict(outcome.value["result"])
             if outcome.value["changes"]:
                 self.journal.change(outcome.value["changes"])
+            if outcome.value["seen"]:
+                self.journal.see(outcome.value["seen"])
         self.finished[item.name] = result.status
         self.journal.add(result)
         self.tell(result)

@@ -197,6 +197,6 @@ def results_of(plan: Plan, described: probe.Described, journal: Journal, started
         fail_on=Weight(plan.fail_on),
         partial=plan.partial,
         global_state=journal.changes(),
-        domain=extent.domains_of(plan, found),
+        domain=extent.domains_of(plan, found, extent.together([described.seen, journal.seen()])),
         results=found,
     )

@@ -10,6 +10,7 @@ import torch
 from veriformer.spec.requirement import Weight
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
+from veriformer.verify.engine.extent import Seen, seen_of
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.judging import global_state, isolation
@@ -43,17 +44,28 @@ class Runner:
     target: Target
     may_kill: bool
     _noted: dict[str, list[str]] = field(default_factory=dict)
+    _told: dict[str, Seen] = field(default_factory=dict)
 
     def run(self, row: CheckRun, finished: Mapping[str, Status]) -> Result:
         """The result of a row. finished: the statuses of rows that were run before, by key."""
         plan = self.plan
         stored = plan.stored.get(row.key)
         self.target.claims.asked.clear()
+        if self.target.watch is not None:
+            self.target.watch.begin()
         result = run_check(row, self.target, plan.effort, plan.seed, finished, may_kill=self.may_kill, stored=stored)
         result = suggested(row, self.target, result, plan.seed)
         if plan.strict:
             return result
         return as_advice(result, recognised=bool(self.target.recognised), fail_on=Weight(plan.fail_on))
+
+    def seen(self) -> dict[str, Seen]:
+        """What ran of the target's code, by operation, where more did than was told before."""
+        watch = self.target.watch
+        found = {name: seen_of(watch, name) for name in watch.changed()} if watch is not None else {}
+        new = {name: seen for name, seen in found.items() if self._told.get(name) != seen}
+        self._told |= new
+        return new
 
     def changes(self) -> dict[str, list[str]]:
         """What the target has changed of the process's state, by operation; nothing where that was told before."""

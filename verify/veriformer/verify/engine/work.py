@@ -27,9 +27,10 @@ class Rows:
         self.runner = Runner(plan, loaded(plan, lambda spec: shipped.load()), may_kill=True)
 
     def run(self, item: str, extra: Mapping[str, str]) -> dict[str, Any]:
-        """The row's result, and what the target has changed of its process."""
+        """The row's result, what the target has changed of its process, and what was run of it."""
         result = self.runner.run(self.rows[item], {key: Status(value) for key, value in extra.items()})
-        return {"result": json_safe(result.to_dict()), "changes": self.runner.changes()}
+        told = {"changes": self.runner.changes(), "seen": self.runner.seen()}
+        return {"result": json_safe(result.to_dict()), **told}
 
 
 class Findings:

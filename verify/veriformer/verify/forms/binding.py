@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,17 +52,22 @@ def bind(form: str, thing: Any, **readings: str) -> Any:
 
 
 def implementation(
-    pairs: Iterable[tuple[Pin, Candidate]], name: str, claims: Mapping[str, Any] | None = None
+    pairs: Iterable[tuple[Pin, Candidate]],
+    name: str,
+    claims: Mapping[str, Any] | None = None,
+    around: Callable[[str], AbstractContextManager[Any]] = nullcontext,
 ) -> SimpleNamespace:
     """An implementation that carries the operations of these pins; of several of one operation the first.
 
-    claims: of the code itself; the conventions of the pins are added.
+    claims: of the code itself; the conventions of the pins are added. around: a context for binding an operation, in
+    which instances may be made.
     """
     operations: dict[str, Any] = {}
     conventions: dict[str, str] = {}
     for pin, candidate in pairs:
         if pin.operation not in operations:
-            operations[pin.operation] = bound(pin, candidate)
+            with around(pin.operation):
+                operations[pin.operation] = bound(pin, candidate)
             conventions |= pin.conventions
     stated = dict(claims or {})
     stated["conventions"] = {**conventions, **stated.get("conventions", {})}

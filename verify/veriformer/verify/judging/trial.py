@@ -350,8 +350,10 @@ class Trial:
             warnings.simplefilter("ignore")
             try:
                 if operation in DRIVERS:
-                    return plain(DRIVERS[operation](self.target.implementation, *positional, **options))
-                value = plain(function(*positional, **options))
+                    with self.target.watching(self.operation):
+                        return plain(DRIVERS[operation](self.target.implementation, *positional, **options))
+                with self.target.watching(self.operation):
+                    value = plain(function(*positional, **options))
                 number = type(value) is float and operation in dtypes.NUMBERS
                 return torch.tensor(value, dtype=torch.float64, device=self.device) if number else value
             except (Interrupted, RowTimeout):
@@ -390,7 +392,7 @@ class Trial:
         found, failure = None, None
         for kept in (True, False) if again else (False,):
             try:
-                with self._guarded(self.operation):
+                with self._guarded(self.operation), self.target.watching(self.operation):
                     found = gradients(value, leaves, given, retain_graph=kept)
             except (Interrupted, RowTimeout):
                 raise

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.forms.binding import implementation
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.targets.by_name import besides, by_name
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, ClaimsWarning, is_constant, read_claims
 from veriformer.verify.targets.target import Target
+from veriformer.verify.targets.watch import Watch, watch_of
 
 
 def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any] | None) -> Target:
@@ -36,7 +39,9 @@ def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any
         recognised |= {"by_name": named} if named else {}
     _warn_of_unused(pinned, recognised)
     pins = [pin for pin in map(Pin.from_dict, recognised["recognised"]) if pin.operation not in named]
-    bound = implementation(((pin, resolved(found, pin.name)) for pin in pins), spec, stated)
+    pairs = [(pin, resolved(found, pin.name)) for pin in pins]
+    watch = _watch_of(found, pairs, named)
+    bound = implementation(pairs, spec, stated, contextlib.nullcontext if watch is None else watch.watching)
     vars(bound).update({name: getattr(found, name) for name in named})
     first = {pin.operation: pin.to_dict() for pin in reversed(pins)}
     shown = {"recognised": list(first.values())}
@@ -48,7 +53,20 @@ def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any
         loader=f"{lines}{shown!r}).implementation",
         recognised=dict(recognised),
         source=found,
+        watch=watch,
     )
+
+
+def _watch_of(found: object, pairs: Sequence[tuple[Pin, Candidate]], named: Iterable[str]) -> Watch | None:
+    """What watches the code of what was recognised, of several of one operation the first, and of what is named."""
+    watch = watch_of(found)
+    if watch is not None:
+        for pin, candidate in pairs:
+            if pin.operation not in watch.roots:
+                watch.add_root(pin.operation, candidate.module if candidate.is_module else candidate.thing)
+        for name in named:
+            watch.add_root(name, getattr(found, name))
+    return watch
 
 
 def _is_reading(key: str) -> bool:

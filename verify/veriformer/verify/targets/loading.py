@@ -7,6 +7,7 @@ import importlib.metadata
 import inspect
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,16 +16,20 @@ import torch
 from torch import nn
 
 from veriformer.verify import targets
+from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.results.foreign import raised
 from veriformer.verify.targets.by_name import besides, by_name, offers_any
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.lookup import no_attribute, no_file, parted, unknown
+from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.source_files import definitions_of, file_alone, is_program, module_of, name_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.trace_files import is_trace
+from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
+from veriformer.verify.targets.watch import watch_of
 
 Recognition = Mapping[str, Any]
 """What was recognised of a target, as JSON holds it: see ``veriformer.verify.recognition``."""
@@ -45,7 +50,18 @@ def load(spec: str, recognised: Recognition | None = None) -> Target:
             raise
         except BaseException as error:
             raise TargetError(f"target {spec!r} raised {raised(error)} while it was looked at") from error
-    return wrap(implementation, spec=spec, loader=loader)
+    target = wrap(implementation, spec=spec, loader=loader)
+    return target if targets.find(spec) is not None else _watched(target, implementation)
+
+
+def _watched(target: Target, found: object) -> Target:
+    """The target, with what watches the code of its operations."""
+    watch = watch_of(found)
+    for name in (*POSITIONAL, *MODELS, *TRAINERS) if watch is not None else ():
+        operation = target.operation(name)
+        if operation is not None and watch is not None:
+            watch.add_root(name, operation)
+    return replace(target, watch=watch)
 
 
 def located(spec: str) -> tuple[object, str]:

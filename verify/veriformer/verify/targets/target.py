@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from veriformer.verify.domain.refusals import Refusals
 from veriformer.verify.domain.rules import read
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.model_kinds import kind_of
+from veriformer.verify.targets.watch import Watch
 
 _UNKNOWN = Domain()
 
@@ -30,6 +32,7 @@ class Target:
     domains: by operation, what a probe found out about it. strict: what is refused is asked for nevertheless.
     recognised: what code that was not written for the contract was recognised as, as JSON holds it.
     source: that code itself, whose names may come close to the contract's.
+    watch: notes what of somebody's code runs in calls; None for what ships with the suite.
     changes: by operation, or ``loading``, what of the process's state was found changed by it, and put back.
     """
 
@@ -42,6 +45,7 @@ class Target:
     strict: bool = False
     recognised: Mapping[str, Any] = field(default_factory=dict)
     source: object = None
+    watch: Watch | None = field(default=None, repr=False, compare=False)
     changes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
     _unsupported: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _required: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -63,6 +67,10 @@ class Target:
                 known.append(what)
 
         return note
+
+    def watching(self, operation: str) -> contextlib.AbstractContextManager[Any]:
+        """Note what of the code runs inside for this operation, where it is watched."""
+        return contextlib.nullcontext() if self.watch is None else self.watch.watching(operation)
 
     def names(self) -> list[str]:
         """The public callables of the implementation, but for those that the contract knows."""

@@ -1,0 +1,154 @@
+"""What was run of somebody's code is measured: lines, branches, values of parameters; what was not is told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify import Results, check
+from veriformer.verify.engine.extent import seen_of, spans, together
+from veriformer.verify.targets.loading import load
+from veriformer.verify.targets.statements import statements
+from veriformer.verify.targets.values import others
+from veriformer.verify.targets.watch import Watch, roots_of
+
+pytestmark = pytest.mark.usefixtures("warm")
+
+NORM = """
+import torch
+from torch import nn
+
+
+class LayerNorm(nn.Module):
+    def __init__(self, dim, eps=1e-5, order="last", fused=False, shift=0.0, dropout=0.0):
+        super().__init__()
+        if dim < 1:
+            raise ValueError("dim: expected at least 1")
+        self.weight = nn.Parameter(torch.ones(dim))
+        self.bias = nn.Parameter(torch.zeros(dim))
+        self.eps, self.order, self.fused, self.shift = eps, order, fused, shift
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        if self.order == "first":
+            x = x.movedim(1, -1)
+            x = self.norm(x)
+            return x.movedim(-1, 1)
+        if self.fused:
+            x = nn.functional.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
+            return self.dropout(x)
+        return self.dropout(self.norm(x))
+
+    def norm(self, x):
+        mean = x.mean(-1, keepdim=True)
+        centred = x - mean
+        variance = (centred * centred).mean(-1, keepdim=True)
+        return centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias + self.shift
+
+    def never_called(self):
+        return self.weight
+"""
+"""A right norm with a branch that no reading takes, a way of its own and parameters that nobody knows."""
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    path = tmp_path_factory.mktemp("code") / "mine.py"
+    path.write_text(NORM)
+    return check(path, only=["layer_norm.equation", "layer_norm.contract"], dtype=["fp32"])
+
+
+def test_a_branch_on_a_parameter_that_never_ran_leaves_no_verdict(judged: Results) -> None:
+    domain = judged.domain["layer_norm"]
+    assert domain.never_run == domain.untaken == (("mine.py", 18, 20),)
+    assert (judged.exit_status, judged.gaps) == (3, ["lines 18 to 20 never ran"])
+
+
+def test_what_the_code_knows_is_tried_and_agrees_or_is_told(judged: Results) -> None:
+    assert judged.domain["layer_norm"].never_varied == ("order", "shift")  # not the other way, nor the rate
+    assert judged.domain["layer_norm"].answered == ("fp32",)
+
+
+def test_other_traces_are_put_back_and_calls_beyond_a_number_are_not_watched(tmp_path: Path) -> None:
+    path = tmp_path / "mine_too.py"
+    path.write_text("def softmax(z, dim=-1):\n    e = (z - z.amax(dim, True)).exp()\n    return e / e.sum(dim, True)\n")
+    target = load(str(path))
+    watch, before = target.watch, sys.gettrace()
+    assert watch is not None
+    watch.begin()
+    for _ in range(70):
+        with target.watching("softmax"):
+            assert sys.gettrace() is not before or watch._left == 0
+    assert sys.gettrace() is before
+    assert load("impl").watch is None
+
+
+def test_what_several_processes_have_seen_is_put_together(tmp_path: Path) -> None:
+    path = tmp_path / "f.py"
+    path.write_text("def f(x, flag):\n    if flag:\n        x = x + 1\n    else:\n        x = x - 1\n    return x\n")
+    space: dict[str, object] = {}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    parts = []
+    for flag in (True, False):
+        watch = Watch(frozenset((str(path),)))
+        watch.roots = {"op": roots_of(space["f"], watch.files)}
+        with watch.watching("op"):
+            space["f"](1, flag)  # type: ignore[operator]
+        parts.append({"op": seen_of(watch, "op")})
+    assert [sorted(line for _, line in part["op"]["ran"]) for part in parts] == [[2, 3, 6], [2, 5, 6]]
+    whole = together(parts)["op"]
+    assert [line for _, line in whole["ran"]] == [2, 3, 5, 6]
+    assert whole["values"] == {"flag": ["False", "True"], "x": ["1"]}
+    assert spans([("f.py", 3), ("f.py", 2), ("f.py", 7)]) == (("f.py", 2, 3), ("f.py", 7, 7))
+
+
+def test_statements_that_refuse_or_tell_are_none_and_branches_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "g.py"
+    path.write_text(
+        """class A:
+    def __init__(self, width, causal):
+        self.causal, self.fast = causal, hasattr(print, "fast")
+
+    def forward(self, x, mask=None):
+        \"\"\"Say something.\"\"\"
+        if x is None:
+            message = "x"
+            raise ValueError(message)
+        assert x
+        if self.fast:
+            y = 1
+        if self.training:
+            y = 2
+        if self.causal:
+            print("causal")
+        if self.causal and x:
+            y = 3
+        if mask is not None:
+            return x
+        z = (
+            x
+        )
+        return z
+"""
+    )
+    found = {(one.first, one.last): one.branch for one in statements(str(path), 5)}
+    assert found == {
+        **{(line, line): False for line in (11, 12, 13, 14, 17, 19)},
+        (18, 18): True,
+        (20, 20): True,
+        (21, 23): True,
+        (24, 24): True,
+    }
+
+
+def test_values_to_try_are_those_that_the_code_knows(tmp_path: Path) -> None:
+    path = tmp_path / "h.py"
+    path.write_text(
+        "def f(x, order='last'):\n    if order == 'first' or order in ('middle', 'last'):\n        return x\n"
+    )
+    assert others("order", "'last'", [str(path)], built=False) == ["first", "middle"]
+    assert others("config.fused", "False", [], built=True) == [True]
+    assert others("attn_dropout", "0.0", [], built=True) == [0.1]
+    assert others("shift", "0.0", [], built=True) == []

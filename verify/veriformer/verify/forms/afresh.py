@@ -1,0 +1,76 @@
+"""Code that is bound anew with a parameter at another value than it is usually given."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from veriformer.verify.forms import building, construction, holding
+from veriformer.verify.forms.candidate import Candidate
+
+
+@contextlib.contextmanager
+def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterator[Candidate]:
+    """Give a parameter this value whatever else it is given: ``name``, or ``config.entry`` of a configuration.
+
+    built: whether it is a parameter of the constructor. Instances that were made before are not used inside.
+    """
+    with _without_instances():
+        if not candidate.is_class:
+            yield replace(candidate, thing=overriding(candidate.thing, name, value))
+            return
+        kind = candidate.thing
+        method = "__init__" if built else next(one for one in ("forward", "__call__") if hasattr(kind, one))
+        own = method in vars(kind)
+        before = getattr(kind, method)
+        setattr(kind, method, overriding(before, name, value))
+        try:
+            yield candidate
+        finally:
+            if own:
+                setattr(kind, method, before)
+            else:
+                delattr(kind, method)
+
+
+def overriding(function: Callable[..., Any], name: str, value: Any) -> Callable[..., Any]:
+    """Return the function with one of its arguments always at this value."""
+    signature = inspect.signature(function)
+    argument, _, entry = name.partition(".")
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        bound = signature.bind(*arguments, **options)
+        bound.arguments[argument] = _with_entry(bound.arguments[argument], entry, value) if entry else value
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def _with_entry(config: Any, entry: str, value: Any) -> Any:
+    """A copy of a configuration with another value of one of its entries."""
+    changed = copy.copy(config)
+    if isinstance(changed, Mapping):
+        changed[entry] = value  # type: ignore[index]
+    else:
+        object.__setattr__(changed, entry, value)
+    return changed
+
+
+@contextlib.contextmanager
+def _without_instances() -> Iterator[None]:
+    stores: tuple[Any, ...] = (holding._HOLDERS, building._MADE, construction._LOOKED_AT)
+    kept = [copy.copy(store) for store in stores]
+    for store in stores:
+        store.clear()
+    try:
+        yield
+    finally:
+        for store, before in zip(stores, kept, strict=True):
+            store.clear()
+            store.update(before)

@@ -1,0 +1,132 @@
+"""Parameters that no reading varies, tried at other values that the code itself knows."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+from veriformer.verify.domain.probe import Probe
+from veriformer.verify.domain.sample import Sample
+from veriformer.verify.forms.afresh import given
+from veriformer.verify.forms.binding import bound
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.recognition.candidates import candidate as candidate_of
+from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.targets.target import Target
+from veriformer.verify.targets.values import others
+from veriformer.verify.targets.watch import BUILT, MANY, Parameter, Seen, Watch, in_words
+
+SAMPLES = 3
+"""Plain calls, and drawn ones, on which a value is tried."""
+
+SECONDS = 8.0
+"""Time after which no further value of an operation is tried."""
+
+
+def try_others(probe: Probe) -> None:
+    """Give the parameters that were always given one value another one, on calls that were right.
+
+    Where all of them are right as well, the parameter was varied, and what ran with it has run. Where one is not, what
+    the parameter does is not known.
+    """
+    watch, operation = probe.target.watch, probe.operation.name
+    samples = _right(probe) if watch is not None else []
+    seen = watch.seen.get(operation) if watch is not None else None
+    if watch is None or seen is None or not samples:
+        return
+    code = _code_of(probe.target, operation)
+    until = time.monotonic() + SECONDS
+    for parameter, words in list(seen.values.items()):
+        if len(words) > 1 or MANY in words:
+            continue
+        for value in others(parameter[1], next(iter(words)), watch.files, built=parameter[0] == BUILT):
+            if time.monotonic() > until:
+                return
+            found = _tried(_Try(probe, code, parameter, value, samples), watch)
+            if found is not None:
+                seen.add(found)
+
+
+@dataclass(frozen=True)
+class _Code:
+    """A candidate, and what makes an operation of it."""
+
+    candidate: Candidate
+    bind: Callable[[Candidate], Any]
+
+
+@dataclass(frozen=True)
+class _Try:
+    probe: Probe
+    code: _Code
+    parameter: Parameter
+    value: Any
+    samples: list[Sample]
+
+
+def _right(probe: Probe) -> list[Sample]:
+    """A few calls in one dtype that were answered right."""
+    for dtype, plain in probe.plain.items():
+        drawn = [sample for sample in probe.drawn if sample.trial.row_dtype == dtype]
+        few = [*plain[:SAMPLES], *drawn[:SAMPLES]]
+        found = [sample for sample in few if _fits(probe, sample)]
+        if found:
+            return found
+    return []
+
+
+def _fits(probe: Probe, sample: Sample) -> bool:
+    dtype = sample.trial.row_dtype
+    return sample.fits(probe.operation, probe.precision.get(dtype, dtype), probe.constants)
+
+
+def _code_of(target: Target, operation: str) -> _Code:
+    pins = [Pin.from_dict(entry) for entry in target.recognised.get("recognised", ())]
+    pin = next((one for one in pins if one.operation == operation), None)
+    if pin is None or operation in target.recognised.get("by_name", ()):
+        thing = target.operation(operation)
+        return _Code(candidate_of(operation, thing, None), lambda candidate: candidate.thing)
+    return _Code(resolved(target.source, pin.name), lambda candidate: bound(pin, candidate))
+
+
+def _tried(trying: _Try, watch: Watch) -> Seen | None:
+    """What ran with this value, where the code was given it and every call was right; None where not."""
+    operation = trying.probe.operation.name
+    kept = watch.seen.pop(operation)
+    watch.begin()
+    try:
+        agreed = _agrees(trying)
+        found = watch.seen.pop(operation, Seen())
+    except Exception:  # it cannot be bound, built or called so
+        return None
+    finally:
+        watch.seen[operation] = kept
+    reached = in_words(trying.value) in found.values.get(trying.parameter, ())
+    return found if agreed and reached else None
+
+
+def _agrees(trying: _Try) -> bool:
+    place, name = trying.parameter
+    probe, operation = trying.probe, trying.probe.operation.name
+    with (
+        warnings.catch_warnings(),
+        given(trying.code.candidate, built=place == BUILT, name=name, value=trying.value) as candidate,
+    ):
+        warnings.simplefilter("ignore")
+        with probe.target.watching(operation):
+            function = trying.code.bind(candidate)
+        changed = SimpleNamespace(**{**vars(probe.target.implementation), operation: function})
+        target = replace(probe.target, implementation=changed)
+        return all(_holds(probe, sample, target) for sample in trying.samples)
+
+
+def _holds(probe: Probe, sample: Sample, target: Target) -> bool:
+    trial = copy.copy(sample.trial)
+    trial.target, trial.calls, trial.unsupported = target, [], set()
+    return _fits(probe, Sample(trial, sample.arguments, trial.call(sample.arguments)))

@@ -1,0 +1,175 @@
+"""Statements of a function, each with whether it stands in a branch on a parameter."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SAYING = frozenset(("print", "warn", "warning", "info", "debug", "log", "warn_once", "warning_once"))
+_ELSEWHERE = frozenset(
+    (
+        *("training", "is_cuda", "cuda", "device", "is_available", "is_scripting", "is_tracing", "is_compiling"),
+        *("requires_grad", "is_grad_enabled", "is_autocast_enabled", "gradient_checkpointing", "is_meta", "jit"),
+    )
+)
+"""Names in tests of where and for what code runs, which say nothing of what it computes."""
+
+PRAGMA = "pragma: no cover"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a function: its lines (of a compound one those of its head), and whether it stands in a branch
+    whose test reads a parameter, a configuration or an attribute that is made from one."""
+
+    first: int
+    last: int
+    branch: bool
+
+
+@cache
+def tree_of(file: str) -> tuple[ast.Module, tuple[str, ...]] | None:
+    """Return the syntax of a file and its lines; None where it is no Python that can be read."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        return ast.parse(text), tuple(text.splitlines())
+    except (OSError, ValueError, SyntaxError):
+        return None
+
+
+def statements(file: str, first_line: int) -> list[Statement]:
+    """Return the statements of the function that begins there, without those that only refuse or tell something."""
+    parsed = tree_of(file)
+    if parsed is None:
+        return []
+    tree, lines = parsed
+    for owner in ast.walk(tree):
+        for node in ast.iter_child_nodes(owner):
+            if isinstance(node, _Function) and _first(node) == first_line:
+                kind = owner if isinstance(owner, ast.ClassDef) else None
+                return list(_Reader(node, kind, lines).block(node.body, branch=False))
+    return []
+
+
+def _first(node: _Function) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+class _Reader:
+    def __init__(self, function: _Function, owner: ast.ClassDef | None, lines: tuple[str, ...]) -> None:
+        listed = function.args
+        arguments = [
+            *listed.posonlyargs,
+            *listed.args,
+            *listed.kwonlyargs,
+            *filter(None, (listed.vararg, listed.kwarg)),
+        ]
+        self.names = {one.arg for one in arguments} - {"self", "cls"}
+        self.attributes = _made_of_parameters(owner) if owner is not None else None
+        self.lines = lines
+
+    def block(self, body: list[ast.stmt], *, branch: bool) -> Iterator[Statement]:
+        """The statements of a block. What follows one that leaves it on a condition stands in a branch as well."""
+        for node in body:
+            if self._is_silent(node):
+                continue
+            yield Statement(node.lineno, _head(node), branch)
+            yield from self._inside(node, branch)
+            if isinstance(node, ast.If) and _leaves(node.body) and self._reads(node.test):
+                branch = True
+
+    def _inside(self, node: ast.stmt, branch: bool) -> Iterator[Statement]:
+        if isinstance(node, ast.If | ast.While):
+            inner = branch or self._reads(node.test)
+            if not isinstance(node.body[-1], ast.Raise):
+                yield from self.block(node.body, branch=inner)
+            yield from self.block(node.orelse, branch=inner)
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+            yield from self.block(node.body, branch=branch)
+            yield from self.block(getattr(node, "orelse", []), branch=branch)
+        elif isinstance(node, ast.Try):
+            for body in (node.body, node.orelse, node.finalbody):
+                yield from self.block(body, branch=branch)
+        elif isinstance(node, ast.Match):
+            for case in node.cases:
+                yield from self.block(case.body, branch=branch or self._reads(node.subject))
+
+    def _is_silent(self, node: ast.stmt) -> bool:
+        """Whether a statement computes nothing: it refuses, tells, defines or is not to be counted."""
+        if PRAGMA in self.lines[node.lineno - 1]:
+            return True
+        if isinstance(node, ast.If) and not node.orelse and all(map(self._is_silent, node.body)):
+            return True
+        if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Raise):
+            return True
+        if isinstance(node, ast.Expr):
+            return isinstance(node.value, ast.Constant) or _says(node.value)
+        kinds = (ast.Raise, ast.Assert, ast.Pass, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ClassDef)
+        return isinstance(node, (*kinds, ast.FunctionDef, ast.AsyncFunctionDef)) or _is_bare(node)
+
+    def _reads(self, test: ast.expr) -> bool:
+        """Whether a test reads a parameter, or an attribute that is made from one, and not where the code runs."""
+        nodes = list(ast.walk(test))
+        read = {node.id for node in nodes if isinstance(node, ast.Name)}
+        attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        if (read | attributes) & _ELSEWHERE:
+            return False
+        own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_self(node.value)}
+        return bool(read & self.names) or (bool(own) if self.attributes is None else bool(own & self.attributes))
+
+
+def _is_bare(node: ast.stmt) -> bool:
+    """Whether it is an annotation without a value, which leaves no code."""
+    return isinstance(node, ast.AnnAssign) and node.value is None
+
+
+def _head(node: ast.stmt) -> int:
+    body = getattr(node, "body", None) or getattr(node, "cases", None)
+    if not body:
+        return node.end_lineno or node.lineno
+    first = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
+    return max(node.lineno, int(first.lineno) - 1)
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Return | ast.Continue | ast.Break)
+
+
+def _says(value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    function = value.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _SAYING
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _made_of_parameters(owner: ast.ClassDef) -> set[str] | None:
+    """The attributes that a constructor makes from its parameters; None where the class has none of its own."""
+    made = next((x for x in owner.body if isinstance(x, _Function) and x.name == "__init__"), None)
+    if made is None:
+        return None
+    names = {one.arg for one in [*made.args.posonlyargs, *made.args.args, *made.args.kwonlyargs]} - {"self"}
+    pairs = [pair for node in ast.walk(made) for pair in _assigned(node)]
+    read = {id(value): {x.id for x in ast.walk(value) if isinstance(x, ast.Name)} for _, value in pairs}
+    own = [(one, value) for one, value in pairs if isinstance(one, ast.Attribute) and _is_self(one.value)]
+    return {one.attr for one, value in own if read[id(value)] & names}
+
+
+def _assigned(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """What is assigned what, one by one where both sides list as many."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return [(node.target, node.value)]
+    found: list[tuple[ast.expr, ast.expr]] = []
+    for target in node.targets if isinstance(node, ast.Assign) else ():
+        left, right = getattr(target, "elts", [target]), getattr(node.value, "elts", None)  # type: ignore[attr-defined]
+        several = right is not None and len(left) == len(right) and len(left) > 1
+        found += zip(left, right, strict=True) if several and right else [(x, node.value) for x in left]  # type: ignore[attr-defined]
+    return found

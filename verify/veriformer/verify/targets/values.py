@@ -1,0 +1,53 @@
+"""Values that code itself knows for a parameter: the other value of a flag, the words that it is compared with."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from torch import nn
+
+from veriformer.verify.forms.configs import is_rate
+from veriformer.verify.targets.statements import tree_of
+
+WORDS = 4
+"""Words that are tried of one parameter."""
+
+RATE, NEXT_TO_NOTHING = 0.1, 1e-300
+"""A rate that a module in evaluation mode makes no use of, and one by which a function that does drops nothing."""
+
+
+def others(name: str, word: str, files: Iterable[str], *, built: bool) -> list[Any]:
+    """Return values to try of a parameter that was always given one. word: that one, as Python writes it."""
+    own = name.rpartition(".")[2]
+    if word in ("True", "False"):
+        return [word == "False"]
+    if is_rate(own) and word in ("None", "0", "0.0"):
+        module = nn.Dropout(RATE).eval()
+        return [*([module] if word == "None" else []), *([RATE] if built else [RATE, NEXT_TO_NOTHING])]
+    if word[:1] in ("'", '"') or word == "None":
+        found = dict.fromkeys(text for file in files for text in words_compared(file, own))
+        return [text for text in found if repr(text) != word][:WORDS]
+    return []
+
+
+def words_compared(file: str, name: str) -> Iterator[str]:
+    """Yield the words with which something of that name is compared in a file."""
+    parsed = tree_of(file)
+    for node in ast.walk(parsed[0]) if parsed is not None else ():
+        if isinstance(node, ast.Compare) and any(_is_named(x, name) for x in (node.left, *node.comparators)):
+            yield from _texts([node.left, *node.comparators])
+        elif isinstance(node, ast.Match) and _is_named(node.subject, name):
+            yield from _texts([case.pattern for case in node.cases])
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return getattr(node, "attr", None) == name or getattr(node, "id", None) == name
+
+
+def _texts(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                yield inner.value
