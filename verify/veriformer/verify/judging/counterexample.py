@@ -15,7 +15,6 @@ from veriformer.verify.scripts.packing import LARGE
 from veriformer.verify.scripts.script import describe, script, within_bound
 from veriformer.verify.targets.target import Target
 
-
 SHOWN = 16
 """Entries that the script of a large result judges."""
 
