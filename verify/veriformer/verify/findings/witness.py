@@ -33,6 +33,7 @@ from veriformer.verify.targets.target import Target
 
 STEPWISE = "the formula evaluated step by step in that dtype"
 COMPOSED = "PyTorch's composition of softmax and products"
+OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
 
 _OVER_ATTENTION = frozenset({"attention", "multi_head_attention", "transformer_block"})
 
@@ -110,11 +111,13 @@ def _witnesses(operation: str, target: Target) -> Iterator[tuple[str, Target]]:
     peer = getattr(load("torch").implementation, operation, None)
     if own is None:
         return
-    if callable(peer):
+    if callable(peer) and not target.spec.startswith("torch"):  # nothing is a witness of itself
         name = _OPERATORS.get(operation, "PyTorch's composition of it")
         yield name, _instead(target, operation, own, _with_constants(peer, constants))
         if operation in _OVER_ATTENTION:
             yield COMPOSED, _instead(target, operation, own, _with_constants(_composed(peer), constants))
+        if operation == "cross_entropy":
+            yield OVER_PROBABILITIES, _instead(target, operation, own, _with_constants(_over_probabilities, constants))
     record = RECORDS.get(operation)
     for formula, rsqrt in itertools.product(() if record is None else record.formulas, (True, False)):
         assert record is not None
@@ -141,6 +144,25 @@ def _composed(function: Operation) -> Operation:
             return function(**arguments)
 
     return call
+
+
+def _over_probabilities(
+    *,
+    logits: Tensor,
+    target: Tensor,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross-entropy of class indices as that of one-hot rows: 0 · log 0 is NaN where a class has no probability."""
+    if target.is_floating_point():
+        kept, rows = torch.ones(logits.shape[:-1], dtype=torch.bool), target.to(logits.dtype)
+    else:
+        kept = target != ignore_index
+        rows = F.one_hot(target.where(kept, 0).long(), logits.shape[-1]).to(logits.dtype)
+    smoothed = (1 - label_smoothing) * rows + label_smoothing / logits.shape[-1]
+    losses = torch.where(kept, -(smoothed * logits.log_softmax(-1)).sum(-1), 0.0)
+    return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
 
 
 def _attention(
