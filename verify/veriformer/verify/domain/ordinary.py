@@ -28,13 +28,17 @@ def is_ordinary(operation: str, names: Collection[str], arguments: Arguments, co
     return usual and all(map(_moderate, (cotangent, *lists)))
 
 
-def unusual(operation: str, arguments: Arguments, provided: Collection[str]) -> str | None:
+def unusual(
+    operation: str, arguments: Arguments, provided: Collection[str], claimed: Collection[str] = ()
+) -> str | None:
     """Return the name of the feature for which a call may be refused; None for one that must be answered.
 
     provided: the features that answered calls had: what no such call has may be refused, and so may what is not
-    ordinary.
+    ordinary. claimed: those that are claimed to be provided.
     """
     names = present(operation, arguments)
+    if not names.isdisjoint(claimed):
+        return None
     listed = [one for one in features(operation) if one.name in names]
     new = next((one.name for one in listed if one.optional and one.name not in provided), None)
     return new or next((one.name for one in listed if one.weight is not Weight.WRONG), None)

@@ -333,7 +333,7 @@ class Trial:
         provided = self.target.domain(operation).provided
         if self.probing or self.target.strict or not provided:
             return
-        label = unusual(operation, arguments, provided)
+        label = unusual(operation, arguments, provided, self.claims.provides.get(operation, ()))
         if label is not None:
             self.refused[label] = message
             self.unsupported.add(label)
