@@ -64,15 +64,18 @@ def report(
 def _inputs(
     results: tuple[Path, ...], benchmarks: tuple[Path, ...], mutants: Path | None, specification: Path | None
 ) -> Inputs:
+    from veriformer.reports.runs import label, read_results
+
+    runs = label([run for path in results for run in read_results(path)])
+    # These take long to import: what cannot be read is told before.
     from veriformer.bench.document import joined
     from veriformer.bench.document import read as read_benchmarks
     from veriformer.reports.equations import read_specification
     from veriformer.reports.mutation_matrix import read_kills
     from veriformer.reports.page import Inputs
-    from veriformer.reports.runs import label, read_results
 
     return Inputs(
-        runs=label([run for path in results for run in read_results(path)]),
+        runs=runs,
         benchmarks=joined([read_benchmarks(path) for path in benchmarks]),
         kills=_optional(mutants, read_kills),
         specification=_optional(specification, read_specification),

@@ -148,8 +148,9 @@ def _looked_at(words: Sequence[str], file: Path, gate: Gate) -> list[Any]:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        text=True,
-        env=threads.with_one(),
+        encoding="utf-8",
+        errors="replace",  # a target may write bytes
+        env={**threads.with_one(), "PYTHONIOENCODING": "utf-8"},
     ) as process:
         if not gate.passed():
             process.kill()
