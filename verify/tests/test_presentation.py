@@ -18,6 +18,8 @@ from veriformer.verify.engine.plugin import report_outcome
 from veriformer.verify.presentation.clean import clean, one_line
 from veriformer.verify.presentation.evidence import elements
 from veriformer.verify.presentation.ranked import advice, grave, ranked
+from veriformer.verify.presentation.recognised import lines as recognised
+from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.presentation.terminal import as_text, show
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.presentation.words import claim, title
@@ -210,6 +212,28 @@ def test_what_was_not_seen_stands_in_the_first_line() -> None:
     assert headline(results(domain={"attention": masked}, partial=True)) == (
         "mine.py computes the published mathematics for attention in what was run: `key_padding_mask` was left out, "
         "`eps` was never varied"
+    )
+
+
+def test_everything_that_a_file_offers_is_named_once() -> None:
+    pin = {"form": "f", "readings": {}, "deviations": [], "conventions": {}, "everywhere": True, "told": []}
+    found = {
+        "recognised": [{**pin, "operation": "attention", "name": name} for name in ("attend", "attend_too")],
+        "not_recognised": [{"name": "Softmax", "operation": "softmax", "reason": "it asks for temperature"}],
+        "unknown": ["train", "_helper"],
+    }
+    assert outside(found) == ["attend_too", "train"]
+    run = results()
+    run.implementation |= found
+    told = [line for line in as_text(run).splitlines() if line.startswith("not judged")]
+    assert told == [
+        "not judged Softmax: why is said above, and by veriformer inspect",
+        "not judged attend_too and train: outside the contract, or one of several",
+    ]
+    said = dict(recognised(found))
+    assert (said["not judged"], said["no operation"]) == (
+        "Softmax: not as softmax: it asks for temperature",
+        "train: nothing of the contract",
     )
 
 

@@ -22,14 +22,14 @@ from torch import nn
 
 
 class LayerNorm(nn.Module):
-    def __init__(self, dim, eps=1e-5, order="last", fused=False, shift=0.0, dropout=0.0):
+    def __init__(self, dim, eps=1e-5, order="last", fused=False, shift=0.0, dropout=0.0, one_plus=False):
         super().__init__()
         if dim < 1:
             raise ValueError("dim: expected at least 1")
         self.weight = nn.Parameter(torch.ones(dim))
         self.bias = nn.Parameter(torch.zeros(dim))
         self.eps, self.order, self.fused, self.shift = eps, order, fused, shift
-        self.dropout = nn.Dropout(dropout)
+        self.dropout, self.one_plus = nn.Dropout(dropout), one_plus
 
     def forward(self, x):
         if self.order == "first":
@@ -45,7 +45,8 @@ class LayerNorm(nn.Module):
         mean = x.mean(-1, keepdim=True)
         centred = x - mean
         variance = (centred * centred).mean(-1, keepdim=True)
-        return centred * torch.rsqrt(variance + self.eps) * self.weight + self.bias + self.shift
+        weight = 1 + self.weight if self.one_plus else self.weight
+        return centred * torch.rsqrt(variance + self.eps) * weight + self.bias + self.shift
 
     def never_called(self):
         return self.weight
@@ -67,7 +68,10 @@ def test_a_branch_on_a_parameter_that_never_ran_leaves_no_verdict(judged: Result
 
 
 def test_what_the_code_knows_is_tried_and_agrees_or_is_told(judged: Results) -> None:
-    assert judged.domain["layer_norm"].never_varied == ("order", "shift")  # not the other way, nor the rate
+    assert judged.domain["layer_norm"].never_varied == (
+        "order",
+        "shift",
+    )  # not the rate, nor what another reading explains
     assert judged.domain["layer_norm"].answered == ("fp32",)
 
 

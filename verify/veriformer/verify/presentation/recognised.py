@@ -34,8 +34,7 @@ def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
         others = [other["name"] for other in pins if other["operation"] == pin["operation"] and other is not pin]
         if others:
             yield "", one_line(f"{pin['operation']} as well: {named(others, 5)}; each is judged by FILE:NAME", _LINE)
-    if found.get("unknown") and (not pins or found.get("by_name")):
-        yield "unknown", one_line(", ".join(found["unknown"]), _LINE)
+    yield from _without_operation(found)
     refused = list(found.get("not_recognised", ()))
     for one in refused[:most]:
         yield "not judged", one_line(f"{one['name']}: not as {one['operation']}: {one['reason']}", _LINE)
@@ -56,8 +55,28 @@ def inspected(found: Mapping[str, Any], domains: Mapping[str, Any]) -> Iterator[
         yield from _domain(domains.get(operation, {}))
     for one in found.get("not_recognised", ()):
         yield "not judged", one_line(f"{one['name']}: not as {one['operation']}: {one['reason']}", _LINE)
-    if found.get("unknown"):
-        yield "unknown", one_line(", ".join(found["unknown"]), _LINE)
+    yield from _without_operation(found)
+
+
+def _without_operation(found: Mapping[str, Any]) -> Iterator[Line]:
+    """What no form knows, private helpers aside."""
+    names = [name for name in found.get("unknown", ()) if not _is_private(name)]
+    if names:
+        yield "no operation", one_line(f"{', '.join(names)}: nothing of the contract", _LINE)
+
+
+def _is_private(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("_")
+
+
+def outside(found: Mapping[str, Any]) -> list[str]:
+    """The names that a target offers and that were not judged, each once: outside the contract, or the second of one
+    operation. Those that look like an operation are told by themselves."""
+    judged = first_of_each(list(found.get("recognised", ())))
+    others = [pin["name"] for pin in found.get("recognised", ()) if pin not in judged]
+    names = [*others, *found.get("unknown", ())]
+    told = {pin["name"] for pin in judged} | {one["name"] for one in found.get("not_recognised", ())}
+    return [name for name in dict.fromkeys(names) if name not in told and not _is_private(name)]
 
 
 def _domain(domain: Mapping[str, Any]) -> Iterator[Line]:

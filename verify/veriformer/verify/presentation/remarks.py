@@ -11,6 +11,7 @@ from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import advice
+from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.presentation.run import Run, named, number
 from veriformer.verify.presentation.words import claim, title
 from veriformer.verify.results.unseen import everything
@@ -55,6 +56,9 @@ def lacking(run: Run) -> Iterator[Remark]:
     unread = list(dict.fromkeys(one["name"] for one in run.implementation.get("not_recognised", ())))
     if unread:
         yield "not judged", one_line(f"{named(unread, _FEW)}: why is said above, and by veriformer inspect", _LINE)
+    beside = outside(run.implementation)
+    if beside:
+        yield "not judged", one_line(f"{named(beside, _FEW)}: outside the contract, or one of several", _LINE)
     left_out = [row for row in run.results if row.status == "not-provided"]
     groups: dict[tuple[str, str], list[str]] = {}
     for operation, domain in run.domain.items():

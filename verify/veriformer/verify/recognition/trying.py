@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,15 +16,22 @@ from veriformer.verify.domain.sample import Sample
 from veriformer.verify.forms.afresh import given
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.pin import Pin
+from veriformer.verify.forms.registry import form_named
+from veriformer.verify.judging.judge import Violation
 from veriformer.verify.recognition.candidates import candidate as candidate_of
 from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.nearest import choices_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.values import others
 from veriformer.verify.targets.watch import BUILT, MANY, Parameter, Seen, Watch, in_words
 
 SAMPLES = 3
 """Plain calls, and drawn ones, on which a value is tried."""
+
+READINGS = 6
+"""Readings beside its own by which code is tried with another value."""
 
 SECONDS = 8.0
 """Time after which no further value of an operation is tried."""
@@ -55,10 +63,10 @@ def try_others(probe: Probe) -> None:
 
 @dataclass(frozen=True)
 class _Code:
-    """A candidate, and what makes an operation of it."""
+    """A candidate, and what makes an operation of it: by its reading first, and then by others."""
 
     candidate: Candidate
-    bind: Callable[[Candidate], Any]
+    bind: Callable[[Candidate], Iterator[Any]]
 
 
 @dataclass(frozen=True)
@@ -91,42 +99,64 @@ def _code_of(target: Target, operation: str) -> _Code:
     pin = next((one for one in pins if one.operation == operation), None)
     if pin is None or operation in target.recognised.get("by_name", ()):
         thing = target.operation(operation)
-        return _Code(candidate_of(operation, thing, None), lambda candidate: candidate.thing)
-    return _Code(resolved(target.source, pin.name), lambda candidate: bound(pin, candidate))
+        return _Code(candidate_of(operation, thing, None), lambda candidate: iter((candidate.thing,)))
+    return _Code(resolved(target.source, pin.name), lambda candidate: _read(pin, candidate))
+
+
+def _read(pin: Pin, candidate: Candidate) -> Iterator[Any]:
+    """The operation by its reading, then by the others of its form: what a flag changes may be one of these."""
+    yield bound(pin, candidate)
+    match = form_named(pin.form).match(candidate)
+    own = {name: pin.readings[name] for name in pin.readings if match is not None and name in match.readings}
+    choices = choices_of(match.readings, {}, "") if match is not None else iter(())
+    for choice in islice((one for one in choices if one != own), READINGS):
+        yield bound(replace(pin, readings={**pin.readings, **choice}), candidate)
 
 
 def _tried(trying: _Try, watch: Watch) -> Seen | None:
     """What ran with this value, where the code was given it and every call was right; None where not."""
     operation = trying.probe.operation.name
     kept = watch.seen.pop(operation)
-    watch.begin()
+    place, name = trying.parameter
+    changed = given(trying.code.candidate, built=place == BUILT, name=name, value=trying.value)
     try:
-        agreed = _agrees(trying)
-        found = watch.seen.pop(operation, Seen())
-    except Exception:  # it cannot be bound, built or called so
+        with warnings.catch_warnings(), changed as candidate:
+            warnings.simplefilter("ignore")
+            functions = trying.code.bind(candidate)
+            while not _agrees(trying, functions):
+                watch.seen.pop(operation, None)
+        found = watch.seen.get(operation, Seen())
+    except Exception:  # no other reading is left, or it cannot be built so
         return None
     finally:
         watch.seen[operation] = kept
-    reached = in_words(trying.value) in found.values.get(trying.parameter, ())
-    return found if agreed and reached else None
+    return found if in_words(trying.value) in found.values.get(trying.parameter, ()) else None
 
 
-def _agrees(trying: _Try) -> bool:
-    place, name = trying.parameter
+def _agrees(trying: _Try, functions: Iterator[Any]) -> bool:
+    """Whether every call is right by the next reading. Raises StopIteration where there is none."""
     probe, operation = trying.probe, trying.probe.operation.name
-    with (
-        warnings.catch_warnings(),
-        given(trying.code.candidate, built=place == BUILT, name=name, value=trying.value) as candidate,
-    ):
-        warnings.simplefilter("ignore")
+    if probe.target.watch is not None:
+        probe.target.watch.begin()
+    try:
         with probe.target.watching(operation):
-            function = trying.code.bind(candidate)
+            function = next(functions)
         changed = SimpleNamespace(**{**vars(probe.target.implementation), operation: function})
         target = replace(probe.target, implementation=changed)
-        return all(_holds(probe, sample, target) for sample in trying.samples)
+        held = [_holds(probe, sample, target) for sample in trying.samples]
+        return any(held) and False not in held
+    except StopIteration:
+        raise
+    except Exception:  # it cannot be bound or called so
+        return False
 
 
-def _holds(probe: Probe, sample: Sample, target: Target) -> bool:
+def _holds(probe: Probe, sample: Sample, target: Target) -> bool | None:
+    """Whether a call is right; None where the form has no such call by this reading."""
     trial = copy.copy(sample.trial)
     trial.target, trial.calls, trial.unsupported = target, [], set()
-    return _fits(probe, Sample(trial, sample.arguments, trial.call(sample.arguments)))
+    try:
+        outcome = trial.call(sample.arguments)
+    except Violation as violation:
+        return None if isinstance(violation.__cause__, NotOffered) else False
+    return _fits(probe, Sample(trial, sample.arguments, outcome))
