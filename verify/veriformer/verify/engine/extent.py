@@ -8,7 +8,6 @@ from typing import Any
 
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.presentation.recognised import first_of_each
 from veriformer.verify.results import Result
 from veriformer.verify.results.verdict import held_in
@@ -117,6 +116,8 @@ def _not_run(seen: Seen) -> dict[str, Any]:
 
 def _counts(name: str) -> bool:
     """Whether a parameter may change what is computed: no place or name does, and no size of other parts."""
+    from veriformer.verify.forms.size_names import size_of  # which imports PyTorch, and a journal is read without it
+
     return name not in _OF_NO_ACCOUNT and size_of(name) not in _OF_OTHER_PARTS
 
 
