@@ -25,6 +25,7 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.features import GRADIENTS
 from veriformer.verify.domain.ordinary import unusual
+from veriformer.verify.domain.refusals import TOGETHER
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.backward import gradients
@@ -327,14 +328,18 @@ class Trial:
                 self._narrow(operation, arguments, message_of(cause))
             raise
 
-    def _narrow(self, operation: str, arguments: Arguments, message: str) -> None:
+    def _narrow(self, operation: str, arguments: Arguments, message: str, *, backward: bool = False) -> None:
         """Give the example up where an exception says what the target does not provide, and nothing of what it
-        computes: for a call that is not ordinary, or has a feature that no call had that was answered when probed."""
+        computes: for a call that is not ordinary, or has a feature that no call had that was answered when probed.
+
+        backward: whether it is the gradients that are refused.
+        """
         provided = self.target.domain(operation).provided
         if self.probing or self.target.strict or not provided:
             return
         label = unusual(operation, arguments, provided, self.claims.provides.get(operation, ()))
         if label is not None:
+            label = TOGETHER.join((label, GRADIENTS)) if backward else label
             self.refused[label] = message
             self.unsupported.add(label)
             self.assume(False)
@@ -401,6 +406,7 @@ class Trial:
             ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
+            self._narrow(self.operation, copies, message_of(failure or Exception()), backward=True)
             raise Violation(f"the backward pass raised {told(failure or Exception())}") from failure
         return dict(zip(wrt, found, strict=True))
 

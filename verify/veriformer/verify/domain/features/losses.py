@@ -54,14 +54,11 @@ def _targets(name: str) -> tuple[Named, ...]:
     return (
         ("probability targets", lambda a: a[name].is_floating_point()),
         ("class targets", lambda a: not a[name].is_floating_point()),
-        ("probability targets of another dtype", _of_another_dtype(name)),
         ("ignored targets", lambda a: not a[name].is_floating_point() and bool(ignored(a, name).any())),
-        ("an ignore_index above all classes", lambda a: a["ignore_index"] >= a["logits"].shape[-1]),
         ("an ignore_index that is a class", lambda a: 0 <= a["ignore_index"] < a["logits"].shape[-1]),
         ("label smoothing", lambda a: a["label_smoothing"] > 0),
         ("label smoothing and ignored targets", lambda a: a["label_smoothing"] > 0 and bool(ignored(a, name).any())),
         ("more than 128 classes", lambda a: a["logits"].shape[-1] > 128),
-        ("a 0-dimensional target", lambda a: a["logits"].ndim == 1),
         ("targets of several axes", lambda a: a["logits"].ndim > 2),
     )
 
@@ -72,6 +69,9 @@ def _of_another_dtype(name: str) -> Condition:
 
 def _degenerate(name: str) -> tuple[Named, ...]:
     return (
+        ("probability targets of another dtype", _of_another_dtype(name)),
+        ("an ignore_index above all classes", lambda a: a["ignore_index"] >= a["logits"].shape[-1]),
+        ("a 0-dimensional target", lambda a: a["logits"].ndim == 1),
         ("no targets", lambda a: a[name].numel() == 0),
         ("only ignored targets", lambda a: a[name].numel() > 0 and bool(ignored(a, name).all())),
         ("one class", lambda a: a["logits"].shape[-1] == 1),
