@@ -192,3 +192,66 @@ def test_rates_are_known_by_what_they_read_and_by_where_they_count_from(
     pin = pin_of(recognised(COSINE), "get_lr")
     assert pin.everywhere
     assert pin.deviations == ("counts",)
+
+
+SHAPED = '''
+import math
+import torch
+
+def attention(q{annotation}, k, v):
+    """{docstring}"""
+    scores = torch.einsum("bnhd,bmhd->bhnm", q, k) / math.sqrt(q.shape[-1])
+    return torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v)
+
+def of_heads_side_by_side(q, k, v, num_heads):
+    q, k, v = (x.unflatten(-1, (num_heads, -1)).transpose(1, 2) for x in (q, k, v))
+    return ((q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v).transpose(1, 2).flatten(2)
+'''
+STATED = (
+    ("", "q, k, v: (batch, heads, n, d)", False),
+    ("", "Args:\n        q (torch.Tensor): queries, [B, T, n_heads, head_dim]", True),
+    (": \"Float[Tensor, 'batch heads seq d_k']\"", "", False),
+    ("", "of any shape", True),
+)
+
+
+@pytest.mark.parametrize(("annotation", "docstring", "right"), STATED)
+def test_a_stated_shape_binds_the_layout(
+    recognised: Callable[[str], Recognised], annotation: str, docstring: str, right: bool
+) -> None:
+    found = recognised(SHAPED.format(annotation=annotation, docstring=docstring))
+    assert any(pin.name == "attention" and pin.everywhere for pin in found.pins) == right
+
+
+def test_a_number_of_heads_is_given_the_heads(recognised: Callable[[str], Recognised]) -> None:
+    text = SHAPED.format(annotation="", docstring="").replace("of_heads_side_by_side", "attention_of_heads")
+    pin = pin_of(recognised(text), "attention_of_heads")
+    assert pin.everywhere
+    assert pin.readings["layout"] == "[B,n,H·d]"
+
+
+TABLES = """
+import torch
+from torch import nn
+
+class RotaryEmbedding(nn.Module):
+    def __init__(self, dim, base=10000.0):
+        super().__init__()
+        self.register_buffer("inv_freq", 1.0 / base ** (torch.arange(0, dim, 2).float() / {width}))
+
+    def forward(self, x, position_ids):
+        angles = position_ids[:, :, None].float() * self.inv_freq
+        twice = torch.cat((angles, angles), dim=-1)
+        return twice.cos().to(x.dtype), twice.sin().to(x.dtype)
+
+def apply_rotary(x, cos, sin):
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+"""
+
+
+def test_tables_come_from_the_file_with_their_faults(recognised: Callable[[str], Recognised]) -> None:
+    right = pin_of(recognised(TABLES.format(width="dim")), "apply_rotary")
+    assert right.everywhere
+    assert right.told == ("tables by RotaryEmbedding",)
+    assert not any(pin.everywhere for pin in recognised(TABLES.format(width="(dim // 2)")).pins)

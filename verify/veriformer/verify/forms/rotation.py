@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.form import NotOffered
-from veriformer.verify.forms.signatures import roles
 
 BASES = ("base", "theta", "theta_base", "rope_theta", "rope_base", "freq_base")
 LONGEST = 4096
@@ -25,59 +22,6 @@ POSITIONS = (
 
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]", "[n,B,H,d]", "[B,n,d]")
 WORDS = ({"rope"}, {"rotary"}, {"rotate"}, {"rotated"}, {"rotation"})
-
-_MAKERS = (
-    {"precompute"},
-    {"rope", "params"},
-    {"rope", "cache"},
-    {"freqs"},
-    {"cos", "sin"},
-    {"sin", "cos"},
-    {"rope", "build"},
-)
-_WIDTH = ("dim", "head_dim", "n_elem", "d", "dims", "d_k", "rotary_dim", "hidden_dim", "d_head")
-_LENGTHS = "end seq_len max_seq_len context_length length max_position max_len n seq_length max_length T block_size"
-_LENGTH = tuple(_LENGTHS.split())
-
-
-@dataclass(frozen=True)
-class Maker:
-    """A function of the same module that makes tables. names: its parameters by role: d, n, perhaps base and dtype."""
-
-    function: Callable[..., Any]
-    names: Mapping[str, str]
-
-    def tables(self, d: int, n: int, base: float | None, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
-        """The tables for so many positions, in the dtype of the features where that is asked for."""
-        given: dict[str, Any] = {self.names["d"]: d, self.names["n"]: n}
-        if base is not None:
-            given[self.names["base"]] = base
-        if "dtype" in self.names:
-            given[self.names["dtype"]] = dtype
-        if "device" in self.names:
-            given[self.names["device"]] = torch.device("cpu")
-        made = self.function(**given)
-        return tuple(made) if isinstance(made, tuple | list) else (made,)
-
-
-def maker_beside(candidate: Candidate, count: int) -> Maker | None:
-    """The sibling that makes this many tables of n rows; None where there is none."""
-    for name, function in candidate.siblings().items():
-        if not callable(function) or isinstance(function, type) or not any(m <= set(words(name)) for m in _MAKERS):
-            continue
-        one = Candidate(name, function, candidate.module)
-        try:
-            found = roles(
-                one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES, "dtype": ("dtype",), "device": ("device",)}
-            )
-            if found is None:
-                continue
-            made = Maker(function, found).tables(6, 5, None)
-        except Exception:  # it makes something else
-            continue
-        if len(made) == count and all(isinstance(x, Tensor) and x.shape[0] == 5 for x in made):
-            return Maker(function, found)
-    return None
 
 
 def usual_tables(kind: str, d: int, n: int, base: float | None) -> tuple[Tensor, ...]:

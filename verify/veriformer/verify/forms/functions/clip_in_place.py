@@ -15,7 +15,19 @@ from veriformer.verify.forms.signatures import roles
 
 _PARAMS = ("params", "parameters", "model_parameters", "model_params", "parameter_list")
 _LARGEST = (
-    *("max_norm", "max_l2_norm", "max_grad_norm", "clip_norm", "clip", "grad_clip", "threshold", "max_value"),
+    *(
+        "max_norm",
+        "max_l2_norm",
+        "max_grad_norm",
+        "maximum_norm",
+        "max_gradient_norm",
+        "norm_max",
+        "clip_norm",
+        "clip",
+        "grad_clip",
+        "threshold",
+        "max_value",
+    ),
     *("l2_norm", "norm", "M", "theta"),
 )
 _WORDS = ({"clip"}, {"clipping"}, {"clipped"})

@@ -39,8 +39,18 @@ def _flat(result: Any, readings: Readings) -> Any:
     return _as_tensor(result, readings).flatten()
 
 
+PADDED = ("the encoding", "zeros, for padding")
+"""What stands in the row of position 0."""
+
+
 def _table(result: Any, readings: Readings) -> Any:
-    return _two_axes(_as_tensor(result, readings))
+    found = _two_axes(_as_tensor(result, readings))
+    if readings.get("first") != PADDED[1] or found.ndim != 2 or not len(found):
+        return found
+    if bool(found[0].any()):
+        raise NotOffered("num_positions: its first row is no row of zeros")
+    first = torch.arange(found.shape[1]).remainder(2).to(found)
+    return torch.cat((first[None], found[1:]))
 
 
 def _two_axes(x: torch.Tensor) -> torch.Tensor:
@@ -88,6 +98,7 @@ SINUSOIDS = Known(
     words_of("sinusoid", "sinusoidal", "positional encoding", "position encoding", "sinusoids"),
     {"num_positions": _LENGTH, "d_model": _WIDTH},
     {"base": ("base", "theta", "max_period", "n_base")},
+    readings={"first": PADDED},
     result=_table,
     says="a function of length and width that gives the table",
     closed=False,

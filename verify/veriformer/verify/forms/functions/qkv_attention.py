@@ -19,6 +19,7 @@ from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readi
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import KEY, MASK, QUERY, VALUE, by_words, roles, unknown_needed
+from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
 
 _OPTIONS = {
     "mask": MASK,
@@ -28,8 +29,15 @@ _OPTIONS = {
     "window": ("window", "sliding_window", "window_size"),
     "bias": ("bias", "attn_bias", "attention_bias"),
 }
-_WIDTH = {"width": ("d_k", "dk", "dim_k", "head_dim")}
-"""What some functions are told though their queries say it."""
+_TOLD = {
+    "width": ("d_k", "dk", "dim_k", "head_dim"),
+    "heads": ("heads", "num_heads", "n_heads", "n_head", "nhead", "num_attention_heads"),
+    "groups": ("kv_heads", "num_kv_heads", "n_kv_heads", "n_kv_head", "num_key_value_heads"),
+}
+"""What some functions are told though their queries say it, or of queries whose heads stand side by side."""
+
+JOINED = "[B,n,H·d]"
+"""The layout of code that is told the number of heads, and takes them apart."""
 
 SCALES = ("1/√d_k by itself", "given in every call")
 """What a function does whose scale has a number for its default: scale by 1/√d_k besides, or leave it to callers."""
@@ -51,8 +59,8 @@ def _match(candidate: Candidate) -> Match | None:
         raise unknown
     if found is None or not _weightless(candidate):
         return None
-    flat = () if _answers(candidate, found, 4) else tuple(x for x in _FLAT if _answers(candidate, found, _FLAT[x]))
-    readings: dict[str, tuple[str, ...]] = {"layout": flat[:1] or LAYOUTS}
+    readings: dict[str, tuple[str, ...]] = {"layout": _layouts(candidate, found)}
+    flat = readings["layout"][0] in _FLAT
     causality = _causality(candidate, readings["layout"])
     if causality != CAUSALITY[:1]:
         readings["causal"] = causality
@@ -64,12 +72,24 @@ def _match(candidate: Candidate) -> Match | None:
     return Match(named, readings, told)
 
 
+def _layouts(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the layouts to try: those of so many axes as are answered, that agree with a shape that is stated."""
+    axes = stated_axes(candidate, names["q"])
+    joined = (JOINED,) if "heads" in names and _answers(candidate, names, 3) else ()
+    if _answers(candidate, names, 4):
+        return (*joined, *agreeing(LAYOUTS, axes if len(axes) != 3 else ()))
+    if joined:
+        return joined
+    flat = tuple(x for x in _FLAT if _answers(candidate, names, _FLAT[x]))
+    return flat[:1] or agreeing(LAYOUTS, axes)
+
+
 def _is_number(default: Any) -> bool:
     return isinstance(default, int | float) and not isinstance(default, bool)
 
 
 def _roles(candidate: Candidate) -> dict[str, str] | None:
-    return roles(candidate.parameters, by_words(candidate.parameters, _TENSORS), {**_OPTIONS, **_WIDTH})
+    return roles(candidate.parameters, by_words(candidate.parameters, _TENSORS), {**_OPTIONS, **_TOLD})
 
 
 def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
@@ -95,11 +115,17 @@ def _causality(candidate: Candidate, layouts: tuple[str, ...]) -> tuple[str, ...
 
 
 def _standing(
-    candidate: Candidate, names: Mapping[str, str], d_k: int, readings: Readings | None = None
+    candidate: Candidate,
+    names: Mapping[str, str],
+    d_k: int,
+    readings: Readings | None = None,
+    heads: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
     """What stands for options that are left out, where the code must be told so: its width, its scale, no causality."""
     defaults = {role: candidate.parameters[name].default for role, name in names.items()}
     found: dict[str, Any] = {names["width"]: d_k} if "width" in names else {}
+    found |= {names["heads"]: heads[0]} if "heads" in names else {}
+    found |= {names["groups"]: heads[1]} if "groups" in names else {}
     if defaults.get("scale") is inspect.Parameter.empty or (readings or {}).get("scale") == SCALES[1]:
         found[names["scale"]] = d_k**-0.5
     if "is_causal" in names and defaults["is_causal"] not in (False, None):  # none at all, or causal by itself
@@ -138,15 +164,20 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
             standing = _standing(candidate, names, q.shape[-1], readings)
             return _flat(function_of(q), names, readings, {"q": q, "k": k, "v": v}, given, standing)
         theirs: dict[str, Any] = {
-            names[role]: laid_out(x, readings["layout"]) for role, x in (("q", q), ("k", k), ("v", v))
+            names[role]: _given(x, readings["layout"]) for role, x in (("q", q), ("k", k), ("v", v))
         }
-        theirs |= _standing(candidate, names, q.shape[-1], readings)
+        heads = (q.shape[1], k.shape[1])
+        if readings["layout"] == JOINED and heads[0] != heads[1] and "groups" not in names:
+            raise NotOffered("k, v: it is told one number of heads")
+        theirs |= _standing(candidate, names, q.shape[-1], readings, heads)
         for role, value in given.items():
             if role == "mask" and value is not None:
                 theirs[names[role]] = _mask(value, q, k, readings)
             elif value is not None and value is not False:
                 theirs[names[role]] = value
         result: Tensor = first(function_of(q)(**theirs))
+        if readings["layout"] == JOINED:
+            return result.reshape(*result.shape[:-1], heads[0], -1).transpose(1, 2)
         return laid_out(result, readings["layout"])
 
     if "window" in options and "is_causal" not in options:
@@ -158,6 +189,10 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
     if always:
         function.refused = {"the default of is_causal": "it is always causal"}  # type: ignore[attr-defined]
     return function
+
+
+def _given(x: Tensor, layout: str) -> Tensor:
+    return x.transpose(1, 2).flatten(2) if layout == JOINED else laid_out(x, layout)
 
 
 def _flat(

@@ -21,13 +21,14 @@ from veriformer.verify.forms.rotation import (
     RIVALS,
     SINGLE_TABLES,
     WORDS,
-    maker_beside,
     mixed,
     places,
     spread,
     usual_tables,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, roles
+from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
+from veriformer.verify.forms.table_makers import maker_beside
 
 _X = ("x", "t", "q", "input", "tensor", "xq", "x_", "query", "X")
 _COS = ("cos", "freqs_cos", "cos_cached", "cosine", "cos_table")
@@ -52,11 +53,12 @@ def _match(candidate: Candidate) -> Match | None:
     if names is None:
         return None
     beside = maker_beside(candidate, 2 if "cos" in names else 1)
-    readings: dict[str, tuple[str, ...]] = {"layout": LAYOUTS, "axes": AXES}
+    layouts = agreeing(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
+    readings: dict[str, tuple[str, ...]] = {"layout": layouts, "axes": AXES}
     if beside is None:
         readings["table"] = PAIRS_OF_TABLES if "cos" in names else SINGLE_TABLES
         return Match(False, readings, ("tables of the usual kind, for nothing beside it makes them",))
-    return Match(True, readings, (f"tables by {beside.function.__name__}",))
+    return Match(True, readings, (f"tables by {beside.candidate.name}",))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:

@@ -1,0 +1,89 @@
+"""Shapes of arguments as annotations, comments behind parameters and docstrings state them: they bind layouts."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.form import Unfit
+
+_KINDS = {
+    "B": "b bs bsz batch batchsize minibatch",
+    "H": "h heads head nh nheads hq hkv kv_heads n_heads num_heads n_head num_head n_kv_heads num_kv_heads g groups",
+    "n": "n t s l m seq length len tokens sequence positions queries keys nq nk tq tk lq lk sq sk time q_len k_len",
+    "d": "d dim c e dk dv hs width channels features embedding hidden hd head_dim d_k d_v head_size d_head dim_head",
+}
+_OF_SIZE = {word: kind for kind, every in _KINDS.items() for word in every.split()}
+_COUNTS = frozenset(("num", "n", "size", "number", "of"))
+
+_TUPLE = r"[\[(]\s*([A-Za-z0-9_]+(?:\s*[,x×]\s*[A-Za-z0-9_*]+){1,4}),?\s*[\])]"
+_TYPED = re.compile(r"\w+\[[\w. ]+,\s*[\"']([\w ]+)[\"']\]")
+
+
+def stated_axes(candidate: Candidate, name: str) -> tuple[str, ...]:
+    """Return the axes of an argument, each B, H, n, d or ?, as annotation, comment or docstring states them.
+
+    Nothing where none of them states a shape.
+    """
+    for sizes in _stated(candidate, name):
+        return tuple(_kind(size) for size in sizes)
+    return ()
+
+
+def agreeing(layouts: Sequence[str], axes: Sequence[str]) -> tuple[str, ...]:
+    """Return the layouts that agree with stated axes. Raises Unfit where none does and all axes are understood."""
+    if not axes:
+        return tuple(layouts)
+    found = tuple(one for one in layouts if _agrees(one.strip("[]").split(","), axes))
+    if not found and "?" not in axes and len(set(axes)) == len(axes):
+        raise Unfit(f"it states the shape [{', '.join(axes)}], in which nothing here calls it")
+    return found or tuple(layouts)
+
+
+def _agrees(layout: Sequence[str], axes: Sequence[str]) -> bool:
+    return len(layout) == len(axes) and all(own in ("?", one) for one, own in zip(layout, axes, strict=True))
+
+
+def _stated(candidate: Candidate, name: str) -> Iterator[list[str]]:
+    p = candidate.parameters.get(name)
+    typed = None if p is None or p.annotation is p.empty else _TYPED.search(str(p.annotation))
+    if typed is not None:
+        yield typed[1].split()
+    listed = rf"(?:\w+\s*,\s*|\w+\s+and\s+)*\b{re.escape(name)}\b(?:\s*,\s*\w+|\s+and\s+\w+)*"
+    patterns = (
+        rf"^\s*{listed}[^#\n]*#\s*{_TUPLE}",
+        rf"^\W*{listed}\s*(?:\([^()\n]*\))?\s*(?::|=|--|-|has shape|of shape|is)[^\n(\[]*{_TUPLE}",
+    )
+    for text in (_source(candidate), _documented(candidate)):
+        for pattern in patterns:
+            found = re.search(pattern, text, re.MULTILINE)
+            if found is not None:
+                yield re.split(r"\s*[,x×]\s*", found[1].strip())
+
+
+def _documented(candidate: Candidate) -> str:
+    method = getattr(candidate.thing, "forward", None) if candidate.is_class else None
+    return "\n".join(inspect.getdoc(x) or "" for x in (candidate.thing, method) if x is not None)
+
+
+def _source(candidate: Candidate) -> str:
+    """Return the lines of the signature, in which a comment may stand behind each parameter."""
+    thing: Any = inspect.unwrap(candidate.thing) if candidate.is_function else getattr(candidate.thing, "forward", None)
+    try:
+        lines = inspect.getsource(thing)
+    except (OSError, TypeError):  # made in memory, or no function
+        return ""
+    return re.split(r"\)\s*(?:->[^:]*)?:\s*\n", lines, maxsplit=1)[0]
+
+
+def _kind(size: str) -> str:
+    own = size.lower()
+    known = _OF_SIZE.get(own)
+    if known is not None:
+        return known
+    rest = [word for word in words(size) if word not in _COUNTS]
+    kinds = {_OF_SIZE.get(word, "?") for word in rest}
+    return kinds.pop() if len(kinds) == 1 else "d" if {"dim", "size"} & set(words(size)) else "?"
