@@ -73,6 +73,12 @@ def test_what_fails_on_nearly_every_call_but_those_of_one_head_has_that_conditio
     assert best([*failing_calls, *(example("a softcap") for _ in range(5)), example()]) == ("several heads",)
 
 
+def test_that_there_are_several_is_not_said_beside_another_feature() -> None:
+    unseeing = [example("a query that sees no key", "several keys", failed=VALUE) for _ in range(20)]
+    held = [example("a query that sees no key") for _ in range(8)] + [example("several keys") for _ in range(40)]
+    assert best([*unseeing, *held]) == ("a query that sees no key",)
+
+
 def test_what_judges_the_form_alone_says_nothing_of_values() -> None:
     held = [example(slug=slug) for slug in ("contract", "equation")]
     failed = [example("several heads", failed=VALUE)]

@@ -581,3 +581,18 @@ def test_one_sentence_is_told_once_with_the_gravest_weight() -> None:
     grave = finding("rope", "law", what="rope: p is ignored", weight=Weight.WRONG, when="with p")
     (one,) = merged([finding("rope", "other", what="rope: p is ignored"), grave])
     assert (one.weight, one.when, one.rows) == (Weight.WRONG, None, ("rope.law", "rope.other"))
+
+
+def test_the_smallest_call_is_shown_whatever_numbers_its_message_has() -> None:
+    rows = []
+    for size in (56, 1):
+        message = (
+            f"result has shape ({size},), torch.float64, on cpu; expected shape (1, {size}), torch.float64, on cpu"
+        )
+        row = CheckRun(ROWS["top_p_filter.equation"], "fp64")
+        rows.append(row.result(Status.FAIL, message=message, counterexample=recorded([1.0] * size)))
+    telling = example(failed=Signature(Failing.PROPERTY, "shape"), slug="top_p_filter.equation")
+    cause = Cause(Condition("top_p_filter"), (replace(telling, message=str(rows[0].message)),), confirmed=True)
+    shown = assembled(cause, Known(), rows).counterexample
+    assert shown is not None
+    assert shown["scalars"] == 1

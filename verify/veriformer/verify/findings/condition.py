@@ -24,6 +24,8 @@ _SIGNS = re.compile(r"^negative values in |^zeros in | of one sign$")
 
 _SEVERAL = re.compile(r"^(?:several|more than one) ")
 
+_MOST_HAVE = re.compile(r"^more than one |^several (?:keys|queries|tokens)$")
+
 _CLAUSES = tuple(
     (re.compile(pattern), clause)
     for pattern, clause in (
@@ -96,6 +98,11 @@ def by_the_way(name: str) -> bool:
 def of_number(name: str) -> bool:
     """Return whether this feature says that there are several of what most calls have several of: rows, heads."""
     return _SEVERAL.search(name) is not None
+
+
+def most_have(name: str) -> bool:
+    """Return whether nearly every call has this feature: beside another one it tells calls apart by chance."""
+    return _MOST_HAVE.search(name) is not None
 
 
 def of_signs(name: str) -> bool:

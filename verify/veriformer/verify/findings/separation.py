@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.features import GRADIENTS
-from veriformer.verify.findings.condition import Condition, by_the_way, of_number, of_signs
+from veriformer.verify.findings.condition import Condition, by_the_way, most_have, of_number, of_signs
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import Failing
 
@@ -89,7 +89,7 @@ def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) 
     names = sorted({name for example in failed for call in example.calls for name in call} - _BY_THE_WAY)
     bad, good = _Table(failed, names), _Table(held, names)
     alone = {(i,): (int(bad.meeting(i).sum()), int(good.meeting(i).sum())) for i in range(len(names))}
-    telling = (i for i in range(len(names)) if not by_the_way(names[i]) and not of_signs(names[i]))
+    telling = (i for i, name in enumerate(names) if not (by_the_way(name) or of_signs(name) or most_have(name)))
     widest = sorted(sorted(telling, key=lambda i: -alone[i,][0])[:_WIDEST])
     both = {(i, j): (int(bad.meeting(i, j).sum()), int(good.meeting(i, j).sum())) for i, j in combinations(widest, 2)}
     earned = {pair: met for pair, met in both.items() if all(_earns(alone[i,], met) for i in pair)}

@@ -49,5 +49,5 @@ def _alike(example: Example, result: Result) -> bool:
 
 
 def first_words(message: str | None) -> str:
-    """The first words of a message, which name what was judged, or the exception."""
-    return str(message).partition("[")[0].partition(":")[0]
+    """Return the first words of a message without its numbers, which name what was judged, or the exception."""
+    return shortened(str(message).partition("[")[0].partition(":")[0])
