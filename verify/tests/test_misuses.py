@@ -59,7 +59,7 @@ MISUSES: list[tuple[tuple[str, ...], str]] = [
     ((*V, "--only", "softmx.*"), "softmax"),
     ((*V, "--only"), "--only"),
     # options
-    ((*V, "--profile", "quik"), "quick"),
+    ((*V, "--profile", "quik"), "did you mean 'quick'"),
     ((*V, "--porfile", "quick"), "--profile"),
     ((*V, "--dtype", "fp33"), "did you mean 'fp32'"),
     ((*V, "--dtype", "int8"), "fp64, fp32, bf16, fp16"),
@@ -72,7 +72,7 @@ MISUSES: list[tuple[tuple[str, ...], str]] = [
     ((*V, "--jobs", "many"), "--jobs"),
     ((*V, "--timeout", "0"), "--timeout"),
     ((*V, "--timeout", "soon"), "soon"),
-    ((*V, "--fail-on", "wrongs"), "weakness"),
+    ((*V, "--fail-on", "weaknes"), "did you mean 'weakness'"),
     ((*V, "--seed"), "--seed"),
     ((*V, "--strict", "--stirct"), "--strict"),
     ((*V, "--shard", "3/2", "--json", "o.json"), "K/N"),

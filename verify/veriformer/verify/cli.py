@@ -17,6 +17,7 @@ from veriformer.verify.commands.options import (
     SCHEDULER,
     SHARD,
     ListsWords,
+    OneOf,
     canonical_dtypes,
     check_shard,
     refuse,
@@ -39,9 +40,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--only", multiple=True, metavar="SELECT…", help="Requirements, operations, equation numbers (24a, 20-23) or globs."
 )
-@click.option(
-    "--profile", type=click.Choice(list(PROFILES)), default="default", show_default=True, help="How much work."
-)
+@click.option("--profile", type=OneOf(list(PROFILES)), default="default", show_default=True, help="How much work.")
 @click.option(
     "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
 )

@@ -46,11 +46,12 @@ def verification(request: Request) -> int:
 
     Raises UnknownSelectionError, TargetError, JournalError, WaiverError or ExecutionError for what cannot be run.
     """
-    problem_status = None
+    problem_status, asked = None, request.target
     if request.scheduler is None and request.shard is None and problem.is_problem(request.target):
         problem_status = problem.status(request.target, request.device)
         request = replace(request, target=problem.solution_of(request.target))
     ran = _run(request)
+    last_failed.remember(asked, ran.found)
     status = _tell(ran, request)
     return status if problem_status is None or ran.stopped else problem.joined(problem_status, status)
 
@@ -104,7 +105,6 @@ def _run(request: Request) -> _Ran:
 def _tell(ran: _Ran, request: Request) -> int:
     """Write the files, show what was found, and return the exit status."""
     found, stopped = ran.found, ran.stopped
-    last_failed.remember(request.target, found)
     _save(ran, request)
     if request.every_row:
         show_rows(found, console())
