@@ -255,3 +255,27 @@ def test_tables_come_from_the_file_with_their_faults(recognised: Callable[[str],
     assert right.everywhere
     assert right.told == ("tables by RotaryEmbedding",)
     assert not any(pin.everywhere for pin in recognised(TABLES.format(width="(dim // 2)")).pins)
+
+
+MASKS = """
+import torch
+
+def make_causal_mask(q_len, k_len, device=None):
+    return torch.ones(q_len, k_len, dtype=torch.bool, device=device).triu(k_len - q_len + 1)
+
+def compute_softmax(scores, dim):
+    return torch.softmax(scores, dim)
+
+def fused_linear_loss(logits, c, target):
+    return ((logits @ c).logsumexp(-1) - (logits @ c).gather(-1, target[:, None])[:, 0]).mean()
+"""
+
+
+def test_a_verb_before_the_name_of_an_operation_is_read_over(recognised: Callable[[str], Recognised]) -> None:
+    found = recognised(MASKS)
+    mask = pin_of(found, "make_causal_mask")
+    assert mask.everywhere
+    assert mask.readings["mask"] == "inverted"
+    assert not mask.unread
+    assert pin_of(found, "compute_softmax").operation == "softmax"
+    assert not any("asks for 'logits', and for none of logits" in one.reason for one in found.refused)

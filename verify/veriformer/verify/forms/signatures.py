@@ -103,7 +103,7 @@ def demanded(parameters: Parameters, known: Any, left: tuple[str, ...] = ()) -> 
     known = set(known)
     for name, p in parameters.items():
         if p.default is p.empty and p.kind not in _HARMLESS and name not in known:
-            raise UnknownArgument(f"asks for {name!r}, which has no part in the operation", CALLED + name, left, p)
+            raise UnknownArgument(f"asks for {name!r}, which the form has no value for", CALLED + name, left, p)
 
 
 def unknown_needed(parameters: Parameters, needed: Names) -> UnknownArgument | None:
@@ -115,7 +115,8 @@ def unknown_needed(parameters: Parameters, needed: Names) -> UnknownArgument | N
     if not left or len(other) < len(left):
         return None
     name, p = other[0]
-    message = f"asks for {name!r}, and for none of {', '.join(left)}"
+    asked_for = " or ".join(next((one for one in names if one != name), role) for role, names in left.items())
+    message = f"asks for {name!r} where others ask for {asked_for}"
     return UnknownArgument(message, CALLED + name, tuple(names[0] for names in left.values()), p)
 
 

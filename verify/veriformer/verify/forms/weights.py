@@ -76,7 +76,7 @@ def linears(module: nn.Module, held: str = HELD[0]) -> list[Linear]:
     """
     found, left = linears_and_rest(module, held)
     if left:
-        raise Unfit(f"its parameter {left[0]!r} has no part in the operation")
+        raise Unfit(f"its parameter {left[0]!r} is no weight of a linear map: in this form the operation has none else")
     return found
 
 

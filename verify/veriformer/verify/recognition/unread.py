@@ -23,6 +23,10 @@ PUBLISHED = {"num_cycles": 0.5, "last_epoch": -1, "filter_value": -math.inf}
 """Usual names of further parameters, by the value that leaves the published formula as it is."""
 
 
+OF_RUNNING = frozenset(("device", "dtype", "verbose", "name", "inplace", "out"))
+"""Usual names of parameters that say where and how a result is made, and are no part of a formula."""
+
+
 def unread(found: Reading) -> tuple[str, ...]:
     """Return the names of the parameters that no call of the form gives, or that are given one value alone.
 
@@ -50,7 +54,8 @@ def unexplained(found: Reading) -> tuple[str, ...]:
 
 def _never_given(found: Reading, drawn: Fitting) -> dict[str, Any]:
     """Return the defaults of the parameters that no call gives; nothing where calls cannot be watched."""
-    defaults = open_parameters(found.candidate)
+    every = open_parameters(found.candidate)
+    defaults = {name: x for name, x in every.items() if _plain(name) not in OF_RUNNING}
     if not defaults:
         return {}
     try:

@@ -85,7 +85,7 @@ FUSED = Known(
     "cross_entropy",
     words_of("fused linear", "linear cross entropy", "linear crossentropy", "chunked cross entropy"),
     {
-        "logits": ("_input", "x", "input", "hidden", "hidden_states", "outputs", "embeddings", "e", "inputs", "h"),
+        "logits": ("hidden", "_input", "x", "input", "hidden_states", "outputs", "embeddings", "e", "inputs", "h"),
         "weight": ("weight", "lin_weight", "linear_weight", "w", "lm_head_weight", "c", "W", "vocab_weight"),
         "target": TARGET,
     },

@@ -103,11 +103,26 @@ SINUSOIDS = Known(
     says="a function of length and width that gives the table",
     closed=False,
 )
+_KEYS = ("n_k", "k_len", "kv_len", "key_len", "src_len", "len_k", "S", "kv_seq_len", "key_length", "seq_len_k", "m")
+_QUERIES = ("n_q", "q_len", "query_len", "len_q", "seq_len_q", "query_length", *_SIZE)
+_OF_MASKS = words_of(
+    "causal mask", "subsequent mask", "square subsequent", "look ahead", "lookahead mask", "autoregressive mask"
+)
+
+
+OBLONG = Known(
+    "causal_mask",
+    _OF_MASKS,
+    {"n_q": _QUERIES, "n_k": _KEYS},
+    readings={"mask": ("boolean", "inverted", "additive")},
+    result=_seen,
+    conventions=("causal.alignment",),
+    says="causal_mask(q_len, k_len): boolean, inverted or additive",
+    closed=False,
+)
 MASK = Known(
     "causal_mask",
-    words_of(
-        "causal mask", "subsequent mask", "square subsequent", "look ahead", "lookahead mask", "autoregressive mask"
-    ),
+    _OF_MASKS,
     {"n_q": _SIZE},
     readings={"mask": ("boolean", "inverted", "additive"), "size": SIZES},
     neutral=("size",),
@@ -119,5 +134,11 @@ MASK = Known(
 
 FORMS = tuple(
     form_of(f"functions/{name}", known)
-    for name, known in (("slopes", SLOPES), ("buckets", BUCKETS), ("sinusoids", SINUSOIDS), ("subsequent_mask", MASK))
+    for name, known in (
+        ("slopes", SLOPES),
+        ("buckets", BUCKETS),
+        ("sinusoids", SINUSOIDS),
+        ("subsequent_mask", MASK),
+        ("oblong_mask", OBLONG),
+    )
 )
