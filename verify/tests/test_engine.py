@@ -110,6 +110,15 @@ def test_what_loading_may_meet(tmp_path: Path, source: str, status: int, word: s
     assert "Traceback" not in done.stderr
 
 
+def test_a_file_that_raises_is_imported_once(tmp_path: Path) -> None:
+    counted = f"import torch\nopen({str(tmp_path / 'imports')!r}, 'a').write('x')\ntorch.nn.Linear(3)\n"
+    (tmp_path / "mine.py").write_text(counted)
+    done = verify(tmp_path / "mine.py", "--profile", "quick", "--only", "softmax", "silu", "--jobs", 2)
+    assert done.returncode == 2
+    assert "(mine.py:3: torch.nn.Linear(3))" in done.stderr
+    assert (tmp_path / "imports").read_text() == "x"
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
