@@ -156,3 +156,5 @@ def test_values_to_try_are_those_that_the_code_knows(tmp_path: Path) -> None:
     assert others("config.fused", "False", [], built=True) == [True]
     assert others("attn_dropout", "0.0", [], built=True) == [0.1]
     assert others("shift", "0.0", [], built=True) == []
+    assert others("ffn_dim_multiplier", "None", [], built=True) == [1.0]
+    assert others("mask", "None", [], built=False) == []

@@ -17,6 +17,7 @@ from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.target import Target
+from veriformer.verify.targets.watch import OF_A_ROW
 
 
 def confine(plan: Plan) -> None:
@@ -52,7 +53,7 @@ class Runner:
         stored = plan.stored.get(row.key)
         self.target.claims.asked.clear()
         if self.target.watch is not None:
-            self.target.watch.begin()
+            self.target.watch.begin(OF_A_ROW)
         result = run_check(row, self.target, plan.effort, plan.seed, finished, may_kill=self.may_kill, stored=stored)
         result = suggested(row, self.target, result, plan.seed)
         if plan.strict:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from veriformer.verify.forms.configs import is_rate
+from veriformer.verify.forms.configs import is_expansion, is_rate
 from veriformer.verify.targets.statements import tree_of
 
 WORDS = 4
@@ -26,6 +26,8 @@ def others(name: str, word: str, files: Iterable[str], *, built: bool) -> list[A
     if is_rate(own) and word in ("None", "0", "0.0"):
         module = nn.Dropout(RATE).eval()
         return [*([module] if word == "None" else []), *([RATE] if built else [RATE, NEXT_TO_NOTHING])]
+    if word == "None" and is_expansion(own):
+        return [1.0]  # by which a size stays what it is
     if word[:1] in ("'", '"') or word == "None":
         found = dict.fromkeys(text for file in files for text in words_compared(file, own))
         return [text for text in found if repr(text) != word][:WORDS]

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-CALLS = 60
-"""Calls of one row, and of a probe, that are watched: what does not run in so many runs in few others."""
+CALLS, OF_A_ROW = 60, 24
+"""Calls of a probe, and of one row, that are watched: what does not run in so many of every row runs in few others."""
 
 BUILT, CALLED = "built", "called"
 """Places of a parameter: in a constructor or a configuration, or in a call."""
@@ -41,6 +41,10 @@ class Seen:
     values: dict[Parameter, set[str]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
+    def size(self) -> int:
+        """Return how much was seen."""
+        return sum(len(found) for by in (self.lines, self.entered, self.values) for found in by.values())
+
     def add(self, other: Seen) -> None:
         """Take up what another has seen."""
         for file, numbers in other.lines.items():
@@ -62,7 +66,7 @@ class Watch:
     files: frozenset[str]
     roots: dict[str, dict[CodeType, str]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
-    _watched: set[str] = field(default_factory=set)
+    _sizes: dict[str, int] = field(default_factory=dict)
     _left: int = CALLS
     _now: Seen = field(default_factory=Seen)
     _roots: dict[CodeType, str] = field(default_factory=dict)
@@ -73,20 +77,21 @@ class Watch:
         common = os.path.commonpath([str(Path(one).resolve().parent) for one in self.files])
         return os.path.relpath(Path(file).resolve(), common)
 
-    def begin(self) -> None:
-        """Watch the next calls: those of another row, or of a probe."""
-        self._left = CALLS
+    def begin(self, calls: int = CALLS) -> None:
+        """Watch so many of the next calls: those of another row, or of a probe."""
+        self._left = calls
 
     def changed(self) -> list[str]:
-        """Return the operations that were watched since this was asked before."""
-        found, self._watched = sorted(self._watched), set()
+        """Return the operations of which more was seen since this was asked before."""
+        sizes = {operation: seen.size() for operation, seen in self.seen.items()}
+        found = [operation for operation, size in sizes.items() if self._sizes.get(operation) != size]
+        self._sizes = sizes
         return found
 
     @contextlib.contextmanager
     def watching(self, operation: str) -> Iterator[Seen]:
         """Note what runs inside for an operation, while calls are watched at all; other traces are put back."""
         found = self.seen.setdefault(operation, Seen())
-        self._watched.add(operation)
         if self._left <= 0:
             yield found
             return
