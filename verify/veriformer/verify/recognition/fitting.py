@@ -15,6 +15,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
+import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
@@ -196,8 +197,8 @@ def _near(found: Any, expected: Any) -> bool:
     if getattr(found, "shape", None) != getattr(expected, "shape", ()):
         return False
     other = found != expected  # infinities are equal to themselves, and their difference is no number
-    if not bool(other.any()):
-        return True
+    if not bool(other.any()) or expected.dtype == torch.bool:
+        return not bool(other.any())
     size = float(expected[expected.isfinite()].abs().max()) if bool(expected.isfinite().any()) else 0.0
     return bool((found - expected)[other].abs().max() <= 1e-4 * size)
 
