@@ -139,8 +139,9 @@ def verify(**options: Any) -> NoReturn:
     a finding that is wrong, a leak or fragile, 2 unusable arguments or target, 3 no verdict: the run is invalid,
     nothing is provided, the equation of some operation held in no dtype, a law of who sees whom could tell nothing, or
     a mask, a cache, a state or a branch of the code was not seen (unless --partial); also an error of the suite itself,
-    130 interrupted (what was finished is saved; go on with --resume). With --shard: 0 once all rows of the part are
-    finished, whatever came of them (the verdict is that of 'veriformer merge'), 3 where the suite itself made an error.
+    130 interrupted (what was finished is saved, its findings are told; go on with --resume). With --shard: 0 once
+    all rows of the part are finished, whatever came of them (the verdict is that of 'veriformer merge'), 3 where the
+    suite itself made an error.
     With -x or --maxfail: 1 where it stopped at rows that failed.
     """
     request = Request(**options)
