@@ -42,6 +42,10 @@ class Weight(StrEnum):
         return order.index(self) <= order.index(other)
 
 
+OF_REQUIREMENTS = tuple(weight for weight in Weight if weight is not Weight.WEAKNESS)
+"""Weights that requirements have: a weakness is said of findings alone."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
     """What is demanded, of which operation, and why anyone should care.
