@@ -160,7 +160,9 @@ def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, n
 
 @main.command()
 @click.argument("selections", metavar="[SELECT]...", nargs=-1)
-@click.option("--weight", type=click.Choice([weight.value for weight in OF_REQUIREMENTS]), help="Only those of this weight.")
+@click.option(
+    "--weight", type=click.Choice([weight.value for weight in OF_REQUIREMENTS]), help="Only those of this weight."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON instead.")
 def requirements(selections: tuple[str, ...], weight: str | None, as_json: bool) -> None:
     """What is demanded of an implementation, and the bugs that demanding it catches.
