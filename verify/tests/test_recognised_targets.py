@@ -244,6 +244,9 @@ def test_bind_refuses_what_is_not_of_the_form() -> None:
         bind("modules/layer_norm", modules.LayerNorm, layout="[B,n,H,d]")
 
 
+SAID = "raised RuntimeError: no"
+
+
 @pytest.mark.parametrize(
     ("refuses", "verdict"),
     [("x.numel() and x.detach().reshape(-1)[-1] > 0.8", "violated"), ("x.dim() and x.shape[-1] > 6", "inconclusive")],
@@ -257,11 +260,12 @@ def test_what_recognised_code_raises_by_no_rule_is_a_fault_and_what_it_refuses_i
     file.write_text(f"import torch\n\n\ndef swish(x):\n    {code}\n")
     found = check(module_of(file), only=["silu.equation"], dtype=["fp32"])
     assert found.verdict == verdict, as_text(found)
+    assert found.gaps == ([] if verdict == "violated" else [f"silu.equation was seen to hold in no dtype ({SAID})"])
     raised = [row for row in found.results if str(row.message).startswith("raised")]
     assert {row.status for row in raised} <= ({Status.FAIL} if verdict == "violated" else {Status.ADVICE})
     if verdict == "violated":
         (one,) = found.findings
-        assert "raises RuntimeError (no) for some calls" in one.what
+        assert "raises RuntimeError (no, swishes.py:6) for some calls" in one.what
         assert one.weight is Weight.WRONG
 
 
@@ -336,7 +340,7 @@ def test_where_nothing_is_recognised_that_is_said_and_nothing_is_run(
     said = run([str(file)])
     assert said.startswith("3\n"), said
     assert "nothing in it was recognised" in said
-    assert "unknown reversed_words" in said
+    assert "no operation reversed_words" in said
     assert "rows in" in said
 
 

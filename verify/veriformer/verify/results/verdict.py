@@ -43,11 +43,18 @@ class Judged(Protocol):
     def status(self) -> Status:
         """What became of it."""
 
+    @property
+    def message(self) -> str | None:
+        """Why."""
+
 
 def gaps(rows: Iterable[Judged]) -> list[str]:
     """Why rows without a violation do not show that an implementation holds; nothing where they do."""
     statuses: dict[str, dict[str, list[Status]]] = defaultdict(lambda: defaultdict(list))
+    said: dict[str, str] = {}
     for row in rows:
+        if row.status is Status.ADVICE and row.message:
+            said.setdefault(row.requirement, f" ({row.message.partition(chr(10))[0][:120]})")
         statuses[row.operation][row.requirement].append(row.status)
     provided = {operation: met for operation, met in statuses.items() if _provided(met)}
     if not provided:
@@ -63,7 +70,7 @@ def gaps(rows: Iterable[Judged]) -> list[str]:
     missing += [slug for met in provided.values() for slug, found in met.items() if _structural(slug) and _blind(found)]
     return [
         *(f"{what} not exercised in any dtype" for what in dict.fromkeys(missing)),
-        *(f"{what} was seen to hold in no dtype" for what in unheld),
+        *(f"{what} was seen to hold in no dtype{said.get(what, '')}" for what in unheld),
     ]
 
 
