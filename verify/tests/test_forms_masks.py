@@ -49,3 +49,13 @@ def test_a_mask_of_tokens_is_judged(name: str, holds: bool) -> None:
     rows = ["multi_head_attention.padding"]
     found = check(getattr(module_of(FILE), name), only=rows, dtype=["fp32"], profile="quick")
     assert [one.weight.value for one in found.findings] == ([] if holds else ["leak"])
+
+
+def test_dropout_of_evaluation_mode_is_seen_by_a_rate_that_is_not_zero() -> None:
+    pin = pin_of("NoisyAttention")
+    assert not pin.everywhere
+    assert pin.told == ("right without its dropout, which evaluation mode leaves on: dropout",)
+    found = check(
+        module_of(FILE).NoisyAttention, only=["multi_head_attention.equation"], dtype=["fp32"], profile="quick"
+    )
+    assert [one.weight.value for one in found.findings] == ["wrong"]

@@ -96,3 +96,15 @@ class DeafAttention(Projected):
     def forward(self, x, mask=None):
         q, k, v = self.split(x)
         return self.joined(self.scores(q, k).softmax(-1), v)
+
+
+class NoisyAttention(Projected):
+    """Its dropout is applied in evaluation mode too."""
+
+    def __init__(self, dim, num_heads=8, dropout=0.0):
+        super().__init__(dim, num_heads)
+        self.dropout = dropout
+
+    def forward(self, x):
+        q, k, v = self.split(x)
+        return self.joined(nn.functional.dropout(self.scores(q, k).softmax(-1), self.dropout), v)

@@ -24,7 +24,7 @@ _PARTS = ("transformer", "model")
 """Parts of a config that are configs."""
 
 RATES = frozenset(_RATES.split())
-"""Constructor arguments that are rates of dropout: 0 wherever they are asked for."""
+"""Constructor arguments that are rates of dropout."""
 
 FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("multiple_of", "n_rep", "mp_size"), 1),
@@ -49,6 +49,19 @@ def expansion_for(sizes: Mapping[str, Any], least: float = 1) -> float:
         inner, width = int(sizes["inner"]), int(sizes["width"])
         return max(least, -(-inner // width))
     return max(least, _EXPANSION)
+
+
+_RATE = 0.125
+"""The rate of dropout where code has none by default: in evaluation mode it changes nothing."""
+
+RATED: dict[Any, set[str]] = {}
+"""By class, the arguments and entries of its config that were given a rate of dropout."""
+
+
+def rate_of(default: Any) -> float:
+    """The rate that code has by default, else one that would show where it is applied in evaluation mode."""
+    is_number = isinstance(default, int | float) and not isinstance(default, bool)
+    return float(default) if is_number and 0 < default < 1 else _RATE
 
 
 def is_rate(name: str) -> bool:
@@ -103,8 +116,9 @@ def configuration(
             fields[field.name] = VALUES[name]
         elif size_of(name, known.values()) in sizes:
             fields[field.name] = sizes[size_of(name, known.values())]
-        elif name in RATES:
-            fields[field.name] = 0.0
+        elif name in RATES and not isinstance(field.default, bool):
+            fields[field.name] = rate_of(field.default)
+            RATED.setdefault(candidate.thing, set()).add(field.name)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             if field.name not in FLAGS:
                 raise UnknownEntry(field.name, known.values())
@@ -165,7 +179,7 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
         elif size_of(as_known, known.values()) in sizes:
             fields[name] = sizes[size_of(as_known, known.values())]
         elif as_known in RATES:
-            fields[name] = 0.0
+            fields[name] = rate_of(parameters[name].default if name in parameters else None)
         elif name in parameters and parameters[name].default is inspect.Parameter.empty:
             raise UnknownEntry(name, known.values())
     return kind(**fields)
@@ -204,7 +218,7 @@ class Answering(dict[str, Any]):
         if name in _PARTS:
             return self
         if name in RATES or name.endswith(("_pdrop", "dropout", "dropout_rate")):
-            return 0.0
+            return _RATE
         if name in FIXED:
             return FIXED[name]
         if name in FLAGS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from veriformer.verify.forms.config_names import CONFIGS
 from veriformer.verify.forms.configs import (
     FIXED,
     FLAGS,
+    RATED,
     UnknownEntry,
     annotation,
     configuration,
@@ -19,6 +21,7 @@ from veriformer.verify.forms.configs import (
     is_config,
     is_expansion,
     is_rate,
+    rate_of,
 )
 from veriformer.verify.forms.defaults import default_elsewhere
 from veriformer.verify.forms.form import Unfit, UnknownArgument
@@ -98,7 +101,8 @@ def arguments_for(
         elif size_of(name) == "inner" and "width" in sizes and not _has_width(candidate):
             found[name] = sizes["width"]
         elif is_rate(name) and not _beyond(p.default):
-            found[name] = 0.0
+            found[name] = rate_of(p.default)
+            RATED.setdefault(candidate.thing, set()).add(name)
         elif name in FIXED and p.default is p.empty:
             found[name] = FIXED[name]
         elif name in CONFIGS or is_config(annotation(candidate, p)):
@@ -129,7 +133,9 @@ def _may_be_none(said: Any) -> bool:
 
 def _beyond(default: Any) -> bool:
     """Whether a default is no rate: such an argument is another thing under the same name."""
-    return isinstance(default, int | float) and not 0 <= default <= 1
+    if default is None or default is inspect.Parameter.empty:
+        return False
+    return isinstance(default, bool) or not isinstance(default, int | float) or not 0 <= default <= 1
 
 
 def flags(candidate: Candidate) -> dict[str, Any]:

@@ -26,7 +26,8 @@ _AXES: Mapping[str, tuple[int, int, int]] = {
 FUSED = tuple(_AXES)
 """How one map gives all three: side by side, for one head after the other, or with the entries further out."""
 
-MASK_AXES = ("[B,1,n,n]", "[B,n,n]", "[B,1,1,n]", "[n,n]", "[B,n]")
+ONE_FOR_ALL = "[n,n]"
+MASK_AXES = ("[B,1,n,n]", "[B,n,n]", "[B,1,1,n]", ONE_FOR_ALL, "[B,n]")
 
 _NAMES: Mapping[str, frozenset[str]] = {
     "q": frozenset(("q", "wq", "query", "queries", "qs", "tq", "qproj", "to_q", "lq")),
@@ -143,18 +144,18 @@ def _by_head(parts: list[Linear]) -> tuple[Mapping[str, Linear], ...]:
     return tuple(dict(zip(of, maps, strict=True)) for maps in zip(*of.values(), strict=True))
 
 
-def token_mask(seen: Tensor, kind: str, axes: str, heads: int, dtype: torch.dtype) -> Tensor:
-    """Which query sees which key, bool ``[B, n_q, n_k]``, as a module takes it.
+def token_mask(seen: Tensor, kind: str, axes: str, dtype: torch.dtype, *, padded: bool) -> Tensor:
+    """Which query sees which key, bool ``[B, n_q, n_k]``, as a module takes it. padded: whether some of it is padding.
 
-    Raises NotOffered where its mask cannot say this.
+    Raises NotOffered where its mask cannot say this: one for all texts says nothing of the padding of any.
     """
     if axes in ("[B,1,1,n]", "[B,n]"):
         if not bool((seen == seen[:, :1]).all()):
             raise NotOffered("is_causal: the module's mask is one for all queries")
         keys = seen[:, 0]
         return mask_as(keys if axes == "[B,n]" else keys[:, None, None], kind, dtype)
-    if axes == "[n,n]":
-        if not bool((seen == seen[:1]).all()):
+    if axes == ONE_FOR_ALL:
+        if padded or not bool((seen == seen[:1]).all()):
             raise NotOffered("attention_mask: the module's mask is one for the whole batch")
         return mask_as(seen[0], kind, dtype)
     return mask_as(seen if axes == "[B,n,n]" else seen[:, None], kind, dtype)

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.configs import RATED
 from veriformer.verify.forms.form import NEAR, UNKNOWN, Form, Unfit
+from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
 from veriformer.verify.recognition.by_behaviour import read
@@ -111,6 +113,8 @@ def _read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple[
         return None, f"{type(error).__name__} while it was tried: {str(error)[:120]}"
     if found is None:
         return None, ""
+    if (noisy := _dropped_in_evaluation(found, pinned)) is not None:
+        return noisy, ""
     against = _against(found)
     if not against or (found.match.named and found.fit.answered):  # another function is the better reason
         against = rival_of(found) or against
@@ -166,6 +170,25 @@ def _of_parameters(found: Reading) -> str:
         if len(names) == 1
         else f"its parameters {which} are not the contract's"
     )
+
+
+def _dropped_in_evaluation(found: Reading, pinned: Mapping[str, str]) -> Reading | None:
+    """Return the reading by which a class is right without its dropout, where it is not with it; else None.
+
+    Its instances are in evaluation mode, where dropout changes nothing.
+    """
+    rates = sorted(RATED.get(found.candidate.thing, ()))
+    if found.fit.everywhere or found.form.judge is not None or not rates:
+        return None
+    try:
+        quiet = read(found.form, found.candidate.read_as(tuple((BUILT + name, "0.0") for name in rates)), pinned)
+    except Unfit:
+        return None
+    if quiet is None or not quiet.fit.everywhere:
+        return None
+    told = f"right without its dropout, which evaluation mode leaves on: {', '.join(rates)}"
+    match = replace(quiet.match, told=(*quiet.match.told, told))
+    return replace(quiet, candidate=found.candidate, match=match, fit=replace(found.fit, right=0))
 
 
 def rival_of(found: Reading) -> str:

@@ -251,7 +251,8 @@ def arguments_of(
     if seen is None and parameters[names["mask"]].default is inspect.Parameter.empty:
         seen = torch.ones(x.shape[0], x.shape[1], source.shape[1], dtype=torch.bool)
     if seen is not None:
-        theirs[names["mask"]] = token_mask(seen, readings["mask"], readings["mask_axes"], heads, x.dtype)
+        padded = asked.get("attention_mask") is not None
+        theirs[names["mask"]] = token_mask(seen, readings["mask"], readings["mask_axes"], x.dtype, padded=padded)
     return theirs
 
 
