@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
+import pytest
+
+from veriformer.verify.domain.probe import probe_operation
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.operations.layers.rms_norm import RMS_NORM
 from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.recognition.targets import target_of
 from veriformer.verify.targets.source_files import module_of
 
 FILE = Path(__file__).parent / "forms" / "norms_of_files.py"
 
 
-def test_a_norm_without_eps_is_right_wherever_the_formula_has_a_value() -> None:
-    (pin,) = recognise(module_of(FILE).BareRMSNorm).pins
-    assert pin.everywhere
+@cache
+def pin_of(name: str) -> Pin:
+    (pin,) = recognise(getattr(module_of(FILE), name)).pins
+    return pin
+
+
+@cache
+def domain_of(name: str) -> Domain:
+    pins = {"recognised": [pin_of(name).to_dict()]}
+    return probe_operation(target_of(getattr(module_of(FILE), name), name, "", pins), RMS_NORM, dtypes=("fp64",))
+
+
+@pytest.mark.parametrize(
+    ("name", "everywhere"),
+    [
+        ("BareRMSNorm", True),
+        ("ConfiguredRMSNorm", True),
+        ("ShapedRMSNorm", True),
+        ("DeafRMSNorm", False),
+    ],
+)
+def test_a_norm_is_read_by_its_name_and_by_what_it_is_built_from(name: str, everywhere: bool) -> None:
+    assert pin_of(name).everywhere == everywhere
+
+
+@pytest.mark.parametrize(("name", "eps"), [("BareRMSNorm", 0.0), ("ConfiguredRMSNorm", 1e-3), ("DeafRMSNorm", 1e-3)])
+def test_what_code_declares_is_its_constant_and_what_it_does_not_is_measured(name: str, eps: float) -> None:
+    assert domain_of(name).constants["eps"] == eps
+
+
+def test_a_number_that_is_no_epsilon_is_not_judged_by() -> None:
+    refused = domain_of("WideRMSNorm").refused["fp64"]
+    assert refused == "eps: 2 alone explains its results, which is no eps"

@@ -1,5 +1,7 @@
 """Normalisations as public files write them: without eps, and with sizes that have other names."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import nn
 
@@ -11,3 +13,50 @@ class BareRMSNorm(nn.Module):
 
     def forward(self, x):
         return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True))
+
+
+class WideRMSNorm(nn.Module):
+    """What is added is no epsilon."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 2.0)
+
+
+class DeafRMSNorm(nn.Module):
+    """Its eps is taken and not used."""
+
+    def __init__(self, dim, eps=1e-3):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+@dataclass
+class NormConfig:
+    hidden_size: int = 64
+    rms_norm_eps: float = 1e-3
+
+
+class ConfiguredRMSNorm(nn.Module):
+    def __init__(self, config: NormConfig):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(config.hidden_size))
+        self.eps = config.rms_norm_eps
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+
+
+class ShapedRMSNorm(nn.Module):
+    def __init__(self, layer_shape):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(layer_shape))
+
+    def forward(self, x):
+        return self.scale * x / (torch.linalg.norm(x, dim=-1, keepdim=True) * x.shape[-1] ** -0.5)

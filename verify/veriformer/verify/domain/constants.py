@@ -44,6 +44,9 @@ USUAL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 }
 """By operation and argument, what is usual where a signature has no such argument."""
 
+RANGES: Mapping[str, tuple[float, float]] = {"eps": (0.0, 1e-2), "base": (10.0, 1e8), "beta": (0.0, 1.0)}
+"""Between which numbers a constant lies that is measured: a size of the code that fits as an epsilon is none."""
+
 NO_OTHERS = frozenset({"sinusoidal_encoding"})
 """Operations whose published formula states the number: a base that is none of the usual ones is a wrong exponent,
 for 10000^(2x) is (10⁸)^x. Rotary models do change theirs, up to that value."""
@@ -55,6 +58,10 @@ SMALL: Mapping[str, str] = dict.fromkeys(("layer_norm", "rms_norm", "transformer
 
 SCALES = (1.0, 2.0**-7, 2.0**-14, 2.0**-20)
 _TURNS = 25
+
+
+class Unadmitted(Exception):
+    """One number alone explains the results, and it is none that the constant may be; the message says so."""
 
 
 def hidden(target: Target, operation: str) -> tuple[str, ...]:
@@ -85,15 +92,24 @@ def with_smaller(
 
 
 def estimated(
-    operation: OpInfo, names: Sequence[str], samples: Sequence[Sample], judged_by: str
+    operation: OpInfo,
+    names: Sequence[str],
+    samples: Sequence[Sample],
+    judged_by: str,
+    stated: Mapping[str, Any] | None = None,
 ) -> dict[str, Any] | None:
-    """The values by which every result is right in this format; None where there are none."""
-    usual = USUAL[operation.name]
-    for values in _combinations([_contract_first(operation.name, name, usual[name]) for name in names]):
+    """The values by which every result is right in this format; None where there are none.
+
+    stated: what the signature says, which is taken as it is. Raises Unadmitted for a number that is none of a constant.
+    """
+    usual, said = USUAL[operation.name], stated or {}
+    options = [(said[name],) if name in said else _contract_first(operation.name, name, usual[name]) for name in names]
+    for values in _combinations(options):
         constants = dict(zip(names, values, strict=True))
         if all_fit(samples, operation, judged_by, constants):
             return constants
-    if operation.name not in NO_OTHERS and len(names) == 1 and isinstance(usual[names[0]][0], float):
+    numbers = len(names) == 1 and isinstance(usual[names[0]][0], float) and not said
+    if operation.name not in NO_OTHERS and numbers:
         return _inverted(operation, names[0], samples, judged_by)
     return None
 
@@ -107,8 +123,11 @@ def _combinations(values: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
 
 
 def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by: str) -> dict[str, Any] | None:
-    """A positive constant by Newton's method on its logarithm, rounded to as few digits as the results allow."""
-    residual = _residual(operation, name, samples)
+    """A positive constant by Newton's method on its logarithm, rounded to as few digits as the results allow.
+
+    It is fitted to every other call, and must explain those between as well.
+    """
+    residual = _residual(operation, name, samples[::2])
     starts = [value for value in USUAL[operation.name][name] if value > 0]
     start = min(starts, key=lambda value: float(np.abs(residual(math.log(value))).max(initial=0.0)))
     theta, step = math.log(start), 1e-6
@@ -122,8 +141,15 @@ def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by
     for digits in range(1, 9):
         constants = {name: float(f"{math.exp(theta):.{digits - 1}e}")}
         if all_fit(samples, operation, judged_by, constants):
-            return constants
+            return _admitted(name, constants)
     return None
+
+
+def _admitted(name: str, constants: dict[str, Any]) -> dict[str, Any]:
+    least, most = RANGES.get(name, (-math.inf, math.inf))
+    if not least <= constants[name] <= most:
+        raise Unadmitted(f"{name}: {constants[name]:g} alone explains its results, which is no {name}")
+    return constants
 
 
 def _residual(operation: OpInfo, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:

@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.constants import estimated, hidden, nearest, with_smaller
+from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
 from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import Probed, refused, unexplained
@@ -86,6 +86,7 @@ class Probe:
     rules: tuple[str, ...] = ()
     constants: dict[str, Any] = field(default_factory=dict)
     declared: tuple[str, ...] = ()
+    unknown: str = ""
     precision: dict[str, str] = field(default_factory=dict)
     plain: dict[str, list[Sample]] = field(default_factory=dict)
     drawn: list[Sample] = field(default_factory=list)
@@ -279,18 +280,23 @@ class Probe:
 
     def _estimate(self) -> None:
         names = hidden(self.target, self.operation.name)
+        shown = self.target.shows(self.operation.name)
+        said = {name: shown[name] for name in names if name in shown}
+        self.declared = tuple(said)
         for dtype in ("fp64", "fp32", "fp16", "bf16") if names else ():
             samples = with_smaller(self.operation, self.plain.get(dtype, []), lambda t, a: _answer(t, a)[0])
             for judged_by in (dtype, *COARSER.get(dtype, ())[:1]):
-                found = estimated(self.operation, names, samples, judged_by) if samples else None
+                try:
+                    found = estimated(self.operation, names, samples, judged_by, said) if samples else None
+                except Unadmitted as error:
+                    self.unknown = str(error)
+                    return
                 if found is not None:
                     self.constants = found
                     return
         # Nothing explains the results: what it says of itself, and of what it does not say what is nearest.
-        said = self.target.shows(self.operation.name)
         plain = next((found for found in self.plain.values() if found), [])
         self.constants = {**(nearest(self.operation, names, plain) if names and plain else {}), **said}
-        self.declared = tuple(said)
 
     def _refused(self) -> dict[str, str]:
         """What explains the refusals of calls without gradients."""
@@ -306,6 +312,8 @@ class Probe:
             found = refused(calls, [*self.dtypes, GRADIENTS, *self.names])
         stated = dict(self.target.stated_refusals(self.operation.name))
         found = stated | without(self.operation.name, self.target.requires(self.operation.name)) | found
+        if self.unknown:  # nothing is judged by a constant that is not known
+            found |= dict.fromkeys(self.dtypes, self.unknown)
         answered = frozenset().union(*(call.features for call in calls if call.error is None))
         known = [*(one.name for one in features(self.operation.name)), GRADIENTS, *self.dtypes]
         provided = tuple(name for name in known if name in answered)
@@ -316,7 +324,7 @@ class Probe:
             constants=self.constants,
             precision=self.precision,
             declared=self.declared,
-            answered=tuple(dtype for dtype in self.dtypes if self.plain.get(dtype)),
+            answered=tuple(dtype for dtype in self.dtypes if self.plain.get(dtype) and not self.unknown),
         )
 
 

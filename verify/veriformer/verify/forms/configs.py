@@ -114,6 +114,8 @@ def configuration(
             fields[field.name] = given[field.name]
         elif name != field.name and name in VALUES:
             fields[field.name] = VALUES[name]
+        elif size_of(name, known.values()) in CONSTANTS and field.default is not dataclasses.MISSING:
+            continue
         elif size_of(name, known.values()) in sizes:
             fields[field.name] = sizes[size_of(name, known.values())]
         elif name in RATES and not isinstance(field.default, bool):
@@ -125,6 +127,14 @@ def configuration(
             fields[field.name] = True
     make: Any = kind
     return make(**fields)
+
+
+CONSTANTS = frozenset(("eps", "base"))
+"""What a config says for itself: it is built as it is, and made smaller in sizes alone."""
+
+
+def _has_default(p: inspect.Parameter) -> bool:
+    return p.default is not p.empty
 
 
 class UnknownEntry(AttributeError, KeyError):
@@ -176,11 +186,13 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
             fields[name] = given[name]
         elif as_known != name and as_known in VALUES:
             fields[name] = VALUES[as_known]
+        elif size_of(as_known, known.values()) in CONSTANTS and name in parameters and _has_default(parameters[name]):
+            continue
         elif size_of(as_known, known.values()) in sizes:
             fields[name] = sizes[size_of(as_known, known.values())]
         elif as_known in RATES:
             fields[name] = rate_of(parameters[name].default if name in parameters else None)
-        elif name in parameters and parameters[name].default is inspect.Parameter.empty:
+        elif name in parameters and not _has_default(parameters[name]):
             raise UnknownEntry(name, known.values())
     return kind(**fields)
 

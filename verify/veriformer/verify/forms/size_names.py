@@ -12,7 +12,8 @@ _SIZES: Mapping[str, str] = {
         "embed_size embedding_size hidden model_dim features n_state size d dims normalized_shape d_hidden "
         "num_features num_channels channels in_features ndim input_size n_embed num_hiddens emb_size emb c dmodel "
         "nx width num_units "
-        "ninp units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count"
+        "ninp units d_embed in_size h_dim in_channels model_size d_word_vec model_dimension model_dims features_count "
+        "layer_shape norm_shape feature_size"
     ),
     "out": ("d_out out_size out_dim output_dim out_features output_size dim_out out_channels ffn_num_outputs"),
     "heads": (

@@ -19,7 +19,7 @@ import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.constants import estimated, hidden, nearest, with_smaller
+from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
 from veriformer.verify.domain.features import features
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.domain.refusals import AVOIDED
@@ -164,7 +164,12 @@ class Fitting:
         if names and not found.everywhere and found.closeness > CLOSE:
             plain = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]
             samples = with_smaller(self.operation, plain, lambda trial, a: _called(trial, a)[0])
-            constants = estimated(self.operation, names, samples, dtype) if samples else None
+            shown = target.shows(self.operation.name)
+            said = {name: shown[name] for name in names if name in shown}
+            try:
+                constants = estimated(self.operation, names, samples, dtype, said) if samples else None
+            except Unadmitted:  # the probe tells it
+                constants = None
             if constants is None and samples:
                 constants = nearest(self.operation, names, samples)
             if constants:

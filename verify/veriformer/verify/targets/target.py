@@ -118,15 +118,15 @@ class Target:
         shown = {name: p.default for name, p in parameters.items() if name in usual and p.default is not p.empty}
         return missing | {name for name, default in shown.items() if not _same(default, usual[name])}
 
-    def shows(self, operation: str) -> dict[str, float]:
-        """The numbers that the signature has as defaults of optional arguments where the contract has others."""
+    def shows(self, operation: str) -> dict[str, Any]:
+        """What the signature has as defaults of optional arguments where the contract has others, but for None."""
         names = self.hides(operation) - self.unsupported_args(operation)
         try:
             parameters = inspect.signature(self.operation(operation) or self.hides).parameters
         except (ValueError, TypeError):  # a built-in without one
             return {}
         shown = {name: parameters[name].default for name in names if name in parameters}
-        return {name: default for name, default in shown.items() if isinstance(default, float)}
+        return {name: default for name, default in shown.items() if default is not None}
 
     def stated_refusals(self, operation: str) -> Mapping[str, str]:
         """By feature what the form of an operation, as its attribute ``refused``, says that it has not."""
