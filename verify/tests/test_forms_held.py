@@ -41,7 +41,7 @@ READ = {
     ("built_otherwise", "UnbiasedMLP"): ("feed_forward", {}),
     ("built_otherwise", "TiedLMHead"): ("lm_head", {}),
     ("built_otherwise", "LayerNorm"): ("layer_norm", {"weight": "as it is"}),
-    ("built_otherwise", "ForgetfulAttention"): ("multi_head_attention", {"causal": "always", "mask": "not known"}),
+    ("built_otherwise", "ForgetfulAttention"): ("multi_head_attention", {"causal": "always"}),
     ("built_otherwise", "TurnedByPairsAttention"): ("multi_head_attention", {"mask": "boolean"}),
     ("built_otherwise", "apply_rope"): ("rope", {"layout": "[B,n,H,d]"}),
     ("built_otherwise", "Swish"): ("silu", {}),

@@ -33,14 +33,18 @@ def mixture_of_experts(
     *,
     top_k: int = 2,
     chosen: Chosen | None = None,
+    renormalised: bool = True,
 ) -> Any:
     """Σ_e p_e E_e(x) over the chosen experts e, with p = softmax of their scores alone.
+
+    Not renormalised, p is the softmax of the scores of all experts, of which those chosen have a share.
 
     x [..., d], router [d, E], w1 [E, d, h], b1 [E, h], w2 [E, h, d_out], b2 [E, d_out]. The scores are x @ router, each
     expert is gelu(x w1 + b1) w2 + b2. chosen [..., E] says who is asked, by default the `top_k` best (`route`, which
     also tells where rounding may change the choice; what is bounded here is the sum over these experts).
     """
-    rows, _, gates = _gates(xp, x, router, top_k, chosen)
+    rows, see, p = _gates(xp, x, router, top_k, chosen, renormalised)
+    gates = p if renormalised else xp.where(see, p, 0)
     answers = xp.matmul(gelu(xp, _hidden(xp, rows, w1, b1)), w2) + _for_each_row(xp, b2)
     y = xp.sum(answers * _per_expert(xp, gates), axis=0)
     return xp.reshape(y, (*x.shape[:-1], y.shape[-1]))
@@ -58,15 +62,18 @@ def mixture_of_experts_vjp(
     *,
     top_k: int = 2,
     chosen: Chosen | None = None,
+    renormalised: bool = True,
 ) -> tuple[Any, Any, Any, Any, Any, Any]:
     """(dx, drouter, dw1, db1, dw2, db2); through the choice itself there is no gradient."""
     rows, g = as_rows(xp, x), as_rows(xp, g)
-    _, see, gates = _gates(xp, x, router, top_k, chosen)
+    _, see, p = _gates(xp, x, router, top_k, chosen, renormalised)
+    gates = p if renormalised else xp.where(see, p, 0)
     z = _hidden(xp, rows, w1, b1)
     h = gelu(xp, z)
     answers = xp.matmul(h, w2) + _for_each_row(xp, b2)
     dp = xp.swapaxes(xp.sum(answers * g, axis=-1), 0, 1)
-    ds = xp.where(see, gates * (dp - xp.sum(gates * dp, axis=-1, keepdims=True)), 0)
+    total = xp.sum(gates * dp, axis=-1, keepdims=True)
+    ds = xp.where(see, gates * (dp - total), 0) if renormalised else gates * dp - p * total
     dy = _per_expert(xp, gates) * g
     dz = xp.matmul(dy, xp.swapaxes(w2, 1, 2)) * gelu_slope(xp, z)
     dx = of_all_experts(xp, dz, w1) + xp.matmul(ds, xp.swapaxes(router, 0, 1))
@@ -97,11 +104,14 @@ def route(xp: Any, x: Any, router: Any, top_k: int) -> tuple[Chosen, NDArray[np.
     return chosen, np.asarray(low > high, dtype=bool)
 
 
-def _gates(xp: Any, x: Any, router: Any, top_k: int, chosen: Chosen | None) -> tuple[Any, Chosen, Any]:
-    """The rows of x, who is asked of each, and with what weight."""
+def _gates(
+    xp: Any, x: Any, router: Any, top_k: int, chosen: Chosen | None, renormalised: bool
+) -> tuple[Any, Chosen, Any]:
+    """The rows of x, who is asked of each, and the softmax of the scores of these alone, or of all."""
     rows = as_rows(xp, x)
     see = route(xp, rows, router, top_k)[0] if chosen is None else chosen.reshape(-1, chosen.shape[-1])
-    return rows, see, softmax(xp, xp.where(see, xp.matmul(rows, router), -np.inf))
+    scores = xp.matmul(rows, router)
+    return rows, see, softmax(xp, xp.where(see, scores, -np.inf) if renormalised else scores)
 
 
 def _hidden(xp: Any, rows: Any, w1: Any, b1: Any) -> Any:

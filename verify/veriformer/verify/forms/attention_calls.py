@@ -14,7 +14,7 @@ from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, b
 ALWAYS = "always"
 """The reading of a layer that is causal by itself, whatever its mask."""
 
-_CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output", "xa")
+_CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
 _CAUSAL = ("is_causal", "causal")
 _COS, _SIN, _CIS = (
     ("cos", "freqs_cos"),

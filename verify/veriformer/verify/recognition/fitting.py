@@ -165,9 +165,9 @@ class Fitting:
             plain = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]
             samples = with_smaller(self.operation, plain, lambda trial, a: _called(trial, a)[0])
             shown = target.shows(self.operation.name)
-            said = {name: shown[name] for name in names if name in shown}
+            declared = {name: shown[name] for name in names if name in shown}
             try:
-                constants = estimated(self.operation, names, samples, dtype, said) if samples else None
+                constants = estimated(self.operation, names, samples, dtype, declared) if samples else None
             except Unadmitted:  # the probe tells it
                 constants = None
             if constants is None and samples:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.conventions import opposed
 from veriformer.verify.forms.form import UNKNOWN, Fit, Form, Match, Unfit
-from veriformer.verify.forms.heads import ONE_FOR_ALL
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
@@ -187,8 +186,6 @@ def _is_told(
 def _is_tied(best: Reading, name: str, tried: Callable[[tuple[dict[str, str], dict[str, str]], int], Reading]) -> bool:
     """Whether all calls are right by the opposite reading as well: a mask that hid something made no difference."""
     own = best.readings.get(name)
-    if best.readings.get("mask_axes") == ONE_FOR_ALL:  # given for causality alone: that it is given may be all it says
-        return False
     others = [x for x in best.match.readings.get(name, ()) if own is not None and opposed(own, x)]
     if not best.fit.everywhere:
         return False

@@ -30,6 +30,7 @@ KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
     "cross_entropy.no_target": ("zero", "nan"),
     "layer_norm.variance": ("two-pass", "one-pass"),
     "adam.eps": ("outside", "hat", "inside"),
+    "mixture_of_experts.gates": ("renormalised", "of all"),
     "rope.pairing": ("interleaved", "half"),
     "sgd.first_velocity": ("damped", "gradient"),
     "sgd.gradient_weight": ("1-beta", "1"),

@@ -84,6 +84,7 @@ FORM = Form(
     name="modules/experts",
     operation="mixture_of_experts",
     says="a module of a router and experts of two layers, built from its sizes: mixture(x)",
+    conventions=("mixture_of_experts.gates",),
     match=_match,
     bind=_bind,
 )

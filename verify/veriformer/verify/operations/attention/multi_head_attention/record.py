@@ -156,7 +156,8 @@ def draw_multi_head(
     elif shape.m is not None and trial.draw(st.booleans()):
         dtype = trial.draw(choice(torch.bool, torch.int64, torch.float32))
         options["attention_mask"] = draw_mask(trial, shape.b, shape.m, dtype=dtype)
-    if shape.m is None and trial.probing and trial.offers("attention_mask") and trial.draw(st.booleans()):
+    asked = shape.m is None and trial.probing and trial.offers("attention_mask")
+    if asked and trial.draw(choice(False, True, False, "is_causal" not in options)):
         options["attention_mask"] = draw_mask(trial, shape.b, shape.n)
     return {**draw_tensors(trial, shape, kinds), **options}
 

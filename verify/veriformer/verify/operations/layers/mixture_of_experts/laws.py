@@ -44,6 +44,8 @@ def _identical(trial: Trial) -> None:
     x, router = halves(trial, trial.draw(sizes(1, 4)), d), halves(trial, d, number)
     copied = {name: w.expand(number, *w.shape[1:]).contiguous() for name, w in one.items()}
     arguments = {"x": x, "router": router, **copied, "top_k": trial.draw(choice(1, 2, number))}
+    if trial.claims.deviates("mixture_of_experts.gates"):  # the gates of some do not sum to 1
+        arguments["top_k"] = number
     result, reference = _judged(trial, arguments)
     alone: dict[str, Any] = {"x": x, **{name: w[0] for name, w in one.items()}}
     answer = FEED_FORWARD.exact(trial, alone, use_exact_oracle=False)[0]

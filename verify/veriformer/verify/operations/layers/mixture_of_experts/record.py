@@ -20,6 +20,7 @@ from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed, several
 from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
+from veriformer.verify.targets.claims import Claims
 
 WEIGHTS = ("router", "w1", "b1", "w2", "b2")
 
@@ -27,8 +28,22 @@ WEIGHTS = ("router", "w1", "b1", "w2", "b2")
 TENSORS = ("x", *WEIGHTS)
 
 
+GATES = ("renormalised", "of all")
+"""The softmax of the scores of the chosen experts alone, or the chosen experts' part of that of all."""
+
+
 def _call(a: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    return [a[name] for name in TENSORS], {"top_k": int(a["top_k"])} if "top_k" in a else {}
+    options = {"top_k": int(a["top_k"])} if "top_k" in a else {}
+    return [a[name] for name in TENSORS], {**options, "renormalised": renormalised(a)}
+
+
+def renormalised(a: Mapping[str, Any]) -> bool:
+    """Whether the gates of the chosen experts sum to 1."""
+    return bool(a.get("gates", GATES[0]) == GATES[0])
+
+
+def _gates(claims: Claims) -> dict[str, Any]:
+    return {"gates": claims.convention("mixture_of_experts.gates")}
 
 
 def _mixture(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -43,6 +58,8 @@ def _mixture_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     """The softmax over all experts, divided by what the chosen have of it; biases within the sums."""
+    if not renormalised(a):
+        return []
     rows, *_, q = _renormalised(xp, a)
     y = xp.sum(_answers(xp, a, rows)[1] * _per_expert(xp, q), axis=0)
     return [xp.reshape(y, (*a["x"].shape[:-1], y.shape[-1]))]
@@ -50,6 +67,8 @@ def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 def _over_all_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     """The chain rule for that form: what the experts that were not chosen get is zero only over the reals."""
+    if not renormalised(a):
+        return {}
     rows, chosen, p, q = _renormalised(xp, a)
     g, (z, answers) = as_rows(xp, g), _answers(xp, a, rows)
     dq = xp.swapaxes(xp.sum(answers * g, axis=-1), 0, 1)
@@ -207,6 +226,7 @@ MIXTURE_OF_EXPERTS = OpInfo(
     sample=draw_mixture,
     sample_basic=_ordinary,
     formulas=(_mixture, _over_all),
+    convention_kwargs=_gates,
     vjps=(_mixture_vjp, _over_all_vjp),
     inputs=TENSORS,
     ranking=("x", "router"),

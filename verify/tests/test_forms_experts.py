@@ -1,0 +1,34 @@
+"""Gates of a mixture of experts that are not renormalised are a convention, and other gates are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify import check
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.targets.source_files import module_of
+
+FILE = Path(__file__).parent / "forms" / "experts_of_files.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "everywhere", "conventions"),
+    [
+        ("SparseMoE", True, {"mixture_of_experts.gates": "of all"}),
+        ("RenormalisedMoE", True, {}),
+        ("HalvedMoE", False, None),
+    ],
+)
+def test_gates_of_all_experts_are_a_convention(name: str, everywhere: bool, conventions: dict[str, str] | None) -> None:
+    (pin,) = recognise(getattr(module_of(FILE), name)).pins
+    assert pin.everywhere == everywhere
+    assert conventions is None or pin.conventions == conventions
+
+
+def test_results_and_gradients_of_gates_of_all_are_judged_by_their_formula() -> None:
+    rows = [f"mixture_of_experts.{name}" for name in ("equation", "gradient", "identical_experts", "unchosen")]
+    found = check(module_of(FILE).SparseMoE, only=rows, dtype=["fp64"], profile="quick")
+    assert found.findings == []
+    assert {row.status.value for row in found.results} >= {"pass"}
