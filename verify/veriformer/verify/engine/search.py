@@ -12,6 +12,7 @@ from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAss
 
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
+from veriformer.verify.findings.refused import Sizes, size_rule, sizes
 from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging.counterexample import counterexample, ordinary, size
 from veriformer.verify.judging.interruption import Ended, Interrupted
@@ -22,6 +23,7 @@ from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial
 from veriformer.verify.laws.example import judge
 from veriformer.verify.results import Counterexample, Result, Status
+from veriformer.verify.results.foreign import message_of
 from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
 
@@ -67,6 +69,10 @@ class Search:
     shrinks: int = 0
     in_vain: int = 0
     unsupported: list[frozenset[str]] = field(default_factory=list)
+    refused: list[tuple[str, Sizes]] = field(default_factory=list)
+    narrowed: list[Sizes] = field(default_factory=list)
+    answered: list[Sizes] = field(default_factory=list)
+    by_rule: bool = True
     now: Trial | None = None
     largest: Counter[str] = field(default_factory=Counter)
 
@@ -82,6 +88,7 @@ class Search:
                 if turn and self.exercised():
                     break
                 self.draw(seed, turn * self.planned)
+            self.settle_refusals(seed)
             if self.unsupported and not self.statistics.examples:
                 raise _NothingToAsk
             if not self.statistics.examples:
@@ -100,6 +107,18 @@ class Search:
         except Exception:
             return self._broken()
         return self._held()
+
+    def settle_refusals(self, seed: str) -> None:
+        """Note the rule by which calls were refused; where there is none, raise Violation, made as small as others."""
+        if not self.refused:
+            return
+        rule = size_rule([known for _, known in self.refused], self.answered, self.narrowed)
+        if rule is not None:
+            self.statistics.refused[rule] = self.refused[0][0]
+            return
+        self.by_rule = False
+        self.statistics.examples = self.statistics.vacuous = 0
+        self.draw(seed, 0)
 
     def draw(self, seed: str, done: int) -> None:
         """Judge as many examples as are planned."""
@@ -146,10 +165,14 @@ class Search:
         except UnsatisfiedAssumption:
             self.statistics.examples -= self.best is None
             self.statistics.refused |= trial.refused
+            self.narrowed += [sizes(trial.calls[-1])] if trial.refused else []
             if trial.unsupported:
                 self._note_unsupported(frozenset(trial.unsupported))
             raise
         except Violation as violation:
+            if self._sets_aside(violation, trial):
+                self.statistics.examples -= 1
+                raise UnsatisfiedAssumption from violation
             name = check.operation
             if self.best is not None and signature(violation, name) != signature(self.best[0], name):
                 return  # another cause: what is made smaller stays what was found
@@ -159,8 +182,18 @@ class Search:
                 self.best, self.in_vain = (violation, trial), 0
             raise
         self.largest |= extent(trial)
+        self.answered += map(sizes, trial.calls)
         if self.best is None and not any(trial.effective):
             self.statistics.vacuous += 1
+
+    def _sets_aside(self, violation: Violation, trial: Trial) -> bool:
+        """Return whether a call that raised is kept until it is known whether a rule on sizes refuses it."""
+        narrows = bool(self.target.domain(trial.operation).provided) and not self.target.strict
+        raised = violation.__cause__ is not None and str(violation).startswith("raised ")
+        if not (narrows and raised and self.by_rule and trial.calls):
+            return False
+        self.refused.append((message_of(violation.__cause__ or violation), sizes(trial.calls[-1])))
+        return True
 
     def _note_unsupported(self, names: frozenset[str]) -> None:
         self.unsupported.append(names)

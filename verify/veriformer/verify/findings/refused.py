@@ -26,7 +26,9 @@ LEAST = 3
 """Calls that are answered, and that are not, from which a size that tells them apart is no chance."""
 
 Place = tuple[str, int]
-"""An axis of an argument, counted from the right."""
+"""An axis of an argument, counted from the right; 0 for the number of its entries, or for a number itself."""
+
+Sizes = Mapping[Place, int]
 
 
 def by_no_rule(cause: Cause, evidence: Sequence[Example]) -> bool:
@@ -38,19 +40,39 @@ def by_no_rule(cause: Cause, evidence: Sequence[Example]) -> bool:
 
 
 def _told_by_a_size(cause: Cause, evidence: Sequence[Example]) -> bool:
-    """Whether the sizes of some axis are all larger, or all smaller, in the calls that are refused."""
-    failed = [_sizes(one.recorded[-1]) for one in cause.explained if one.recorded]
-    held = [_sizes(call) for one in evidence if not one.failed for call in one.recorded]
+    """Return whether the sizes of some axis are all larger, or all smaller, in the calls that are refused."""
+    failed = [sizes(one.recorded[-1]) for one in cause.explained if one.recorded]
+    held = [sizes(call) for one in evidence if not one.failed for call in one.recorded]
+    return size_rule(failed, held) is not None
+
+
+def size_rule(failed: Sequence[Sizes], held: Sequence[Sizes], others: Sequence[Sizes] = ()) -> str | None:
+    """Return the rule, in words, by which a size tells the calls that are refused from those that are answered.
+
+    None where the sizes of no axis are all larger, or all smaller, in the calls that are refused. others: calls that
+    are refused perhaps for another reason, which count where the rule is true of them as well.
+    """
     for place in sorted(set().union(*failed)) if failed else ():
-        refused, answered = ([sizes[place] for sizes in side if place in sizes] for side in (failed, held))
-        if len(refused) < len(failed) or min(len(refused), len(answered)) < LEAST:
+        refused, answered, also = (
+            [known[place] for known in side if place in known] for side in (failed, held, others)
+        )
+        if len(refused) < len(failed) or len(answered) < LEAST:
             continue
-        if min(refused) > max(answered) or max(refused) < min(answered):
-            return True
-    return False
+        low, high = min(answered), max(answered)
+        if min(refused) > high and len(refused) + sum(size > high for size in also) >= LEAST:
+            return f"{_named(place)} above {high}"
+        if max(refused) < low and len(refused) + sum(size < low for size in also) >= LEAST:
+            return f"{_named(place)} below {low}"
+    return None
 
 
-def _sizes(call: Recorded) -> Mapping[Place, int]:
+def _named(place: Place) -> str:
+    name, axis = place
+    return f"a size of {name} along axis {axis}" if axis else f"a size of {name}"
+
+
+def sizes(call: Recorded) -> Sizes:
+    """Return the sizes of a call's tensors and its whole numbers, by place."""
     return dict(_axes(call))
 
 
