@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify import Results, check
-from veriformer.verify.engine.extent import seen_of, spans, together
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.engine.extent import joined, probed, seen_of, spans, together
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.statements import statements
 from veriformer.verify.targets.values import others
@@ -106,6 +107,18 @@ def test_what_several_processes_have_seen_is_put_together(tmp_path: Path) -> Non
     assert [line for _, line in whole["ran"]] == [2, 3, 5, 6]
     assert whole["values"] == {"flag": ["False", "True"], "x": ["1"]}
     assert spans([("f.py", 3), ("f.py", 2), ("f.py", 7)]) == (("f.py", 2, 3), ("f.py", 7, 7))
+
+
+def test_a_whole_run_has_not_seen_what_no_part_of_it_has_seen() -> None:
+    one, other = (
+        Domain(answered=(dtype,), never_run=(lines,), untaken=(lines,), never_varied=(name, "mask"))
+        for dtype, lines, name in (("fp32", ("f.py", 1, 5), "order"), ("fp64", ("f.py", 3, 8), "shift"))
+    )
+    both = ("f.py", 3, 5)
+    assert joined([{"softmax": one}, {"softmax": other}]) == {
+        "softmax": Domain(answered=("fp32", "fp64"), never_run=(both,), untaken=(both,), never_varied=("mask",))
+    }
+    assert probed({"softmax": one}) == probed({"softmax": other}) == {"softmax": Domain()}
 
 
 def test_statements_that_refuse_or_tell_are_none_and_branches_are_known(tmp_path: Path) -> None:

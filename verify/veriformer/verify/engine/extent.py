@@ -80,7 +80,7 @@ def domains_of(plan: Plan, rows: Sequence[Result], seen: Mapping[str, Seen]) -> 
             domain,
             answered=tuple(dict.fromkeys([*domain.answered, *held.get(name, ())])),
             unread=_unread(pins.get(name, {}), seen.get(name, {})),
-            **(_not_run(seen[name]) if name in seen and held.get(name) else {}),
+            **(_not_run(seen[name]) if name in seen else {}),
         )
         for name, domain in ((name, Domain.from_dict(entry)) for name, entry in plan.domains.items())
     }
