@@ -38,8 +38,8 @@ def found(name: str) -> Recognised:
     [
         (torch.ones(LENGTH, LENGTH), CAUSALITY[:1]),
         (torch.ones(LENGTH, LENGTH).tril(), CAUSALITY[1:]),
-        (torch.ones(LENGTH, LENGTH).tril(1), CAUSALITY),
-        (torch.ones(LENGTH, LENGTH).tril(-1), CAUSALITY),
+        (torch.ones(LENGTH, LENGTH).tril(1), CAUSALITY[1:]),
+        (torch.ones(LENGTH, LENGTH).tril(-1), CAUSALITY[1:]),
         (torch.eye(LENGTH), CAUSALITY),
         (torch.full((LENGTH, LENGTH), torch.nan), CAUSALITY),
     ],

@@ -211,7 +211,7 @@ class CosineWarmupRestarts:
 
 
 def top_k_logits(logits, k):
-    least = logits.topk(k).values[:, -1]
+    least = logits.topk(k).values[:, -1].item()
     return torch.where(logits < least, torch.full_like(logits, -1e10), logits)
 
 

@@ -22,6 +22,7 @@ declares
     The operation with the contract's own signature: ``offered(operation, call, options, ...)`` makes that signature
     from the contract's, so that what the code does not take is left out, as in any other target.
     What cannot be called so raises ``NotOffered``.
+    The function may have an attribute ``refused``, by feature of calls why it has none such: those are never drawn.
 ``conventions``
     Keys of ``KNOWN_CONVENTIONS`` (``targets/claims.py``) that the formula itself may be read by, tried like readings.
 ``neutral``
