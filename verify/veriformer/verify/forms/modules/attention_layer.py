@@ -24,6 +24,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.stated import stated_layout
 from veriformer.verify.forms.weights import HELD, is_held_alone, linears
 
 _WHOLES = {"lm", "gpt", "model", "classifier"}
@@ -65,7 +66,8 @@ def _match(candidate: Candidate) -> Match | None:
     refuse_turning(instance, names)
     parts = linears(instance)
     found = projections(parts)
-    readings: dict[str, tuple[str, ...]] = {"causal": tenable_causality(candidate, instance, names), "batch": BATCH}
+    batch = stated_layout(candidate, names.get("x", names.get("q", "")), BATCH)
+    readings: dict[str, tuple[str, ...]] = {"causal": tenable_causality(candidate, instance, names), "batch": batch}
     told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}

@@ -13,6 +13,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.holding import Holder, first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import first_input
+from veriformer.verify.forms.stated import stated_layout
 
 _NAMES = ({"positional"}, {"position"}, {"pe"}, {"sinusoidal"}, {"pos"}, {"sinusoid"})
 _OTHERS = {"learned", "learnable", "relative", "rotary", "wise", "feed", "bias", "multi", "attention"}
@@ -25,12 +26,13 @@ def _match(candidate: Candidate) -> Match | None:
     words = set(candidate.words)
     if not candidate.is_network or words & _OTHERS or not any(names <= words for names in _NAMES):
         return None
-    if first_input(candidate.parameters) is None:
+    names = first_input(candidate.parameters)
+    if names is None:
         return None
     made = built(candidate, _sizes(6))
     if not isinstance(made, nn.Module) or any(p.requires_grad for p in made.parameters()):
         raise Unfit("its positions are learned")
-    return Match(True, {"gives": GIVES, "batch": BATCH})
+    return Match(True, {"gives": GIVES, "batch": stated_layout(candidate, names["x"], BATCH)})
 
 
 def _sizes(width: int) -> dict[str, int]:
