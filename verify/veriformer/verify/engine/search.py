@@ -10,6 +10,7 @@ import hypothesis.strategies as st
 import torch
 from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAssumption
 
+from veriformer.verify.catalogue.example import judge
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.refused import Sizes, size_rule, sizes
@@ -21,7 +22,6 @@ from veriformer.verify.judging.raising import told
 from veriformer.verify.judging.repetition import unrepeatable
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial
-from veriformer.verify.laws.example import judge
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.targets.seeding import seed_generators

@@ -16,6 +16,7 @@ from hypothesis.control import BuildContext
 from hypothesis.errors import HypothesisException, StopTest, UnsatisfiedAssumption
 from hypothesis.internal.conjecture.data import ConjectureData
 
+from veriformer.verify.catalogue.example import judge
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
@@ -29,7 +30,6 @@ from veriformer.verify.judging.judge import Reference, RunStatistics, Violation,
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.laws.example import judge
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
