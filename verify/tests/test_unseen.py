@@ -15,6 +15,10 @@ from veriformer.verify.targets.statements import statements
 from veriformer.verify.targets.values import others
 from veriformer.verify.targets.watch import Watch, roots_of
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from made_results import results, row
+
 pytestmark = pytest.mark.usefixtures("warm")
 
 NORM = """
@@ -115,7 +119,9 @@ def test_a_whole_run_has_not_seen_what_no_part_of_it_has_seen() -> None:
         for dtype, lines, name in (("fp32", ("f.py", 1, 5), "order"), ("fp64", ("f.py", 3, 8), "shift"))
     )
     both = ("f.py", 3, 5)
-    assert joined([{"softmax": one}, {"softmax": other}]) == {
+    parts = [results([row("softmax.equation")], domain={"softmax": part}) for part in (one, other)]
+    nothing_run = results([row("gelu.equation")], domain={"softmax": Domain()})
+    assert joined([*parts, nothing_run]) == {
         "softmax": Domain(answered=("fp32", "fp64"), never_run=(both,), untaken=(both,), never_varied=("mask",))
     }
     assert probed({"softmax": one}) == probed({"softmax": other}) == {"softmax": Domain()}
@@ -168,6 +174,7 @@ def test_values_to_try_are_those_that_the_code_knows(tmp_path: Path) -> None:
     assert others("order", "'last'", [str(path)], built=False) == ["first", "middle"]
     assert others("config.fused", "False", [], built=True) == [True]
     assert others("attn_dropout", "0.0", [], built=True) == [0.1]
+    assert others("attn_dropout", "0.125", [], built=True) == [0.0]
     assert others("shift", "0.0", [], built=True) == []
     assert others("ffn_dim_multiplier", "None", [], built=True) == [1.0]
     assert others("mask", "None", [], built=False) == []

@@ -9,7 +9,7 @@ from typing import Any
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.presentation.recognised import first_of_each
-from veriformer.verify.results import Result
+from veriformer.verify.results import Result, Results
 from veriformer.verify.results.verdict import held_in
 from veriformer.verify.targets.statements import statements
 from veriformer.verify.targets.watch import MANY, Watch
@@ -121,16 +121,25 @@ def _counts(name: str) -> bool:
     return name not in _OF_NO_ACCOUNT and size_of(name) not in _OF_OTHER_PARTS
 
 
+def asked(domain: Domain) -> Domain:
+    """Return the domain as rows are run in it: without what was not seen."""
+    return replace(domain, unread=(), never_run=(), untaken=(), never_varied=())
+
+
 def probed(domains: Mapping[str, Domain]) -> dict[str, Domain]:
     """Return the domains without what the rows of one part of a run add, which other parts need not share."""
     nothing: dict[str, tuple[()]] = {"answered": (), "never_run": (), "untaken": (), "never_varied": ()}
     return {name: replace(domain, **nothing) for name, domain in domains.items()}  # type: ignore[arg-type]
 
 
-def joined(parts: Sequence[Mapping[str, Domain]]) -> dict[str, Domain]:
-    """Return the domains of a whole run from those of its parts: what no part has seen, the whole has not seen."""
-    first = parts[0]
-    return {name: _joined(domain, [part[name] for part in parts if name in part]) for name, domain in first.items()}
+def joined(parts: Sequence[Results]) -> dict[str, Domain]:
+    """Return the domains of a whole run from its parts: what none of those that ran rows of it has seen, the whole has
+    not seen."""
+    found = {}
+    for name, domain in parts[0].domain.items():
+        mine = [part.domain[name] for part in parts if any(row.operation == name for row in part.results)]
+        found[name] = _joined(domain, mine or [domain])
+    return found
 
 
 def _joined(domain: Domain, parts: Sequence[Domain]) -> Domain:
@@ -139,7 +148,7 @@ def _joined(domain: Domain, parts: Sequence[Domain]) -> Domain:
         answered=tuple(dict.fromkeys(dtype for part in parts for dtype in part.answered)),
         never_run=common([part.never_run for part in parts]),
         untaken=common([part.untaken for part in parts]),
-        never_varied=tuple(x for x in domain.never_varied if all(x in part.never_varied for part in parts)),
+        never_varied=tuple(x for x in parts[0].never_varied if all(x in part.never_varied for part in parts)),
     )
 
 

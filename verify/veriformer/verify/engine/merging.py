@@ -53,7 +53,7 @@ def merge(files: Mapping[str, Results]) -> Merged:
         domains_here, there_too = extent.probed(one.domain), extent.probed(other.domain)
         parts.same(f"{known} and {name} found different domains", domains_here, there_too)
     parts.of_this_suite(first)
-    domains = {operation: domain.to_dict() for operation, domain in one.domain.items()}
+    domains = {operation: extent.asked(domain).to_dict() for operation, domain in one.domain.items()}
     plan = replace(Plan.from_dict(first.plan), domains=domains)
     every = [row.key for row in plan.every_row()]
     rows = {result.key: result for found in files.values() for result in found.results}
@@ -63,7 +63,7 @@ def merge(files: Mapping[str, Results]) -> Merged:
         started=min(found.started for found in files.values()),
         duration_s=round(sum(found.duration_s for found in files.values()), 3),
         planned=len(every),
-        domain=extent.joined([found.domain for found in files.values()]),
+        domain=extent.joined(list(files.values())),
         global_state=_changes(files),
         findings=[],
         results=[rows[key] for key in every if key in rows],

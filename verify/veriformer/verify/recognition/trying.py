@@ -34,7 +34,7 @@ READINGS = 6
 """Readings beside its own by which code is tried with another value."""
 
 SECONDS = 8.0
-"""Time after which no further value of an operation is tried."""
+"""Processor time after which no further value of an operation is tried."""
 
 
 def try_others(probe: Probe) -> None:
@@ -49,12 +49,12 @@ def try_others(probe: Probe) -> None:
     if watch is None or seen is None or not samples:
         return
     code = _code_of(probe.target, operation)
-    until = time.monotonic() + SECONDS
+    until = time.process_time() + SECONDS
     for parameter, words in list(seen.values.items()):
         if len(words) > 1 or MANY in words:
             continue
         for value in others(parameter[1], next(iter(words)), watch.files, built=parameter[0] == BUILT):
-            if time.monotonic() > until:
+            if time.process_time() > until:
                 return
             found = _tried(_Try(probe, code, parameter, value, samples), watch)
             if found is not None:

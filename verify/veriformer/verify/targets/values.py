@@ -26,6 +26,8 @@ def others(name: str, word: str, files: Iterable[str], *, built: bool) -> list[A
     if is_rate(own) and word in ("None", "0", "0.0"):
         module = nn.Dropout(RATE).eval()
         return [*([module] if word == "None" else []), *([RATE] if built else [RATE, NEXT_TO_NOTHING])]
+    if is_rate(own) and word[:1].isdigit():
+        return [0.0]
     if word == "None" and is_expansion(own):
         return [1.0]  # by which a size stays what it is
     if word[:1] in ("'", '"') or word == "None":
