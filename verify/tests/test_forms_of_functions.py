@@ -211,6 +211,7 @@ STATED = (
     ("", "q, k, v: (batch, heads, n, d)", False),
     ("", "Args:\n        q (torch.Tensor): queries, [B, T, n_heads, head_dim]", True),
     (": \"Float[Tensor, 'batch heads seq d_k']\"", "", False),
+    ("", "q: [batch size, num heads, sequence length, head dim]", False),
     ("", "of any shape", True),
 )
 

@@ -14,12 +14,12 @@ _KINDS = {
     "B": "b bs bsz batch batchsize minibatch",
     "H": "h heads head nh nheads hq hkv kv_heads n_heads num_heads n_head num_head n_kv_heads num_kv_heads g groups",
     "n": "n t s l m seq length len tokens sequence positions queries keys nq nk tq tk lq lk sq sk time q_len k_len",
-    "d": "d dim c e dk dv hs width channels features embedding hidden hd head_dim d_k d_v head_size d_head dim_head",
+    "d": "d dim c e embed model dk dv hs width channels features embedding hidden hd head_dim d_k d_v head_size d_head",
 }
 _OF_SIZE = {word: kind for kind, every in _KINDS.items() for word in every.split()}
 _COUNTS = frozenset(("num", "n", "size", "number", "of"))
 
-_TUPLE = r"[\[(]\s*([A-Za-z0-9_]+(?:\s*[,x×]\s*[A-Za-z0-9_*]+){1,4}),?\s*[\])]"
+_TUPLE = r"[\[(]\s*([A-Za-z0-9_]+(?: [a-z]+)?(?:\s*[,x×]\s*[A-Za-z0-9_*]+(?: [a-z]+)?){1,4}),?\s*[\])]"
 _TYPED = re.compile(r"\w+\[[\w. ]+,\s*[\"']([\w ]+)[\"']\]")
 
 
@@ -80,7 +80,7 @@ def _source(candidate: Candidate) -> str:
 
 
 def _kind(size: str) -> str:
-    own = size.lower()
+    own = "_".join(size.lower().split())
     known = _OF_SIZE.get(own)
     if known is not None:
         return known
