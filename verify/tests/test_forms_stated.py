@@ -6,7 +6,7 @@ import pytest
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.stated import stated_layout
+from veriformer.verify.forms.stated_shapes import stated_layout
 
 BOTH = ("[B,n,d]", "[n,B,d]", "n")
 

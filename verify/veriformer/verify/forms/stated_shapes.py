@@ -43,6 +43,14 @@ def agreeing(layouts: Sequence[str], axes: Sequence[str]) -> tuple[str, ...]:
     return found or tuple(layouts)
 
 
+def stated_layout(candidate: Candidate, name: str, layouts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return layouts, of batch and of length first, without the one of these two that a stated shape excludes."""
+    axes = stated_axes(candidate, name)
+    if len(axes) == len("Bnd") and axes[:2] in (("B", "n"), ("n", "B")):
+        return (layouts[0], *layouts[2:]) if axes[0] == "B" else layouts[1:]
+    return layouts
+
+
 def _agrees(layout: Sequence[str], axes: Sequence[str]) -> bool:
     return len(layout) == len(axes) and all(own in ("?", one) for one, own in zip(layout, axes, strict=True))
 

@@ -24,7 +24,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.stated import stated_layout
+from veriformer.verify.forms.stated_shapes import stated_layout
 from veriformer.verify.forms.weights import HELD, is_held_alone, linears
 
 _WHOLES = {"lm", "gpt", "model", "classifier"}

@@ -13,7 +13,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.holding import Holder, first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import first_input
-from veriformer.verify.forms.stated import stated_layout
+from veriformer.verify.forms.stated_shapes import stated_layout
 
 _NAMES = ({"positional"}, {"position"}, {"pe"}, {"sinusoidal"}, {"pos"}, {"sinusoid"})
 _OTHERS = {"learned", "learnable", "relative", "rotary", "wise", "feed", "bias", "multi", "attention"}
