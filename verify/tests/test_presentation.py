@@ -391,3 +391,15 @@ def test_clean_keeps_what_is_seen() -> None:
 )
 def test_the_worst_number_comes_first(observed: Any, exact: Any, bound: Any, ratios: list[float]) -> None:
     assert [e.ratio for e in elements({"observed": observed, "exact": exact, "bound": bound})] == ratios
+
+
+def test_what_else_a_file_offers_and_was_not_judged_stands_in_the_first_line() -> None:
+    run = results()
+    run.implementation |= {
+        "not_recognised": [
+            {"name": "ECELoss", "operation": "expected_calibration_error", "reason": "no call answered"}
+        ],
+        "unknown": ["plot", "_helper"],
+    }
+    assert "; ECELoss and plot not judged" in headline(run)
+    assert "not judged" not in headline(results())

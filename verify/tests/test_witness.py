@@ -15,8 +15,9 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify import check
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
+from veriformer.verify.findings.compositions import SOFTMAX_AND_PRODUCTS
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.findings.witness import COMPOSED, STEPWISE
+from veriformer.verify.findings.witness import STEPWISE
 from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
 from veriformer.verify.results import Results, Status
 
@@ -135,7 +136,7 @@ def test_nan_behind_a_mask_is_no_leak_where_pytorch_has_it_too() -> None:
 def test_a_row_of_nothing_is_nan_in_the_composition() -> None:
     found = results("composed_attention", "attention", "empty_row", dtype="fp32")
     (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, COMPOSED)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, SOFTMAX_AND_PRODUCTS)
 
 
 def test_an_exception_for_calls_never_answered_narrows_the_domain() -> None:

@@ -11,10 +11,13 @@ from dataclasses import replace
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import Cause
-from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.record import Finding, likewise
 from veriformer.verify.results import Result
 
 CONVENTION = "choice.ties"
+
+_WITNESS = "torch.topk"
+"""It promises no order among equal entries, and neither does ``torch.sort`` unless it is asked to be stable."""
 
 _SAID = "of equal scores others are chosen than those that come first"
 
@@ -42,7 +45,14 @@ def of_rows(cause: Cause, results: Sequence[Result]) -> Cause:
 
 
 def of_ties(found: Finding) -> Finding:
-    """The finding of such rows: it is about degenerate input, and borne out."""
-    weight = found.weight if found.weight.advice else Weight.FRAGILE
-    what = f"{found.operation}: {_SAID}"
-    return replace(found, id=f"{found.operation}-ties", weight=weight, what=what, when="with ties", confirmed=True)
+    """Return the finding of such rows: of degenerate input, borne out, and no other than what PyTorch's own does."""
+    weight = found.weight if found.weight.advice else Weight.WEAKNESS
+    return replace(
+        found,
+        id=f"{found.operation}-ties",
+        weight=weight,
+        what=f"{found.operation}: {_SAID}{likewise(_WITNESS)}",
+        when="with ties",
+        confirmed=True,
+        witness=_WITNESS,
+    )

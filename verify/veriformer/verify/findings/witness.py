@@ -14,16 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.findings.calls import APART, RECORDS
 from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.compositions import compositions
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.survey import again
 from veriformer.verify.judging.op_info import Formula, OpInfo
@@ -32,10 +30,6 @@ from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
 
 STEPWISE = "the formula evaluated step by step in that dtype"
-COMPOSED = "PyTorch's composition of softmax and products"
-OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
-
-_OVER_ATTENTION = frozenset({"attention", "multi_head_attention", "transformer_block"})
 
 _OPERATORS = {
     **{name: f"torch.{name}" for name in ("softmax", "logsumexp", "dropout")},
@@ -114,10 +108,8 @@ def _witnesses(operation: str, target: Target) -> Iterator[tuple[str, Target]]:
     if callable(peer) and not target.spec.startswith("torch"):  # nothing is a witness of itself
         name = _OPERATORS.get(operation, "PyTorch's composition of it")
         yield name, _instead(target, operation, own, _with_constants(peer, constants))
-        if operation in _OVER_ATTENTION:
-            yield COMPOSED, _instead(target, operation, own, _with_constants(_composed(peer), constants))
-        if operation == "cross_entropy":
-            yield OVER_PROBABILITIES, _instead(target, operation, own, _with_constants(_over_probabilities, constants))
+    for name, composed in compositions(operation, peer if callable(peer) else None):
+        yield name, _instead(target, operation, own, _with_constants(composed, constants))
     record = RECORDS.get(operation)
     for formula, rsqrt in itertools.product(() if record is None else record.formulas, (True, False)):
         assert record is not None
@@ -134,58 +126,6 @@ def _instead(target: Target, operation: str, own: Operation, other: Operation) -
     with contextlib.suppress(ValueError, TypeError):  # a built-in without one
         vars(call)["__signature__"] = inspect.signature(own)
     return replace(target, implementation=SimpleNamespace(**{operation: call}))
-
-
-def _composed(function: Operation) -> Operation:
-    """Return a function of PyTorch's with attention computed as its documentation writes it out."""
-
-    def call(**arguments: Any) -> Any:
-        with mock.patch.object(F, "scaled_dot_product_attention", _attention):
-            return function(**arguments)
-
-    return call
-
-
-def _over_probabilities(
-    *,
-    logits: Tensor,
-    target: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    reduction: str = "mean",
-) -> Tensor:
-    """Cross-entropy of class indices as that of one-hot rows: 0 · log 0 is NaN where a class has no probability."""
-    if target.is_floating_point():
-        kept, rows = torch.ones(logits.shape[:-1], dtype=torch.bool), target.to(logits.dtype)
-    else:
-        kept = target != ignore_index
-        rows = F.one_hot(target.where(kept, 0).long(), logits.shape[-1]).to(logits.dtype)
-    smoothed = (1 - label_smoothing) * rows + label_smoothing / logits.shape[-1]
-    losses = torch.where(kept, -(smoothed * logits.log_softmax(-1)).sum(-1), 0.0)
-    return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
-
-
-def _attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(q kᵀ · scale + bias) v: NaN where a query sees no key, which the operator itself gives zeros for."""
-    if enable_gqa:
-        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
-    if is_causal:
-        seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
-        scores = scores.masked_fill(~seen, -torch.inf)
-    if attn_mask is not None:
-        boolean = attn_mask.dtype is torch.bool
-        scores = scores.masked_fill(~attn_mask, -torch.inf) if boolean else scores + attn_mask
-    return F.dropout(scores.softmax(-1), dropout_p) @ value
 
 
 def _with_constants(function: Operation, constants: Mapping[str, Any]) -> Operation:

@@ -9,6 +9,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import advice, grave, weaknesses
+from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.presentation.run import HARNESS_ERROR, HELD, Run, named, number
 from veriformer.verify.results.unseen import everything
 
@@ -60,10 +61,18 @@ def counted(found: Sequence[Finding]) -> str:
 def _holds(run: Run) -> str:
     spare = [finding for finding in advice(run) if finding.weight is not Weight.WEAKNESS]
     more = f"; {number(len(spare), 'piece')} of advice" if spare else ""
-    left = everything(run.domain)
+    left, beside = everything(run.domain), _not_judged(run)
+    what = f"computes the published mathematics{_of_operations(run) if left or beside else ''}"
     if not left:
-        return f"computes the published mathematics, as far as it was tried: no finding{more}"
-    return f"computes the published mathematics{_of_operations(run)} in what was run: {_some(left)}{more}"
+        return f"{what}, as far as it was tried{beside}: no finding{more}"
+    return f"{what} in what was run: {_some(left)}{beside}{more}"
+
+
+def _not_judged(run: Run) -> str:
+    """Return what else the code offers, as the end of a sentence: it is said to hold of what was judged alone."""
+    refused = [one["name"] for one in run.implementation.get("not_recognised", ())]
+    names = list(dict.fromkeys([*refused, *outside(run.implementation)]))
+    return f"; {one_line(named(names, _FEW), 120)} not judged" if names else ""
 
 
 def _of_operations(run: Run) -> str:

@@ -78,7 +78,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         if own == "temperature":
             if mass is None:
                 raise NotOffered("its probabilities are not seen: it draws by noise")
-            if "p" in names and bool((rows.softmax(-1) < rows.shape[-1] * torch.finfo(rows.dtype).eps).any()):
+            if "p" in names and _rounds_to_the_whole(rows, value):
                 raise NotOffered("logits: the sum of all others may round to the whole, which its nucleus ends with")
             return mass.to(logits.dtype).reshape(logits.shape)
         _told_by_support(rows)
@@ -95,6 +95,12 @@ def _told_by_support(rows: Tensor) -> None:
     """Raise NotOffered where a token that is kept has the probability 0 in its format: it is never drawn."""
     if bool((rows.softmax(-1) == 0).any()):
         raise NotOffered("logits: some are never drawn, whether they are kept or not")
+
+
+def _rounds_to_the_whole(rows: Tensor, temperature: float) -> bool:
+    """Return whether some probability at this temperature is below a rounding of the sum of all."""
+    scaled = rows.double() / temperature if temperature > 0 else rows.double()
+    return bool((scaled.softmax(-1) < rows.shape[-1] * torch.finfo(rows.dtype).eps).any())
 
 
 def _shaped(rows: Tensor, kind: str) -> Tensor:

@@ -1,0 +1,116 @@
+"""Operations put together from PyTorch's own, as its documentation and most public code write them out.
+
+They are witnesses of practice: what they do for calls that are not ordinary is no fault of the code that does likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Operation = Callable[..., Any]
+
+SOFTMAX_AND_PRODUCTS = "PyTorch's composition of softmax and products"
+OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
+BY_TOPK = "a composition with torch.topk"
+BY_SORT = "a composition with torch.sort and torch.cumsum"
+BY_SOFTMAX = "torch.softmax of logits / temperature"
+
+
+def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, Operation]]:
+    """Yield name and implementation of the usual compositions of an operation, called by the contract's names.
+
+    peer: PyTorch's own implementation, which compositions of attention are made from.
+    """
+    if peer is not None and operation in ("attention", "multi_head_attention", "transformer_block"):
+        yield SOFTMAX_AND_PRODUCTS, _over_composed_attention(peer)
+    if operation == "cross_entropy":
+        yield OVER_PROBABILITIES, _over_probabilities
+    if operation == "temperature_scale":
+        yield BY_SOFTMAX, _over_temperature
+    if operation == "top_k_filter":
+        yield BY_TOPK, _keep_top_k
+    if operation == "top_p_filter":
+        yield BY_SORT, partial(_keep_top_p, before=torch.gt)
+        yield BY_SORT, partial(_keep_top_p, before=torch.ge)
+
+
+def _over_composed_attention(function: Operation) -> Operation:
+    """Return a function of PyTorch's with attention computed as its documentation writes it out."""
+
+    def call(**arguments: Any) -> Any:
+        with mock.patch.object(F, "scaled_dot_product_attention", _attention):
+            return function(**arguments)
+
+    return call
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(q kᵀ · scale + bias) v: NaN where a query sees no key, which the operator itself gives zeros for."""
+    if enable_gqa:
+        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
+        scores = scores.masked_fill(~seen, -torch.inf)
+    if attn_mask is not None:
+        boolean = attn_mask.dtype is torch.bool
+        scores = scores.masked_fill(~attn_mask, -torch.inf) if boolean else scores + attn_mask
+    return F.dropout(scores.softmax(-1), dropout_p) @ value
+
+
+def _over_probabilities(
+    *,
+    logits: Tensor,
+    target: Tensor,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """Cross-entropy of class indices as that of one-hot rows: 0 · log 0 is NaN where a class has no probability."""
+    if target.is_floating_point():
+        kept, rows = torch.ones(logits.shape[:-1], dtype=torch.bool), target.to(logits.dtype)
+    else:
+        kept = target != ignore_index
+        rows = F.one_hot(target.where(kept, 0).long(), logits.shape[-1]).to(logits.dtype)
+    smoothed = (1 - label_smoothing) * rows + label_smoothing / logits.shape[-1]
+    losses = torch.where(kept, -(smoothed * logits.log_softmax(-1)).sum(-1), 0.0)
+    return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
+
+
+def _over_temperature(*, logits: Tensor, temperature: float) -> Tensor:
+    """softmax(z / T): NaN where z / T overflows."""
+    return torch.softmax(logits / temperature, -1)
+
+
+def _keep_top_k(*, logits: Tensor, k: int) -> Tensor:
+    """Logits not below the k-th largest: all that are equal to it are kept."""
+    least = torch.topk(logits, min(k, logits.shape[-1]), -1).values[..., -1:]
+    return logits.masked_fill(logits < least, -torch.inf)
+
+
+def _keep_top_p(*, logits: Tensor, p: float, before: Operation) -> Tensor:
+    """Logits of the largest probabilities until their sum reaches p, in the logits' own dtype.
+
+    before: how the sum before a token compares with p where the token is dropped.
+    """
+    ordered, index = torch.sort(logits, -1, descending=True)
+    probabilities = ordered.softmax(-1)
+    dropped = before(probabilities.cumsum(-1) - probabilities, p)
+    dropped[..., 0] = False
+    return torch.full_like(logits, -torch.inf).scatter(-1, index, ordered.masked_fill(dropped, -torch.inf))
