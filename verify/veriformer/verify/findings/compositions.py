@@ -5,6 +5,7 @@ They are witnesses of practice: what they do for calls that are not ordinary is 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -37,8 +38,8 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     if operation == "top_k_filter":
         yield BY_TOPK, _keep_top_k
     if operation == "top_p_filter":
-        yield BY_SORT, partial(_keep_top_p, before=torch.gt)
-        yield BY_SORT, partial(_keep_top_p, before=torch.ge)
+        for before, probabilities in itertools.product((torch.gt, torch.ge), (_softmax, _softmax_by_log)):
+            yield BY_SORT, partial(_keep_top_p, before=before, probabilities=probabilities)
 
 
 def _over_composed_attention(function: Operation) -> Operation:
@@ -104,13 +105,21 @@ def _keep_top_k(*, logits: Tensor, k: int) -> Tensor:
     return logits.masked_fill(logits < least, -torch.inf)
 
 
-def _keep_top_p(*, logits: Tensor, p: float, before: Operation) -> Tensor:
+def _softmax(z: Tensor) -> Tensor:
+    return z.softmax(-1)
+
+
+def _softmax_by_log(z: Tensor) -> Tensor:
+    return z.log_softmax(-1).exp()
+
+
+def _keep_top_p(*, logits: Tensor, p: float, before: Operation, probabilities: Operation) -> Tensor:
     """Logits of the largest probabilities until their sum reaches p, in the logits' own dtype.
 
     before: how the sum before a token compares with p where the token is dropped.
     """
     ordered, index = torch.sort(logits, -1, descending=True)
-    probabilities = ordered.softmax(-1)
-    dropped = before(probabilities.cumsum(-1) - probabilities, p)
+    mass = probabilities(ordered)
+    dropped = before(mass.cumsum(-1) - mass, p)
     dropped[..., 0] = False
     return torch.full_like(logits, -torch.inf).scatter(-1, index, ordered.masked_fill(dropped, -torch.inf))

@@ -45,6 +45,9 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 }
 """Numbers that every call of an operation has."""
 
+PROBABILITIES = frozenset({"p", "alpha", "label_smoothing", "dropout_p"})
+"""Numbers between 0 and 1, of which both ends are degenerate."""
+
 
 def of_options(operation: str) -> Iterator[Feature]:
     """Each optional argument given with another value than its default, left out, or given as what stands for it."""
@@ -68,7 +71,8 @@ def of_numbers(operation: str) -> Iterator[Feature]:
             of_zero = ordinary if defaults.get(name) == 0 else fragile
             yield from of_zero(operation, (f"{article(name)} of 0", _equal(name, 0)))
             yield from fragile(operation, *_signs(name))
-            yield from ordinary(operation, (f"{article(name)} of 1", _equal(name, 1)))
+            of_one = fragile if name in PROBABILITIES else ordinary
+            yield from of_one(operation, (f"{article(name)} of 1", _equal(name, 1)))
             yield from fragile(operation, (f"a NumPy number as {name}", on(name, lambda x: isinstance(x, np.generic))))
             if name not in integral:
                 yield from ordinary(operation, (f"an integer as {name}", on(name, _is_integer)))
