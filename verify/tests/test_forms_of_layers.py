@@ -16,6 +16,7 @@ from veriformer.verify import bind, check
 from veriformer.verify.findings import ignored
 from veriformer.verify.findings.calls import Case
 from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.witness import STEPWISE
 from veriformer.verify.forms import NotOffered, Pin
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.row import CheckRun
@@ -77,8 +78,9 @@ def test_constructors_are_given_what_no_operation_asks_for() -> None:
 
 def test_what_pytorch_itself_loses_is_advice_and_told_so() -> None:
     (one,) = found("VocabEmbedding", "token_embedding.range", "fp16").findings
-    assert one.weight.advice
-    assert one.what.endswith("as PyTorch's own does")
+    assert one.weight is Weight.WEAKNESS
+    assert one.witness == "torch.nn.functional.embedding"
+    assert one.what.endswith(f", as {one.witness} does")
 
 
 def test_one_position_for_all_is_a_table_of_as_many_rows() -> None:
@@ -86,15 +88,15 @@ def test_one_position_for_all_is_a_table_of_as_many_rows() -> None:
     assert [one.what for one in results.findings] == []
 
 
-def test_a_known_fault_that_only_halves_show_far_from_the_ordinary_is_fragile() -> None:
+def test_a_known_fault_that_only_halves_show_far_from_the_ordinary_is_a_weakness() -> None:
     (one,) = [one for one in found("RMSNorm", "rms_norm.range rms_norm.near_eps", "fp16").findings if one.rows]
-    assert one.what == "rms_norm: the mean square is formed in half precision"
-    assert one.weight is Weight.FRAGILE
+    assert one.what == f"rms_norm: the mean square is formed in half precision, as {STEPWISE} does"
+    assert one.weight is Weight.WEAKNESS
 
 
 def test_padding_before_the_text_and_causality_leave_a_query_nothing_which_is_no_leak() -> None:
     rows = "multi_head_attention.padding multi_head_attention.no_key"
     findings = found("MaskedAttention", rows, "fp32").findings
-    assert {one.weight for one in findings} == {Weight.FRAGILE}
+    assert {one.weight for one in findings} == {Weight.WEAKNESS}
     (padded,) = [one for one in findings if "multi_head_attention.padding" in one.requirements]
     assert padded.when == "with a query that sees no key"

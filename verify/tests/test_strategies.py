@@ -137,7 +137,7 @@ def test_forms_of_a_formula_are_equal_over_the_reals(operation: OpInfo, data: st
     rng = np.random.default_rng(data.draw(st.integers(0, 9)))
     g = xp.asarray(rng.standard_normal(first[0].shape))
     vjp, *more = [f(xp, lifted, g) for f in operation.vjps]
-    for form in more:
+    for form in filter(None, more):
         for name in operation.differentiable(arguments):
             assert_equal(xp, vjp[name], form[name])
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import hypothesis.strategies as st
 import pytest
 from hypothesis.errors import UnsatisfiedAssumption
+from hypothesis.internal.conjecture.data import ConjectureData
 
 from veriformer import impl
 from veriformer.verify.catalogue.selection import checks
@@ -48,10 +49,10 @@ def _change_examples(monkeypatch: pytest.MonkeyPatch, first: Callable[[], None])
     """Let every example begin with something else."""
     own = of_survey._example
 
-    def changed(trial: of_survey._Watched, row: CheckRun) -> object:
+    def changed(trial: of_survey._Watched, row: CheckRun, data: ConjectureData) -> object:
         trial.draw(st.integers())  # so that no two examples are the same
         first()
-        return own(trial, row)
+        return own(trial, row, data)
 
     monkeypatch.setattr(of_survey, "_example", changed)
 

@@ -19,7 +19,8 @@ from veriformer.verify import check, load
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.results import Results, Status
-from veriformer.verify.targets.claims import ClaimsWarning, read_claims
+from veriformer.verify.targets.claims import read_claims
+from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.loading import wrap
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -180,6 +181,6 @@ def test_what_is_lacking_can_be_claimed_of_a_signature_that_does_not_tell() -> N
 
 
 @pytest.mark.parametrize("key", ["attention.softcaps", "attentions.softcap", "softmax.bias"])
-def test_a_claim_about_what_the_contract_does_not_have_is_warned_of(key: str) -> None:
-    with pytest.warns(ClaimsWarning, match=key.replace(".", r"\.")):
+def test_a_claim_about_what_the_contract_does_not_have_is_an_error(key: str) -> None:
+    with pytest.raises(TargetError, match=rf"{key.partition('.')[0]}.*unknown key"):
         read_claims({"not_provided": {key: "none"}})

@@ -73,6 +73,7 @@ class Search:
     narrowed: list[Sizes] = field(default_factory=list)
     answered: list[Sizes] = field(default_factory=list)
     by_rule: bool = True
+    unsatisfiable: bool = False
     now: Trial | None = None
     largest: Counter[str] = field(default_factory=Counter)
 
@@ -91,7 +92,7 @@ class Search:
             self.settle_refusals(seed)
             if self.unsupported and not self.statistics.examples:
                 raise _NothingToAsk
-            if not self.statistics.examples:
+            if self.unsatisfiable and not self.statistics.examples:
                 return self._result(Status.VACUOUS, "no call that the implementation takes is of the kind judged")
             if self.row.check.finish is not None:
                 self.row.check.finish(self.statistics)
@@ -129,7 +130,7 @@ class Search:
                     key, shrink = f"{seed}|{self.row.key}|{done + first}", bool(self.profile.shrinks)
                     prepared(self.example, key, planned, further=done + first > 0, shrink=shrink)()
             except Unsatisfiable:  # of what the target takes, nothing is what the requirement speaks of
-                continue
+                self.unsatisfiable = True
 
     @property
     def planned(self) -> int:
@@ -189,7 +190,7 @@ class Search:
     def _sets_aside(self, violation: Violation, trial: Trial) -> bool:
         """Return whether a call that raised is kept until it is known whether a rule on sizes refuses it."""
         narrows = bool(self.target.domain(trial.operation).provided) and not self.target.strict
-        raised = violation.__cause__ is not None and str(violation).startswith("raised ")
+        raised = isinstance(violation.__cause__, Exception) and str(violation).startswith("raised ")
         if not (narrows and raised and self.by_rule and trial.calls):
             return False
         self.refused.append((message_of(violation.__cause__ or violation), sizes(trial.calls[-1])))

@@ -35,14 +35,16 @@ class Known:
 
     diagnosis: the known fault that it is. lost: how it is called where the calls are right in a wider format;
     in_halves: whether those of a known fault are. factor: how the result is a multiple of what it should be.
-    witness: the practice that does likewise. by_no_rule: whether it is an exception for some calls that nothing tells
-    from others, which is a fault of code however it came to be called.
+    in_float32: whether float32 explains what is lost in float64. witness: the practice that does likewise. by_no_rule:
+    whether it is an exception for some calls that nothing tells from others, which is a fault of code however it came
+    to be called.
     """
 
     diagnosis: Diagnosis | None = None
     lost: str | None = None
     in_halves: bool = False
     factor: str | None = None
+    in_float32: bool = False
     witness: str | None = None
     by_no_rule: bool = False
 
@@ -59,6 +61,8 @@ class Known:
     def weight(self, cause: Cause, results: Sequence[Result]) -> Weight:
         """What is at stake in these rows."""
         found = weight(cause, self.diagnosis, lost=self.lost is not None or self.in_halves)
+        if self.in_float32:
+            found = max(found, Weight.IMPRECISE, key=_ORDER.index)
         if self.witness is not None:
             found = max(found, Weight.WEAKNESS, key=_ORDER.index)
         return found if self.by_no_rule else no_graver(found, results)

@@ -18,6 +18,7 @@ from torch import Tensor
 Operation = Callable[..., Any]
 
 SOFTMAX_AND_PRODUCTS = "PyTorch's composition of softmax and products"
+MASKED_BY_THE_LOWEST = "PyTorch's composition with the lowest number for what is hidden"
 OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
@@ -30,7 +31,8 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     peer: PyTorch's own implementation, which compositions of attention are made from.
     """
     if peer is not None and operation in ("attention", "multi_head_attention", "transformer_block"):
-        yield SOFTMAX_AND_PRODUCTS, _over_composed_attention(peer)
+        yield SOFTMAX_AND_PRODUCTS, _over_composed_attention(peer, lowest=False)
+        yield MASKED_BY_THE_LOWEST, _over_composed_attention(peer, lowest=True)
     if operation == "cross_entropy":
         yield OVER_PROBABILITIES, _over_probabilities
     if operation == "temperature_scale":
@@ -42,11 +44,15 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
             yield BY_SORT, partial(_keep_top_p, before=before, probabilities=probabilities)
 
 
-def _over_composed_attention(function: Operation) -> Operation:
-    """Return a function of PyTorch's with attention computed as its documentation writes it out."""
+def _over_composed_attention(function: Operation, *, lowest: bool) -> Operation:
+    """Return a function of PyTorch's with attention computed as its documentation writes it out.
+
+    lowest: whether what is hidden has the lowest finite score, as in most models, in place of −∞.
+    """
+    composed = partial(_attention, lowest=lowest)
 
     def call(**arguments: Any) -> Any:
-        with mock.patch.object(F, "scaled_dot_product_attention", _attention):
+        with mock.patch.object(F, "scaled_dot_product_attention", composed):
             return function(**arguments)
 
     return call
@@ -61,17 +67,21 @@ def _attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    *,
+    lowest: bool = False,
 ) -> Tensor:
-    """softmax(q kᵀ · scale + bias) v: NaN where a query sees no key, which the operator itself gives zeros for."""
+    """softmax(q kᵀ · scale + bias) v. A query that sees no key, for which the operator itself gives zeros, has NaN, or
+    the mean of all values where what is hidden has the lowest score."""
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    hidden = torch.finfo(scores.dtype).min if lowest else -torch.inf
     if is_causal:
         seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
-        scores = scores.masked_fill(~seen, -torch.inf)
+        scores = scores.masked_fill(~seen, hidden)
     if attn_mask is not None:
         boolean = attn_mask.dtype is torch.bool
-        scores = scores.masked_fill(~attn_mask, -torch.inf) if boolean else scores + attn_mask
+        scores = scores.masked_fill(~attn_mask, hidden) if boolean else scores + attn_mask
     return F.dropout(scores.softmax(-1), dropout_p) @ value
 
 

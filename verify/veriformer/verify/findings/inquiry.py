@@ -26,7 +26,7 @@ from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.ties import by_ties, of_rows, of_ties
-from veriformer.verify.findings.wider import lost_in_halves, lost_to_the_format
+from veriformer.verify.findings.wider import COARSER, in_float32, lost_in_halves, lost_to_the_format
 from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.judging.row import CheckRun
@@ -127,11 +127,12 @@ class Inquiry:
         evidence: Sequence[Example],
         witness: str | None = None,
     ) -> Finding:
-        lost = lost_to_the_format(cause, self.target) if diagnosis is None else None
+        coarser = diagnosis is None and in_float32(cause, self.target)
+        lost = COARSER if coarser else lost_to_the_format(cause, self.target) if diagnosis is None else None
         in_halves = diagnosis is not None and lost_in_halves(cause, self.target)
         unruly = bool(self.target.recognised) and by_no_rule(cause, evidence)
         multiple = factor(cause, self.target) if diagnosis is None and lost is None else None
-        return finding(cause, Known(diagnosis, lost, in_halves, multiple, witness, unruly), results)
+        return finding(cause, Known(diagnosis, lost, in_halves, multiple, coarser, witness, unruly), results)
 
     def _unmodified(self, causes: list[Cause]) -> list[Cause]:
         """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes

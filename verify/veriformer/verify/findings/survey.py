@@ -17,6 +17,7 @@ from hypothesis.errors import HypothesisException, StopTest, UnsatisfiedAssumpti
 from hypothesis.internal.conjecture.data import ConjectureData
 
 from veriformer.verify.catalogue.example import judge
+from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
@@ -135,7 +136,12 @@ def again(example: Example, target: Target) -> Example | None:
             found = _example(trial, example.row, data)
     except (StopTest, HypothesisException):
         return None
-    return found if found is not None and found.calls == example.calls else None
+    return found if found is not None and _of_any_format(found) == _of_any_format(example) else None
+
+
+def _of_any_format(example: Example) -> list[frozenset[str]]:
+    """Return the features of an example's calls without the format that they are judged by."""
+    return [call.difference(dtypes.NAMES) for call in example.calls]
 
 
 def _example(trial: _Watched, row: CheckRun, data: ConjectureData) -> Example | None:

@@ -16,10 +16,13 @@ from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.overflow import WORDS, lost, near_the_edge
 from veriformer.verify.findings.signature import Failing
+from veriformer.verify.findings.survey import again
 from veriformer.verify.judging.judge import Floats
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
+
+COARSER = "is computed in float32 where it is asked for in float64"
 
 ROUNDED = "loses more digits to rounding than the formula does"
 
@@ -45,6 +48,18 @@ def lost_to_the_format(cause: Cause, target: Target) -> str | None:
     if full and all(_of_numbers(one) for one in cause.explained):
         return ROUNDED if all(_rounded(one, target) for one in _smallest(full)) else None
     return None
+
+
+def in_float32(cause: Cause, target: Target) -> bool:
+    """Return whether calls fail in float64 alone, and by no more than float32 explains."""
+    if any(one.row.dtype != "fp64" for one in cause.explained):
+        return False
+    operation = cause.condition.operation
+    known = target.domain(operation)
+    coarser = replace(known, precision={**known.precision, "fp64": "fp32"})
+    judged_so = replace(target, domains={**target.domains, operation: coarser})
+    found = [again(one, judged_so) for one in _smallest(cause.explained)]
+    return all(one is not None and not one.failed for one in found)
 
 
 def lost_in_halves(cause: Cause, target: Target) -> bool:

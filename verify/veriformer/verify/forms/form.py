@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,6 +79,11 @@ class Fit:
         """Whether every answer was right, and there were some."""
         return self.answered > 0 and self.right == self.answered
 
+    @property
+    def _digits(self) -> int:
+        """The digits in which answers agree with what is right: they tell apart conventions that hardly differ."""
+        return round(-math.log10(max(1.0 - self.closeness, 1e-16)))
+
     def better_than(self, other: Fit) -> bool:
         """Whether this reading explains more; an equal one does not."""
         return self.rank() > other.rank()
@@ -88,7 +94,7 @@ class Fit:
         near = self.closeness >= NEAR
         return (
             *(self.everywhere, self.ordinary, self.right, near, self.answered),
-            *(round(self.share, 1), round(self.closeness, 1)),
+            *(round(self.share, 1), round(self.closeness, 1), self._digits),
         )
 
 

@@ -324,7 +324,7 @@ class Trial:
             if isinstance(cause, NotOffered) and not self.probing:
                 self.unsupported.add(f"{NOT_OFFERED}{cause}")
                 self.assume(False)
-            if cause is not None:
+            if isinstance(cause, Exception) and str(violation).startswith("raised "):
                 self._narrow(operation, arguments, message_of(cause))
             raise
 
@@ -406,7 +406,8 @@ class Trial:
             ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
-            self._narrow(self.operation, copies, message_of(failure or Exception()), backward=True)
+            if isinstance(failure, Exception):
+                self._narrow(self.operation, copies, message_of(failure), backward=True)
             raise Violation(f"the backward pass raised {told(failure or Exception())}") from failure
         return dict(zip(wrt, found, strict=True))
 

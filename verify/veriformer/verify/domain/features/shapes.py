@@ -176,7 +176,7 @@ def of_lists(operation: str) -> Iterator[Feature]:
         yield from ordinary(operation, (f"several {name}", on(name, lambda x: len(x) > 1)))
         yield from fragile(operation, (f"no {name}", on(name, lambda x: len(x) == 0)))
         yield from ordinary(operation, (f"0-dimensional {name}", on(name, lambda x: any(t.ndim == 0 for t in x))))
-        yield from ordinary(operation, (f"{name} of several dtypes", on(name, _mixed)))
+        yield from fragile(operation, (f"{name} of several dtypes", on(name, _mixed)))
         strided = on(name, lambda x: any(not t.is_contiguous() for t in x))
         flat = on(name, lambda x: any(not _viewed(t, (-1,)) for t in x))
         yield from ordinary(operation, (f"strided {name}", strided), (f"{name} that no view flattens", flat))
