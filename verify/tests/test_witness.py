@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 import torch
 
+from veriformer import impl
 from veriformer.spec.layers.rms_norm import rms_norm as formula
 from veriformer.spec.requirement import Weight
 from veriformer.verify import check
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
-from veriformer.verify.findings.compositions import SOFTMAX_AND_PRODUCTS
+from veriformer.verify.findings.compositions import MASKED_BY_THE_LOWEST, SOFTMAX_AND_PRODUCTS
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
 from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
 from veriformer.verify.results import Results, Status
@@ -151,3 +153,28 @@ def test_an_exception_for_ordinary_calls_is_wrong() -> None:
     found = results("no_sevens", "softmax", "equation", dtype="fp32")
     assert [one.weight for one in told(found)] == [Weight.WRONG]
     assert "raises ArithmeticError" in told(found)[0].what
+
+
+def alibi_slopes(num_heads: int) -> Any:
+    return impl.alibi_slopes(num_heads).float().to(torch.get_default_dtype())
+
+
+def lowest_masked(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    if is_causal:
+        seen = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(k.shape[-2] - q.shape[-2])
+        scores = scores.masked_fill(~seen, torch.finfo(scores.dtype).min)
+    return scores.softmax(-1) @ v
+
+
+def test_float64_that_is_computed_in_float32_is_imprecise() -> None:
+    found = results("alibi_slopes", "alibi_slopes", "equation", dtype="fp64")
+    (one,) = told(found)
+    assert (one.weight, one.what) == (Weight.IMPRECISE, f"alibi_slopes: {COARSER}")
+    assert found.exit_status in (0, 3)
+
+
+def test_a_row_of_nothing_is_the_mean_where_the_lowest_number_masks() -> None:
+    found = results("lowest_masked", "attention", "empty_row", dtype="fp32")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, MASKED_BY_THE_LOWEST)
