@@ -10,6 +10,7 @@ import pytest
 from veriformer.verify import Results, check
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.extent import joined, probed, seen_of, spans, together
+from veriformer.verify.results.unseen import unseen
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.statements import statements
 from veriformer.verify.targets.values import others
@@ -178,3 +179,12 @@ def test_values_to_try_are_those_that_the_code_knows(tmp_path: Path) -> None:
     assert others("shift", "0.0", [], built=True) == []
     assert others("ffn_dim_multiplier", "None", [], built=True) == [1.0]
     assert others("mask", "None", [], built=False) == []
+
+
+def test_gradients_that_raise_leave_a_run_without_a_verdict() -> None:
+    for said, expected in (
+        ("TypeError: no tensor", 1),
+        ("the result carries no graph", 0),
+        ("NotImplementedError: no", 0),
+    ):
+        assert len(unseen({"gelu": Domain(refused={"gradients": said})})) == expected

@@ -29,6 +29,9 @@ _NUMBERS = frozenset(
 """Words by which such an argument is a number or a name of something and not the thing itself."""
 
 
+_UNDONE = "NotImplementedError"
+
+
 def structural(name: str) -> bool:
     """Return whether an argument is a mask, a cache or a state by its name."""
     own = set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2]).lower().split("_"))
@@ -36,9 +39,21 @@ def structural(name: str) -> bool:
 
 
 def unseen(domains: Mapping[str, Domain]) -> list[str]:
-    """Return why code was not judged whole: its masks, caches and states, and its branches that no call reached."""
-    found = [said for domain in domains.values() for said in (*_parameters(domain), *_lines(domain, domain.untaken))]
+    """Return why code was not judged whole: its masks, caches and states, its branches that no call reached, and
+    gradients that it has and that no call was answered with."""
+    found = [
+        said
+        for domain in domains.values()
+        for said in (*_parameters(domain), *_lines(domain, domain.untaken), *_gradients(domain))
+    ]
     return list(dict.fromkeys(found))
+
+
+def _gradients(domain: Domain) -> list[str]:
+    """Return that no gradient was judged, where asking for one raises: code without any has no graph, or says so."""
+    said = domain.refused.get("gradients", "")
+    name = said.partition(": ")[0]
+    return [f"its gradients were never judged ({name})"] if name.endswith("Error") and name != _UNDONE else []
 
 
 def _parameters(domain: Domain) -> list[str]:
