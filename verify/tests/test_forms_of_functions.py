@@ -280,3 +280,19 @@ def test_a_verb_before_the_name_of_an_operation_is_read_over(recognised: Callabl
     assert not mask.unread
     assert pin_of(found, "compute_softmax").operation == "softmax"
     assert not any("asks for 'logits', and for none of logits" in one.reason for one in found.refused)
+
+
+KERNEL_ATTENTION = """
+import torch
+
+def {name}(queries, keys, values):
+    q, k = (torch.nn.functional.elu(x) + 1 for x in (queries, keys))
+    return q @ (k.transpose(-1, -2) @ values) / (q @ k.sum(-2)[..., None])
+"""
+
+
+def test_attention_by_other_mathematics_is_not_accused_by_its_name(recognised: Callable[[str], Recognised]) -> None:
+    assert [pin.operation for pin in recognised(KERNEL_ATTENTION.format(name="attention")).pins] == ["attention"]
+    assert "attention" not in {
+        pin.operation for pin in recognised(KERNEL_ATTENTION.format(name="linear_attention")).pins
+    }

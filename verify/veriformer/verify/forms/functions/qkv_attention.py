@@ -44,6 +44,9 @@ SCALES = ("1/√d_k by itself", "given in every call")
 
 _TENSORS = {"q": QUERY, "k": KEY, "v": VALUE}
 _WORDS = {"attention", "attn", "sdpa", "sdp"}
+_OTHERS = {"linear", "performer", "additive", "bahdanau", "luong", "differential", "cosine", "latent"}
+"""Words of attention by other mathematics, unless it turns out to be the same."""
+
 _AXES = ("[B,H,n,n]", "[B,n,n]", "[n,n]")
 _FLAT = {"[BH,n,d]": 3, "[n,d]": 2}
 """Layouts of code that knows no heads, with their rank: batch and heads are one axis, or each head is a call."""
@@ -53,6 +56,7 @@ def _match(candidate: Candidate) -> Match | None:
     if not (candidate.is_function or candidate.is_class):
         return None
     named = bool(_WORDS & set(candidate.words)) or {"dot", "product"} <= set(candidate.words)
+    named = named and not _OTHERS & set(candidate.words)
     found = _roles(candidate)
     unknown = unknown_needed(candidate.parameters, _TENSORS) if found is None and named else None
     if unknown is not None and candidate.is_function:
