@@ -171,7 +171,7 @@ class Search:
                 self._note_unsupported(frozenset(trial.unsupported))
             raise
         except Violation as violation:
-            if self._sets_aside(violation, trial):
+            if self.best is None and self._sets_aside(violation, trial):
                 self.statistics.examples -= 1
                 raise UnsatisfiedAssumption from violation
             name = check.operation
