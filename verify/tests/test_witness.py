@@ -178,3 +178,15 @@ def test_a_row_of_nothing_is_the_mean_where_the_lowest_number_masks() -> None:
     found = results("lowest_masked", "attention", "empty_row", dtype="fp32")
     (one,) = told(found)
     assert (one.weight, one.witness) == (Weight.WEAKNESS, MASKED_BY_THE_LOWEST)
+
+
+def wrong_or_refused(z: Any, dim: int = -1) -> Any:
+    if z.numel() < 8:
+        raise ArithmeticError("too few")
+    return 2 * torch.softmax(z, dim)
+
+
+def test_calls_that_raise_while_another_is_made_smaller_are_not_counted() -> None:
+    found = results("wrong_or_refused", "softmax", "equation", "shift", dtype="fp32")
+    assert all(row.examples >= 1 for row in found.results if row.status is Status.FAIL)
+    assert found.exit_status == 1
