@@ -19,7 +19,7 @@ Load = Callable[[str], Target]
 
 @pytest.fixture
 def recognised(tmp_path: Path) -> Callable[[str], Recognised]:
-    """What is recognised in a file of this text."""
+    """Return a function that recognises a file of this text."""
 
     def found(text: str) -> Recognised:
         file = tmp_path / "mine.py"

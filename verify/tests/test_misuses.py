@@ -1,4 +1,4 @@
-"""What is wrong on the command line is refused with status 2, before PyTorch is imported, with a word that helps."""
+"""Misuses of the command line are refused with status 2, before PyTorch is imported, with a word that helps."""
 
 from __future__ import annotations
 

@@ -326,7 +326,7 @@ def test_no_line_is_wider_than_the_terminal_and_colours_are_for_terminals_only()
 
 
 def progress(some: list[Result], capsys: pytest.CaptureFixture[str], **options: Any) -> list[str]:
-    """What is told while these rows come in."""
+    """Return the text that is told while these rows come in."""
     with Live(len(some), "mine.py", **options) as live:
         for one in some:
             live.tell(one)

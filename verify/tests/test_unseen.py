@@ -1,4 +1,4 @@
-"""What was run of somebody's code is measured: lines, branches, values of parameters; what was not is told."""
+"""Lines, branches and parameters of somebody's code that a run has seen, and has not."""
 
 from __future__ import annotations
 

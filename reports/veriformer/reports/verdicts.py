@@ -52,7 +52,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """What it comes to in a few words, weaknesses counted."""
+        """Return the verdict in a few words, weaknesses counted."""
         return word(self.run.results) if self.state is State.HOLDS else self.state.value
 
     @property

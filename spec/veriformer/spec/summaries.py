@@ -1,4 +1,4 @@
-"""One line on each command of the suite, so that listing them loads none."""
+"""Static summaries of the suite's commands, so that listing them loads none."""
 
 SUMMARIES = {
     "bench": "What an implementation costs, against what the specification predicts.",

@@ -61,7 +61,7 @@ class AddedAttention(Projected):
 
 
 class ClearedAttention(KeepAttention):
-    """What padding asks has no answer."""
+    """Leave the answers to padding unspecified."""
 
     def forward(self, x, mask=None):
         y = super().forward(x, mask)

@@ -16,7 +16,7 @@ class BareRMSNorm(nn.Module):
 
 
 class WideRMSNorm(nn.Module):
-    """What is added is no epsilon."""
+    """Add a number that is no epsilon."""
 
     def __init__(self, dim):
         super().__init__()
