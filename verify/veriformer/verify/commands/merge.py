@@ -107,7 +107,8 @@ def _unlike(merged: merging.Merged) -> str | None:
         here = probe(plan.target, plan.device).implementation
     except TargetError as error:
         return str(error)
-    return None if here == there else f"{plan.target} has version {here['version']} here, {there['version']} there"
+    alike = merging.anywhere(here) == merging.anywhere(there)
+    return None if alike else f"{plan.target} has version {here['version']} here, {there['version']} there"
 
 
 def _invalid(error: Exception) -> NoReturn:

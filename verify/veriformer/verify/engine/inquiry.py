@@ -53,7 +53,8 @@ def store_findings(found: Results, told: everything.Told) -> None:
     """Put the findings into the results, and into every row the one that explains it; rows of operations whose causes
     were not looked for are told by requirement."""
     found.domain = _narrowed(found)
-    found.findings = everything.gathered(found, told)
+    where = found.implementation.get("where", {})
+    found.findings = [replace(one, where=where.get(one.operation)) for one in everything.gathered(found, told)]
     found.results = everything.with_findings(found.results, found.findings, found.weighs)
 
 

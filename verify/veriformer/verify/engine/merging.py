@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from veriformer.cluster.versions import digest, versions
 from veriformer.verify.engine import extent, parts, shards
@@ -48,8 +49,8 @@ def merge(files: Mapping[str, Results]) -> Merged:
     (known, one), *others = files.items()
     for name, other in others:
         words = f"{known} and {name} are of different runs"
-        for record in ("suite", "implementation"):
-            parts.same(words, getattr(one, record), getattr(other, record))
+        parts.same(words, one.suite, other.suite)
+        parts.same(words, anywhere(one.implementation), anywhere(other.implementation))
         domains_here, there_too = extent.probed(one.domain), extent.probed(other.domain)
         parts.same(f"{known} and {name} found different domains", domains_here, there_too)
     parts.of_this_suite(first)
@@ -70,6 +71,11 @@ def merge(files: Mapping[str, Results]) -> Merged:
         shard=None,
     )
     return Merged(whole, plan, first.versions, parts.missing(there, every, list(rows)))
+
+
+def anywhere(implementation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a description of a target says on every machine: its files may lie elsewhere."""
+    return {key: value for key, value in implementation.items() if key != "where"}
 
 
 def _changes(files: Mapping[str, Results]) -> dict[str, list[str]]:

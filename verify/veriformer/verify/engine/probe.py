@@ -30,6 +30,7 @@ from veriformer.verify.engine.extent import seen_of, together
 from veriformer.verify.engine.gate import GO, Gate
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.operations.registry import OPERATIONS
+from veriformer.verify.recognition.places import places
 from veriformer.verify.recognition.trying import try_others
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.record import json_safe
@@ -78,6 +79,7 @@ def describe(target: Target, device: str) -> Described:
     if target.recognised:
         implementation |= json.loads(json.dumps(dict(target.recognised)))
     reasons = {name: lacking(name, target) for name in (*POSITIONAL, *MODELS, *TRAINERS)}
+    implementation["where"] = places(target, [name for name, reason in reasons.items() if reason is None])
     lacks = {name: reason for name, reason in reasons.items() if reason is not None}
     return Described(implementation, environment.environment(device), suite.record(), [], lacking=lacks)
 

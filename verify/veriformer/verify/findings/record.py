@@ -20,6 +20,7 @@ class Finding:
     confirmed: whether an experiment bore the condition out. follows: the operation of the same implementation without
     whose fault nothing would be wrong, where no finding of that operation explains the rows. witness: the practice
     that does likewise on the calls that fail (PyTorch's own operator, or the formula step by step in their dtype).
+    where: file and line of the code that was judged, None where it has no Python file.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Finding:
     message: str | None = None
     follows: str | None = None
     witness: str | None = None
+    where: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of ``findings`` in results.json."""

@@ -1,0 +1,56 @@
+"""Files and lines of the functions and classes that a run judges."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypedDict
+
+from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.targets.target import Target
+
+_OURS = Path(__file__).resolve().parents[1]
+
+
+class Place(TypedDict):
+    """Where a function begins. file: below the working directory where it is there, else absolute."""
+
+    file: str
+    line: int
+
+
+def places(target: Target, operations: Iterable[str]) -> dict[str, Place]:
+    """Return by operation where the code is that is judged as it; nothing of code without a Python file."""
+    named = target.recognised.get("by_name", ())
+    pins = {pin["operation"]: pin["name"] for pin in reversed(target.recognised.get("recognised", ()))}
+    found = {}
+    for operation in operations:
+        if operation in pins and operation not in named:
+            place = place_of(resolved(target.source, pins[operation]).thing)
+        else:
+            place = place_of(target.operation(operation))
+        if place is not None:
+            found[operation] = place
+    return found
+
+
+def place_of(thing: Any) -> Place | None:
+    """Return where a function or a class begins, or the class of an object; None where no file of its own says so."""
+    while isinstance(thing, functools.partial):
+        thing = thing.func
+    try:
+        plain = inspect.unwrap(thing)
+        plain = plain if inspect.isroutine(plain) or inspect.isclass(plain) or inspect.ismodule(plain) else type(plain)
+        file, (_, line) = inspect.getsourcefile(plain), inspect.getsourcelines(plain)
+    except (TypeError, ValueError, OSError):  # a built-in, or made from text
+        return None
+    if file is None or Path(file).resolve().is_relative_to(_OURS):  # an adapter of ours stands for other code
+        return None
+    return {"file": _shown(Path(file).resolve()), "line": max(1, line)}
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
