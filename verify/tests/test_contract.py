@@ -34,7 +34,7 @@ def test_our_own_implementation_is_called_as_the_contract_says(stub: Callable[..
 
 @EACH
 def test_the_numbers_in_brackets_are_the_equations_that_are_required(stub: Callable[..., Any]) -> None:
-    brackets = re.search(r"\(([0-9ab, ]+)\)\.$", meaning(stub))
+    brackets = re.search(r"\(([0-9ab, ]+)\)\.$", meaning(stub.__name__))
     told = brackets[1].split(", ") if brackets else []
     required = [r for r in REQUIREMENTS if r.operation == stub.__name__]
     assert set(told) <= {number for r in required for number in r.equations}

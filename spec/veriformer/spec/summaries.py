@@ -6,6 +6,7 @@ SUMMARIES = {
     "missed.",
     "compare": "Do two implementations of anything agree?",
     "diff": "Compare two results files, or two sets of them: findings first, then rows, what is worse first.",
+    "explain": "Explain a name that a run gives or takes.",
     "inspect": "Say what is recognised in a file, a module, a package or a class.",
     "merge": "Put the parts of a run together, as if one machine had run it all.",
     "mutants": "Measure the suite by what it catches.",

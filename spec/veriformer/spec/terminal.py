@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.progress import Progress
 from rich.text import Text
 
@@ -14,6 +13,7 @@ from veriformer.spec import derivation
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.document import Verdicts, decided, in_words, reach, reaches
 from veriformer.spec.equation import ERRATUM_KINDS, Equation, Erratum, Scope, Source, Step, Symbol
+from veriformer.spec.explanation import print_line
 from veriformer.spec.formula_reach import formula_reach, reach_of
 from veriformer.spec.proofs.prover import Verdict, prove_all
 from veriformer.spec.sources import source_coverage
@@ -52,18 +52,18 @@ def listing(equations: Sequence[Equation], verdicts: Verdicts, *, in_full: bool)
             *lines,
             (0, Text()),
         ]:
-            _print(console, indent, line)
+            print_line(console, indent, line)
     slugs = {id(s): e.slug for e in equations for s in e.steps}
     steps = [s for e in equations for s in e.steps]
     counts = in_words(reaches(steps, lambda s: verdicts[slugs[id(s)], s.slug]))
     kinds = [x.kind for e in equations for x in e.errata]
     errata = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ERRATUM_KINDS if kind in kinds)
     told = f"{len(kinds)} errata" + (f" ({errata})" if errata else "")
-    _print(console, 0, Text(f"{_counted(equations, 'equation')}, {_counted(steps, 'step')}: {counts}; {told}"))
+    print_line(console, 0, Text(f"{_counted(equations, 'equation')}, {_counted(steps, 'step')}: {counts}; {told}"))
     if not in_full:
         for told in _formulas(equations, verdicts):
-            _print(console, 0, Text(told))
-    _print(console, 0, Text(_statements(equations)))
+            print_line(console, 0, Text(told))
+    print_line(console, 0, Text(_statements(equations)))
 
 
 def _counted(things: Sequence[Any], word: str) -> str:
@@ -92,14 +92,6 @@ def _statements(equations: Sequence[Equation]) -> str:
     found = decided(equations)
     counts = ", ".join(f"{n} {verdict}" for verdict, n in source_coverage.counts(found).items() if n)
     return f"{len(found)} statements of the documents: {counts}" if found else "no statement of the documents"
-
-
-def _print(console: Console, indent: int, line: Text) -> None:
-    """Wrap within the indentation on a terminal; elsewhere one line stays one line."""
-    if console.is_terminal:
-        console.print(Padding(line, (0, 0, 0, indent)))
-    else:
-        console.print(Text(" " * indent) + line, soft_wrap=True)
 
 
 def _heading(equation: Equation, verdicts: Verdicts) -> Text:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
+from veriformer.spec import exit_statuses
 from veriformer.spec.requirements.selection import UnknownSelectionError
 from veriformer.verify.commands.options import (
     BALANCE,
@@ -35,7 +36,7 @@ from veriformer.verify.targets.error import TargetError
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(cls=ListsWords)
+@click.command(cls=ListsWords, epilog=exit_statuses.told())
 @click.argument("target")
 @click.option(
     "--only", multiple=True, metavar="SELECT…", help="Requirements, operations, equation numbers (24a, 20-23) or globs."
@@ -133,16 +134,6 @@ def verify(**options: Any) -> NoReturn:
 
     Every option may also stand in the table [tool.veriformer] of pyproject.toml (profile = "quick") and in the
     environment (VERIFORMER_PROFILE=quick): the command line goes before the environment, that before the file.
-
-    \b
-    Exit status: 0 it holds, perhaps with weaknesses and advice (unless --fail-on or --strict), 1 it is violated:
-    a finding that is wrong, a leak or fragile, 2 unusable arguments or target, 3 no verdict: the run is invalid,
-    nothing is provided, the equation of some operation held in no dtype, a law of who sees whom could tell nothing, or
-    a mask, a cache, a state or a branch of the code was not seen (unless --partial); also an error of the suite itself,
-    130 interrupted (what was finished is saved, its findings are told; go on with --resume). With --shard: 0 once
-    all rows of the part are finished, whatever came of them (the verdict is that of 'veriformer merge'), 3 where the
-    suite itself made an error.
-    With -x or --maxfail: 1 where it stopped at rows that failed.
     """
     request = Request(**options)
     check_shard(request.shard, request.balance, request.json_file, request.html, last_failed=request.last_failed)

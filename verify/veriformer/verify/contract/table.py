@@ -1,35 +1,38 @@
-"""The contract as the README shows it: one table per area, one row per operation."""
+"""Calls and meanings of the contract's operations, as the source of its signatures writes them; nothing is imported."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any
+import ast
+import copy
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
-from veriformer.verify.contract.signatures import STUBS
-
-
-def call(stub: Callable[..., Any]) -> str:
-    """How an operation is called: its name, its arguments and their defaults, as Python writes them."""
-    signature = inspect.signature(stub)
-    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    arguments = str(signature.replace(parameters=bare, return_annotation=signature.empty))
-    return stub.__name__ + arguments.replace("'", '"').replace("e-0", "e-")
+AREAS = ("scores", "layers", "attention", "positions", "optimization", "generation")
+"""Files of ``contract/operations``, in the contract's order."""
 
 
-def meaning(stub: Callable[..., Any]) -> str:
-    """The first line of its docstring, with a vertical bar safe for a table."""
-    return str(inspect.getdoc(stub)).partition("\n")[0].replace("|", "\\|")
+@cache
+def stubs() -> Mapping[str, ast.FunctionDef]:
+    """Return the signatures by the names of their operations, in the contract's order."""
+    folder = Path(__file__).with_name("operations")
+    files = (ast.parse((folder / f"{area}.py").read_text(encoding="utf-8")) for area in AREAS)
+    return {one.name: one for file in files for one in file.body if isinstance(one, ast.FunctionDef)}
 
 
-def table() -> str:
-    """All areas in the contract's order, in Markdown."""
-    blocks = (
-        "\n".join((f"| {area} | |", "|---|---|", *(f"| `{call(stub)}` | {meaning(stub)} |" for stub in stubs.values())))
-        for area, stubs in STUBS.items()
-    )
-    return "\n\n".join(blocks)
+def call(operation: str) -> str:
+    """Return how an operation is called: its name, its arguments and their defaults."""
+    arguments = copy.deepcopy(stubs()[operation].args)
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        argument.annotation = None
+    return f"{operation}({ast.unparse(arguments)})".replace("'", '"').replace("e-0", "e-")
 
 
-if __name__ == "__main__":
-    print(table())
+def meaning(operation: str) -> str:
+    """Return the first line of its docstring."""
+    return paragraphs(operation)[0].partition("\n")[0]
+
+
+def paragraphs(operation: str) -> list[str]:
+    """Return the paragraphs of its docstring."""
+    return (ast.get_docstring(stubs()[operation]) or "").split("\n\n")

@@ -7,7 +7,20 @@ from collections.abc import Iterable, Mapping
 from veriformer.spec.suggestion import meant, some
 from veriformer.verify.targets.error import TargetError
 
-KEYS = ("dtypes", "devices", "not_provided", "provides", "conventions")
+KEYS: Mapping[str, str] = {
+    "dtypes": 'Formats in which results are promised: a list (`["fp32", "bf16"]`), or by operation a list, '
+    'with `"*"` for all others. In any other format nothing is judged.',
+    "devices": 'Devices on which results are promised: a list (`["cuda"]`).',
+    "not_provided": "By operation, by `operation.argument` or by `operation.gradient`, the reason why it is "
+    'left out: it is not judged (`{"attention.gradient": "inference only"}`).',
+    "provides": "By operation, features that are provided whatever the probe finds: calls that have them are "
+    "judged, and a refusal is a failure.",
+    "conventions": "By convention, the choice that is followed. It is checked as claimed, and shown as a "
+    'deviation where the contract has another (`{"rope.pairing": "half"}`). An optional '
+    'argument that a signature hides is claimed likewise (`{"rms_norm.eps": 1e-5}`), and so is'
+    ' how recognised code is called (`{"attention.mask": "inverted"}`).',
+}
+"""Keys of ``CLAIMS``, each with its meaning."""
 
 
 def check_keys(claims: object) -> None:

@@ -17,25 +17,11 @@ from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.domain.features import GRADIENTS, features
 from veriformer.verify.results.foreign import plain
 from veriformer.verify.targets.claim_keys import check_key, check_keys
+from veriformer.verify.targets.conventions import CONVENTIONS
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
-KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {
-    "attention.empty_row": ("zero", "nan", "uniform"),
-    "causal.alignment": ("bottom-right", "top-left"),
-    "causal_lm.packing": ("documents", "position_ids"),
-    "causal_lm.positions": ("mask", "caller"),
-    "choice.ties": ("lower", "unspecified"),
-    "clip_grad_norm.denominator": ("norm", "norm+1e-6"),
-    "cross_entropy.no_target": ("zero", "nan"),
-    "layer_norm.variance": ("two-pass", "one-pass"),
-    "adam.eps": ("outside", "hat", "inside"),
-    "mixture_of_experts.gates": ("renormalised", "of all"),
-    "rope.pairing": ("interleaved", "half"),
-    "sgd.first_velocity": ("damped", "gradient"),
-    "sgd.gradient_weight": ("1-beta", "1"),
-    "warmup.first_step": ("zero", "one"),
-}
+KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {key: one.values for key, one in CONVENTIONS.items()}
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""
 
 _PROVIDED = (*POSITIONAL, *MODELS, *TRAINERS)

@@ -24,9 +24,9 @@ def attention(
     training: bool = False,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """The values of the keys that match each query; a window keeps the latest visible keys (20, 21, 22, 23, 24a, 46).
+    """Scaled dot-product attention: softmax(q kᵀ · scale + mask) v (20, 21, 22, 23, 24a, 46).
 
-    In this order: scale, soft-cap, bias, mask, softmax, dropout, values.
+    In this order: scale, soft-cap, bias, mask, softmax, dropout, values. A window keeps the latest visible keys.
     """
 
 
@@ -43,15 +43,15 @@ def multi_head_attention(
     attention_mask: Tensor | None = None,
     is_causal: bool = False,
 ) -> Tensor:
-    """Attention of x to context, or to itself, in num_heads subspaces (26, 27)."""
+    """Multi-head attention of x to context, or to itself (26, 27)."""
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str = "elu+1", is_causal: bool = False) -> Tensor:
-    """Attention by inner products of features, normalised over the keys that a query sees (45)."""
+    """Linear attention: φ(q) (φ(k)ᵀ v), normalised over the keys that a query sees (45)."""
 
 
 def causal_mask(n_q: int, n_k: int, *, window: int | None = None) -> Tensor:
-    """Which query may see which key, bool [n_q, n_k], aligned at the bottom right (24a)."""
+    """Causal mask, bool [n_q, n_k]: true where j ≤ i + n_k − n_q (24a)."""
 
 
 def kv_cache(
@@ -64,7 +64,7 @@ def kv_cache(
     quantization: str | None = None,
     window: int | None = None,
 ) -> Cache:
-    """An empty cache of keys and values with update, length, reorder and reset; "int8" quantises it (42, 43)."""
+    """Empty key-value cache with update, length, reorder and reset; "int8" quantises it (42, 43)."""
 
 
 def cached_attention(
@@ -76,4 +76,4 @@ def cached_attention(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> Tensor:
-    """Causal attention of new tokens to all that a cache holds once theirs are appended (44)."""
+    """Causal attention of new tokens over a cache, to which theirs are appended first (44)."""

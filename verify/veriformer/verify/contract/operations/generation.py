@@ -9,15 +9,15 @@ from torch import Tensor
 
 
 def top_k_filter(logits: Tensor, k: int) -> Tensor:
-    """The k largest scores of each row, ties to the lower index, and −∞ elsewhere."""
+    """Logits with −∞ outside the k largest of each row; ties go to the lower index."""
 
 
 def top_p_filter(logits: Tensor, p: float) -> Tensor:
-    """The smallest set of tokens whose mass reaches p, one at least, and −∞ elsewhere."""
+    """Logits with −∞ outside the smallest set of tokens whose probability reaches p; one at least stays."""
 
 
 def greedy(logits: Tensor) -> Tensor:
-    """The largest score of each row; of equal ones the lower index."""
+    """Index of the largest logit of each row; ties go to the lower index."""
 
 
 def beam_search(
@@ -29,16 +29,16 @@ def beam_search(
     eos: int,
     length_penalty: float = 0.0,
 ) -> tuple[Tensor, float]:
-    """The text of the highest score found, and the score: log-probabilities over length ** length_penalty."""
+    """Best hypothesis found and its score, Σ log p / length ** length_penalty."""
 
 
 def bpe_train(texts: Sequence[str], num_merges: int) -> Sequence[tuple[bytes, bytes]]:
-    """Merges of bytes: again and again the most frequent pair of neighbours."""
+    """Byte-pair merges, learned by repeatedly merging the most frequent pair."""
 
 
 def bpe_encode(text: str, merges: Sequence[tuple[bytes, bytes]]) -> Sequence[bytes]:
-    """A text cut into byte strings, the merge learned first made first."""
+    """Byte-pair encoding: a text as byte strings, the merge learned first applied first."""
 
 
 def unigram_segment(text: str, log_probs: Mapping[str, float]) -> Sequence[str]:
-    """A text cut into the pieces of highest total log-probability."""
+    """Segmentation of highest total log-probability (Viterbi)."""

@@ -12,11 +12,11 @@ from veriformer.verify.contract.objects import Optimizer
 
 
 def gradient_descent(params: Iterable[Tensor], lr: float) -> Optimizer:
-    """Steps against the gradient (3)."""
+    """Gradient descent: θ − lr · g (3)."""
 
 
 def sgd_momentum(params: Iterable[Tensor], lr: float, *, beta: float = 0.9) -> Optimizer:
-    """Steps along the exponential average of the gradients, which starts at zero (5, 6)."""
+    """SGD with momentum: steps along v = β v + (1 − β) g, which starts at 0 (5, 6)."""
 
 
 def adam(
@@ -27,7 +27,7 @@ def adam(
     eps: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> Optimizer:
-    """Steps of about lr per entry; decay is added to the gradient (7, 8, 9)."""
+    """Adam; weight decay is L2, added to the gradient (7, 8, 9)."""
 
 
 def adamw(
@@ -38,26 +38,26 @@ def adamw(
     eps: float = 1e-8,
     weight_decay: float = 0.01,
 ) -> Optimizer:
-    """Adam whose decay acts on the parameters and is no part of the averages (9)."""
+    """AdamW: Adam with decoupled weight decay (9)."""
 
 
 def warmup(step: int, *, max_lr: float, warmup_steps: int) -> float:
-    """The rate of a linear warmup; steps count from 0 (10)."""
+    """Learning rate of a linear warmup; steps count from 0 (10)."""
 
 
 def warmup_cosine(step: int, *, max_lr: float, warmup_steps: int, total_steps: int) -> float:
-    """The rate of a linear warmup and half a cosine from there to 0, where it stays; steps count from 0."""
+    """Learning rate of a linear warmup, then half a cosine to 0, where it stays; steps count from 0."""
 
 
 def noam(step: int, *, d_model: int, warmup_steps: int) -> float:
-    """The rate of the original Transformer; steps count from 1."""
+    """Learning rate of the original Transformer; steps count from 1."""
 
 
 def clip_grad_norm(grads: Sequence[Tensor], max_norm: float) -> tuple[Sequence[Tensor], Tensor]:
-    """Gradients shortened together to norm max_norm at most, and their norm before (11)."""
+    """Clipping by global norm: the gradients scaled to norm max_norm at most, and their norm before (11)."""
 
 
 def accumulate_gradients(
     loss_fn: Callable[[Any], tuple[Tensor, int]], params: Sequence[Tensor], micro_batches: Iterable[Any]
 ) -> Sequence[Tensor]:
-    """The gradients of the mean loss over all tokens of all micro-batches; loss_fn gives a sum and a count."""
+    """Gradients of the mean loss over all tokens of all micro-batches; loss_fn gives a sum and a count."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def sinusoidal_encoding(num_positions: int, d_model: int, *, base: float = 10000.0) -> Tensor:
-    """The positions from 0 on as sines and cosines of many wavelengths, interleaved (28, 29)."""
+    """Sinusoidal positional encoding of positions from 0 on, sines and cosines interleaved (28, 29)."""
 
 
 def rope(
@@ -18,18 +18,18 @@ def rope(
     pairing: str = "interleaved",
     scaling: tuple[str, float] | None = None,
 ) -> Tensor:
-    """Pairs of features, "interleaved" or by "half", turned by angles that grow with the position (30, 31)."""
+    """Rotary position embedding: pairs of features rotated by position · θ_i (30, 31)."""
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """How fast the score falls with distance in each head, [H]."""
+    """ALiBi slopes m_h, [H]."""
 
 
 def alibi_bias(num_heads: int, n_q: int, n_k: int) -> Tensor:
-    """What each head adds to the scores, −m · distance [H, n_q, n_k], with positions aligned at the bottom right."""
+    """ALiBi bias −m_h · |i − j|, [H, n_q, n_k], positions aligned at the bottom right."""
 
 
 def t5_relative_position_bucket(
     relative_position: Tensor, *, bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128
 ) -> Tensor:
-    """The bucket of each relative position, key − query; buckets grow with distance."""
+    """T5 bucket of each relative position, key − query."""

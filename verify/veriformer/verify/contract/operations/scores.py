@@ -7,11 +7,11 @@ from torch import Tensor
 
 
 def softmax(z: Tensor, dim: int = -1) -> Tensor:
-    """Scores turned into probabilities along one axis (1, 21, 25)."""
+    """Softmax along one axis: e^(z_i) / Σ_j e^(z_j) (1, 21, 25)."""
 
 
 def logsumexp(z: Tensor, dim: int = -1) -> Tensor:
-    """The logarithm of the sum of exponentials along one axis; −∞ over an empty one (12)."""
+    """log Σ_i e^(z_i) along one axis; −∞ over an empty one (12)."""
 
 
 def cross_entropy(
@@ -22,24 +22,24 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Tensor:
-    """Negative log-likelihood of classes or probabilities, averaged over targets that are not ignored (2, 38, 48)."""
+    """Cross-entropy of class indices or probabilities; the mean is over targets not ignored (2, 38, 48)."""
 
 
 def perplexity(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Tensor:
-    """The exponential of the mean negative log-likelihood over all counted tokens (41)."""
+    """exp of the mean negative log-likelihood over all counted tokens (41)."""
 
 
 def smooth_labels(target: Tensor, num_classes: int, alpha: float) -> Tensor:
-    """Classes as probabilities, of which a share alpha is spread over all classes (48)."""
+    """Label smoothing: class indices as probabilities (1 − α) · onehot + α / num_classes (48)."""
 
 
 def temperature_scale(logits: Tensor, temperature: float) -> Tensor:
-    """Probabilities of scores divided by a temperature."""
+    """softmax(logits / temperature)."""
 
 
 def expected_calibration_error(probs: Tensor, target: Tensor, *, num_bins: int = 15) -> Tensor:
-    """The mean distance between accuracy and confidence over bins (lo, hi], the first of which also holds 0."""
+    """Expected calibration error over bins (lo, hi], of which the first also holds 0."""
 
 
 def masked_lm_loss(logits: Tensor, labels: Tensor, *, ignore_index: int = -100) -> Tensor:
-    """The mean negative log-likelihood over the masked positions."""
+    """Masked language-model loss: the mean negative log-likelihood over the masked positions."""

@@ -1,0 +1,43 @@
+"""Operations of the contract: how they are called, and what is demanded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from veriformer.spec.explanation import Explanation, Fact
+from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.verify.contract.table import call, paragraphs, stubs
+
+OBJECTS: Mapping[str, str] = {
+    "causal_lm": "Decoder: an `nn.Module`, or a callable without arguments that builds one; `model(ids, "
+    "attention_mask=None)` gives logits, or an object with `.logits`. Its `generate` is judged "
+    "where it has one.",
+    "masked_lm": "Encoder: called as `model(ids, attention_mask=None)`.",
+    "seq2seq_lm": "Encoder and decoder: called as `model(ids, attention_mask=None, decoder_input_ids=…)`.",
+    "optimizer": "Any `torch.optim.Optimizer`, a class or an instance, called as `optimizer(params, "
+    "**options)` and judged by laws alone.",
+    "lr_scheduler": "Any `LRScheduler`, built on an optimizer and judged by laws alone.",
+}
+"""What no signature says: whole models, and objects that train."""
+
+
+def names() -> Iterable[str]:
+    """Return the operations in the contract's order, then models and objects that train."""
+    return [*stubs(), *OBJECTS]
+
+
+def explain(name: str) -> Explanation:
+    """Return how an operation is called, what it gives and what is demanded of it."""
+    demanded = [one for one in REQUIREMENTS if one.operation == name]
+    equations = dict.fromkeys(number for one in demanded for number in one.equations)
+    said = [OBJECTS[name]] if name in OBJECTS else [f"`{call(name)}`", *paragraphs(name)]
+    return Explanation(
+        kind="operation",
+        name=name,
+        remark="operation",
+        paragraphs=said,
+        facts=(
+            Fact("equations", list(equations), names="equation"),
+            Fact("requirements", [one.slug for one in demanded], names="requirement"),
+        ),
+    )
