@@ -148,13 +148,26 @@ def test_another_value_is_a_wrong_value_whatever_it_is(operation: str, violation
 
 
 def test_nan_of_what_is_hidden_is_not_that_of_finite_numbers() -> None:
-    hidden, own = (example(failed=LOST, slug=f"attention.{name}") for name in ("hidden_poison", "empty_row"))
-    assert kind(hidden) != kind(own)
+    hidden = example("NaN in a hidden value", failed=LOST, slug="attention.hidden_poison")
+    assert kind(hidden) != kind(example(failed=LOST, slug="attention.empty_row"))
+
+
+@pytest.mark.parametrize(
+    ("value", "due", "said"),
+    [
+        (("NaN in v",), Weight.LEAK, "NaN or inf in what is hidden reaches the result"),
+        ((), Weight.WRONG, "the result is NaN"),
+    ],
+)
+def test_nan_of_finite_numbers_is_no_leak(value: tuple[str, ...], due: Weight, said: str) -> None:
+    lost = replace(example(*value, failed=LOST, slug="attention.hidden_scores"), message="result[0]: observed nan")
+    cause = Cause(Condition("attention"), (lost,))
+    assert (weight(cause), sentence(cause)) == (due, f"attention: {said}")
 
 
 def test_what_fails_only_under_a_wrong_result_is_part_of_it() -> None:
     """NaN behind a mask that is not heard; a cause of its own where it comes without the mask as well."""
-    nan = example("a mask", failed=LOST, slug="attention.hidden_poison")
+    nan = example("a mask", "NaN in v", failed=LOST, slug="attention.hidden_poison")
     found = [
         Cause(Condition("attention", ("a mask",)), (example("a mask", failed=VALUE),)),
         Cause(Condition("attention", requirement="attention.hidden_poison"), (nan,)),
@@ -508,7 +521,7 @@ STOPPED = Signature(Failing.PROPERTY, "the result with padding is not finite")
 def test_what_is_no_number_is_of_one_kind_however_it_was_judged() -> None:
     judged = example(failed=LOST, slug="multi_head_attention.no_key")
     stopped = example(failed=STOPPED, slug="multi_head_attention.padding")
-    poisoned = example(failed=LOST, slug="multi_head_attention.padding_poison")
+    poisoned = example("NaN in x", failed=LOST, slug="multi_head_attention.padding_poison")
     assert kind(judged) == kind(stopped) != kind(poisoned)
     assert kind(example(failed=Signature(Failing.PROPERTY, "q is modified"))) != kind(judged)
 

@@ -133,10 +133,14 @@ def _gravest(cause: Cause, diagnosis: Diagnosis | None, *, lost: bool) -> Weight
 
 
 def at_stake(example: Example) -> Weight:
-    """The requirement's weight; where a law about what is hidden is stopped by no number at all, none was let through:
-    what it lets through is judged first."""
-    by_itself = example.signature is not None and example.signature.kind is Failing.PROPERTY and example.signature.lost
-    return Weight.FRAGILE if by_itself and example.weight is Weight.LEAK else example.weight
+    """Return the requirement's weight; a law about what is hidden that is stopped by no number at all lets nothing
+    through: what it lets through is judged first, and NaN of finite numbers is wrong."""
+    signature = example.signature
+    if example.weight is not Weight.LEAK or signature is None or not signature.lost:
+        return example.weight
+    if signature.kind is Failing.NOT_FINITE:
+        return Weight.LEAK if example.poisoned else Weight.WRONG
+    return Weight.FRAGILE if signature.kind is Failing.PROPERTY else Weight.LEAK
 
 
 def no_graver(found: Weight, results: Sequence[Result]) -> Weight:

@@ -47,6 +47,15 @@ class Example:
         """What is at stake by the requirement."""
         return self.row.check.requirement.weight
 
+    @property
+    def poisoned(self) -> bool:
+        """Whether a call holds NaN or inf, which something hidden may let through."""
+        return any(name.startswith(_NOT_FINITE) for names in self.calls for name in names)
+
+
+_NOT_FINITE = ("NaN in ", "inf in ")
+"""What names of features begin with where a call holds no finite number; -inf in a mask or a bias hides."""
+
 
 def failing(examples: Iterable[Example]) -> list[Example]:
     """Those that were violations."""

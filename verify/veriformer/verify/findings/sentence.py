@@ -80,7 +80,7 @@ def raises(message: str) -> str:
 
 
 def _not_finite(cause: Cause, example: Example) -> str:
-    if example.weight is Weight.LEAK:
+    if example.weight is Weight.LEAK and example.poisoned:
         return f"NaN or inf in what is hidden reaches the {quantity(cause)}"
     value = "NaN" if "observed nan" in example.message else "infinite"
     law = example.row.check.requirement.bug_class if cause.condition.requirement else ""
