@@ -30,6 +30,15 @@ def test_report_writes_page_set_summary_and_badge(run, row, violation, documents
     ElementTree.fromstring((out / "badge.svg").read_text())
 
 
+def test_report_writes_one_log_of_findings_for_code_scanning(run, violation, save, tmp_path):
+    results = [save(f"{name}.json", run([violation()], target=name)) for name in ("a.py", "b.py")]
+    found = call(report, *results, "--output", tmp_path, "--sarif", tmp_path / "sarif" / "found.sarif")
+    assert found.exit_code == 1, found.output
+    log = json.loads((tmp_path / "sarif" / "found.sarif").read_text())
+    ids = [run["automationDetails"]["id"] for run in log["runs"]]
+    assert ids == ["veriformer/a.py/", "veriformer/b.py/"]
+
+
 def test_report_may_write_over_what_it_reads(run, save, tmp_path):
     path = save("results.json", run())
     assert call(report, path, "--output", tmp_path).exit_code == 0

@@ -33,12 +33,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Folder to fill.",
 )
+@click.option("--sarif", type=_FILE, help="Write findings as SARIF 2.1.0 here.")
 def report(
     results: tuple[Path, ...],
     benchmarks: tuple[Path, ...],
     mutants: Path | None,
     specification: Path | None,
     output: Path,
+    sarif: Path | None,
 ) -> None:
     """Write what was found as pages that a person reads.
 
@@ -52,9 +54,13 @@ def report(
     Exit status: 0 every run holds, 1 one is violated, 2 a file cannot be read or written,
     3 one has no verdict.
     """
+    from veriformer.verify.results.sarif import write_sarif
+
     try:
         inputs = _inputs(results, benchmarks, mutants, specification)
         _write(inputs, output)
+        if sarif is not None:
+            write_sarif([run.results for run in inputs.runs], sarif)
     except (ValueError, OSError) as error:
         _refuse(error)
     click.echo(f"wrote {output / 'index.html'}", err=True)

@@ -11,6 +11,7 @@ import click
 from veriformer.spec import exit_statuses
 from veriformer.spec.requirements.selection import UnknownSelectionError
 from veriformer.verify.commands.options import (
+    ANNOTATIONS,
     BALANCE,
     FAIL_ON,
     FILES,
@@ -82,6 +83,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--json", "json_file", type=_FILE, callback=arguments.output, help="Write results.json here.")
 @click.option("--junit", type=_FILE, callback=arguments.output, help="Write JUnit XML here.")
 @click.option("--html", type=_FILE, callback=arguments.output, help="Write the conformance report here.")
+@click.option("--sarif", type=_FILE, callback=arguments.output, help="Write findings as SARIF 2.1.0 here.")
+@ANNOTATIONS
 @click.option(
     "--strict/--no-strict",
     default=False,
@@ -136,7 +139,11 @@ def verify(**options: Any) -> NoReturn:
     environment (VERIFORMER_PROFILE=quick): the command line goes before the environment, that before the file.
     """
     request = Request(**options)
-    check_shard(request.shard, request.balance, request.json_file, request.html, last_failed=request.last_failed)
+    check_shard(
+        *(request.shard, request.balance, request.json_file, request.html),
+        sarif=request.sarif,
+        last_failed=request.last_failed,
+    )
     try:
         request = request.narrowed(say)
         request.check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -113,6 +114,13 @@ SCHEDULER = click.option(
     metavar="ADDRESS|FILE|local",
     help="Run on the workers of a Dask scheduler instead: tcp://host:8786, a scheduler file, or one started here.",
 )
+ANNOTATIONS = click.option(
+    "--annotations/--no-annotations",
+    "annotated",
+    default=lambda: os.environ.get("GITHUB_ACTIONS") == "true",
+    show_default="where GITHUB_ACTIONS is true",
+    help="Print findings as annotations of GitHub Actions, at file and line.",
+)
 FILES = click.option(
     "--files",
     multiple=True,
@@ -135,6 +143,7 @@ def check_shard(
     json_file: Path | None,
     html: Path | None,
     *,
+    sarif: Path | None = None,
     last_failed: bool = False,
 ) -> None:
     """Refuse options that do not go with a part of a run."""
@@ -142,10 +151,20 @@ def check_shard(
         refuse("--shard: expected --json FILE beside it, which 'veriformer merge' reads")
     if shard is not None and html is not None:
         refuse("--html: expected a whole run; give it to 'veriformer merge' instead")
+    if shard is not None and sarif is not None:
+        refuse("--sarif: expected a whole run; give it to 'veriformer report' with what 'veriformer merge' wrote")
     if shard is not None and last_failed:
         refuse("--lf: expected a whole run, got --shard: every part of a run has the same plan")
     if shard is None and balance is not None:
         refuse("--balance: expected beside --shard, whose parts it balances")
+
+
+def annotate(found: Results) -> None:
+    """Print findings as commands that GitHub Actions reads."""
+    from veriformer.verify.results.annotations import workflow_commands
+
+    for line in workflow_commands(found):
+        click.echo(line)
 
 
 def write_page(found: Results, html: Path) -> None:

@@ -30,6 +30,8 @@ class Request:
     json_file: Path | None
     junit: Path | None
     html: Path | None
+    sarif: Path | None
+    annotated: bool
     strict: bool
     fail_on: str | None
     partial_accepted: bool

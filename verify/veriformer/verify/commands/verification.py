@@ -12,7 +12,7 @@ from pathlib import Path
 from veriformer.verify import results
 from veriformer.verify.commands import problem
 from veriformer.verify.commands.limit import Limit
-from veriformer.verify.commands.options import INTERRUPTED, refuse, say, write_page
+from veriformer.verify.commands.options import INTERRUPTED, annotate, refuse, say, write_page
 from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import last_failed, waivers
@@ -25,6 +25,7 @@ from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.presentation.terminal import show_recognised
 from veriformer.verify.results.junit import write_junit
+from veriformer.verify.results.sarif import write_sarif
 from veriformer.verify.results.terminal import Live, console, show_rows, waiting
 
 PROBED = 3
@@ -111,6 +112,8 @@ def _tell(ran: _Ran, request: Request) -> int:
     if found.shard is None:
         saved = next((str(file) for file in (request.html, request.json_file) if file), None)
         show_findings(found, console(), saved=saved)
+        if request.annotated:
+            annotate(found)
     if stopped is not None:
         where = f"go on with --resume {ran.journal.path}"
         console().print(f"{stopped}: {len(found.results)} of {ran.planned} rows are saved; {where}")
@@ -150,5 +153,7 @@ def _save(ran: _Ran, request: Request) -> None:
         write_page(ran.found, request.html)
     if request.junit is not None:
         write_junit(ran.found, request.junit)
+    if request.sarif is not None:
+        write_sarif([ran.found], request.sarif)
     if ran.stopped is None:
         ran.journal.path.unlink(missing_ok=True)
