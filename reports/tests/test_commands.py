@@ -191,6 +191,61 @@ def test_two_single_runs_are_compared_whatever_they_are_called(run, violation, s
     assert "  b  softmax.shift[fp32-cpu]: no row → fail" in found.output.splitlines()
 
 
+@pytest.fixture
+def told(run, row, violation, save, finding, tmp_path):
+    """Call diff on a run that got worse, and return what it wrote by the ending of the file."""
+    known = {"rows": ("softmax.shift[fp32-cpu]",)}
+    old = run([row("softmax.shift"), row("softmax.a")], findings=[finding("a", "imprecise")])
+    new = run([violation("softmax.shift")], findings=[finding("b", what="<b> | `fault` _b_", **known)])
+    files = {ending: tmp_path / "new" / f"diff.{ending}" for ending in ("json", "md", "html")}
+    options = zip(("--json", "--markdown", "--html"), files.values(), strict=True)
+    words = [word for pair in options for word in pair]
+    found = call(diff, save("old.json", old), save("new.json", new), *words)
+    assert found.exit_code == 1, found.output
+    return {ending: file.read_text(encoding="utf-8") for ending, file in files.items()} | {"terminal": found.output}
+
+
+def test_diff_as_json_says_what_became_of_every_finding_and_row(told):
+    found = json.loads(told["json"])
+    assert (found["schema"], found["status"], found["caveats"]) == ("veriformer/diff/1", 1, [])
+    assert [(x["change"], x["worse"], x["old"] is None, x["new"] is None) for x in found["findings"]] == [
+        ("new", True, True, False),
+        ("gone", False, False, True),
+    ]
+    assert found["findings"][0]["new"]["title"] == "softmax: <b> | `fault` _b_"
+    assert [(x["row"], x["change"], x["worse"], x["old"], x["new"]) for x in found["rows"]] == [
+        ("softmax.shift[fp32-cpu]", "newly failing", True, "pass", "fail"),
+        ("softmax.a[fp32-cpu]", "lost", True, "pass", None),
+    ]
+
+
+@pytest.mark.parametrize("ending", ["md", "html", "terminal"])
+def test_diff_tells_the_same_changes_in_every_form(told, ending):
+    headings = ["new findings (1)", "findings that are gone (1)", "newly failing (1)", "evidence lost (1)"]
+    places = [told[ending].lower().find(heading) for heading in headings]
+    assert places == sorted(places)
+    assert places[0] >= 0
+    assert "softmax.shift[fp32-cpu]" in told[ending].replace("\\", "")
+
+
+def test_diff_shows_text_of_others_as_it_is(told):
+    assert r"\<b\> \| \`fault\` \_b\_" in told["md"]
+    assert "<b>" not in told["html"]
+
+
+def test_diff_of_equal_runs_says_so_in_every_form(run, save, tmp_path):
+    path, written = save("a.json", run()), tmp_path / "written"
+    assert call(diff, path, path, "--markdown", written).exit_code == 0
+    assert "No finding came or went" in written.read_text()
+    assert call(diff, path, path, "--html", written).exit_code == 0
+    assert "No finding came or went" in written.read_text()
+
+
+def test_diff_refuses_a_file_that_cannot_be_written(run, save):
+    path = save("a.json", run())
+    assert call(diff, path, path, "--json", path / "below.json").exit_code == 2
+
+
 def test_diff_refuses_what_it_cannot_read(run, save, tmp_path):
     good, bad = save("good.json", run()), save("bad.json", [])
     for words in ((good, bad), (bad, good), (good, tmp_path / "absent.json")):

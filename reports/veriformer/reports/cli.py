@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from veriformer.reports.difference import Difference
     from veriformer.reports.page import Inputs
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -116,30 +117,35 @@ def _write(inputs: Inputs, output: Path) -> None:
 @click.command()
 @click.argument("old", type=_FILE, metavar="OLD.json")
 @click.argument("new", type=_FILE, metavar="NEW.json")
-def diff(old: Path, new: Path) -> None:
+@click.option("--json", "json_file", type=_FILE, help="Write the changes as JSON here.")
+@click.option("--markdown", type=_FILE, help="Write them as Markdown here, for the summary of a CI job or a comment.")
+@click.option("--html", type=_FILE, help="Write them as a page here.")
+def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, html: Path | None) -> None:
     """Compare two results files, or two sets of them: findings first, then rows, what is worse first.
 
     \b
     Exit status: 0 nothing is worse, 1 a finding or a violated row is new, or evidence is lost (what passed is not
-    provided, vacuous, blocked or no longer there), 2 a file cannot be read, 3 a run is invalid or inconclusive.
+    provided, vacuous, blocked or no longer there), 2 a file cannot be read or written, 3 a run is invalid or
+    inconclusive.
     """
-    from veriformer.reports.diff import changes, without_verdict
-    from veriformer.reports.finding_changes import finding_changes, incomparable
+    from veriformer.reports.difference import as_json, as_markdown, as_page, difference
     from veriformer.reports.runs import read_results
     from veriformer.reports.terminal import show_changes
 
     try:
-        before, after = read_results(old), read_results(new)
-    except ValueError as error:
+        found = difference(read_results(old), read_results(new))
+        for file, written in ((json_file, _as_text(as_json)), (markdown, as_markdown), (html, as_page)):
+            if file is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(written(found), encoding="utf-8")
+    except (ValueError, OSError) as error:
         _refuse(error)
-    findings, rows = finding_changes(before, after), changes(before, after)
-    lacking = [
-        f"{name}: {words}" for name, runs in (("old", before), ("new", after)) for words in without_verdict(runs)
-    ]
-    bare = [f"{target}: one side has no findings, only rows are compared" for target in incomparable(before, after)]
-    show_changes(findings, rows, lacking + bare, sys.stdout)
-    worse = any(change.worse for change in findings) or any(change.worse for change in rows)
-    raise SystemExit(3 if lacking else int(worse))
+    show_changes(found, sys.stdout)
+    raise SystemExit(found.status)
+
+
+def _as_text(document: Callable[[Difference], object]) -> Callable[[Difference], str]:
+    return lambda found: json.dumps(document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _refuse(message: object) -> NoReturn:
