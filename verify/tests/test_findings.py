@@ -151,6 +151,7 @@ def test_an_option_whose_value_is_not_heard_is_said_so() -> None:
     assert one.when == "with a scale of 0"
     assert one.weight == "fragile"  # of a degenerate constant
     assert one.confirmed
+    assert one.fix == "ask whether scale is None, not whether it is true: a scale of 0 is given"
 
 
 def test_a_wrong_gradient_is_named_by_its_argument() -> None:

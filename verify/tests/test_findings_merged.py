@@ -364,6 +364,29 @@ def test_a_convention_names_a_wrong_value_and_not_what_is_no_number(failed: Sign
     assert (one.what, one.suggestion) == (f"attention: {told}", claim)
 
 
+@pytest.mark.parametrize(
+    ("failed", "message", "fix"),
+    [
+        (VALUE, "result[0]: observed 1, exact 2", "compute the result as equations 20, 21, 22, 23, 24a have it"),
+        (GRADIENT, "gradient of k[0]: observed 1", "make the gradient of k the derivative of the formula"),
+        (LOST, "result[0]: observed nan", "give a finite result, as attention.equation demands"),
+        (RAISED, "raised IndexError: no\nin mine.py:12: x[9]", "answer calls where it raises Index"),
+        (
+            Signature(Failing.PROPERTY, "shape"),
+            "result has shape (1,); expected shape (1, 1)",
+            "return the shape that is expected: shape (1, 1)",
+        ),
+        (Signature(Failing.PROPERTY, "k was modified"), "k was modified", "work on a copy of k"),
+    ],
+)
+def test_a_confirmed_cause_says_what_to_change_and_no_other(failed: Signature, message: str, fix: str) -> None:
+    one = replace(example(failed=failed), message=message)
+    cause = Cause(Condition("attention"), (one,), confirmed=True)
+    rows = [_row("attention.equation", "fp64", message, 3)]
+    assert (assembled(cause, Known(), rows).fix or "").startswith(fix)
+    assert assembled(replace(cause, confirmed=False), Known(), rows).fix is None
+
+
 def nothing(**operations: Any) -> Target:
     """A target of these operations alone, of which nothing is known."""
     return wrap(SimpleNamespace(**operations))

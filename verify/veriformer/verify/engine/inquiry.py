@@ -54,7 +54,10 @@ def store_findings(found: Results, told: everything.Told) -> None:
     were not looked for are told by requirement."""
     found.domain = _narrowed(found)
     where = found.implementation.get("where", {})
-    found.findings = [replace(one, where=where.get(one.operation)) for one in everything.gathered(found, told)]
+    found.findings = [
+        replace(one, where=next((where[name] for name in one.operation.split(", ") if name in where), None))
+        for one in everything.gathered(found, told)
+    ]
     found.results = everything.with_findings(found.results, found.findings, found.weighs)
 
 

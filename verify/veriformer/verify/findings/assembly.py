@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.domain.features.attention import NOTHING_SEEN
+from veriformer.verify.findings import remedy
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.overflow import overflows
+from veriformer.verify.findings.overflow import WORDS, overflows
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence
 from veriformer.verify.findings.shown import shown as chosen
@@ -25,6 +26,8 @@ _ORDER = list(Weight)
 _OF_ORDINARY_CALLS = (Weight.WRONG, Weight.LEAK)
 _ORDINARY = (".contract", ".equation")
 """Requirements that rows of ordinary calls are judged by."""
+
+_FULLER = "compute in float64 where the input is float64"
 
 _CONTRACT = {name: place for place, name in enumerate(dict.fromkeys(one.operation for one in REQUIREMENTS))}
 
@@ -67,11 +70,29 @@ class Known:
             found = max(found, Weight.WEAKNESS, key=_ORDER.index)
         return found if self.by_no_rule else no_graver(found, results)
 
+    def fix(self, cause: Cause, results: Sequence[Result], message: str | None, slug: str) -> str | None:
+        """Return what to change, in one sentence; None where the cause is not confirmed."""
+        if not cause.confirmed:
+            return None
+        if comes_and_goes([str(result.message) for result in results]):
+            return remedy.PURE
+        suggestion = None if cause.signature.kind is Failing.NOT_FINITE else _suggestion(results)
+        if self.diagnosis is None and suggestion is not None and "convention" in suggestion:
+            name = suggestion["convention"]
+            return f"follow the contract, {name} = {KNOWN_CONVENTIONS[name][0]}, or claim {suggestion['value']}"
+        if self.diagnosis is not None:
+            return self.diagnosis.fix
+        if self.lost or self.in_float32:
+            return _FULLER if self.in_float32 else remedy.WIDER if self.lost == WORDS else remedy.STEADY
+        scaled = f"take the factor out: {self.factor}" if self.factor else None
+        return scaled or remedy.of_kind(cause, message, slug)
+
 
 def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
     """The finding of a cause that explains these failing rows."""
     weight = known.weight(cause, results)
     shown = chosen(cause, results, ordinary=weight in _OF_ORDINARY_CALLS)
+    slugs = tuple(dict.fromkeys(_telling_first(shown.requirement, results)))
     told = cause  # what is not true of the call that is shown is not said
     if not shown.meets:
         told = replace(cause, condition=replace(cause.condition, names=()), share=0.0)
@@ -83,13 +104,14 @@ def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
         witness=known.witness,
         when=told.condition.words,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
-        requirements=tuple(dict.fromkeys(_telling_first(shown.requirement, results))),
+        requirements=slugs,
         rows=tuple(result.key for result in results),
         counterexample=None if shown.counterexample is None else vars(shown.counterexample),
         precedents=known.diagnosis.precedents if known.diagnosis else (),
         suggestion=_suggestion(results),
         confirmed=cause.confirmed,
         message=shown.message,
+        fix=known.fix(told, results, shown.message, slugs[0]),
     )
 
 

@@ -42,10 +42,11 @@ class Diagnosis:
     """What is wrong, in words, and where public code had it.
 
     faulty: an implementation with that fault and no other. ignored: whether an option is ignored; condition: the
-    value for which it is not, where it is for others.
+    value for which it is not, where it is for others. fix: what to change.
     """
 
     what: str
+    fix: str
     precedents: tuple[str, ...] = ()
     faulty: object = None
     ignored: bool = False
@@ -63,7 +64,7 @@ def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagn
     held = cases(alike, target)
     option = ignored_option(cause.condition, failed, held, target)
     if option is not None:
-        return Diagnosis(option.what, ignored=True, condition=option.condition)
+        return Diagnosis(option.what, option.fix, ignored=True, condition=option.condition)
     found, left = _known(cause, failed, held, target), len(failed)
     for hiding in (dtypes.HALVES, {*dtypes.HALVES, "fp64"}):
         # In half precision its own rounding may hide which fault it is, in double precision tables in a narrower one.
@@ -101,7 +102,8 @@ def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: T
         for chosen, faulty in every:
             if all(_reproduces(faulty, case, read) for case in (*failed, *held)):
                 words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
-                return Diagnosis(words + said, tuple(dict.fromkeys(mutant.link for mutant in chosen)), faulty)
+                links = tuple(dict.fromkeys(mutant.link for mutant in chosen))
+                return Diagnosis(words + said, f"mend this: {words} (mended elsewhere in {links[0]})", links, faulty)
     return None
 
 

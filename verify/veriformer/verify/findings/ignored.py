@@ -23,9 +23,10 @@ _ORDINARY = (1.75, 0.5, 1, 2, 3)
 
 @dataclass(frozen=True)
 class IgnoredOption:
-    """In words, and the condition of which the words speak where it is one value only."""
+    """In words, what to change, and the condition of which the words speak where it is one value only."""
 
     what: str
+    fix: str
     condition: Condition | None = None
 
 
@@ -44,7 +45,7 @@ def ignored_option(
             if not any(_right_without(name, case, target) for case in failed):
                 continue
             if not _matters(name, failed, held, target):
-                return IgnoredOption(f"{name} is ignored")
+                return IgnoredOption(f"{name} is ignored", f"use {name} where the result is computed")
             return _not_given(name, condition, failed)
     return None
 
@@ -55,11 +56,14 @@ def _not_given(name: str, condition: Condition, failed: Sequence[Case]) -> Ignor
     if all(number(value) and value == values[0] for value in values):
         told = f"{article(name)} of {values[0]:g}"
         known = feature(condition.operation, told) is not None
-        return IgnoredOption(
-            f"{told} is taken as not given", Condition(condition.operation, (told,)) if known else None
-        )
+        one = Condition(condition.operation, (told,)) if known else None
+        return IgnoredOption(f"{told} is taken as not given", _asked_by_none(name, told), one)
     part = next((part for part in condition.names if name in part.split()), None)
-    return None if part is None else IgnoredOption(f"{part} is taken as not given")
+    return None if part is None else IgnoredOption(f"{part} is taken as not given", _asked_by_none(name, part))
+
+
+def _asked_by_none(name: str, told: str) -> str:
+    return f"ask whether {name} is None, not whether it is true: {told} is given"
 
 
 def _given(name: str, call: Recorded) -> bool:

@@ -17,21 +17,22 @@ def imprecise(domain: Mapping[str, Domain]) -> Iterator[Finding]:
         for computed in dict.fromkeys(known.precision.values()):
             given = tuple(name for name, coarser in known.precision.items() if coarser == computed)
             what = f"computed in {_full(computed)} for {' and '.join(map(_full, given))} input"
-            yield _finding(operation, what, Weight.IMPRECISE, given)
+            yield _finding(operation, what, "compute in the format of the input", Weight.IMPRECISE, given)
 
 
 def changes(global_state: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     """One finding for each operation, or for the loading of the target, that changes what others rely on."""
     for operation, changed in global_state.items():
         if changed:
-            yield _finding(operation, f"changes global state: {', '.join(changed)}", Weight.WRONG)
+            what = f"changes global state: {', '.join(changed)}"
+            yield _finding(operation, what, "leave it as it was found, or put it back before returning", Weight.WRONG)
 
 
 def _full(dtype: str) -> str:
     return str(dtypes.TORCH[dtype]).removeprefix("torch.")
 
 
-def _finding(operation: str, what: str, weight: Weight, given: tuple[str, ...] = ()) -> Finding:
+def _finding(operation: str, what: str, fix: str, weight: Weight, given: tuple[str, ...] = ()) -> Finding:
     identifier = hashlib.sha256(f"{operation}|{what}".encode()).hexdigest()[:8]
     told = f"{operation}: {what}"
-    return Finding(id=identifier, weight=weight, operation=operation, what=told, dtypes=given, confirmed=True)
+    return Finding(id=identifier, weight=weight, operation=operation, what=told, dtypes=given, confirmed=True, fix=fix)

@@ -11,6 +11,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.record import Finding, likewise
+from veriformer.verify.findings.remedy import WIDER
 from veriformer.verify.findings.signature import Failing
 
 WORDS = "overflow in half precision: what is finite comes out as infinite, NaN or 0"
@@ -76,6 +77,7 @@ def _of(found: Sequence[Finding]) -> Finding:
         rows=_each(found, "rows"),
         precedents=_each(found, "precedents"),
         confirmed=all(finding.confirmed for finding in found),
+        fix=WIDER if all(finding.confirmed for finding in found) else None,
     )
 
 

@@ -20,7 +20,8 @@ class Finding:
     confirmed: whether an experiment bore the condition out. follows: the operation of the same implementation without
     whose fault nothing would be wrong, where no finding of that operation explains the rows. witness: the practice
     that does likewise on the calls that fail (PyTorch's own operator, or the formula step by step in their dtype).
-    where: file and line of the code that was judged, None where it has no Python file.
+    where: file and line of the code that was judged, None where it has no Python file. fix: one sentence of what to
+    change, wherever the cause is confirmed.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Finding:
     follows: str | None = None
     witness: str | None = None
     where: Mapping[str, Any] | None = None
+    fix: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry of ``findings`` in results.json."""
@@ -47,8 +49,9 @@ class Finding:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Finding:
         """The record of one entry of ``findings``."""
+        known = {key: value for key, value in entry.items() if key != "facts"}  # which the others say in words
         lists = {key: tuple(entry.get(key) or ()) for key in ("dtypes", "requirements", "rows", "precedents")}
-        return cls(**{**entry, **lists, "weight": Weight(entry["weight"])})
+        return cls(**{**known, **lists, "weight": Weight(entry["weight"])})
 
 
 def likewise(witness: str | None) -> str:

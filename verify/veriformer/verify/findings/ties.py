@@ -12,6 +12,7 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.record import Finding, likewise
+from veriformer.verify.findings.remedy import STABLE
 from veriformer.verify.results import Result
 
 CONVENTION = "choice.ties"
@@ -54,5 +55,6 @@ def of_ties(found: Finding) -> Finding:
         what=f"{found.operation}: {_SAID}{likewise(_WITNESS)}",
         when="with ties",
         confirmed=True,
+        fix=STABLE,
         witness=_WITNESS,
     )
