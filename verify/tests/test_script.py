@@ -69,6 +69,14 @@ def test_a_seed_gives_equal_generators() -> None:
     assert torch.equal(first, torch.rand(3, generator=Seed(5).generator()))
 
 
+def test_a_script_begins_with_the_call_and_ends_with_loading_the_target() -> None:
+    text = script("title", "class target:\n    f = staticmethod(abs)", [Recorded("r0", "f", ("z",), {"z": 1})], [])
+    places = [
+        text.index(part) for part in ("def check(target):\n    r0 = target.f(1)", "class target", "\ncheck(target)")
+    ]
+    assert places == sorted(places)
+
+
 def test_a_script_repeats_calls_gradients_and_verdict() -> None:
     z = torch.tensor([0.5, 1.0])
     call = Recorded("r0", "double", ("z",), {"z": z, "by": 2}, ("z",), torch.ones(2))

@@ -1,12 +1,12 @@
 """Counterexamples as Python scripts that need nothing of the suite but the numbers it found.
 
-A script loads the target, makes the arguments, repeats the calls and the verdict, and ends with a status other than
-0 exactly
-where the violation is reproduced.
+A script makes the arguments, repeats the calls and the verdict in a function at its head, loads the target at its end,
+and ends with a status other than 0 exactly where the violation is reproduced.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,15 +53,15 @@ class Recorded:
 
 
 def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
-    """The whole script as text."""
-    opening = [f'"""{title}"""', "", "from math import inf, nan", "", "import numpy as np", "import torch", ""]
-    lines = [loader, ""]
-    lines += [text for text in dict.fromkeys(source(call.operation) for call in calls) if text]
+    """The whole script as text: first the calls with their verdict, last the loading of the target."""
+    opening = [f'"""{title}"""', "", "from math import inf, nan", "", "import numpy as np", "import torch"]
     names: dict[int, str] = {}
-    for call in calls:
-        lines += _call(call, names)
-    body = "\n".join([*lines, *verdict])
-    return "\n".join([*opening, *definition(body), body]) + "\n"
+    body = [line for call in calls for line in _call(call, names)]
+    check = "def check(target):\n" + textwrap.indent("\n".join([*body, *verdict]), "    ")
+    helpers = [text for text in dict.fromkeys(source(call.operation) for call in calls) if text]
+    if "unpacked(" in check:
+        helpers.append("\n".join(definition(check)).strip())
+    return "\n\n\n".join(["\n".join(opening), check, *helpers, loader, "check(target)"]) + "\n"
 
 
 def _call(call: Recorded, names: dict[int, str]) -> list[str]:
