@@ -17,12 +17,13 @@ from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.plugin import report_outcome
 from veriformer.verify.presentation.clean import clean, one_line
 from veriformer.verify.presentation.evidence import elements
+from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import advice, grave, ranked
 from veriformer.verify.presentation.recognised import lines as recognised
 from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.presentation.terminal import as_text, show
 from veriformer.verify.presentation.verdict import headline, scope, word
-from veriformer.verify.presentation.words import claim, title
+from veriformer.verify.presentation.words import claim, facts, title
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.results.junit import write_junit
 from veriformer.verify.results.terminal import TOLD_AT_ONCE, Live, show_rows
@@ -241,7 +242,7 @@ def test_junit_says_what_the_verdict_says(tmp_path: Path) -> None:
     weak = finding(weight=Weight.WEAKNESS, what="x² overflows", when=None)
     rows = [row(), row("attention.scale", Status.ADVICE), row("gelu.equation", Status.NOT_PROVIDED)]
     for run, kinds in (
-        (results(rows, findings=[weak]), (0, 0, 2)),
+        (results(rows, findings=[weak]), (0, 0, 1)),
         (results([row(), failing(message="no\x00 \ud800")], findings=[weak], fail_on=Weight.WEAKNESS), (2, 0, 0)),
         (results(domain={"attention": Domain(unread=("mask",))}), (0, 1, 0)),
     ):
@@ -250,7 +251,34 @@ def test_junit_says_what_the_verdict_says(tmp_path: Path) -> None:
         assert tuple(int(str(suite.get(name))) for name in ("failures", "errors", "skipped")) == kinds
         said = suite[-1][0].text or ""
         assert said.startswith(f"{word(run).upper()} {headline(run)}")
-        assert len(suite) == len(run.results) + 1
+        assert len(suite) == sum(row.status is not Status.NOT_PROVIDED for row in run.results) + 1
+
+
+def test_a_case_of_junit_has_the_facts_the_values_and_the_script(tmp_path: Path) -> None:
+    write_junit(results([failing()], findings=[finding()]), tmp_path / "out.xml")
+    case = ElementTree.parse(tmp_path / "out.xml").getroot()[0][0]
+    assert (case.get("classname"), case.get("name")) == ("attention", "attention.scale[fp32]")
+    told = case[0].text or ""
+    assert all(f"{label}: {text}" in told for label, text in facts(finding()))
+    for part in ("mask = None", "observed: [[0.25, 0.7310585786]]", "raise SystemExit('violated')"):
+        assert part in told
+
+
+def test_known_failures_have_a_section_of_their_own() -> None:
+    waiver = {"reason": "fused kernel", "link": "https://a.b/1", "expires": "2027-06-30"}
+    known = [row("attention.poison", Status.KNOWN_FAIL, dtype=dtype, waiver=waiver) for dtype in ("bf16", "fp16")]
+    told = "attention.poison (bf16 and fp16): fused kernel; waived until 2027-06-30; https://a.b/1"
+    assert [one.text for one in known_failures(results(known))] == [told]
+    text = shown(results([row(), *known]), width=200)
+    assert f"\n\nKNOWN FAILURES  fail as waived, each with a reason, a link and an end\n1. {told}" in text
+    assert "KNOWN FAILURES" not in as_text(results())
+
+
+def test_findings_after_the_first_say_where_their_evidence_is() -> None:
+    run = results([failing()], findings=[finding(str(i), what=f"fault {i}") for i in range(9)])
+    text = shown(run, width=300)
+    assert text.count("    result ") == 5
+    assert "… the evidence of every finding: the file that --html FILE or --json FILE writes" in text
 
 
 def test_where_gradients_do_not_hold_it_is_told() -> None:
@@ -269,7 +297,7 @@ def test_sixty_findings_make_a_screen_and_not_a_scroll() -> None:
     assert len(text.splitlines()) < 60
     assert "15. attention: fault 14" in text
     assert "fault 15" not in text
-    assert "… and 45 more findings" in text
+    assert "… and 45 more findings; the evidence" in text
 
 
 def test_many_remarks_are_counted() -> None:

@@ -157,7 +157,9 @@ def apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:
     if unmet and waiver.expires < today:
         return replace(result, message=f"{result.message} (its waiver ended on {waiver.expires}: {waiver.reason})")
     if unmet:
-        return replace(result, status=Status.KNOWN_FAIL, message=f"{waiver.reason} ({waiver.link}): {result.message}")
+        told = f"{waiver.reason} ({waiver.link}): {result.message}"
+        known = {"reason": waiver.reason, "link": waiver.link, "expires": waiver.expires.isoformat()}
+        return replace(result, status=Status.KNOWN_FAIL, message=told, waiver=known)
     if result.status is Status.PASS:
         return replace(
             result, status=Status.UNEXPECTED_PASS, message=f"passes, though waived ({waiver.reason}): remove the waiver"

@@ -13,6 +13,7 @@ from rich.text import Text
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import grave, weaknesses
 from veriformer.verify.presentation.recognised import deviations, inspected, opening
 from veriformer.verify.presentation.recognised import lines as recognised
@@ -39,8 +40,9 @@ def show(run: Run, out: Console, saved: str | None = None) -> None:
     if deviations(run.implementation):
         out.print(Text(deviations(run.implementation)), soft_wrap=False)
     _errors(run, out)
-    show_findings(grave(run), out)
-    show_findings(weaknesses(run), out)
+    show_findings(grave(run), out, saved=saved)
+    show_findings(weaknesses(run), out, saved=saved)
+    _known_failures(run, out)
     for kind in (advised, lacking, measured, not_seen):
         show_remarks(list(kind(run)), out)
     out.print()
@@ -79,8 +81,11 @@ def as_text(run: Run) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def show_findings(found: Sequence[Finding], out: Console, meaning: Mapping[Weight, str] = MEANING) -> None:
-    """Findings under their weights, the first with their facts. meaning: what each weight says of the code."""
+def show_findings(
+    found: Sequence[Finding], out: Console, meaning: Mapping[Weight, str] = MEANING, saved: str | None = None
+) -> None:
+    """Findings under their weights, the first with their facts. meaning: what each weight says of the code. saved: the
+    file that holds the facts of the others."""
     weight = None
     for position, finding in enumerate(found[: DETAILED + LISTED]):
         if finding.weight is not weight:
@@ -91,8 +96,21 @@ def show_findings(found: Sequence[Finding], out: Console, meaning: Mapping[Weigh
         if position < DETAILED:
             _grid([("", label.ljust(_LABEL), text) for label, text in facts(finding)], out)
     hidden = len(found) - DETAILED - LISTED
-    if hidden > 0:
-        out.print(f"\n… and {number(hidden, 'more finding')}", soft_wrap=False)
+    more = f"and {number(hidden, 'more finding')}; " if hidden > 0 else ""
+    if len(found) > DETAILED:
+        where = saved or "the file that --html FILE or --json FILE writes"
+        out.print(f"\n… {more}the evidence of every finding: {where}", soft_wrap=False, markup=False)
+
+
+def _known_failures(run: Run, out: Console) -> None:
+    known = known_failures(run)
+    if not known:
+        return
+    heading = Text("\nKNOWN FAILURES", style="bold")
+    out.print(heading.append("  fail as waived, each with a reason, a link and an end", style="not bold dim"))
+    _grid([(f"{place}.", one.text) for place, one in enumerate(known[:LISTED], 1)], out)
+    if len(known) > LISTED:
+        out.print(f"… and {number(len(known) - LISTED, 'more waiver')}", soft_wrap=False)
 
 
 def show_remarks(remarks: Sequence[Remark], out: Console) -> None:

@@ -38,8 +38,10 @@ def _when(finding: Finding) -> str:
 
 
 def facts(finding: Finding) -> Iterator[tuple[str, str]]:
-    """Label and text of each fact, on one line each."""
+    """Label and text of each fact, on one line each, for terminal, page, JSON, Markdown and JUnit alike."""
     example = finding.counterexample or {}
+    if finding.where:
+        yield "where", place(finding.where)
     called = call(example, _LINE)
     if called:
         yield "call", called
@@ -48,11 +50,21 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "result", result
     if finding.rows:
         yield "explains", explained(finding)
+    if finding.fix:
+        yield "change", one_line(finding.fix, _LINE)
+    if finding.suggestion:
+        yield "intended?", f"then say so: {claim(finding.suggestion)}"
+    if finding.requirements:
+        slug = one_line(finding.requirements[0], 80)
+        yield "demanded", f"{slug}: veriformer requirements {slug}"
     if finding.precedents:
         more = f" and {len(finding.precedents) - 1} more" if len(finding.precedents) > 1 else ""
         yield "seen in", f"{one_line(finding.precedents[0], _LINE)}{more}"
-    if finding.suggestion:
-        yield "intended?", f"then say so: {claim(finding.suggestion)}"
+
+
+def place(where: Mapping[str, Any]) -> str:
+    """Return ``mine.py:12``, as terminals and editors link it."""
+    return f"{one_line(where['file'], 200)}:{where['line']}"
 
 
 def outcome(finding: Finding) -> str:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from veriformer.verify.presentation.clean import clean
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.presentation.clean import clean, one_line
 from veriformer.verify.presentation.run import HELD
 from veriformer.verify.presentation.verdict import headline, scope, word
+from veriformer.verify.presentation.words import facts, title
 from veriformer.verify.results.record import Result, Results
 from veriformer.verify.results.status import VIOLATIONS, Status
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_VALUES = 2000
+"""Characters of an argument or a result that are shown."""
+
 _GAPS = "verdict"
 """The test case that fails where there is no verdict: a run without one is no success."""
 
 
 def write_junit(run: Results, path: Path) -> None:
-    """Write the run as one test suite: a case for each row, and one for the verdict."""
-    cases = [*_rows(run.results), _verdict(run)]
+    """Write the run as one test suite: a case for each row that is provided, and one for the verdict."""
+    cases = [*_rows(run), _verdict(run)]
     counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in ("failure", "error", "skipped")}
     told = {"tests": len(cases), "failures": counts["failure"], "errors": counts["error"], "skipped": counts["skipped"]}
     suite = ElementTree.Element("testsuite", name="veriformer", time=f"{run.duration_s:.3f}", timestamp=run.started)
@@ -32,14 +37,33 @@ def write_junit(run: Results, path: Path) -> None:
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def _rows(rows: Iterable[Result]) -> Iterable[ElementTree.Element]:
-    for row in rows:
-        case = ElementTree.Element("testcase", classname=row.operation, name=row.key, time=f"{row.seconds:.3f}")
+def _rows(run: Results) -> Iterable[ElementTree.Element]:
+    """A case for each row of what is provided, a failure with the facts of its finding, its values and its script."""
+    of = {key: finding for finding in run.findings for key in finding.rows}
+    for row in run.results:
+        if row.status is Status.NOT_PROVIDED:
+            continue
+        name = f"{row.requirement}[{row.dtype}]" if row.dtype else row.requirement
+        case = ElementTree.Element("testcase", classname=row.operation, name=_text(name), time=f"{row.seconds:.3f}")
         kind = _kind(row.status)
         if kind:
-            part = f" (finding {row.finding})" if row.finding else ""
-            _tell(case, kind, f"{row.key} {row.status}{part}: {row.message}")
+            told = "\n".join(_evidence(row, of.get(row.key))) if kind == "failure" else ""
+            _tell(case, kind, f"{name} {row.status}: {row.message}\n{told}")
         yield case
+
+
+def _evidence(row: Result, finding: Finding | None) -> Iterator[str]:
+    """Give the finding with its facts, and of the row's own call the values and the script."""
+    if finding is not None:
+        yield f"\nfinding {finding.id}: {title(finding)}"
+        yield from (f"{label}: {text}" for label, text in facts(finding))
+    example = row.counterexample
+    if example is not None:
+        yield ""
+        yield from (f"{name} = {one_line(value, _VALUES)}" for name, value in example.arguments.items())
+        told = (("observed", example.observed), ("exact", example.exact), ("bound", example.bound))
+        yield from (f"{name}: {one_line(value, _VALUES)}" for name, value in told if value is not None)
+        yield from ("", example.script or "")
 
 
 def _kind(status: Status) -> str:

@@ -20,6 +20,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.error import raise_for
+from veriformer.verify.presentation.words import facts
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.shard import Shard
 from veriformer.verify.results.status import VIOLATIONS, Status
@@ -57,11 +58,11 @@ class Counterexample:
 class Result:
     """One row: a requirement on one operation, in one dtype, on one device.
 
-    weight: what is at stake, as text; None for a requirement that this version of the suite does not know.
-    finding: the id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under
-    which a row that failed would hold. refused: by feature, the message with which calls were refused that need not be
-    taken. covered: how many examples had which sizes above 64, alone, with another, or
-    with an option: ``{"d_v > 64 and n_k > 64": 9}``.
+    weight: what is at stake, as text; None for a requirement that this version of the suite does not know. finding: the
+    id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under which a row
+    that failed would hold. refused: by feature, the message with which calls were refused that need not be taken.
+    waiver: ``reason``, ``link`` and ``expires`` of the known failure that it is. covered: how many examples had which
+    sizes above 64, alone, with another, or with an option: ``{"d_v > 64 and n_k > 64": 9}``.
     """
 
     requirement: str
@@ -84,6 +85,7 @@ class Result:
     finding: str | None = None
     suggestion: dict[str, str] | None = None
     refused: dict[str, str] | None = None
+    waiver: dict[str, str] | None = None
 
     @property
     def key(self) -> str:
@@ -207,7 +209,7 @@ class Results:
             "partial": self.partial,
             "domain": {operation: domain.to_dict() for operation, domain in self.domain.items()},
             "global_state": self.global_state,
-            "findings": [finding.to_dict() for finding in self.findings],
+            "findings": [{**finding.to_dict(), "facts": dict(facts(finding))} for finding in self.findings],
             "results": [result.to_dict() for result in self.results],
             **({"shard": self.shard.to_dict()} if self.shard else {}),
         }
