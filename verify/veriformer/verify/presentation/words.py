@@ -56,7 +56,7 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "intended?", f"then say so: {claim(finding.suggestion)}"
     if finding.requirements:
         slug = one_line(finding.requirements[0], 80)
-        yield "demanded", f"{slug}: veriformer requirements {slug}"
+        yield "demanded", f"{slug}: veriformer explain {slug}"
     if finding.precedents:
         more = f" and {len(finding.precedents) - 1} more" if len(finding.precedents) > 1 else ""
         yield "seen in", f"{one_line(finding.precedents[0], _LINE)}{more}"
