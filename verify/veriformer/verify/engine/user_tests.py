@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass
+from datetime import date
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.record import Domain
+from veriformer.verify.engine import waivers
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
+from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.plugin import report_outcome
 from veriformer.verify.engine.probe import domains
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import loaded
-from veriformer.verify.judging.row import CheckRun, plan
-from veriformer.verify.results import Status
+from veriformer.verify.judging.row import CheckRun
+from veriformer.verify.judging.row import plan as rows_of
+from veriformer.verify.recognition.places import Place, places
+from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.target import Target
 
 
@@ -44,6 +52,27 @@ def conformance(
     as tests are collected.
     """
     target = loaded(implementation, profile)
+    found = _calls(target, only=only, profile=profile, dtype=dtype, device=device, seed=seed, strict=strict)
+    rows: list[Any] = [pytest.param(call, id=row.key) for row, call in found]
+    return pytest.mark.parametrize("row", rows)
+
+
+def _calls(
+    target: Target,
+    *,
+    only: Sequence[str],
+    profile: str,
+    dtype: Sequence[str],
+    device: str,
+    seed: str,
+    strict: bool,
+    fail_on: Weight = Weight.FRAGILE,
+    settled: Callable[[Result], Result] = lambda result: result,
+) -> list[tuple[CheckRun, Callable[[], None]]]:
+    """Return every row that applies to a target, with what runs it and ends as a test ends.
+
+    settled: what makes known failures of results. The other arguments are those of ``check``.
+    """
     chosen = [c for c in select(only) if target.operation(c.operation) is not None]
     names = tuple(dtypes.canonical(name) for name in dtype)
     finished: dict[str, Status] = {}
@@ -57,11 +86,42 @@ def conformance(
     def bound(row: CheckRun) -> Callable[[], None]:
         def call() -> None:
             result = run_check(row, within(row.check.operation), PROFILES[profile], seed, finished)
-            result = result if strict else as_advice(result, recognised=bool(target.recognised))
+            if not strict:
+                result = as_advice(result, recognised=bool(target.recognised), fail_on=fail_on)
             finished[row.key] = result.status
-            report_outcome(result)
+            report_outcome(settled(result))
 
         return call
 
-    rows: list[Any] = [pytest.param(bound(row), id=row.key) for row in plan(chosen, names, device)]
-    return pytest.mark.parametrize("row", rows)
+    return [(row, bound(row)) for row in rows_of(chosen, names, device)]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A row as a test: what runs it, and where the code is that it judges, if that is known."""
+
+    row: CheckRun
+    run: Callable[[], None]
+    place: Place | None
+
+
+def calls_of(asked: Plan, waiver_file: Path | None) -> list[Call]:
+    """Return every row that applies to the target of a plan, under the waivers of a file and of the target.
+
+    Raises UnknownSelectionError, TargetError or WaiverError.
+    """
+    target = loaded(asked.target, asked.profile)
+    waived = waivers.of_run(asked.target, waiver_file, asked.rows())
+    found = _calls(
+        target,
+        only=asked.only,
+        profile=asked.profile,
+        dtype=asked.dtypes,
+        device=asked.device,
+        seed=asked.seed,
+        strict=asked.strict,
+        fail_on=Weight(asked.fail_on),
+        settled=partial(waivers.apply, waivers=waived, today=date.today()),
+    )
+    where = places(target, dict.fromkeys(row.check.operation for row, _ in found))
+    return [Call(row, run, where.get(row.check.operation)) for row, run in found]
