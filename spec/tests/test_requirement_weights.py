@@ -12,8 +12,9 @@ ADVICE = {
     "accuracy": Weight.IMPRECISE,
     "result_dtype": Weight.IMPRECISE,
 }
-ADVICE_ALONE = {"optimizer.gradients_kept"}
-"""What is advice for one operation: many optimizers add the decay to the gradient, and say so."""
+ADVICE_ALONE = {"optimizer.gradients_kept", "t5_relative_position_bucket.exact_points"}
+"""What is advice for one operation: many optimizers add the decay to the gradient, and say so; where the logarithm of
+T5's buckets is a whole number, its rounding decides between two of them, in the published code as well."""
 
 ALWAYS = {
     "contract": Weight.WRONG,

@@ -45,7 +45,7 @@ REQUIREMENTS = (
         "before it belongs to the bucket before.",
         "The same exactly: no rounding of a logarithm moves a distance.",
         "logarithm rounded to the wrong side",
-        weight=Weight.WRONG,
+        weight=Weight.IMPRECISE,
     ),
     templates.law(
         _OPERATION,

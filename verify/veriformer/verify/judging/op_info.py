@@ -174,7 +174,12 @@ def _widening(
         return bounds
 
     return [
-        Reference(reference.exact, reference.bound, widen=functools.partial(_part, wide, part))
+        Reference(
+            reference.exact,
+            reference.bound,
+            constant=reference.constant,
+            widen=functools.partial(_part, wide, part),
+        )
         for part, reference in enumerate(found)
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.spec.arithmetic.running_error import RunningError, RunningErrorArray
 from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -19,6 +20,22 @@ from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, 
 def _buckets(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     options: dict[str, Any] = {name: value for name, value in a.items() if name != "relative_position"}
     return [t5_relative_position_bucket(a["relative_position"].astype(np.int64), **options)]
+
+
+def _by_logarithm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
+    """e + ⌊(b − e) log(x / e) / log(M / e)⌋ rounded: either neighbour where that may be whole."""
+    if not isinstance(xp, RunningError):
+        return []
+    r, both = a["relative_position"].astype(np.int64), a.get("bidirectional", True)
+    buckets, exact = a.get("num_buckets", 32) // (2 if both else 1), _buckets(xp, a)[0]
+    e, far = buckets // 2, a.get("max_distance", 128)
+    x = np.abs(r) if both else np.maximum(-r, 0)
+    place = (buckets - e) * xp.log(xp.asarray(np.maximum(x, e)) / e) / xp.log(xp.asarray(far) / e)
+    value, bound = xp.judgeable(place)
+    within = exact - e - np.where(both & (r > 0), buckets, 0)
+    lowest, highest = (np.minimum(np.floor(one), buckets - e - 1) for one in (value - bound, value + bound))
+    apart = np.where(x < e, 0.0, np.maximum(within - lowest, highest - within))
+    return [RunningErrorArray(xp, exact.astype(np.float64), apart, exact.astype(np.float64))]
 
 
 def draw_buckets(trial: Trial) -> Arguments:
@@ -68,7 +85,7 @@ T5_RELATIVE_POSITION_BUCKET = OpInfo(
     name="t5_relative_position_bucket",
     sample=draw_buckets,
     sample_basic=lambda trial: {"relative_position": torch.arange(-trial.draw(sizes(1)), 40)},
-    formulas=(_buckets,),
+    formulas=(_buckets, _by_logarithm),
     invalid_calls=_bad_buckets,
     argument_perturbations=_changed_buckets,
     result_dtype=lambda trial, arguments, part: torch.int64,
