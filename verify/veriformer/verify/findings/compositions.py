@@ -20,6 +20,7 @@ Operation = Callable[..., Any]
 SOFTMAX_AND_PRODUCTS = "PyTorch's composition of softmax and products"
 MASKED_BY_THE_LOWEST = "PyTorch's composition with the lowest number for what is hidden"
 OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
+BY_TWO_LOSSES = "a composition of two losses, as label smoothing is mostly written"
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
 BY_SOFTMAX = "torch.softmax of logits / temperature"
@@ -35,6 +36,7 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
         yield MASKED_BY_THE_LOWEST, _over_composed_attention(peer, lowest=True)
     if operation == "cross_entropy":
         yield OVER_PROBABILITIES, _over_probabilities
+        yield BY_TWO_LOSSES, _of_two_losses
     if operation == "temperature_scale":
         yield BY_SOFTMAX, _over_temperature
     if operation == "top_k_filter":
@@ -101,6 +103,22 @@ def _over_probabilities(
         rows = F.one_hot(target.where(kept, 0).long(), logits.shape[-1]).to(logits.dtype)
     smoothed = (1 - label_smoothing) * rows + label_smoothing / logits.shape[-1]
     losses = torch.where(kept, -(smoothed * logits.log_softmax(-1)).sum(-1), 0.0)
+    return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
+
+
+def _of_two_losses(
+    *,
+    logits: Tensor,
+    target: Tensor,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """(1 − α) nll + α / V Σ −log p, without smoothing as well: 0 · ∞ is NaN where a class has no probability."""
+    log_probs, kept = logits.log_softmax(-1), target != ignore_index
+    chosen = -log_probs.gather(-1, target.where(kept, 0).long()[..., None])[..., 0]
+    losses = (1 - label_smoothing) * chosen - label_smoothing / logits.shape[-1] * log_probs.sum(-1)
+    losses = torch.where(kept, losses, 0.0)
     return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
 
 
