@@ -76,6 +76,7 @@ def nearest(
         first = _tenable(_screened(tried, choices))
         first.sort(key=lambda pair: pair[1].rank(), reverse=True)  # stable: of equal ones the contract's own is first
         kept = [choice for i, (choice, fit) in enumerate(first) if i < FINAL or (fit.everywhere and i < 3 * FINAL)]
+        kept.append(max(first, key=lambda pair: (pair[1].answered - pair[1].raised, pair[1].rank()))[0])
         choices = [choice for choice in choices if choice in kept]
     found = [tried(choice, 1) for choice in choices]
     best = max((one for one, _ in _tenable([(one, one.fit) for one in found])), key=lambda one: one.fit.rank())
@@ -165,7 +166,13 @@ def _tenable(found: list[tuple[_T, Fit]]) -> list[tuple[_T, Fit]]:
     least = min((fit.raised for _, fit in found if fit.answered), default=0)
     most = max((fit.answered for _, fit in found), default=0)
     kept = [(one, fit) for one, fit in found if fit.raised - least < fit.answered and most <= FEWEST * fit.answered]
-    return kept or found
+    kept = kept or found
+    return [(one, fit) for one, fit in kept if not any(_explains_more(other, fit) for _, other in kept)]
+
+
+def _explains_more(other: Fit, fit: Fit) -> bool:
+    """Return whether by another reading the code refuses fewer calls and is right in more."""
+    return other.right > fit.right and other.raised < fit.raised and other.answered > fit.answered
 
 
 def _is_told(
