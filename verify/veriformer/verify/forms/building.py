@@ -11,13 +11,17 @@ from torch import nn
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import NotOffered, Unfit
+from veriformer.verify.forms.frameworks import over_tensors
 
-_MADE: dict[Any, Callable[..., Any]] = {}
+_MADE: dict[Any, Any] = {}
 
 
-def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype) -> Callable[..., Any]:
-    """The function itself, or an instance made from these sizes, once for each choice. Raises NotOffered for
-    weights."""
+def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype, method: str = "") -> Callable[..., Any]:
+    """Return the function itself, or an instance made from these sizes, once for each choice.
+
+    method: of instances that are not called themselves. Of code over arrays the result is a function of tensors. Raises
+    NotOffered for weights.
+    """
     if not candidate.is_class:
         function: Callable[..., Any] = candidate.thing
         return function
@@ -32,7 +36,12 @@ def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype) 
                 raise NotOffered("it holds weights")
             made = made.to(dtype).eval()
         _MADE[key] = made
-    return _MADE[key]
+    made = _MADE[key]
+    if isinstance(made, nn.Module) and method in ("", "forward"):
+        method = "__call__"
+    own = getattr(made, method or ("__call__" if callable(made) else "forward"))
+    over: Callable[..., Any] = own if isinstance(made, nn.Module) else over_tensors(own, candidate.module)
+    return over
 
 
 def own_sizes(candidate: Candidate, sizes: Mapping[str, Any]) -> dict[str, Any]:

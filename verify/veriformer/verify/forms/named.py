@@ -106,7 +106,8 @@ _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _weightless(candidate: Candidate) -> bool:
-    if not candidate.is_network:
+    """Return whether instances can be made and called that hold no weights: of modules, and of plain classes."""
+    if not candidate.is_network and not candidate.parameters:
         return False
     try:
         made = built(candidate, {})
@@ -114,7 +115,7 @@ def _weightless(candidate: Candidate) -> bool:
         raise
     except Unfit:
         return False
-    return isinstance(made, nn.Module) and next(made.parameters(), None) is None
+    return next(made.parameters(), None) is None if isinstance(made, nn.Module) else not isinstance(made, BaseException)
 
 
 def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..., Any]:

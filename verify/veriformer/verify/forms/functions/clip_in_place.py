@@ -33,6 +33,8 @@ _LARGEST = (
 _WORDS = ({"clip"}, {"clipping"}, {"clipped"})
 _OF = {"grad", "grads", "gradient", "gradients"}
 _NOT = {"value", "values", "adaptive", "agc"}
+ZERO = ("the largest norm", "no clipping")
+"""What a ``max_norm`` of 0 means."""
 
 
 def _names(candidate: Candidate) -> dict[str, str] | None:
@@ -45,7 +47,7 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if _names(candidate) is None:
         return None
-    return Match(True, told=("gradients are scaled in place, and what is returned is left out",))
+    return Match(True, {"zero": ZERO}, ("gradients are scaled in place, and what is returned is left out",))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[Tensor], Tensor]]:
@@ -54,6 +56,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
     def call(grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
         if not all(isinstance(g, Tensor) and g.is_floating_point() for g in grads):
             raise NotOffered("grads: expected floating-point tensors")
+        if max_norm == 0 and readings.get("zero") == ZERO[1]:
+            raise NotOffered("max_norm: 0 means that nothing is clipped")
         params = [nn.Parameter(torch.zeros_like(g)) for g in grads]
         for p, g in zip(params, grads, strict=True):
             p.grad = g.detach().clone()

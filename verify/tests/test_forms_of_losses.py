@@ -1,0 +1,190 @@
+"""Losses as people write them: label smoothing, log-probabilities of targets and calibration, right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.targets.source_files import module_of
+
+Read = Callable[[str], dict[str, Pin]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Return a function that recognises a file of this text, and gives its pins by operation."""
+
+    def found(text: str) -> dict[str, Pin]:
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        return {pin.operation: pin for pin in recognise(module_of(file)).pins}
+
+    return found
+
+
+OF_LOG_PROBABILITIES = """
+def smoothed_nll(lprobs, target, epsilon, ignore_index=None, reduction="mean", dim=-1):
+    target = target.unsqueeze(dim)
+    hidden = target.eq(-100 if ignore_index is None else ignore_index)
+    nll = -lprobs.gather(dim, target.masked_fill(hidden, 0)).masked_fill(hidden, 0.0)
+    smooth = -lprobs.sum(dim, keepdim=True).masked_fill(hidden, 0.0)
+    loss = (1 - epsilon) * nll + epsilon / lprobs.size(dim) * smooth
+    if reduction == "none":
+        return loss
+    return loss.sum() / {count} if reduction == "mean" else loss.sum()
+"""
+
+
+def test_smoothing_over_log_probabilities_is_given_such(read: Read) -> None:
+    pin = read(OF_LOG_PROBABILITIES.format(count="(~hidden).sum()"))["cross_entropy"]
+    assert pin.everywhere
+    assert pin.readings["over"] == "log-probabilities"
+    assert not read(OF_LOG_PROBABILITIES.format(count="target.numel()"))["cross_entropy"].everywhere
+
+
+FLAGGED = """
+import torch
+import torch.nn.functional as F
+
+def my_loss(pred, gold, pad_idx, smoothing=False):
+    kept = gold != pad_idx
+    if not smoothing:
+        return F.cross_entropy(pred, gold, ignore_index=pad_idx, reduction="sum")
+    eps, n = 0.1, pred.size(1)
+    hot = torch.zeros_like(pred).scatter(1, gold[:, None], 1)
+    hot = hot * (1 - eps) + (1 - hot) * eps / {others}
+    return -(hot * F.log_softmax(pred, dim=1)).sum(1)[{rows}].sum()
+"""
+
+
+def test_a_flag_switches_on_the_smoothing_that_the_code_has_for_itself(read: Read) -> None:
+    pin = read(FLAGGED.format(others="(n - 1)", rows="kept"))["cross_entropy"]
+    assert pin.everywhere
+    assert pin.readings["spread"] == "all others"
+    assert not read(FLAGGED.format(others="(n - 1)", rows=":"))["cross_entropy"].everywhere
+
+
+DISTRIBUTION = """
+import torch
+from torch import nn
+
+class SmoothedTargets(nn.Module):
+    def __init__(self, smoothing_value, pad_token_id, trg_vocab_size):
+        super().__init__()
+        self.value, self.pad, self.size = smoothing_value, pad_token_id, trg_vocab_size
+
+    def forward(self, ids):
+        found = torch.full((len(ids), self.size), self.value / (self.size - 2))
+        found.scatter_(1, ids, 1.0 - self.value)
+        found[:, self.pad] = 0.0
+        return found.masked_fill({hidden} == self.pad, 0.0)
+"""
+
+
+def test_a_distribution_is_judged_by_the_loss_that_it_is_made_for(read: Read) -> None:
+    pin = read(DISTRIBUTION.format(hidden="ids"))["cross_entropy"]
+    assert pin.everywhere
+    assert pin.readings["gives"] == "distribution"
+    assert not read(DISTRIBUTION.format(hidden="found"))["cross_entropy"].everywhere
+
+
+LOG_PROBS = """
+import torch
+
+def selective_log_softmax(logits, index):
+    chosen = torch.gather(logits, -1, index.unsqueeze(-1)).squeeze(-1)
+    return chosen - {total}
+"""
+
+
+def test_log_probabilities_of_targets_are_terms_of_a_cross_entropy(read: Read) -> None:
+    assert read(LOG_PROBS.format(total="logits.logsumexp(-1)"))["cross_entropy"].everywhere
+    assert not read(LOG_PROBS.format(total="logits.amax(-1)"))["cross_entropy"].everywhere
+
+
+CALIBRATION = """
+import {library} as xp
+
+class {name}:
+    def loss(self, output, labels, n_bins=15, logits=True):
+        if logits:
+            output = xp.exp(output - output.max(axis=1, keepdims=True))
+            output = output / output.sum(axis=1, keepdims=True)
+        confidence, right = output.max(axis=1), output.argmax(axis=1) == labels
+        total = 0.0
+        for low in xp.arange(n_bins):
+            held = (confidence > low / n_bins) * (confidence <= (low + 1) / n_bins)
+            if held.any():
+                total += abs(confidence[held].mean() - right[held].mean()) * {share}
+        return total
+"""
+
+
+def test_a_class_over_arrays_may_have_the_error_in_a_method(read: Read) -> None:
+    right = CALIBRATION.format(library="numpy", name="ECELoss", share="held.mean()")
+    assert read(right)["expected_calibration_error"].everywhere
+    wrong = CALIBRATION.format(library="numpy", name="ECELoss", share="1 / n_bins")
+    assert not read(wrong)["expected_calibration_error"].everywhere
+    assert not read(right.replace("ECELoss", "MCELoss"))
+
+
+OF_LOGITS = """
+import torch
+from torch import nn
+
+class _ECELoss(nn.Module):
+    def __init__(self, n_bins=15):
+        super().__init__()
+        self.edges = torch.linspace(0, 1, n_bins + 1)
+
+    def forward(self, logits, labels):
+        confidence, chosen = logits.softmax(1).max(1)
+        total = torch.zeros(1)
+        for low, high in zip(self.edges[:-1], self.edges[1:], strict=True):
+            held = confidence.gt(low.item()) * confidence.le(high.item())
+            if held.any():
+                hit = ({hit}).float().mean()
+                total += (confidence[held].mean() - hit).abs() * held.float().mean()
+        return total
+"""
+
+
+def test_calibration_of_logits_is_given_logits(read: Read) -> None:
+    pin = read(OF_LOGITS.format(hit="chosen.eq(labels)[held]"))["expected_calibration_error"]
+    assert pin.everywhere
+    assert pin.readings["takes"] == "logits"
+    assert not read(OF_LOGITS.format(hit="chosen.eq(labels) * held"))["expected_calibration_error"].everywhere
+
+
+def test_a_class_without_weights_over_arrays_is_called_with_arrays(read: Read) -> None:
+    text = """
+import numpy as np
+
+class Softmax():
+    def __call__(self, x):
+        e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+        return e / np.sum(e, axis={axis}, keepdims=True)
+"""
+    assert read(text.format(axis=-1))["softmax"].everywhere
+    assert not read(text.format(axis=0))["softmax"].everywhere
+
+
+def test_a_largest_norm_of_0_may_mean_that_nothing_is_clipped(read: Read) -> None:
+    text = """
+import torch
+
+def clip_grad_norm_(params, max_norm):
+    norm = torch.cat([p.grad.flatten() for p in params]).norm()
+    if max_norm > 0:
+        for p in params:
+            p.grad.mul_((max_norm / (norm + 1e-6)){clamped})
+    return norm
+"""
+    pin = read(text.format(clamped=".clamp(max=1)"))["clip_grad_norm"]
+    assert pin.everywhere
+    assert pin.readings["zero"] == "no clipping"
+    assert not read(text.format(clamped=""))["clip_grad_norm"].everywhere
