@@ -48,7 +48,7 @@ def test_what_runs_on_a_machine_of_ours_comes_from_no_fork():
 
 
 def test_the_lines_for_another_project_are_few_and_name_inputs_of_the_action():
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8"), re.DOTALL)
     action, called = read(ROOT / "action.yml"), read(ROOT / ".github" / "workflows" / "verify-reusable.yml")
     ours, theirs, hooks = map(yaml.safe_load, blocks)
     assert blocks[0].count("\n") <= 10

@@ -1,4 +1,4 @@
-"""Not a test (``nox -s adoption``): another project takes up the action in the ten lines of docs/ci.md.
+"""Not a test (``nox -s adoption``): another project takes up the action in the ten lines of docs/how-to/ci.md.
 
     python verify/tests/whole_adoption.py --package out/dist/veriformer-….whl
 
@@ -80,8 +80,8 @@ class Repository:
 
 
 def lines() -> list[str]:
-    """Return the workflow of docs/ci.md."""
-    text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    """Return the workflow of docs/how-to/ci.md."""
+    text = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
     return re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0].splitlines()
 
 
