@@ -54,7 +54,6 @@ class Known:
     arrange: Arrange = _as_given
     result: Callable[[Any, Readings], Any] = _first
     rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    closed: bool = True
     beside: bool = False
     says: str = ""
     neutral: tuple[str, ...] = ()
@@ -73,7 +72,6 @@ def form_of(folder_and_file: str, known: Known) -> Form:
         bind=lambda candidate, readings: _bind(candidate, readings, known),
         rivals=known.rivals,
         neutral=known.neutral,
-        closed=known.closed,
         beside=known.beside,
         conventions=known.conventions,
     )

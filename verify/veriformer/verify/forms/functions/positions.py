@@ -81,7 +81,6 @@ SLOPES = Known(
     not_words=frozenset(("power",)),
     result=_flat,
     says="get_slopes(n): a list or a tensor",
-    closed=False,
 )
 BUCKETS = Known(
     "t5_relative_position_bucket",
@@ -101,7 +100,6 @@ SINUSOIDS = Known(
     readings={"first": PADDED},
     result=_table,
     says="a function of length and width that gives the table",
-    closed=False,
 )
 _KEYS = ("n_k", "k_len", "kv_len", "key_len", "src_len", "len_k", "S", "kv_seq_len", "key_length", "seq_len_k", "m")
 _QUERIES = ("n_q", "q_len", "query_len", "len_q", "seq_len_q", "query_length", *_SIZE)
@@ -118,7 +116,6 @@ OBLONG = Known(
     result=_seen,
     conventions=("causal.alignment",),
     says="causal_mask(q_len, k_len): boolean, inverted or additive",
-    closed=False,
 )
 MASK = Known(
     "causal_mask",
@@ -129,7 +126,6 @@ MASK = Known(
     arrange=_square,
     result=_seen,
     says="subsequent_mask(size), or of tokens: a square mask, boolean, inverted or additive",
-    closed=False,
 )
 
 FORMS = tuple(
