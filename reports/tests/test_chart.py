@@ -3,6 +3,7 @@ from xml.etree import ElementTree
 
 from veriformer.reports.charts import bound_use, legend
 from veriformer.reports.runs import label
+from veriformer.verify.results import Status
 
 
 def test_one_mark_per_measured_row_in_the_page_s_own_colours(run, row):
@@ -13,6 +14,12 @@ def test_one_mark_per_measured_row_in_the_page_s_own_colours(run, row):
     assert len(re.findall(r"<use [^>]*var\(--series-", chart)) == 3
     assert not re.search(r"#0[1-4]0[1-4]0[1-4]", chart)
     assert "currentColor" in chart
+
+
+def test_what_neither_holds_nor_is_violated_is_not_drawn_in_the_red(run, row):
+    rows = [row("softmax.a", worst_ratio=9.0, status=status) for status in (Status.KNOWN_FAIL, Status.ADVICE)]
+    assert bound_use(label([run(rows)])) is None
+    assert bound_use(label([run([*rows, row(status=Status.FAIL)])])).count("<use ") == 1
 
 
 def test_it_is_the_same_every_time_and_undated(run):

@@ -1,4 +1,4 @@
-from veriformer.reports.matrix import matrix
+from veriformer.reports.matrix import filters, matrix
 from veriformer.reports.runs import label
 from veriformer.verify.results import Status
 
@@ -10,7 +10,7 @@ def test_cells_aggregate_dtypes_the_worst_first(run, row, violation):
     parts = [(look.status, dtypes, ratio) for look, dtypes, ratio in line.cells[0].parts]
     assert parts == [(Status.FAIL, ["fp16"], 500000.0), (Status.PASS, ["fp64", "fp32"], 0.5)]
     assert (group.operation, line.law, line.equations) == ("softmax", "shift", ("1",))
-    assert [(look.status, count) for look, count in group.tallies[0]] == [(Status.FAIL, 1), (Status.PASS, 2)]
+    assert [(look.status, count) for look, count in group.tally] == [(Status.FAIL, 1), (Status.PASS, 2)]
 
 
 def test_a_requirement_that_a_run_did_not_plan_is_no_cell(run, row):
@@ -40,17 +40,29 @@ def test_ratios_that_are_no_numbers_are_ordered_all_the_same(run, row):
     assert group.rows[0].cells[0].parts[0][2] == float("inf")
 
 
-def test_the_title_of_a_cell_tells_every_dtype(run, row):
+def test_a_cell_says_why_it_shows_nothing(run, row):
     rows = [
-        row(dtype="fp64"),
-        row(dtype="fp32", status=Status.BLOCKED, blocked_by="softmax.contract", vacuous_share=0.5),
+        row(dtype="fp64", status=Status.VACUOUS, message="the bound exceeds\nthe value"),
+        row(dtype="fp32", status=Status.BLOCKED, blocked_by="softmax.contract", message="not this"),
     ]
     [group] = matrix(label([run(rows)]))
-    title = group.rows[0].cells[0].title
-    assert "fp64 on cpu: pass, 20 examples, worst ratio 0.25" in title
-    assert (
-        "fp32 on cpu: blocked, 20 examples, worst ratio 0.25, 50% of them vacuous, blocked by softmax.contract" in title
-    )
+    cell = group.rows[0].cells[0]
+    assert (cell.reasons, cell.blockers) == (["the bound exceeds the value"], ["softmax.contract"])
+
+
+def test_what_is_worst_comes_first_and_what_nobody_has_is_no_row(run, row, violation):
+    rows = [
+        row("gelu.equation"),
+        row(),
+        row("softmax.grouped", status=Status.NOT_PROVIDED),
+        violation("softmax.last"),
+        row("silu.equation", status=Status.NOT_PROVIDED),
+    ]
+    groups = matrix(label([run(rows)]))
+    assert [group.operation for group in groups] == ["softmax", "gelu", "silu"]
+    assert [line.law for line in groups[0].asked] == ["last", "equation"]
+    assert groups[0].lacking == ["grouped"]
+    assert filters(groups) == [("violated", 1), ("held", 2)]
 
 
 def test_nothing_run_is_an_empty_matrix(run):

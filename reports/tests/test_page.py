@@ -1,3 +1,4 @@
+import posixpath
 import re
 from html.parser import HTMLParser
 
@@ -6,14 +7,15 @@ import pytest
 from veriformer.bench.document import Benchmarks
 from veriformer.bench.operations.catalogue import FAMILIES
 from veriformer.reports.costs import LETTERS
+from veriformer.reports.environment import web_address
 from veriformer.reports.equations import Specification, read_specification
 from veriformer.reports.mutation_matrix import Kills
-from veriformer.reports.page import Inputs, headline, render, render_run, web_address
+from veriformer.reports.page import Inputs, headline, pages, pages_of_run, render
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import STATUS_STYLES
-from veriformer.reports.violations import violations
+from veriformer.reports.violations import anchor
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.results import Counterexample, Status
+from veriformer.verify.results import VIOLATIONS, Counterexample, Status
 
 
 @pytest.fixture
@@ -84,9 +86,10 @@ def test_every_violation_appears_with_its_evidence(everything):
     page = render(everything)
     reader = Reader(page)
     anchors = {attributes.get("id") for _, attributes in reader.tags}
-    found = violations(everything.runs)
-    assert len(found) == 6
-    assert {v.anchor for v in found} <= anchors
+    rows = [(run, row) for run in everything.runs for row in run.results.results]
+    told = [anchor(*one) for one in rows if one[1].status in VIOLATIONS | {Status.HARNESS_ERROR}]
+    assert len(told) == 6
+    assert set(told) <= anchors
     assert "raise SystemExit('violated')" in reader.text
     assert "0.5000001" in reader.text
     assert "the same in another dtype" in reader.text
@@ -137,15 +140,11 @@ def test_findings_open_the_page_each_unfolding_to_its_evidence(run, violation, f
     )
     many = [finding(f"f{i}", "fragile") for i in range(59)]
     domain = {"softmax": Domain(refused={"grouped heads": hostile}, constants={"eps": 1e-5})}
-    page = render_run(run([violation()], findings=[*many, found], domain=domain))
+    page = pages_of_run(run([violation()], findings=[*many, found], domain=domain), "index.html")["index.html"]
     reader = Reader(page)
     assert page.index("does not compute the published mathematics: 60 findings") < page.index('id="findings"')
-    assert (
-        page.index('id="findings"')
-        < page.index("softmax: is wrong")
-        < page.index("fault f0")
-        < page.index('id="matrix"')
-    )
+    listed = page.partition('id="findings"')[2]
+    assert listed.index("softmax: is wrong") < listed.index("fault f0") < listed.index('id="matrix"')
     assert "script" not in {tag for tag, _ in reader.tags}
     for part in ("print(hostile)", "grouped heads", "eps = 1e-05, as measured", 'CLAIMS = {"conventions": {"c": "v"}}'):
         assert part in reader.text
@@ -255,3 +254,64 @@ def test_the_headline_says_what_holds_and_what_does_not(run, row, violation):
         "Of 4 runs, 1 invalid, 1 violated, 1 without evidence, 1 without a violation."
     )
     assert said() == "Nothing was run."
+
+
+def test_the_headline_of_one_run_is_the_first_finding_and_says_what_to_do(run, violation, finding):
+    row = violation()
+    first = finding("deep", what="is wrong", rows=(row.key,), fix="add it", where={"file": "a.py", "line": 3})
+    page = render(Inputs(runs=label([run([row], findings=[first])])))
+    head = Reader(page.partition("<nav")[0] + "</body></html>").text
+    assert "violated softmax: is wrong" in head
+    assert "where a.py:3" in head
+    assert "change add it" in head
+    assert "published cost" not in page
+
+
+def test_costs_are_asked_for_where_they_were_counted(everything):
+    assert "at the published cost?" in render(everything)
+
+
+def test_known_failures_stand_above_the_matrix_with_their_links(run, row):
+    waiver = {"reason": "fused", "link": "https://a.b/1", "expires": "2027-01-01"}
+    page = render(Inputs(runs=label([run([row(), row("softmax.a", status=Status.KNOWN_FAIL, waiver=waiver)])])))
+    assert page.index('id="known"') < page.index('href="https://a.b/1"') < page.index('id="matrix"')
+    assert page.count('href="#known"') >= 3  # from the verdict, the sections and the cell
+
+
+def test_what_code_was_read_as_is_on_the_page(run):
+    pin = {"operation": "softmax", "name": "s", "form": "f", "readings": {}, "deviations": [], "conventions": {}}
+    read = run()
+    read.implementation["recognised"] = [{**pin, "everywhere": False, "told": []}]
+    assert "Read as recognised: softmax by the nearest reading." in render(Inputs(runs=label([read])))
+
+
+def test_one_script_stands_for_all_rows_of_a_finding(run, violation, finding):
+    rows = [violation("softmax.shift", dtype) for dtype in ("fp32", "fp16", "bf16")]
+    found = finding(rows=tuple(one.key for one in rows), counterexample=vars(rows[0].counterexample))
+    page = render(Inputs(runs=label([run(rows, findings=[found])])))
+    assert page.count("raise SystemExit") == 1
+    assert page.count(' id="v-') == 3
+
+
+def test_a_large_report_is_a_folder_whose_links_lead_somewhere(run, row, violation, finding, documents, monkeypatch):
+    monkeypatch.setattr("veriformer.reports.page.MOST_BYTES", 10_000)
+    bad = violation("softmax.shift")
+    rows = [bad, row(), row("gelu.equation"), row("gelu.bad", status=Status.HARNESS_ERROR)]
+    findings = [
+        finding(rows=(bad.key,), counterexample=vars(bad.counterexample)),
+        finding("x", operation="loading", what="leaves a mark"),
+    ]
+    inputs = Inputs(runs=label([run(rows, findings=findings)]), kills=Kills(documents["mutants"]))
+    found = pages(inputs)
+    assert set(found) == {"index.html", *(f"pages/{n}.html" for n in ("softmax", "gelu", "loading", "kills"))}
+    readers = {name: Reader(text) for name, text in found.items()}
+    anchors = {name: {a["id"] for _, a in reader.tags if a.get("id")} for name, reader in readers.items()}
+    for name, reader in readers.items():
+        for address in (a["href"] for tag, a in reader.tags if tag == "a" and not a["href"].startswith("http")):
+            path, _, anchor_there = address.partition("#")
+            there = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            assert there in found, (name, address)
+            assert not anchor_there or anchor_there in anchors[there], (name, address)
+    assert "raise SystemExit" in found["pages/softmax.html"]
+    assert "raise SystemExit" not in found["index.html"]
+    assert list(pages(inputs, "mine.html"))[1].startswith("mine-pages/")

@@ -22,8 +22,9 @@ def test_the_summary_tells_verdicts_violations_and_the_rest(run, row, violation,
     told = "**violated** a does not compute the published mathematics: 1 finding (1 wrong). Judged for fp32."
     assert f"| ✗ | `a` | {told} | 2 | 2 | – |" in words
     assert "| 4 | 1 | 3 not run |" in words
-    assert "- ✗ **fail** `softmax.shift` on `a` (fp32, cpu): result" in words
-    assert "  ```python\n  import torch\n" in words
+    assert "1. **wrong** softmax: not invariant to shifts\n" in words
+    assert "   - result: at \\[1\\]: observed 0.25, exact 0.75, bound 1e-06" in words
+    assert "   ```python\n   import torch\n" in words
     assert "derivation steps: 1 refuted, 1 confirmed numerically, 1 proved for all n; errata: 1." in words
     assert "1 of 2 mutants killed" in words
     assert "survivor `SM-99`" in words
@@ -34,9 +35,7 @@ def test_findings_come_before_rows_and_are_counted_where_there_are_many(run, vio
     found = [finding(f"f{i}", rows=("softmax.shift[fp32-cpu]",)) for i in range(60)]
     advice = finding("later", "unguarded")
     words = summary(Inputs(runs=label([run([violation()], findings=[advice, *found])])))
-    assert (
-        words.index("### Findings") < words.index("1. **wrong** softmax: fault f0") < words.index("### Violated rows")
-    )
+    assert words.index("### Findings") < words.index("1. **wrong** softmax: fault f0") < words.index("**Advice**")
     assert f"{SHOWN}. **wrong**" in words
     assert f"{SHOWN + 1}. **wrong**" not in words
     assert f"… and {60 - SHOWN} more findings." in words
@@ -51,10 +50,22 @@ def test_hostile_text_is_escaped(run, violation, hostile):
     assert "\\<script\\>" in words
 
 
-def test_many_violations_are_counted(run, violation):
-    words = summary(Inputs(runs=label([run([violation(f"softmax.law{i}") for i in range(SHOWN + 3)])])))
-    assert words.count("**fail**") == SHOWN
-    assert "… and 3 more." in words
+def test_one_script_stands_for_all_rows_of_a_finding(run, violation, finding, row):
+    rows = [violation("softmax.shift", dtype) for dtype in ("fp32", "fp16", "bf16")]
+    script = {**vars(rows[0].counterexample), "script": "print(1)"}
+    found = finding(rows=tuple(one.key for one in rows), counterexample=script)
+    assert summary(Inputs(runs=label([run(rows, findings=[found])]))).count("```python") == 1
+
+
+def test_known_failures_and_errors_have_sections(run, row):
+    waiver = {"reason": "why", "link": "https://a.b/1", "expires": "2027-01-01"}
+    rows = [
+        row("softmax.a", status=Status.KNOWN_FAIL, waiver=waiver),
+        row("softmax.b", status=Status.HARNESS_ERROR, message="Trace\nKeyError: 1"),
+    ]
+    words = summary(Inputs(runs=label([run(rows)])))
+    assert "### Known failures\n\n- softmax.a (fp32): why; waived until 2027-01-01; https://a.b/1\n" in words
+    assert "- `softmax.b[fp32-cpu]` on `mine.py`: KeyError: 1\n" in words
 
 
 def test_escapes():

@@ -14,6 +14,7 @@ from veriformer.bench.regression.record import History
 from veriformer.bench.scaling.record import Scaling
 from veriformer.reports.matrix import as_float
 from veriformer.reports.runs import Run
+from veriformer.verify.results import VIOLATIONS, Status
 
 # Matplotlib wants colours; these stand for the page's own, which follow its light or dark scheme.
 _INK, _FAINT, _BAD = "#010101", "#020202", "#030303"
@@ -25,6 +26,8 @@ _FLOOR = 1e-3
 """Ratios below this, zero among them, are drawn here: on a logarithmic axis they would be nowhere."""
 _CEILING = 30.0
 
+_DRAWN = VIOLATIONS | {Status.PASS, Status.DEVIATION}
+"""Statuses of rows that hold or are violated: right of 1 stand the latter."""
 
 _STYLE: Any = {
     "svg.hashsalt": "veriformer",
@@ -36,17 +39,17 @@ _STYLE: Any = {
 
 
 def bound_use(runs: Sequence[Run]) -> Markup | None:
-    """How much of the bound each run uses, one mark per row of results; None where nothing was measured."""
+    """How much of the bound each run uses, a mark per row that holds or is violated; None where there is none."""
     measured = [_marks(run) for run in runs]
     if not any(measured):
         return None
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    height = 0.75 + 0.62 * len(runs)
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(8.4, height))
-        axes = figure.add_axes((0.24, 0.62 / height, 0.74, 1 - 0.9 / height))
+    height = 0.65 + 0.7 * len(runs)
+    with rc_context(_STYLE | {"font.size": 8}):
+        figure = Figure(figsize=(4.2, height))
+        axes = figure.add_axes((0.03, 0.5 / height, 0.94, 1 - 0.55 / height))
         _frame(axes, [run.label for run in runs])
         for position, marks in enumerate(measured):
             _line(axes, len(runs) - 1 - position, marks)
@@ -108,17 +111,21 @@ def levels(one: History) -> Markup | None:
 
 
 def _marks(run: Run) -> list[tuple[str, float]]:
-    ratios = ((row.dtype or "", as_float(row.worst_ratio)) for row in run.results.results)
+    drawn = (row for row in run.results.results if row.status in _DRAWN)
+    ratios = ((row.dtype or "", as_float(row.worst_ratio)) for row in drawn)
     return sorted((dtype, min(max(ratio, _FLOOR), _CEILING)) for dtype, ratio in ratios if ratio is not None)
 
 
 def _frame(axes: Any, labels: Sequence[str]) -> None:
     axes.set_xscale("log")
     axes.set_xlim(_FLOOR * 0.8, _CEILING * 1.2)
-    axes.set_xticks([1e-3, 1e-2, 0.1, 1, 10, _CEILING], ["≤ 0.001", "0.01", "0.1", "1", "10", "≥ 30"], color=_INK)
+    axes.set_xticks([1e-3, 1e-2, 0.1, 1, _CEILING], ["≤ 0.001", "0.01", "0.1", "1", "≥ 30"], color=_INK)
+    axes.get_xticklabels()[-1].set_horizontalalignment("right")
     axes.set_xticks([], minor=True)
-    axes.set_ylim(-0.6, len(labels) - 0.4)
-    axes.set_yticks(range(len(labels)), [_clipped(label) for label in reversed(labels)], color=_INK)
+    axes.set_ylim(-0.45, len(labels) - 0.3)
+    axes.set_yticks([])
+    for place, label in enumerate(reversed(labels)):
+        axes.text(0.0, place + 0.37, _clipped(label), transform=axes.get_yaxis_transform(), va="bottom", color=_INK)
     axes.tick_params(length=0)
     axes.set_xlabel("largest |got − exact| / bound in a row of results", color=_INK)
     axes.axvline(1, color=_BAD, linewidth=1.2)
@@ -150,7 +157,7 @@ def legend() -> list[tuple[str, str, str]]:
 
 
 def _clipped(label: str) -> str:
-    return label if len(label) <= 26 else f"…{label[-25:]}"
+    return label if len(label) <= 44 else f"…{label[-43:]}"
 
 
 def _inline(svg: str, title: str) -> Markup:

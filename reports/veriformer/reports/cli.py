@@ -47,7 +47,8 @@ def report(
 
     \b
     The folder gets
-      index.html    one page that needs nothing else: no network, no JavaScript
+      index.html    a page that needs nothing else: no network, no JavaScript; where it would have
+                    more than a megabyte, pages/ holds one for each operation and long section
       results.json  all runs as one set
       summary.md    Markdown for the summary of a CI job
       badge.svg     a badge for a README
@@ -98,19 +99,19 @@ def _optional(path: Path | None, read: Callable[[Path], Document]) -> Document |
 
 def _write(inputs: Inputs, output: Path) -> None:
     from veriformer.reports.badge import badge
-    from veriformer.reports.page import render
+    from veriformer.reports.page import pages
     from veriformer.reports.runs import as_set
     from veriformer.reports.summary import summary
 
     whole = json.dumps(as_set([run.results for run in inputs.runs]), indent=1, ensure_ascii=False, allow_nan=False)
     texts = {
-        "index.html": render(inputs),
+        **pages(inputs),
         "results.json": whole + "\n",
         "summary.md": summary(inputs),
         "badge.svg": badge(inputs.verdicts),
     }
-    output.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
         (output / name).write_text(text, encoding="utf-8")
 
 

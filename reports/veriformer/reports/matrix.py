@@ -8,11 +8,29 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from veriformer.reports.formatting import short
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import STATUS_STYLES, StatusStyle, severity
-from veriformer.reports.violations import anchor
-from veriformer.verify.results import Result, Status
+from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.results import VIOLATIONS, Result, Status
+
+_REASON = 160
+"""Characters of a message that a cell shows."""
+
+_TOLD = frozenset({Status.ADVICE, Status.VACUOUS, Status.NOT_APPLICABLE})
+"""Statuses whose message says why."""
+
+FILTERS = {
+    "violated": VIOLATIONS | {Status.HARNESS_ERROR},
+    "known failures": frozenset({Status.KNOWN_FAIL}),
+    "advice": frozenset({Status.ADVICE}),
+    "not shown": frozenset({Status.BLOCKED, Status.VACUOUS}),
+    "held": frozenset({Status.PASS, Status.DEVIATION}),
+}
+"""Choices of what the matrix shows, by the statuses of the operations that they leave."""
+
+
+MOST_COLUMNS = 6
+"""Runs up to which each has a column; of more, those are listed that tell more than that all holds."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +48,20 @@ class Cell:
         parts = [(STATUS_STYLES[status], [row for row in self.rows if row.status is status]) for status in met]
         return [(look, [row.dtype or "" for row in rows], _worst_ratio(rows)) for look, rows in parts]
 
-    def anchor(self, status: Status) -> str:
-        """Where on the page the evidence for that status is shown."""
-        return anchor(self.run, next(row for row in self.rows if row.status is status))
+    def first(self, status: Status) -> Result:
+        """The first of its rows that ended so."""
+        return next(row for row in self.rows if row.status is status)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why rows show nothing or fail as waived, on one line each; of violations their finding tells."""
+        told = [row for row in self.rows if row.status in _TOLD and row.message]
+        return list(dict.fromkeys(one_line(row.message, _REASON) for row in told))
 
     @property
     def blockers(self) -> list[str]:
         """The requirements that do not hold and on which blocked rows rest."""
         return list(dict.fromkeys(row.blocked_by for row in self.rows if row.blocked_by))
-
-    @property
-    def title(self) -> str:
-        """Every dtype on a line of its own, for who hovers."""
-        return "\n".join(_line(row) for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -53,6 +72,26 @@ class MatrixRow:
     equations: tuple[str, ...]
     kind: str | None
     cells: tuple[Cell | None, ...]
+
+    @property
+    def statuses(self) -> set[Status]:
+        """Every status that a run met."""
+        return {row.status for cell in self.cells if cell for row in cell.rows}
+
+    @property
+    def provided(self) -> bool:
+        """Whether any run has what it asks for."""
+        return self.statuses != {Status.NOT_PROVIDED}
+
+    @property
+    def told(self) -> list[Cell]:
+        """The cells that tell more than that all holds, for a table of very many runs."""
+        return [cell for cell in self.cells if cell and not {row.status for row in cell.rows} <= FILTERS["held"]]
+
+    @property
+    def held(self) -> int:
+        """In how many runs all of it holds."""
+        return sum(cell is not None for cell in self.cells) - len(self.told)
 
     @property
     def law(self) -> str:
@@ -70,20 +109,42 @@ class Group:
     @property
     def provided(self) -> bool:
         """Whether any run has anything of the operation."""
-        met = (row.status for line in self.rows for cell in line.cells if cell for row in cell.rows)
-        return any(status is not Status.NOT_PROVIDED for status in met)
+        return any(row.provided for row in self.rows)
 
     @property
-    def tallies(self) -> list[list[tuple[StatusStyle, int]]]:
-        """Per run, how many rows of results ended in each status, worst first."""
-        return [
-            _tally([cell.rows for cell in cells if cell])
-            for cells in zip(*(row.cells for row in self.rows), strict=True)
-        ]
+    def asked(self) -> list[MatrixRow]:
+        """The requirements that some run has what it takes for, the worst first."""
+        return sorted((row for row in self.rows if row.provided), key=lambda row: min(map(severity, row.statuses)))
+
+    @property
+    def lacking(self) -> list[str]:
+        """The requirements that ask for what no run has."""
+        return [row.law for row in self.rows if not row.provided]
+
+    @property
+    def worst(self) -> int:
+        """The place of its worst status in the order of severity."""
+        return min(severity(status) for row in self.rows for status in row.statuses)
+
+    @property
+    def kinds(self) -> set[str]:
+        """The filters that show it."""
+        return {kind for kind, statuses in FILTERS.items() for row in self.rows if row.statuses & statuses}
+
+    @property
+    def classes(self) -> str:
+        """The same as classes of the style sheet."""
+        return " ".join(f"has-{kind.replace(' ', '-')}" for kind in FILTERS if kind in self.kinds)
+
+    @property
+    def tally(self) -> list[tuple[StatusStyle, int]]:
+        """How many rows of results ended in each status in all runs together, worst first."""
+        counts = Counter(row.status for line in self.rows for cell in line.cells if cell for row in cell.rows)
+        return [(STATUS_STYLES[status], counts[status]) for status in sorted(counts, key=severity)]
 
 
 def matrix(runs: Sequence[Run]) -> list[Group]:
-    """Every requirement met in any run, grouped by operation, in the order of the results."""
+    """Every requirement met in any run, grouped by operation, the worst first and else in the order of the results."""
     rows = [
         {"operation": row.operation, "requirement": row.requirement, "run": run.label, "row": row}
         for run in runs
@@ -92,12 +153,19 @@ def matrix(runs: Sequence[Run]) -> list[Group]:
     if not rows:
         return []
     table = pd.DataFrame(rows)
-    return [
+    groups = [
         Group(
             str(operation), tuple(_row(str(name), met, runs) for name, met in part.groupby("requirement", sort=False))
         )
         for operation, part in table.groupby("operation", sort=False)
     ]
+    return sorted(groups, key=lambda group: group.worst)
+
+
+def filters(groups: Sequence[Group]) -> list[tuple[str, int]]:
+    """Return the choices of what is shown, each with the operations that it leaves; those that leave none are none."""
+    counts = Counter(kind for group in groups if group.provided for kind in group.kinds)
+    return [(kind, counts[kind]) for kind in FILTERS if counts[kind]]
 
 
 def _row(requirement: str, met: pd.DataFrame, runs: Sequence[Run]) -> MatrixRow:
@@ -107,11 +175,6 @@ def _row(requirement: str, met: pd.DataFrame, runs: Sequence[Run]) -> MatrixRow:
     return MatrixRow(requirement, tuple(first.equations), first.kind, tuple(held))
 
 
-def _tally(cells: Sequence[tuple[Result, ...]]) -> list[tuple[StatusStyle, int]]:
-    counts = Counter(row.status for rows in cells for row in rows)
-    return [(STATUS_STYLES[status], counts[status]) for status in sorted(counts, key=severity)]
-
-
 def as_float(ratio: float | str | None) -> float | None:
     """A ratio as a number; the schema writes those that are not finite as text."""
     return None if ratio is None or ratio == "nan" else float(ratio)
@@ -119,15 +182,3 @@ def as_float(ratio: float | str | None) -> float | None:
 
 def _worst_ratio(rows: Sequence[Result]) -> float | None:
     return max((found for row in rows if (found := as_float(row.worst_ratio)) is not None), default=None)
-
-
-def _line(row: Result) -> str:
-    parts = [
-        f"{row.dtype or 'any dtype'} on {row.device}: {STATUS_STYLES[row.status].word}",
-        f"{row.examples} examples",
-    ]
-    ratio = as_float(row.worst_ratio)
-    parts += [f"worst ratio {short(ratio)}"] if ratio is not None else []
-    parts += [f"{row.vacuous_share:.0%} of them vacuous"] if row.vacuous_share else []
-    parts += [f"blocked by {row.blocked_by}"] if row.blocked_by else []
-    return ", ".join(parts)

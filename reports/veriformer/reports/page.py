@@ -1,28 +1,27 @@
-"""The report as one HTML page that needs nothing but itself."""
+"""The report as HTML that needs nothing but itself: one page, or a folder of pages where it would be too large."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
-
-import jinja2
+from typing import Any
 
 from veriformer.bench.document import Benchmarks
-from veriformer.reports import charts, costs, equations, formatting
+from veriformer.reports import charts, costs
+from veriformer.reports.environment import environment
 from veriformer.reports.equations import Specification
-from veriformer.reports.findings import entries, remarks
-from veriformer.reports.mathml import math, prose, statement
-from veriformer.reports.matrix import matrix
+from veriformer.reports.findings import entries, places, remarks, weak
+from veriformer.reports.layout import INDEX, MOST_BYTES, Layout
+from veriformer.reports.matrix import filters, matrix
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.runs import Run, label
-from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.reports.timings import timings
 from veriformer.reports.verdicts import State, Verdict, verdict
-from veriformer.reports.violations import anchor, by_requirement, violations
+from veriformer.reports.violations import anchor, errors
 from veriformer.spec.requirement import Requirement
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.results import VIOLATIONS, Results, Status
+from veriformer.verify.presentation.known_failures import known_failures
+from veriformer.verify.results import Result, Results, Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,70 +59,83 @@ _WORDS = {
 
 
 def render(inputs: Inputs) -> str:
-    """The page. The same inputs give the same bytes."""
-    kills = inputs.kills
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            runs=inputs.runs,
-            verdicts=inputs.verdicts,
-            found=sum(len(entries(run)) for run in inputs.runs),
-            told=any(entries(run) or remarks(run) for run in inputs.runs),
-            headline=headline(inputs.verdicts),
-            groups=matrix(inputs.runs),
-            violations=by_requirement(violations(inputs.runs)),
-            shown_below=VIOLATIONS | {Status.HARNESS_ERROR},
-            requirements=inputs.requirements,
-            kills=kills,
-            specification=inputs.specification,
-            equation_numbers=inputs.specification.numbers if inputs.specification else frozenset(),
-            benchmarks=inputs.benchmarks,
-            cost_groups=costs.groups(inputs.benchmarks) if inputs.benchmarks else [],
-            timings=timings(inputs.benchmarks),
-            chart=charts.bound_use(inputs.runs),
-            chart_legend=charts.legend(),
-        )
-    )
+    """Return everything as one page. The same inputs give the same bytes."""
+    return _Report(inputs).index(Layout())
 
 
-def render_run(results: Results) -> str:
-    """The page of a single run."""
-    return render(Inputs(runs=label([results])))
+def pages(inputs: Inputs, index: str = INDEX) -> dict[str, str]:
+    """Return the texts of a report by their paths: one page, or a folder of pages where it would be too large."""
+    report = _Report(inputs)
+    whole = report.index(Layout(index, here=index))
+    if len(whole.encode()) <= MOST_BYTES:
+        return {index: whole}
+    return report.all(Layout(index, split=True, here=index))
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("veriformer.reports"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.ChainableUndefined,
-    )
-    environment.filters |= {
-        "math": math,
-        "prose": prose,
-        "statement": statement,
-        "short": formatting.short,
-        "grouped": formatting.grouped,
-        "web": web_address,
-    }
-    environment.globals |= {
-        "STATUS_STYLES": STATUS_STYLES,
-        "entries": entries,
-        "remarks": remarks,
-        "anchor": anchor,
-        "step_style": equations.step_style,
-        "erratum_look": equations.erratum_look,
-        "costs_sentence": costs.sentence,
-        "cost_letters": costs.letters,
-    }
-    return environment
+def pages_of_run(results: Results, index: str) -> dict[str, str]:
+    """Return the pages of a single run."""
+    return pages(Inputs(runs=label([results])), index)
 
 
-def web_address(link: str | None) -> str | None:
-    """A link that may be followed: http or https, nothing that a browser would run."""
-    try:
-        return link if link and urlsplit(link).scheme in ("http", "https") else None
-    except ValueError:
-        return None
+class _Report:
+    """What the templates are given, computed once for all pages."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.findings = [one for run in inputs.runs for one in entries(run)]
+        self.weaknesses = [one for run in inputs.runs for one in weak(run)]
+        self.groups = matrix(inputs.runs)
+        self.places = {run.label: places(run) for run in inputs.runs}
+        benchmarks = inputs.benchmarks
+        self.sections = {
+            "equations": inputs.specification,
+            "kills": inputs.kills,
+            "costs": costs.groups(benchmarks) if benchmarks else [],
+            "timings": timings(benchmarks),
+        }
+        self.given: dict[str, Any] = {
+            **vars(inputs),
+            "verdicts": inputs.verdicts,
+            "headline": headline(inputs.verdicts),
+            "first": next(iter(self.findings), None),
+            "findings": self.findings,
+            "weaknesses": self.weaknesses,
+            "remarks": [(run, remarks(run)) for run in inputs.runs if remarks(run)],
+            "known": [(run, one) for run in inputs.runs for one in known_failures(run.results)],
+            "errors": errors(inputs.runs),
+            "groups": self.groups,
+            "filters": filters(self.groups),
+            "equation_numbers": inputs.specification.numbers if inputs.specification else frozenset(),
+            "cost_groups": self.sections["costs"],
+            "timings": self.sections["timings"],
+            "chart": charts.bound_use(inputs.runs),
+            "chart_legend": charts.legend(),
+        }
+
+    def index(self, layout: Layout) -> str:
+        """Return the first page, which is the only one where there is no other."""
+        return self._page("page.html", layout)
+
+    def all(self, layout: Layout) -> dict[str, str]:
+        """Return every page of a folder."""
+        found = {layout.index: self.index(layout)}
+        operations = [group.operation for group in self.groups if group.provided]
+        operations += [one.finding.operation.partition(", ")[0] for one in (*self.findings, *self.weaknesses)]
+        for operation in dict.fromkeys(operations):
+            page = layout.page(operation)
+            found[page] = self._page("operation.html", layout.at(page), operation=operation)
+        for section in (name for name, content in self.sections.items() if content):
+            page = layout.page(section)
+            found[page] = self._page("section.html", layout.at(page), section=section)
+        return found
+
+    def _page(self, template: str, layout: Layout, **more: object) -> str:
+        def place_of(run: Run, row: Result) -> str | None:
+            """Return the address of a row's evidence: with its finding, or among known failures or errors."""
+            if row.status is Status.KNOWN_FAIL:
+                return layout.link(layout.index, "known")
+            if row.status is Status.HARNESS_ERROR:
+                return layout.link(layout.index, anchor(run, row))
+            entry = self.places[run.label].get(row.key)
+            return entry and layout.link(layout.page(entry.finding.operation), anchor(run, row))
+
+        return environment().get_template(template).render(**self.given, **more, layout=layout, place_of=place_of)

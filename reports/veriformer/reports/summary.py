@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 
 from veriformer.reports import costs
-from veriformer.reports.findings import entries, remarks
+from veriformer.reports.findings import Entry, entries, remarks, weak
 from veriformer.reports.page import Inputs, headline
 from veriformer.reports.runs import Run
-from veriformer.reports.violations import Violation, violations
+from veriformer.reports.violations import Violation, errors
+from veriformer.verify.presentation.known_failures import known_failures
+from veriformer.verify.presentation.recognised import deviations
 
 SHOWN = 20
-"""Violations shown in full; the rest are counted."""
+"""Findings, errors and remarks shown; the rest are counted."""
 
 LONGEST_SCRIPT = 4000
 """Characters up to which a script stands in the summary, whose size is limited; a longer one is in the report."""
@@ -29,13 +31,10 @@ def _lines(inputs: Inputs) -> Iterator[str]:
     yield from _verdicts(inputs)
     for run in inputs.runs:
         yield from _findings(run, named=len(inputs.runs) > 1)
-    found = violations(inputs.runs)
-    if found:
-        yield from ("", "### Violated rows", "")
-        for violation in found[:SHOWN]:
-            yield from _violation(violation)
-        if len(found) > SHOWN:
-            yield f"… and {len(found) - SHOWN} more."
+    broken = errors(inputs.runs)
+    if broken:
+        yield from ("", "### Errors of the suite", "")
+        yield from (f"- {code(v.row.key)} on {code(v.run.label)}: {text(_last_line(v))}" for v in broken[:SHOWN])
     extras = list(_extras(inputs))
     if extras:
         yield from ("", "### Beside the runs", "", *extras)
@@ -46,10 +45,11 @@ def _verdicts(inputs: Inputs) -> Iterator[str]:
     yield "|---|---|---|---:|---:|---|"
     for verdict in inputs.verdicts:
         results = verdict.run.results
+        told = (verdict.headline, verdict.scope, deviations(results.implementation))
         words = (
             verdict.sign,
             code(verdict.run.label),
-            f"**{text(verdict.word)}** " + text(f"{verdict.headline}. {verdict.scope}".rstrip(" .") + "."),
+            f"**{text(verdict.word)}** " + text(". ".join(filter(None, told)) + "."),
             str(results.planned),
         )
         caveat = text(verdict.caveat.removeprefix("Not shown: ").removesuffix(".") or "–")
@@ -62,24 +62,30 @@ def _findings(run: Run, *, named: bool) -> Iterator[str]:
     if found:
         yield from ("", f"### Findings{of}", "")
     for entry in found[:SHOWN]:
-        yield f"{entry.number}. **{entry.finding.weight}** {text(entry.title)}: {text(entry.outcome or 'no message')}"
-        yield f"   explains {text(entry.explained)}{'' if not entry.claim else f'; if intended: {code(entry.claim)}'}"
+        yield from _entry(entry)
     if len(found) > SHOWN:
         yield f"\n… and {len(found) - SHOWN} more findings."
+    if others := weak(run):
+        yield from ("", f"**Weaknesses{of}**", "")
+        yield from (f"- {text(entry.title)}" for entry in others[:SHOWN])
+    if known := known_failures(run.results):
+        yield from ("", f"### Known failures{of}", "")
+        yield from (f"- {text(one.text)}" for one in known[:SHOWN])
     for heading, lines in remarks(run):
         yield from ("", f"**{heading}{of}**", "", *(f"- {text(line)}" for _, line in lines[:SHOWN]))
         if len(lines) > SHOWN:
             yield f"- … and {len(lines) - SHOWN} more"
 
 
-def _violation(violation: Violation) -> Iterator[str]:
-    row = violation.row
-    place = f"{code(row.requirement)} on {code(violation.run.label)} ({row.dtype or 'any dtype'}, {text(row.device)})"
-    yield f"- {violation.look.sign} **{violation.look.word}** {place}: {text(_first_line(row.message))}"
-    if violation.example and violation.example.script and len(violation.example.script) <= LONGEST_SCRIPT:
-        yield from ("", "  <details><summary>a script that shows it</summary>", "")
-        yield from (f"  {line}" if line else "" for line in fenced(violation.example.script))
-        yield from ("", "  </details>", "")
+def _entry(entry: Entry) -> Iterator[str]:
+    """A finding with its facts, and its script where that is short."""
+    yield f"{entry.number}. **{entry.finding.weight}** {text(entry.title)}"
+    yield from (f"   - {label}: {text(told)}" for label, told in entry.facts)
+    script = entry.script
+    if script and len(script) <= LONGEST_SCRIPT:
+        yield from ("", "   <details><summary>a script that shows it</summary>", "")
+        yield from (f"   {line}" if line else "" for line in fenced(script))
+        yield from ("", "   </details>", "")
 
 
 def _extras(inputs: Inputs) -> Iterator[str]:
@@ -113,5 +119,5 @@ def fenced(script: str) -> Sequence[str]:
     return [f"{fence}python", *script.rstrip("\n").split("\n"), fence]
 
 
-def _first_line(message: str | None) -> str:
-    return (message or "").strip().partition("\n")[0]
+def _last_line(broken: Violation) -> str:
+    return (broken.row.message or "").strip().rpartition("\n")[2]

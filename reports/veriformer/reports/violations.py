@@ -12,7 +12,7 @@ from veriformer.reports.runs import Run
 from veriformer.reports.statuses import STATUS_STYLES, StatusStyle
 from veriformer.verify.presentation.evidence import Element as WorstElement
 from veriformer.verify.presentation.evidence import elements
-from veriformer.verify.results import VIOLATIONS, Counterexample, Result, Status
+from veriformer.verify.results import Counterexample, Result, Status
 
 SHOWN_ELEMENTS = 8
 SHOWN_CHARACTERS = 1500
@@ -78,25 +78,20 @@ class Violation:
         return [(name, _clipped(_text(value))) for name, value in named if value is not None]
 
 
-def by_requirement(found: Sequence[Violation]) -> list[list[Violation]]:
-    """Violations of one requirement on one run together, in the order of the first of them."""
-    groups: dict[tuple[str, str], list[Violation]] = {}
-    for violation in found:
-        groups.setdefault((violation.run.label, violation.row.requirement), []).append(violation)
-    return list(groups.values())
-
-
-def violations(runs: Sequence[Run]) -> list[Violation]:
-    """Every violation of every run, and after them the rows in which the suite itself broke."""
+def errors(runs: Sequence[Run]) -> list[Violation]:
+    """The rows in which the suite itself broke."""
     rows = [(run, row) for run in runs for row in run.results.results]
-    found = [evidence(run, row) for run, row in rows if row.status in VIOLATIONS]
-    return found + [evidence(run, row) for run, row in rows if row.status is Status.HARNESS_ERROR]
+    return [evidence(run, row) for run, row in rows if row.status is Status.HARNESS_ERROR]
 
 
 def anchor(run: Run, row: Result) -> str:
     """The name of a row's place on the page."""
-    words = f"{run.label}-{row.requirement}-{row.dtype}-{row.device}"
-    return "v-" + "".join(c if c.isascii() and c.isalnum() else "-" for c in words)
+    return "v-" + word_of(f"{run.label}-{row.requirement}-{row.dtype}-{row.device}")
+
+
+def word_of(text: str) -> str:
+    """Return a text as part of an anchor."""
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in text)
 
 
 def evidence(run: Run, row: Result) -> Violation:

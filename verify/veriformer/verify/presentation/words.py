@@ -48,12 +48,12 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     result = outcome(finding)
     if result:
         yield "result", result
-    if finding.rows:
-        yield "explains", explained(finding)
     if finding.fix:
         yield "change", one_line(finding.fix, _LINE)
     if finding.suggestion:
         yield "intended?", f"then say so: {claim(finding.suggestion)}"
+    if finding.rows:
+        yield "explains", explained(finding)
     if finding.requirements:
         slug = one_line(finding.requirements[0], 80)
         yield "demanded", f"{slug}: veriformer explain {slug}"

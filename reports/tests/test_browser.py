@@ -1,0 +1,134 @@
+"""Pages in a browser: accessible in every state, no wider than a telephone, and printed on few sheets."""
+
+import shutil
+import time
+
+import pytest
+
+from veriformer.reports.page import Inputs, pages
+from veriformer.reports.runs import label
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.results import Status
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the dependency group browser")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+
+STATES = {"as it is": "", "open": "d.open = true", "closed": "d.open = false"}
+NARROW, WIDE = 390, 1280
+SIX = ("softmax", "cross_entropy", "layer_norm", "rms_norm", "swiglu", "attention")
+TOO_WIDE = """[...document.querySelectorAll("body *")].filter(x => {
+  const box = x.getBoundingClientRect();
+  return box.width > innerWidth || (box.width > 1 && box.right > innerWidth + 0.5 && !x.closest(".formula"));
+}).map(x => x.outerHTML.slice(0, 100))"""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as tools:
+        browser = tools.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def reports(run, row, violation, finding, all_statuses, documents):
+    """The pages of runs that hold, that are violated, that have known failures, and of fifty of them."""
+    laws = [f"law_{i}" for i in range(4)]
+    held = [row(f"{name}.{law}") for name in SIX for law in laws]
+    absent = [row(f"gelu.{law}", status=Status.NOT_PROVIDED) for law in laws]
+    bad = [violation(f"{name}.long_law", message="x" * 400) for name in SIX]
+    script = {**vars(bad[0].counterexample), "script": "target = " + "9" * 5000}
+    found = [
+        finding(f"f{i}", what=f"is wrong {'where ' * 30}{'y' * 80}", rows=(one.key,), counterexample=script,
+                operation=one.operation, requirements=(one.requirement,), confirmed=True, fix="add it",
+                where={"file": "/a/long/folder/of/some/project/with/many/parts/mine.py", "line": 12})
+        for i, one in enumerate(bad)
+    ]  # fmt: skip
+    waiver = {"reason": "fused", "link": "https://a.b/" + "c" * 90, "expires": "2027-01-01"}
+    known = [row(f"{name}.law", status=Status.KNOWN_FAIL, waiver=waiver, worst_ratio=9.0) for name in SIX]
+    domain = {"softmax": Domain(refused={"a very long feature " * 4: "ValueError: " + "z" * 200})}
+    fifty = [run([*held, *known, *(bad if i % 7 == 0 else [])], target=f"target_{i}.py") for i in range(50)]
+    return {
+        "holds": [run(held, target="a/folder/" + "w" * 60 + ".py")],
+        "violated": [run([*held, *bad, *absent, *all_statuses], findings=found, domain=domain)],
+        "known": [run([*held, *known, *absent])],
+        "fifty": fifty,
+    }
+
+
+@pytest.fixture
+def opened(reports, tmp_path, chromium):
+    """Writes a report and opens it, at a width and in a colour scheme."""
+
+    def opened(name, width=WIDE, scheme="light", page="index.html"):
+        for path, text in pages(Inputs(runs=label(reports[name]))).items():
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_text(text, encoding="utf-8")
+        tab = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        tab.goto((tmp_path / page).as_uri())
+        return tab
+
+    return opened
+
+
+@pytest.mark.parametrize("name", ["holds", "violated", "known", "fifty"])
+def test_a_page_is_accessible_and_no_wider_than_its_window(opened, name):
+    tab = opened(name)
+    for width in (NARROW, WIDE):
+        tab.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            tab.emulate_media(color_scheme=scheme)
+            for state, change in STATES.items():
+                tab.evaluate(f"document.querySelectorAll('details').forEach(d => {{ {change} }})")
+                assert tab.evaluate(TOO_WIDE) == [], (width, state)
+                rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}  # nothing else knows of colours
+                found = axe.Axe().run(tab, options=rules).response["violations"]
+                assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], (width, scheme, state)
+    tab.close()
+
+
+def test_links_into_what_is_closed_open_it(opened):
+    tab = opened("violated")
+    tab.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
+    anchor = tab.evaluate("document.querySelector('[id^=v-]').id")
+    tab.evaluate(f"location.hash = '{anchor}'")
+    assert tab.evaluate(f"document.getElementById('{anchor}').checkVisibility({{contentVisibilityAuto: true}})")
+    tab.close()
+
+
+def test_filters_and_the_skip_link_work_without_javascript(opened):
+    tab = opened("violated")
+    shown = "[...document.querySelectorAll('.op')].filter(x => x.checkVisibility()).length"
+    every = tab.evaluate(shown)
+    tab.check("#show-violated")
+    assert 0 < tab.evaluate(shown) < every + 1
+    tab.check("#show-not-shown")
+    assert tab.evaluate(shown) < every
+    tab.evaluate("document.activeElement.blur()")
+    tab.goto(tab.url)
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
+    tab.close()
+
+
+def test_six_functions_are_printed_on_ten_sheets(opened):
+    tab = opened("violated")
+    sheets = tab.pdf(format="A4").count(b"/Type /Page\n")
+    assert 1 <= sheets <= 10
+    tab.close()
+
+
+def test_letters_of_plots_can_be_read_on_a_telephone(opened):
+    tab = opened("violated", NARROW)
+    heights = "[...document.querySelectorAll('.chart text')].map(x => x.getBoundingClientRect().height)"
+    assert min(tab.evaluate(heights)) >= 9
+    tab.close()
+
+
+def test_fifty_targets_are_written_in_time(reports):
+    before = time.process_time()
+    found = pages(Inputs(runs=label(reports["fifty"])))
+    assert time.process_time() - before < 30
+    assert len(found["index.html"]) < 1_000_000

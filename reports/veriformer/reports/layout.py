@@ -1,0 +1,45 @@
+"""Pages of a report: one that holds everything, or an index with a page for each operation and each long section."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+MOST_BYTES = 1_000_000
+"""Bytes up to which a report is one page."""
+
+INDEX = "index.html"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Addresses of a report, which stay when it is written again.
+
+    index: file name of the first page. split: whether operations and long sections have pages of their own. here: the
+    page that is being written.
+    """
+
+    index: str = INDEX
+    split: bool = False
+    here: str = INDEX
+
+    def at(self, page: str) -> Layout:
+        """Return the layout as another page sees it."""
+        return replace(self, here=page)
+
+    def page(self, name: str) -> str:
+        """Return the page that holds an operation or a section; of several operations, the first."""
+        if not self.split:
+            return self.index
+        word = re.sub(r"[^A-Za-z0-9_.-]", "-", name.partition(", ")[0])
+        stem = PurePosixPath(self.index).stem
+        return f"{'pages' if self.index == INDEX else f'{stem}-pages'}/{word}.html"
+
+    def link(self, page: str, anchor: str = "") -> str:
+        """Return the address of a place, relative to the page that is being written."""
+        place = f"#{anchor}" if anchor else ""
+        if page == self.here and anchor:
+            return place
+        return posixpath.relpath(page, posixpath.dirname(self.here) or ".") + place
