@@ -235,6 +235,7 @@ def bench_gpu(session: nox.Session) -> None:
 def _regression_gpu(session: nox.Session) -> None:
     """Compare two states, keep the times of the newer one, and show them beside main's of the last night."""
     stored, main = OUT / "benchmarks" / "head.json", OUT / "benchmarks" / "main.json"
+    stored.parent.mkdir(parents=True, exist_ok=True)
     words = ["--device", "cuda", "--history", str(OUT / "times.parquet"), "--markdown", str(OUT / "regression.md")]
     words += ["--json", str(OUT / "regression.json"), "--pytest-benchmark", str(stored)]
     if main.is_file():

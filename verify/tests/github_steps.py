@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +21,13 @@ _CONTEXT = re.compile(r"\b(inputs|github|runner|steps)((?:\.[\w-]+)+)")
 
 @dataclass
 class Job:
-    """A job that uses an action. event: its name and payload. caches: kept from job to job."""
+    """A job that uses an action. github: its event. caches: kept from job to job. kept: the installation that is."""
 
     action: Path
     workspace: Path
     scratch: Path
     caches: Path
+    kept: Path
     inputs: dict[str, str]
     github: dict[str, Any]
     environment: dict[str, str]
@@ -67,13 +67,16 @@ class Job:
     def _uses(self, step: dict[str, Any], record: dict[str, Any]) -> bool:
         name, given = step["uses"].partition("@")[0], {k: self._text(str(v)) for k, v in step.get("with", {}).items()}
         self.used.append((name, given))
+        if given.get("path", "").endswith("veriformer-kept"):
+            Path(given["path"]).symlink_to(self.kept)
+            return True
         kept = self.caches / re.sub(r"\W", "_", given.get("key", ""))
-        if name in ("actions/cache", "actions/cache/restore"):
+        if name == "actions/cache/restore":
             record["outputs"] = {"cache-hit": str(kept.is_dir()).lower()}
             if kept.is_dir():
-                shutil.copytree(kept, self.workspace / given["path"], dirs_exist_ok=True)
-        if name in ("actions/cache", "actions/cache/save") and (self.workspace / given["path"]).is_dir():
-            shutil.copytree(self.workspace / given["path"], kept, dirs_exist_ok=True)
+                _copy(kept, self.workspace / given["path"])
+        if name == "actions/cache/save":
+            _copy(self.workspace / given["path"], kept)
         return True
 
     def _bash(self, step: dict[str, Any], record: dict[str, Any]) -> bool:
@@ -120,8 +123,15 @@ class Job:
         return eval(words, {"__builtins__": {}}, functions)
 
     def _context(self, name: str, path: list[str]) -> Any:
-        runner = {"os": "Linux", "temp": str(self.scratch)}
+        runner = {"os": "Linux", "arch": "X64", "temp": str(self.scratch)}
         found: Any = {"inputs": self.inputs, "github": self.github, "runner": runner, "steps": self.steps}[name]
         for part in path:
             found = found.get(part, "") if isinstance(found, dict) else ""
         return found
+
+
+def _copy(source: Path, to: Path) -> None:
+    """Copy a folder, if it is there."""
+    if source.is_dir():
+        to.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "--archive", "--reflink=auto", "--no-target-directory", source, to], check=True)

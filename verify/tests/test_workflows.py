@@ -48,7 +48,9 @@ def test_what_runs_on_a_machine_of_ours_comes_from_no_fork():
 
 
 def test_the_lines_for_another_project_are_few_and_name_inputs_of_the_action():
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```yaml\n(.*?)```", (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     action, called = read(ROOT / "action.yml"), read(ROOT / ".github" / "workflows" / "verify-reusable.yml")
     ours, theirs, hooks = map(yaml.safe_load, blocks)
     assert blocks[0].count("\n") <= 10
@@ -60,7 +62,7 @@ def test_the_lines_for_another_project_are_few_and_name_inputs_of_the_action():
 
 def test_options_that_the_action_passes_are_options_of_the_command():
     script = "".join(step.get("run", "") for step in read(ROOT / "action.yml")["runs"]["steps"])
-    called = re.findall(r"veriformer verify .*", script)
+    called = re.findall(r"\$VERIFORMER\" verify .*", script)
     words = {word for line in called for word in re.findall(r" (--[\w-]+)", line)}
     known = {word for option in cli.verify.params for word in (*option.opts, *option.secondary_opts)}
     assert words

@@ -3,7 +3,8 @@
     python verify/tests/whole_adoption.py --package out/dist/veriformer-….whl
 
 A repository of one module is made, and a branch of each kind: unchanged, with a planted fault, and one whose base has
-that fault as well. The steps of action.yml are run as they stand, installed from the wheel.
+that fault as well. The steps of action.yml are run as they stand; the installation that is kept from job to job is the
+environment that runs this, in which the wheel is installed.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def job(repository: Repository, folder: Path, number: int, package: str, base: s
         workspace=repository.folder,
         scratch=folder / f"job-{number}",
         caches=folder / "caches",
-        inputs={**step(), "package": package, "python-version": "", "output": f".git/veriformer-{number}", **inputs},
+        kept=Path(sys.prefix),
+        inputs={**step(), "package": package, "output": f".git/veriformer-{number}", **inputs},
         github=event,
         environment={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""},
     ).run()
@@ -154,7 +156,8 @@ def rehearse(folder: Path, package: str) -> None:
     faulty(run("pull request with a planted fault", 2), where, repository.folder)
     fault = repository.git("rev-parse", "HEAD")
     repository.branch("after", fault, {"README": "more\n"})
-    lasting(run("pull request on that fault, its base not kept", 3, fault, **{"fail-on": "regression"}))
+    other = {"fail-on": "regression", "python-version": ""}
+    lasting(run("pull request on that fault, its base not kept, in the Python that is there", 3, fault, **other))
 
 
 def pushed(done: Job, folder: Path) -> None:

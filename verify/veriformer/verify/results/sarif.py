@@ -55,7 +55,7 @@ def _described(requirement: Requirement) -> dict[str, Any]:
     return {
         "shortDescription": {"text": requirement.bug_class or requirement.statement},
         "fullDescription": {"text": requirement.statement},
-        "help": {"text": f"{requirement.floating_point_statement}\n\nMore: veriformer requirements {requirement.slug}"},
+        "help": {"text": f"{requirement.floating_point_statement}\n\nMore: veriformer explain {requirement.slug}"},
         "properties": {"tags": [requirement.operation, requirement.kind.value, requirement.weight.value]},
     }
 
