@@ -84,6 +84,12 @@ def squared_twice_over(x: Any, weight: Any = None, *, eps: float = 1e-6) -> Any:
     return y if weight is None else weight * y
 
 
+def by_one_pass(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
+    mean = x.mean(-1, keepdim=True)
+    y = (x - mean) * torch.rsqrt((x * x).mean(-1, keepdim=True) - mean * mean + eps)
+    return (y if weight is None else y * weight) + (0 if bias is None else bias)
+
+
 def composed_attention(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:
     scores = q @ k.mT * q.shape[-1] ** -0.5
     if is_causal:
@@ -127,6 +133,11 @@ def test_what_no_witness_loses_stays_fragile() -> None:
     found = results("squared_twice_over", "rms_norm", "near_eps", "equation", "range")
     assert any(one.weight is Weight.FRAGILE and one.witness is None for one in told(found))
     assert found.exit_status == 1
+
+
+def test_cancellation_of_another_order_is_none_of_a_full_format() -> None:
+    (one,) = told(results("by_one_pass", "layer_norm", "conditioning", dtype="fp32"))
+    assert (one.weight, one.witness) == (Weight.FRAGILE, None)
 
 
 def test_nan_behind_a_mask_is_no_leak_where_pytorch_has_it_too() -> None:

@@ -68,11 +68,14 @@ def shared_rows(cause: Cause, target: Target) -> dict[str, str]:
     """
     if any(map(is_plain, cause.explained)):
         return {}
-    witnesses = list(_witnesses(cause.condition.operation, target))
+    of_halves, of_full = (list(_witnesses(cause.condition.operation, target, half=half)) for half in (True, False))
     of_rows: dict[str, list[Example]] = {}
     for example in sorted(cause.explained, key=lambda one: one.size):
         of_rows.setdefault(example.row.key, []).append(example)
-    found = {key: _shared([_witness_of(one, witnesses) for one in some[:_CALLS]]) for key, some in of_rows.items()}
+    found = {
+        key: _shared([_witness_of(x, of_halves if x.row.dtype in dtypes.HALVES else of_full) for x in some[:_CALLS]])
+        for key, some in of_rows.items()
+    }
     return {key: name for key, name in found.items() if name is not None}
 
 
@@ -98,8 +101,12 @@ def _likewise(example: Example, other: Example) -> bool:
     return (one.lost and two.lost) or (one.kind is two.kind and example.off <= APART * other.off)
 
 
-def _witnesses(operation: str, target: Target) -> Iterator[tuple[str, Target]]:
-    """Yield name and target of PyTorch's own operator and of the formula, with the signature of the target's own."""
+def _witnesses(operation: str, target: Target, *, half: bool) -> Iterator[tuple[str, Target]]:
+    """Yield name and target of PyTorch's own operator and of the formula, with the signature of the target's own.
+
+    half: for the half formats, where other orders of the formula count as well. In a full format cancellation or
+    overflow that only another order has is a fault of that order: a variance by one pass is NaN at ordinary means.
+    """
     own = target.operation(operation)
     constants = target.domain(operation).constants
     peer = getattr(load("torch").implementation, operation, None)
@@ -111,7 +118,8 @@ def _witnesses(operation: str, target: Target) -> Iterator[tuple[str, Target]]:
     for name, composed in compositions(operation, peer if callable(peer) else None):
         yield name, _instead(target, operation, own, _with_constants(composed, constants))
     record = RECORDS.get(operation)
-    for formula, rsqrt in itertools.product(() if record is None else record.formulas, (True, False)):
+    formulas = () if record is None else record.formulas if half else record.formulas[:1]
+    for formula, rsqrt in itertools.product(formulas, (True, False)):
         assert record is not None
         yield STEPWISE, _instead(target, operation, own, _stepwise(record, formula, target, rsqrt=rsqrt))
 
