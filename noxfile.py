@@ -59,10 +59,17 @@ def imports(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Every package's own tests, in parallel; with Triton, transformers to compare with, data sets, and Dask."""
-    install(session, "imports", "lint", "browser", project=".[gpu,history,interop,text,distributed]")
+    install(session, "imports", "lint", "browser", project=".[gpu,history,interop,text,distributed,docs]")
     # Of as many processes as there are cores, none has another's core for a second thread of NumPy.
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs, env=one)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site of README and docs, with a reference made from the code: out/site, which needs no network."""
+    install(session, project=".[docs]")
+    session.run("mkdocs", "build", "--strict", *session.posargs)
 
 
 @nox.session
