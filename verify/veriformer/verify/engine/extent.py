@@ -39,7 +39,7 @@ def seen_of(watch: Watch, operation: str) -> Seen:
         (file, one.first, one.last, one.branch)
         for file, entered in found.entered.items()
         for first in entered
-        for one in statements(file, first)
+        for one in statements(file, first, watch.chosen.get(operation, frozenset()))
     }
     ran = {
         (watch.shown(file), first)

@@ -12,6 +12,9 @@ from torch import nn
 BUILT, CALLED = "built_with_", "called_with_"
 """Before the name of an argument: whether a constructor, or an entry of its config, has it, or a call."""
 
+WORD = "word_of_"
+"""Before the name of an argument by a word of which code is this operation, and another one by another word."""
+
 Parameters = Mapping[str, inspect.Parameter]
 
 Meanings = tuple[tuple[str, str], ...]

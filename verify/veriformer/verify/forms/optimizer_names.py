@@ -30,7 +30,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "beta2": ("beta2", "beta_2", "b2"),
     "eps": ("eps", "epsilon", "e"),
     "weight_decay": ("weight_decay", "wd", "decay", "weight_decay_rate", "l2"),
-    "beta": ("momentum", "beta", "mu", "rho"),
+    "beta": ("momentum", "beta", "mu", "rho", "mass"),
     "dampening": ("dampening", "damping"),
 }
 _PLAIN = {
@@ -58,7 +58,9 @@ def operation_named(candidate: Candidate, parameters: Parameters) -> str:
     has_momentum = any(name in parameters for name in NAMES["beta"])
     if rest and rest <= {"sgd", "momentum", "gd"} and (rest != {"momentum"} or has_momentum):
         return "sgd_momentum" if has_momentum else "gradient_descent"
-    return "gradient_descent" if not rest and {"gradient", "descent"} <= words else ""
+    if rest or not {"gradient", "descent"} <= words:
+        return ""
+    return "sgd_momentum" if has_momentum else "gradient_descent"
 
 
 def arguments_of(parameters: Parameters, operation: str, needed: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

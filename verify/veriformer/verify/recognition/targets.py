@@ -12,6 +12,7 @@ from typing import Any
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.forms.binding import implementation
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.meanings import WORD
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.recognise import recognise
@@ -64,6 +65,8 @@ def _watch_of(found: object, pairs: Sequence[tuple[Pin, Candidate]], named: Iter
         for pin, candidate in pairs:
             if pin.operation not in watch.roots:
                 watch.add_root(pin.operation, candidate.module if candidate.is_module else candidate.thing)
+                words = (name.removeprefix(WORD) for name in pin.readings if name.startswith(WORD))
+                watch.chosen[pin.operation] = frozenset(words)
         for name in named:
             watch.add_root(name, getattr(found, name))
     return watch

@@ -41,8 +41,11 @@ def tree_of(file: str) -> tuple[ast.Module, tuple[str, ...]] | None:
         return None
 
 
-def statements(file: str, first_line: int) -> list[Statement]:
-    """Return the statements of the function that begins there, without those that only refuse or tell something."""
+def statements(file: str, first_line: int, chosen: frozenset[str] = frozenset()) -> list[Statement]:
+    """Return the statements of the function that begins there, without those that only refuse or tell something.
+
+    chosen: parameters by a word of which the code is one operation of several.
+    """
     parsed = tree_of(file)
     if parsed is None:
         return []
@@ -51,7 +54,7 @@ def statements(file: str, first_line: int) -> list[Statement]:
         for node in ast.iter_child_nodes(owner):
             if isinstance(node, _Function) and _first(node) == first_line:
                 kind = owner if isinstance(owner, ast.ClassDef) else None
-                return list(_Reader(node, kind, lines).block(node.body, branch=False))
+                return list(_Reader(node, kind, lines, chosen).block(node.body, branch=False))
     return []
 
 
@@ -60,7 +63,9 @@ def _first(node: _Function) -> int:
 
 
 class _Reader:
-    def __init__(self, function: _Function, owner: ast.ClassDef | None, lines: tuple[str, ...]) -> None:
+    def __init__(
+        self, function: _Function, owner: ast.ClassDef | None, lines: tuple[str, ...], chosen: frozenset[str]
+    ) -> None:
         listed = function.args
         arguments = [
             *listed.posonlyargs,
@@ -70,7 +75,7 @@ class _Reader:
         ]
         self.names = {one.arg for one in arguments} - {"self", "cls"}
         self.attributes = _made_of_parameters(owner) if owner is not None else None
-        self.lines = lines
+        self.lines, self.chosen = lines, chosen
 
     def block(self, body: list[ast.stmt], *, branch: bool) -> Iterator[Statement]:
         """The statements of a block. What follows one that leaves it on a condition stands in a branch as well."""
@@ -116,10 +121,23 @@ class _Reader:
         nodes = list(ast.walk(test))
         read = {node.id for node in nodes if isinstance(node, ast.Name)}
         attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        if (read | attributes) & _ELSEWHERE:
+        if (read | attributes) & _ELSEWHERE or self._is_of_others(test, read | attributes):
             return False
         own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_self(node.value)}
         return bool(read & self.names) or (bool(own) if self.attributes is None else bool(own & self.attributes))
+
+    def _is_of_others(self, test: ast.expr, names: set[str]) -> bool:
+        """Whether a test compares the word of an operation, or asks an object for an entry that it may have."""
+        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        entries = [x for x in parts if isinstance(x, ast.Compare) and isinstance(x.ops[0], ast.In) and _is_word(x.left)]
+        if any(isinstance(x.comparators[0], ast.Name) and x.comparators[0].id not in self.names for x in entries):
+            return True
+        words = isinstance(test, ast.Compare) and any(map(_is_word, [test.left, *test.comparators]))
+        return words and bool(names & self.chosen)
+
+
+def _is_word(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _is_bare(node: ast.stmt) -> bool:

@@ -22,7 +22,7 @@ MANY = "a tensor"
 """The value of a parameter that is given tensors, or parts of a network: each is another."""
 
 ENTRIES = ("__init__", "__new__")
-CALLS_OF_CLASSES = ("forward", "__call__", "step", "encode", "decode", "get_lr")
+CALLS_OF_CLASSES = ("forward", "__call__", "step", "encode", "decode", "get_lr", "loss", "update")
 
 Parameter = tuple[str, str]
 """Place and name."""
@@ -61,11 +61,13 @@ class Watch:
     """Watches the code of some files.
 
     roots: by operation the functions whose parameters are looked at, with the place of each. seen: by operation.
+    chosen: by operation the parameters by a word of which the code is this operation, and another by another word.
     """
 
     files: frozenset[str]
     roots: dict[str, dict[CodeType, str]] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
+    chosen: dict[str, frozenset[str]] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _left: int = CALLS
     _now: Seen = field(default_factory=Seen)

@@ -18,9 +18,12 @@ from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 from veriformer.verify.forms.size_names import size_of
 
-_STEP = ("it", "step", "t", "iter", "iteration", "current_step", "step_num", "global_step", "iter_num", "steps")
+STEP = ("it", "step", "t", "iter", "iteration", "current_step", "step_num", "global_step", "iter_num", "steps")
 ROLES = {
-    "max_lr": ("learning_rate", "max_lr", "lr", "base_lr", "peak_lr", "lr_max", "initial_lr", "max_learning_rate"),
+    "max_lr": (
+        *("learning_rate", "max_lr", "lr", "base_lr", "peak_lr", "lr_max", "initial_lr", "max_learning_rate"),
+        *("start_lr", "init_lr"),
+    ),
     "warmup_steps": (
         "warmup_iters",
         "warmup_steps",
@@ -36,7 +39,7 @@ ROLES = {
     ),
     "lowest": ("min_lr", "lr_min", "final_lr", "eta_min", "min_learning_rate"),
     "d_model": ("d_model", "model_size", "dim", "n_embd"),
-    "factor": ("factor", "lr_mul", "scale_factor"),
+    "factor": ("factor", "lr_mul", "scale_factor", "scale"),
 }
 
 
@@ -52,7 +55,7 @@ def role_of(name: str) -> str:
 
 FIXED = {"lowest": 0.0, "factor": 1.0}
 """What the contract has not, by the value that leaves it out."""
-_WORDS = {"lr", "rate", "schedule", "cosine", "warmup", "noam", "scheduler"}
+WORDS = {"lr", "rate", "schedule", "cosine", "warmup", "noam", "scheduler"}
 NEEDED = {
     "warmup_cosine": ("max_lr", "warmup_steps", "total_steps"),
     "warmup": ("max_lr", "warmup_steps"),
@@ -85,7 +88,7 @@ def _numbers(candidate: Candidate) -> dict[str, Any]:
 def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
     """The name of the step, and by role the name of a parameter, or of a constant that the function reads."""
     names = candidate.parameters
-    step = next((name for name in _STEP if name in names), "")
+    step = next((name for name in STEP if name in names), "")
     numbers = {name.lower(): name for name in _numbers(candidate) if name != step}
     found = {}
     for role, known in ROLES.items():
@@ -124,7 +127,7 @@ def _told(candidate: Candidate, roles: Mapping[str, str]) -> str:
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
-    if not inspect.isfunction(candidate.thing) or not _WORDS & set(candidate.words):
+    if not inspect.isfunction(candidate.thing) or not WORDS & set(candidate.words):
         return None
     step, found = _parts(candidate)
     if not step or found.keys() - set(NEEDED[operation]) - FIXED.keys():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +12,10 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, role_of
-from veriformer.verify.forms.meanings import Parameters
+from veriformer.verify.forms.meanings import WORD, Parameters
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
@@ -21,8 +23,14 @@ _OPTIMIZER = ("optimizer", "opt", "optim")
 _WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt"}
 _SAID = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
 _STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learning_rate")
+_FIRST = ("last_iter", "last_step", "start_step", "init_step", "num_iters")
+"""Steps that were taken before: none."""
+
 RATES = ("of the step taken", "of the next step")
 """What the rate is after a call of step(): an object that sets it when it is made is a step ahead."""
+
+BEYOND = ("the lowest rate", "left out, for the cosine goes on as torch.optim.lr_scheduler.CosineAnnealingLR's does")
+"""What the rate is after ``total_steps``, to which no training comes."""
 
 _RESTARTS = {"restart", "restarts", "cyclic"}
 LONGEST = 1500
@@ -53,15 +61,38 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     others = found.keys() - NEEDED[operation] - FIXED.keys()
     if not optimizer or not needed <= found.keys() or others:
         return None
-    demanded(_own(candidate), [optimizer, *found.values()])
+    style = _style(candidate)
+    demanded(_own(candidate), [optimizer, *found.values(), *_FIRST, *style])
     # Nothing else is made of an optimizer, a width and a warmup.
     told = (
         ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
         if _RESTARTS & set(candidate.words)
         else ()
     )
-    readings = {"rate": RATES} if operation == "noam" else {}
-    return Match(operation == "noam" or _SAID[operation] <= set(candidate.words), readings, told)
+    readings: dict[str, tuple[str, ...]] = {WORD + name: (_COSINE,) for name in style}
+    readings |= {"rate": RATES} if operation == "noam" else {}
+    readings |= {"beyond": BEYOND} if operation == "warmup_cosine" and not _RESTARTS & set(candidate.words) else {}
+    if style and operation != "warmup_cosine":
+        return None
+    return Match(bool(style) or operation == "noam" or _SAID[operation] <= set(candidate.words), readings, told)
+
+
+_COSINE = "cosine"
+
+
+def _style(candidate: Candidate) -> tuple[str, ...]:
+    """The argument without a default, or with a word for it, that is compared with the word of the schedule."""
+    if not candidate.is_class:
+        return ()
+    codes = [x.__code__ for x in vars(candidate.thing).values() if inspect.isfunction(x)]
+    if not any(_COSINE in code.co_consts for code in codes):
+        return ()
+    named = [name for name in _own(candidate) if {"style", "type", "schedule", "mode"} & set(words(name))]
+    return tuple(name for name in named if _is_demanded(candidate, name) or _is_word(candidate, name))[:1]
+
+
+def _is_word(candidate: Candidate, name: str) -> bool:
+    return isinstance(_own(candidate)[name].default, str)
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
@@ -71,14 +102,17 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         step = given["step"]
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
             raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
-        if _RESTARTS & set(candidate.words):
-            if given.get("warmup_steps", 0) >= given.get("total_steps", LONGEST):
-                raise NotOffered("warmup_steps: no step is left to decay in")
-            if step >= given.get("total_steps", LONGEST):
-                return 0.0
+        if given.get("warmup_steps", 0) >= given.get("total_steps", LONGEST):
+            raise NotOffered("warmup_steps: no step is left to decay in")
+        if _RESTARTS & set(candidate.words) and step >= given.get("total_steps", LONGEST):
+            return 0.0
+        if readings.get("beyond") == BEYOND[1] and step > given["total_steps"]:
+            return 0.0
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
         values = {found[role]: (FIXED | given)[role] for role in found if role in given or role in FIXED}
-        with warnings.catch_warnings():
+        values |= dict.fromkeys(_style(candidate), _COSINE)
+        values |= {name: 0 for name in _FIRST if _is_demanded(candidate, name)}
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             made = candidate.thing(**{optimizer_name: optimizer}, **values)
             take = _stepping(made)
@@ -91,6 +125,11 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         return float(optimizer.param_groups[0]["lr"])
 
     return offered(operation, call)
+
+
+def _is_demanded(candidate: Candidate, name: str) -> bool:
+    found = _own(candidate).get(name)
+    return found is not None and found.default is found.empty
 
 
 def _asks_for_step(take: Callable[..., Any]) -> bool:

@@ -52,7 +52,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     return Match(True, {**velocity, "gives": GIVES})
 
 
-class _Stepper:
+class Stepper:
     """An optimizer that keeps what the function gives back. A parameter without gradient is not stepped."""
 
     def __init__(
@@ -92,7 +92,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     found = arguments_of(candidate.parameters, operation, {**_STATE, **held})
     shown = defaults_of(candidate.parameters, found, operation)
 
-    def call(params: Iterable[Tensor], lr: float, **given: Any) -> _Stepper:
+    def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepper:
         rate = lr * (1 - given["beta"]) if readings.get("gradient") == GRADIENT[1] else lr
         options = {found["lr"]: rate, **given_as(found, given)}
 
@@ -101,7 +101,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             result = candidate.thing(**arguments, **options)
             _keep(result, p, state, readings["gives"])
 
-        return _Stepper(one_step, params, held, options)
+        return Stepper(one_step, params, held, options)
 
     return offered(operation, call, offers(found, operation), defaults=shown)
 

@@ -1,0 +1,151 @@
+"""Optimizers as plain classes with ``update(w, grad)``, one instance for each parameter, and as whole runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.frameworks import over_tensors
+from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.optimizer_names import (
+    CONVENTIONS,
+    LR,
+    OPTIONS,
+    arguments_of,
+    defaults_of,
+    given_as,
+    offers,
+    operation_named,
+)
+from veriformer.verify.forms.optimizers.step_functions import GRADIENT, Stepper
+from veriformer.verify.forms.signatures import roles
+
+_METHODS = ("update", "step", "apply", "update_params", "optimize", "__call__")
+_UPDATED = {
+    "param": ("w", "weights", "weight", "param", "params", "parameter", "parameters", "x", "theta", "p", "var"),
+    "grad": ("grad_wrt_w", "grad", "grads", "gradient", "gradients", "dw", "g", "grad_w", "dx", "dtheta"),
+}
+_RUN = {
+    "grad": ("grad", "grad_fn", "gradient", "grad_f", "gradient_fn", "df", "grad_func", "gradf"),
+    "x": ("x", "x0", "init", "x_init", "theta", "theta0", "w", "w0", "params", "init_params", "initial", "start"),
+    "count": ("num_iters", "n_iters", "iters", "n_iter", "num_steps", "n_steps", "steps", "max_iter", "max_iters"),
+}
+_MORE = {"callback": ("callback", "hook")}
+
+
+def _method(candidate: Candidate) -> tuple[str, dict[str, str]]:
+    """The method that gives the next parameter, with the names of its arguments; empty where there is none."""
+    for name in _METHODS:
+        found = roles(candidate.parameters_of(name), _UPDATED)
+        if found is not None:
+            return name, found
+    return "", {}
+
+
+def _rate(found: dict[str, str], candidate: Candidate) -> bool:
+    return bool(found) and any(name in candidate.constructor for name in LR)
+
+
+def _match_class(candidate: Candidate, operation: str) -> Match | None:
+    if not candidate.is_class or issubclass(candidate.thing, nn.Module | torch.optim.Optimizer):
+        return None
+    if operation_named(candidate, candidate.constructor) != operation:
+        return None
+    found = arguments_of(candidate.constructor, operation, {})
+    if not _rate(found, candidate) or not _method(candidate)[0]:
+        return None
+    return Match(True, {"gradient": GRADIENT} if operation == "sgd_momentum" else {})
+
+
+def _bind_class(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
+    found = arguments_of(candidate.constructor, operation, {})
+    method, names = _method(candidate)
+
+    def one_step(p: Tensor, grad: Tensor, state: dict[str, Any], options: Mapping[str, Any]) -> None:
+        made = state.setdefault("made", None) or candidate.make(**options)
+        state["made"] = made
+        update = over_tensors(getattr(made, method), candidate.module)
+        _put(p, update(**{names["param"]: p.detach().clone(), names["grad"]: grad}))
+
+    return _offered(operation, found, candidate.constructor, readings, one_step)
+
+
+def _match_run(candidate: Candidate, operation: str) -> Match | None:
+    if not inspect.isfunction(candidate.thing) or operation_named(candidate, candidate.parameters) != operation:
+        return None
+    if "count" not in _run_names(candidate, operation):
+        return None
+    return Match(True, {"gradient": GRADIENT} if operation == "sgd_momentum" else {})
+
+
+def _run_names(candidate: Candidate, operation: str) -> dict[str, str]:
+    if not any(name in candidate.parameters for name in _RUN["count"]):
+        return {}
+    known = {name: p for name, p in candidate.parameters.items() if name not in _MORE["callback"]}
+    return arguments_of(known, operation, _RUN)
+
+
+def _bind_run(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
+    found = _run_names(candidate, operation)
+    own = {name: (lambda *given: None) for name in _MORE["callback"] if name in candidate.parameters}
+
+    def one_step(p: Tensor, grad: Tensor, state: dict[str, Any], options: Mapping[str, Any]) -> None:
+        """Run again from the first point, with all gradients that there were."""
+        state.setdefault("first", p.detach().clone())
+        if "last" in state and not torch.equal(state["last"], p):
+            raise NotOffered("params: a run goes on from where it was")
+        grads = state["grads"] = [*state.get("grads", ()), grad.detach().clone()]
+        rest = iter(grads)
+
+        def gradient(x: Any, *more: Any) -> Any:
+            g = next(rest).reshape(-1)
+            return g if isinstance(x, Tensor) else g.numpy()
+
+        arguments = {found["grad"]: gradient, found["x"]: state["first"].reshape(-1).clone()}
+        _put(p, candidate.thing(**arguments, **{found["count"]: len(grads)}, **own, **options))
+        state["last"] = p.detach().clone()
+
+    return _offered(operation, found, candidate.parameters, readings, one_step)
+
+
+def _put(p: Tensor, result: Any) -> None:
+    if not isinstance(result, Tensor) or result.numel() != p.numel():
+        raise NotOffered("expected the next parameter back")
+    p.copy_(result.reshape(p.shape))
+
+
+def _offered(
+    operation: str, found: Mapping[str, str], own: Mapping[str, Any], readings: Readings, one_step: Callable[..., None]
+) -> Callable[..., Any]:
+    """The operation by steps of the code: its options under its own names."""
+
+    def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepper:
+        rate = lr * (1 - given["beta"]) if readings.get("gradient") == GRADIENT[1] else lr
+        return Stepper(one_step, params, (), {found["lr"]: rate, **given_as(found, given)})
+
+    return offered(operation, call, offers(found, operation), defaults=defaults_of(own, found, operation))
+
+
+FORMS = tuple(
+    Form(
+        name=f"optimizers/{operation}_{kind}",
+        operation=operation,
+        says=says,
+        conventions=CONVENTIONS.get(operation, ("adam.eps",)),
+        closed=True,
+        match=partial(match, operation=operation),
+        bind=partial(bind, operation=operation),
+    )
+    for operation in OPTIONS
+    for kind, says, match, bind in (
+        ("updater", "a class whose update(w, grad) gives the next parameter", _match_class, _bind_class),
+        ("run", "a function of a gradient function, a point and a number of steps", _match_run, _bind_run),
+    )
+)
