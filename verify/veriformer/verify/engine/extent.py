@@ -35,11 +35,13 @@ _OF_OTHER_PARTS = frozenset(("layers", "vocabulary", "length", "batch"))
 def seen_of(watch: Watch, operation: str) -> Seen:
     """Return what a watch has seen of an operation."""
     found = watch.seen.get(operation, watch_seen())
+    roots = {(code.co_filename, code.co_firstlineno) for code in watch.roots.get(operation, ())}
+    chosen = watch.chosen.get(operation, frozenset())
     listed = {
         (file, one.first, one.last, one.branch)
         for file, entered in found.entered.items()
         for first in entered
-        for one in statements(file, first, watch.chosen.get(operation, frozenset()))
+        for one in statements(file, first, chosen, inner=(file, first) not in roots)
     }
     ran = {
         (watch.shown(file), first)

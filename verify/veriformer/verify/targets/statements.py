@@ -41,10 +41,13 @@ def tree_of(file: str) -> tuple[ast.Module, tuple[str, ...]] | None:
         return None
 
 
-def statements(file: str, first_line: int, chosen: frozenset[str] = frozenset()) -> list[Statement]:
+def statements(
+    file: str, first_line: int, chosen: frozenset[str] = frozenset(), *, inner: bool = False
+) -> list[Statement]:
     """Return the statements of the function that begins there, without those that only refuse or tell something.
 
-    chosen: parameters by a word of which the code is one operation of several.
+    chosen: parameters by a word of which the code is one operation of several. inner: whether others of the file call
+    the function: a parameter that none of them gives has its default, whatever they are called with.
     """
     parsed = tree_of(file)
     if parsed is None:
@@ -54,8 +57,27 @@ def statements(file: str, first_line: int, chosen: frozenset[str] = frozenset())
         for node in ast.iter_child_nodes(owner):
             if isinstance(node, _Function) and _first(node) == first_line:
                 kind = owner if isinstance(owner, ast.ClassDef) else None
-                return list(_Reader(node, kind, lines, chosen).block(node.body, branch=False))
+                left = _never_given(tree, node) if inner else frozenset()
+                return list(_Reader(node, kind, lines, chosen, left).block(node.body, branch=False))
     return []
+
+
+def _never_given(tree: ast.Module, function: _Function) -> frozenset[str]:
+    """Return the parameters with defaults that no call in the file gives; nothing where none calls it by its name."""
+    listed = [*function.args.posonlyargs, *function.args.args]
+    own = [one.arg for one in listed if one.arg not in ("self", "cls")]
+    calls = [x for x in ast.walk(tree) if isinstance(x, ast.Call) and _called_name(x) == function.name]
+    if not calls or any(isinstance(x, ast.Starred) for call in calls for x in call.args):
+        return frozenset()
+    words = {one.arg for call in calls for one in call.keywords}
+    optional = {*own[len(own) - len(function.args.defaults) :], *(one.arg for one in function.args.kwonlyargs)}
+    given = {*own[: max(len(call.args) for call in calls)], *words}
+    return frozenset() if None in words else frozenset(optional - given)
+
+
+def _called_name(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _first(node: _Function) -> int:
@@ -64,7 +86,12 @@ def _first(node: _Function) -> int:
 
 class _Reader:
     def __init__(
-        self, function: _Function, owner: ast.ClassDef | None, lines: tuple[str, ...], chosen: frozenset[str]
+        self,
+        function: _Function,
+        owner: ast.ClassDef | None,
+        lines: tuple[str, ...],
+        chosen: frozenset[str],
+        left: frozenset[str],
     ) -> None:
         listed = function.args
         arguments = [
@@ -73,7 +100,7 @@ class _Reader:
             *listed.kwonlyargs,
             *filter(None, (listed.vararg, listed.kwarg)),
         ]
-        self.names = {one.arg for one in arguments} - {"self", "cls"}
+        self.names = {one.arg for one in arguments} - {"self", "cls"} - left
         self.attributes = _made_of_parameters(owner) if owner is not None else None
         self.lines, self.chosen = lines, chosen
 
@@ -160,9 +187,7 @@ def _leaves(body: list[ast.stmt]) -> bool:
 def _says(value: ast.expr) -> bool:
     if not isinstance(value, ast.Call):
         return False
-    function = value.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in _SAYING
+    return _called_name(value) in _SAYING
 
 
 def _is_self(node: ast.expr) -> bool:

@@ -74,6 +74,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         rows, flat = probs.reshape(-1, probs.shape[-1]), target.reshape(-1)
         if len(rows) != len(flat) or not rows.numel():
             raise NotOffered("target: one class for each row of probabilities is taken")
+        if bool((rows.amax(-1) == 0).any()):
+            raise NotOffered("probs: a row without any probability has no confidence")
         given: dict[str, Any] = {names["probs"]: _as_logits(rows, num_bins) if scores else rows, names["target"]: flat}
         given |= {names["num_bins"]: num_bins} if "num_bins" in names else {}
         given |= {names["logits"]: scores} if "logits" in names else {}
