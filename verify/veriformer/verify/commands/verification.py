@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from veriformer.verify import results
 from veriformer.verify.commands import problem
@@ -15,13 +16,14 @@ from veriformer.verify.commands.limit import Limit
 from veriformer.verify.commands.options import INTERRUPTED, annotate, refuse, say, write_page
 from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
-from veriformer.verify.engine import last_failed, waivers
+from veriformer.verify.engine import last_failed, several, waivers
 from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.merging import shard_of
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.presentation.terminal import show_recognised
 from veriformer.verify.results.junit import write_junit
@@ -100,7 +102,24 @@ def _run(request: Request) -> _Ran:
                 stopped = how.findings(found, plan)
         elif part is None:
             store_findings(found, {})
+    if stopped is None and part is None and request.scheduler is None:
+        stopped = _judge_others(found, request, rows, described.recognised)
     return _Ran(found, journal, len(rows), stopped)
+
+
+def _judge_others(
+    found: results.Results, request: Request, rows: Sequence[CheckRun], recognised: Mapping[str, Any]
+) -> str | None:
+    """Judge further candidates of an operation by their equations; return why no more came, where that was stopped."""
+    alone = replace(request, waiver_file=None, json_file=None, junit=None, html=None, sarif=None, resume=None)
+    several.name_first(found, recognised)
+    for name, asked in several.further(request.target, recognised, rows):
+        ran = _run(replace(alone, target=f"{request.target}:{name}", only=asked))
+        several.absorb(found, ran.found, name, asked)
+        ran.journal.path.unlink(missing_ok=True)
+        if ran.stopped is not None:
+            return ran.stopped
+    return None
 
 
 def _tell(ran: _Ran, request: Request) -> int:

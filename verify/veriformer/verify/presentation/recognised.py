@@ -33,7 +33,8 @@ def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
         yield "recognised", one_line(_told(pin), _LINE)
         others = [other["name"] for other in pins if other["operation"] == pin["operation"] and other is not pin]
         if others:
-            yield "", one_line(f"{pin['operation']} as well: {named(others, 5)}; each is judged by FILE:NAME", _LINE)
+            how = "judged by the equation alone, and by all else as FILE:NAME"
+            yield "", one_line(f"{pin['operation']} as well: {named(others, 5)}; {how}", _LINE)
     yield from _without_operation(found)
     refused = list(found.get("not_recognised", ()))
     for one in refused[:most]:
@@ -75,7 +76,11 @@ def outside(found: Mapping[str, Any]) -> list[str]:
     judged = first_of_each(list(found.get("recognised", ())))
     others = [pin["name"] for pin in found.get("recognised", ()) if pin not in judged]
     names = [*others, *found.get("unknown", ())]
-    told = {pin["name"] for pin in judged} | {one["name"] for one in found.get("not_recognised", ())}
+    told = (
+        {*found.get("also_judged", ())}
+        | {pin["name"] for pin in judged}
+        | {one["name"] for one in found.get("not_recognised", ())}
+    )
     return [name for name in dict.fromkeys(names) if name not in told and not _is_private(name)]
 
 

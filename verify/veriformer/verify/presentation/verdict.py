@@ -72,7 +72,9 @@ def _not_judged(run: Run) -> str:
     """Return what else the code offers, as the end of a sentence: it is said to hold of what was judged alone."""
     refused = [one["name"] for one in run.implementation.get("not_recognised", ())]
     names = list(dict.fromkeys([*refused, *outside(run.implementation)]))
-    return f"; {one_line(named(names, _FEW), 120)} not judged" if names else ""
+    also = list(run.implementation.get("also_judged", ()))
+    by_equation = f"; {one_line(named(also, _FEW), 120)} by the equation alone" if also else ""
+    return f"{by_equation}; {one_line(named(names, _FEW), 120)} not judged" if names else by_equation
 
 
 def _of_operations(run: Run) -> str:

@@ -62,7 +62,8 @@ class Result:
     id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under which a row
     that failed would hold. refused: by feature, the message with which calls were refused that need not be taken.
     waiver: ``reason``, ``link`` and ``expires`` of the known failure that it is. covered: how many examples had which
-    sizes above 64, alone, with another, or with an option: ``{"d_v > 64 and n_k > 64": 9}``.
+    sizes above 64, alone, with another, or with an option: ``{"d_v > 64 and n_k > 64": 9}``. candidate: the function or
+    class that was judged, where it is not the first of its operation.
     """
 
     requirement: str
@@ -86,11 +87,13 @@ class Result:
     suggestion: dict[str, str] | None = None
     refused: dict[str, str] | None = None
     waiver: dict[str, str] | None = None
+    candidate: str | None = None
 
     @property
     def key(self) -> str:
         """What tells this row from every other of the same run."""
-        return f"{self.requirement}[{self.dtype}-{self.device}]"
+        of = "" if self.candidate is None else f"@{self.candidate}"
+        return f"{self.requirement}[{self.dtype}-{self.device}]{of}"
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Result:

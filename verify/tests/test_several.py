@@ -1,0 +1,83 @@
+"""Several candidates of one operation: all are judged, and rows and findings say which one they are about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veriformer.spec.requirement import Weight
+from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.run import check
+from veriformer.verify.engine.several import absorb, further, name_first
+from veriformer.verify.presentation.recognised import outside
+from veriformer.verify.presentation.verdict import headline
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.results import Results
+from veriformer.verify.results.record import json_safe, validate
+from veriformer.verify.targets.source_files import module_of
+
+TEXT = """
+import torch
+
+def swish(x):
+    return x * torch.sigmoid(x)
+
+def silu(x):
+    return x / (1 + torch.exp(-1.1 * x))
+"""
+RECOGNISED = {
+    "recognised": [
+        {"operation": "silu", "name": "swish"},
+        {"operation": "gelu", "name": "gelu"},
+        {"operation": "silu", "name": "silu"},
+    ],
+    "by_name": [],
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with two functions of one operation, the second wrong."""
+    found = tmp_path_factory.mktemp("several") / "mine.py"
+    found.write_text(TEXT)
+    return found
+
+
+def test_each_further_candidate_is_held_to_the_equation(file: Path) -> None:
+    found = recognise(module_of(file))
+    assert [pin.name for pin in found.pins] == ["swish", "silu"]
+    rows = Plan(target=str(file), only=("silu",), dtypes=("fp32",)).rows()
+    assert list(further(str(file), found.to_dict(), rows)) == [("silu", ("silu.equation", "silu.gradient"))]
+
+
+def test_a_single_candidate_has_none_beside_it(file: Path) -> None:
+    rows = Plan(target="mine.py:silu", only=("silu",), dtypes=("fp32",)).rows()
+    assert not list(further("mine.py:silu", RECOGNISED, rows))
+
+
+def judged(file: Path, name: str, only: str) -> Results:
+    return check(f"{file}:{name}", only=(only,), dtype=("fp32",))
+
+
+def test_a_fault_of_the_second_violates_and_is_told_by_its_name(file: Path) -> None:
+    whole, other = judged(file, "swish", "silu.equation"), judged(file, "silu", "silu.equation")
+    assert whole.exit_status == 0
+    whole.implementation |= RECOGNISED
+    name_first(whole, RECOGNISED)
+    absorb(whole, other, "silu", ("silu.equation",))
+    assert whole.exit_status == 1
+    (finding,) = (one for one in whole.findings if one.weight is Weight.WRONG)
+    assert finding.what.startswith("silu: silu: ")
+    assert [row.key for row in whole.results if row.finding == finding.id] == ["silu.equation[fp32-cpu]@silu"]
+    assert finding.rows == ("silu.equation[fp32-cpu]@silu",)
+    validate(json_safe(whole.to_dict()))
+
+
+def test_what_was_judged_by_its_equation_is_told_as_that(file: Path) -> None:
+    whole = judged(file, "swish", "silu.equation")
+    whole.implementation |= RECOGNISED
+    assert "silu" in outside(whole.implementation)
+    absorb(whole, judged(file, "swish", "silu.equation"), "silu", ("silu.equation",))
+    assert "silu" not in outside(whole.implementation)
+    assert "silu by the equation alone" in headline(whole)

@@ -1,0 +1,104 @@
+"""Several candidates of one operation: the first is judged by all rows, the others by the rows of their equation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from veriformer.verify.domain.record import Domain
+from veriformer.verify.findings.record import Finding
+from veriformer.verify.judging.row import CheckRun
+from veriformer.verify.presentation.recognised import first_of_each
+from veriformer.verify.results import Results
+
+MOST = 6
+"""So many further candidates of a target are judged at most."""
+
+_LAWS = ("equation", "gradient")
+
+
+def further(
+    target: str, recognised: Mapping[str, Any], rows: Sequence[CheckRun]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the name of each further candidate of an operation, with the requirements that it is held to.
+
+    rows: of the run. Nothing for a target that is one candidate.
+    """
+    if ":" in target and not Path(target).exists():
+        return
+    pins = list(recognised.get("recognised", ()))
+    judged = first_of_each(pins)
+    found: dict[str, list[str]] = {}
+    for pin in pins:
+        if pin["name"] and pin not in judged and pin["operation"] not in recognised.get("by_name", ()):
+            found.setdefault(pin["name"], []).append(pin["operation"])
+    for name, operations in list(found.items())[:MOST]:
+        asked = [slug for operation in operations for slug in _requirements(operation, rows)]
+        if asked:
+            yield name, tuple(asked)
+
+
+def _requirements(operation: str, rows: Sequence[CheckRun]) -> list[str]:
+    """The equation and gradient of an operation among the rows; all of its rows where it has neither."""
+    slugs = list(dict.fromkeys(row.check.requirement.slug for row in rows if row.check.operation == operation))
+    return [slug for slug in slugs if slug.rpartition(".")[2] in _LAWS] or slugs
+
+
+def absorb(found: Results, other: Results, name: str, requirements: Sequence[str]) -> None:
+    """Put what came of a further candidate into the results of a run: its rows and findings by its name."""
+    found.results = [
+        *found.results,
+        *(replace(row, candidate=name, finding=_of(row.finding, name)) for row in other.results),
+    ]
+    found.planned += other.planned
+    found.duration_s = round(found.duration_s + other.duration_s, 3)
+    found.findings = [*found.findings, *(_named(finding, name) for finding in other.findings)]
+    found.domain = {operation: _both(domain, other.domain.get(operation)) for operation, domain in found.domain.items()}
+    found.implementation = {
+        **found.implementation,
+        "also_judged": {**found.implementation.get("also_judged", {}), name: list(requirements)},
+    }
+
+
+def name_first(found: Results, recognised: Mapping[str, Any]) -> None:
+    """Say in findings about the first candidate of an operation which one that is, where there are several."""
+    pins = list(recognised.get("recognised", ()))
+    several = {pin["operation"]: pin["name"] for pin in first_of_each(pins) if _count(pins, pin["operation"]) > 1}
+    found.findings = [
+        replace(one, what=_with(several[one.operation], one)) if several.get(one.operation) else one
+        for one in found.findings
+    ]
+
+
+def _count(pins: Sequence[Mapping[str, Any]], operation: str) -> int:
+    return sum(pin["operation"] == operation for pin in pins)
+
+
+def _of(finding: str | None, name: str) -> str | None:
+    return None if finding is None else f"{finding}-{name}"
+
+
+def _named(finding: Finding, name: str) -> Finding:
+    rows = tuple(f"{key}@{name}" for key in finding.rows)
+    return replace(finding, id=f"{finding.id}-{name}", what=_with(name, finding), rows=rows)
+
+
+def _with(name: str, finding: Finding) -> str:
+    """The sentence of a finding with the candidate that it is about, after the operation."""
+    start = f"{finding.operation}: "
+    return f"{start if finding.what.startswith(start) else ''}{name}: {finding.what.removeprefix(start)}"
+
+
+def _both(domain: Domain, other: Domain | None) -> Domain:
+    """A domain with what was not run of a further candidate beside what was not run of the first."""
+    if other is None:
+        return domain
+    return replace(
+        domain,
+        never_run=tuple(dict.fromkeys((*domain.never_run, *other.never_run))),
+        untaken=tuple(dict.fromkeys((*domain.untaken, *other.untaken))),
+        unread=tuple(dict.fromkeys((*domain.unread, *other.unread))),
+        never_varied=tuple(dict.fromkeys((*domain.never_varied, *other.never_varied))),
+    )
