@@ -25,7 +25,7 @@ def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterat
             yield replace(candidate, thing=overriding(candidate.thing, name, value))
             return
         kind = candidate.thing
-        method = "__init__" if built else next(one for one in ("forward", "__call__") if hasattr(kind, one))
+        method = "__init__" if built else _taking(kind, name.partition(".")[0])
         own = method in vars(kind)
         before = getattr(kind, method)
         setattr(kind, method, overriding(before, name, value))
@@ -36,6 +36,19 @@ def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterat
                 setattr(kind, method, before)
             else:
                 delattr(kind, method)
+
+
+def _taking(kind: type, argument: str) -> str:
+    """The method that is called with an argument of this name, the usual ones first."""
+    own = [name for name, x in inspect.getmembers_static(kind, inspect.isfunction) if name[:1] != "_"]
+    listed = ("forward", "__call__", *own)
+    methods = {name: inspect.getattr_static(kind, name, None) for name in listed}
+    taking = (name for name, x in methods.items() if x is not None and argument in _arguments(x))
+    return next(taking, "forward" if methods["forward"] is not None else "__call__")
+
+
+def _arguments(function: Any) -> Mapping[str, Any]:
+    return inspect.signature(function).parameters if inspect.isfunction(function) else {}
 
 
 def overriding(function: Callable[..., Any], name: str, value: Any) -> Callable[..., Any]:

@@ -30,10 +30,23 @@ def others(name: str, word: str, files: Iterable[str], *, built: bool) -> list[A
         return [0.0]
     if word == "None" and is_expansion(own):
         return [1.0]  # by which a size stays what it is
+    if word == "None" and any(is_called(file, own) for file in files):
+        return [_as_it_is]
     if word[:1] in ("'", '"') or word == "None":
         found = dict.fromkeys(text for file in files for text in words_compared(file, own))
         return [text for text in found if repr(text) != word][:WORDS]
     return []
+
+
+def _as_it_is(x: Any, *rest: Any, **more: Any) -> Any:
+    return x
+
+
+def is_called(file: str, name: str) -> bool:
+    """Return whether something of that name is called as a function in a file."""
+    parsed = tree_of(file)
+    calls = (node for node in ast.walk(parsed[0]) if isinstance(node, ast.Call)) if parsed is not None else ()
+    return any(_is_named(call.func, name) and isinstance(call.func, ast.Name) for call in calls)
 
 
 def words_compared(file: str, name: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,10 +64,21 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
         for p, g in zip(params, grads, strict=True):
             p.grad = g.detach().clone()
         given: dict[str, Any] = {names["params"]: params, names["max_norm"]: max_norm}
+        if len(params) == 1 and _takes_one(candidate):
+            given[names["params"]] = params[0]
         candidate.thing(**given)
+        if not params:  # a parameter without a gradient is no gradient either
+            with contextlib.suppress(Exception):
+                candidate.thing(**{**given, names["params"]: [nn.Parameter(torch.zeros(1))]})
         return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params], _norm(grads)
 
     return offered("clip_grad_norm", call)
+
+
+def _takes_one(candidate: Candidate) -> bool:
+    """Whether the code asks whether it is given one tensor in place of several."""
+    code = getattr(inspect.unwrap(candidate.thing), "__code__", None)
+    return code is not None and {"isinstance", "Tensor"} <= set(code.co_names)
 
 
 def _norm(grads: Sequence[Tensor]) -> Tensor:

@@ -1,4 +1,5 @@
-"""Samplers that return a token: what they may draw is what a filter keeps, and how often is the temperature."""
+"""Samplers: what they may draw is what a filter keeps, and how often is the temperature. They return a token, or the
+probabilities that it is drawn by."""
 
 from __future__ import annotations
 
@@ -12,11 +13,15 @@ from torch import Tensor
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, domain_of, told
 from veriformer.verify.forms.signatures import LOGITS, default_of, roles
 
 _WORDS = {"sample", "sampling", "sampler", "nucleus", "multinomial"}
+_GIVEN = ({"logits", "probs"}, {"logits", "probabilities"}, {"sampling", "probs"}, {"next", "probs"})
+"""Words of a function that returns the probabilities themselves."""
+
 _OTHERS = {"beam", "dataset", "batch", "speculative", "random", "down", "up", "data", "rows"}
 _SCORES = (*LOGITS, "next_token_logits", *PROBS, *LOG_PROBS)
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -37,7 +42,7 @@ def _roles(candidate: Candidate) -> dict[str, str] | None:
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
     words = set(candidate.words)
-    if not candidate.is_function or not words & _WORDS or words & _OTHERS:
+    if not candidate.is_function or not (words & _WORDS or _gives_probabilities(candidate)) or words & _OTHERS:
         return None
     p = candidate.parameters
     if not any(name in p for name in _OPTIONS[_GIVES[operation]]) or not any(name in p for name in _SCORES):
@@ -45,8 +50,21 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     found = _roles(candidate) or {}
     domain = domain_of(candidate, (found["scores"],))
     takes = (domain,) if domain else TAKES[::2]
-    said = ("what it may draw is judged, each draw being answered with every place in turn", *(domain and told(domain)))
+    drawn = "what it may draw is judged, each draw being answered with every place in turn"
+    given = "its probabilities are judged: which are above 0, and how they depend on the temperature"
+    said = (given if _gives_probabilities(candidate) else drawn, *(domain and told(domain)))
     return Match(True, {"takes": takes, "rows": ROWS}, said)
+
+
+def _gives_probabilities(candidate: Candidate) -> bool:
+    return any(one <= set(candidate.words) for one in _GIVEN)
+
+
+def _as_annotated(candidate: Candidate, name: str, value: Any) -> Any:
+    """A number as a tensor where the annotation of the argument says so."""
+    said = candidate.parameters[name].annotation
+    text = said if isinstance(said, str) else getattr(said, "__name__", str(said))
+    return torch.tensor(value) if text.rpartition(".")[2] == "Tensor" and isinstance(value, int | float) else value
 
 
 def _neutral(role: str, classes: int, default: Any) -> Any:
@@ -69,12 +87,14 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         rows = logits.detach().reshape(-1, logits.shape[-1])
         given = {names[role]: _neutral(role, rows.shape[-1], default) for role, default in others.items()}
         given[names[own]] = value
+        given = {name: _as_annotated(candidate, name, x) for name, x in given.items()}
 
         def sampler(some: Tensor) -> Any:
             scores = as_scores(some, readings["takes"])
             return candidate.thing(**{names["scores"]: _shaped(scores, readings["rows"])}, **given)
 
-        support, mass = distribution(sampler, rows, alone=readings["rows"] in ROWS[2:])
+        of = _probabilities if _gives_probabilities(candidate) else distribution
+        support, mass = of(sampler, rows, alone=readings["rows"] in ROWS[2:])
         if own == "temperature":
             if mass is None:
                 raise NotOffered("its probabilities are not seen: it draws by noise")
@@ -89,6 +109,17 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         return call(logits, value)
 
     return offered(operation, named)
+
+
+def _probabilities(function: Callable[[Tensor], Any], rows: Tensor, *, alone: bool) -> tuple[Tensor, Tensor | None]:
+    """Which of the probabilities ``[R, V]`` are above 0 that a function gives for rows of scores, and they."""
+    parts = [first(function(some)) for some in ((row[None] for row in rows) if alone else (rows,))]
+    if not all(isinstance(part, Tensor) and part.is_floating_point() for part in parts):
+        raise NotOffered("expected probabilities")
+    found = torch.cat([part.detach().reshape(-1, part.shape[-1]) for part in parts])
+    if found.shape != rows.shape:
+        raise NotOffered("expected a probability for each score")
+    return found > 0, found
 
 
 def _told_by_support(rows: Tensor) -> None:
