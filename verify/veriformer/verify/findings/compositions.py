@@ -114,12 +114,14 @@ def _of_two_losses(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Tensor:
-    """(1 − α) nll + α / V Σ −log p, without smoothing as well: 0 · ∞ is NaN where a class has no probability."""
+    """(1 − α) nll + α / V Σ −log p, each reduced before: 0 · ∞ is NaN where a class has no probability, or a sum
+    overflows."""
     log_probs, kept = logits.log_softmax(-1), target != ignore_index
     chosen = -log_probs.gather(-1, target.where(kept, 0).long()[..., None])[..., 0]
-    losses = (1 - label_smoothing) * chosen - label_smoothing / logits.shape[-1] * log_probs.sum(-1)
-    losses = torch.where(kept, losses, 0.0)
-    return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
+    found = [torch.where(kept, losses, 0.0) for losses in (chosen, -log_probs.sum(-1))]
+    if reduction != "none":
+        found = [losses.sum() / (kept.sum() if reduction == "mean" else 1) for losses in found]
+    return (1 - label_smoothing) * found[0] + label_smoothing / logits.shape[-1] * found[1]
 
 
 def _over_temperature(*, logits: Tensor, temperature: float) -> Tensor:

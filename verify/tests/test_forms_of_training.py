@@ -1,0 +1,190 @@
+"""Optimizers, schedules, samplers and activations as plain objects and whole runs, right and wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.targets.source_files import module_of
+from veriformer.verify.targets.statements import statements
+
+Read = Callable[[str], dict[str, Pin]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Return a function that recognises a file of this text, and gives its pins by operation."""
+
+    def found(text: str) -> dict[str, Pin]:
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        return {pin.operation: pin for pin in recognise(module_of(file)).pins}
+
+    return found
+
+
+UPDATER = """
+import numpy as np
+
+class Adam():
+    def __init__(self, learning_rate=0.001, b1=0.9, b2=0.999):
+        self.rate, self.b1, self.b2 = learning_rate, b1, b2
+        self.m = self.v = self.t = 0
+
+    def update(self, w, grad_wrt_w):
+        self.t += 1
+        self.m = self.b1 * self.m + (1 - self.b1) * grad_wrt_w
+        self.v = self.b2 * self.v + (1 - self.b2) * grad_wrt_w ** 2
+        m, v = self.m / (1 - self.b1 {power}), self.v / (1 - self.b2 {power})
+        return w - self.rate * m / (np.sqrt(v) + 1e-8)
+"""
+
+
+def test_an_optimizer_may_give_the_next_parameter(read: Read) -> None:
+    assert read(UPDATER.format(power="** self.t"))["adam"].everywhere
+    assert not read(UPDATER.format(power=""))["adam"].everywhere
+
+
+RUN = """
+import numpy as np
+
+def sgd(grad, x, callback=None, num_iters=200, step_size=0.1, mass=0.9):
+    velocity = np.zeros(len(x))
+    for i in range(num_iters):
+        g = grad(x, i)
+        if callback:
+            callback(x, i, g)
+        velocity = mass * velocity - (1.0 - mass) * g
+        x = x + step_size * {step}
+    return x
+"""
+
+
+def test_a_whole_run_is_judged_by_the_gradients_that_it_asks_for(read: Read) -> None:
+    pin = read(RUN.format(step="velocity"))["sgd_momentum"]
+    assert pin.everywhere
+    assert not pin.unread
+    assert not read(RUN.format(step="(velocity - g)"))["sgd_momentum"].everywhere
+
+
+NOAM = """
+class NoamScheduler:
+    def __init__(self, model_dim=512, scale_factor=1, warmup_steps=4000):
+        self.width, self.scale, self.warmup = model_dim, scale_factor, warmup_steps
+
+    def __call__(self, step=None, cur_loss=None):
+        return self.scale * self.width ** -0.5 * {least}(step ** -0.5, step * self.warmup ** -1.5)
+"""
+
+
+def test_a_schedule_may_be_an_object_that_is_called_with_the_step(read: Read) -> None:
+    assert read(NOAM.format(least="min"))["noam"].everywhere
+    assert not read(NOAM.format(least="max"))["noam"].everywhere
+
+
+ANNEALING = """
+import math
+
+class AnnealingLR:
+    def __init__(self, optimizer, start_lr, warmup_iter, total_iters, decay_style, last_iter, min_lr=0.0):
+        self.optimizer, self.start_lr, self.min_lr = optimizer, start_lr, min_lr
+        self.warmup_iter, self.total_iters, self.decay_style = warmup_iter, total_iters, decay_style
+        self.num_iters = last_iter
+        self.step(last_iter)
+
+    def get_lr(self):
+        if self.warmup_iter > 0 and self.num_iters <= self.warmup_iter:
+            return self.start_lr * self.num_iters / self.warmup_iter
+        done = self.num_iters - self.warmup_iter
+        if self.decay_style == "linear":
+            return self.start_lr * (self.total_iters - done) / self.total_iters
+        elif self.decay_style == "cosine":
+            share = done / ({whole})
+            return self.min_lr + (self.start_lr - self.min_lr) * (1 + math.cos(math.pi * share)) / 2
+        return self.start_lr
+
+    def step(self, step_num=None):
+        self.num_iters = self.num_iters + 1 if step_num is None else step_num
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.get_lr()
+"""
+
+
+def test_a_schedule_that_is_chosen_by_a_word_is_built_with_it(read: Read) -> None:
+    pin = read(ANNEALING.format(whole="self.total_iters - self.warmup_iter"))["warmup_cosine"]
+    assert pin.everywhere
+    assert pin.readings["word_of_decay_style"] == "cosine"
+    assert not read(ANNEALING.format(whole="self.total_iters"))["warmup_cosine"].everywhere
+
+
+def test_branches_of_other_words_and_of_what_nobody_gives_are_none_of_the_operation(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    text = """def rate(step, style="cosine", group=None):
+    if style == "linear":
+        step = step + 1
+    if step > 3:
+        step = 3
+    return helper(step)
+
+def helper(step, more=None):
+    if more is not None:
+        step = more
+    return step
+"""
+    file.write_text(text)
+
+    def branches(first: int, **given: object) -> list[int]:
+        return [one.first for one in statements(str(file), first, **given) if one.branch]  # type: ignore[arg-type]
+
+    assert branches(1) == [3, 5]
+    assert branches(1, chosen=frozenset(("style",))) == [5]
+    assert branches(8) == [10]
+    assert branches(8, inner=True) == []
+
+
+BIASED = """
+import torch
+
+class GeLUFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input, bias):
+        ctx.save_for_backward(input, bias)
+        x = input + bias
+        return x * 0.5 * (1.0 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))
+
+    @staticmethod
+    def backward(ctx, g):
+        input, bias = ctx.saved_tensors
+        x = input + bias
+        t = torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x))
+        f = 0.5 * x * ((1 - t * t) * (0.79788456 + 0.1070322243 * x * x)) + 0.5 * (1 + t)
+        return f * g, f * g
+"""
+
+
+def test_a_bias_is_half_of_the_input_so_that_both_have_gradients(read: Read) -> None:
+    pin = read(BIASED)["gelu"]
+    assert pin.everywhere
+    assert pin.form == "functions/bias_gelu"
+    assert not any(name.startswith("called_with") for name in pin.readings)
+
+
+PROBABILITIES = """
+import torch
+
+def logits_to_probs(logits, temperature: torch.Tensor, top_k: int):
+    least = torch.topk(logits, min(top_k, logits.size(-1)))[0][..., -1:]
+    logits = logits.masked_fill(logits {below} least, -float("inf"))
+    return (logits / torch.clip(temperature, min=1e-5)).softmax(-1)
+"""
+
+
+def test_a_function_that_gives_probabilities_is_judged_by_them(read: Read) -> None:
+    found = read(PROBABILITIES.format(below="<"))
+    assert found["top_k_filter"].everywhere
+    assert found["temperature_scale"].everywhere
+    assert not read(PROBABILITIES.format(below="<="))["top_k_filter"].everywhere
