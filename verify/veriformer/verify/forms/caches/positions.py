@@ -1,4 +1,4 @@
-"""A cache as ``update(positions, k, v)`` that gives its whole buffer."""
+"""A cache as ``update(k, v)`` or ``update(positions, k, v)``, which gives its buffer or what it holds of it."""
 
 from __future__ import annotations
 
@@ -10,63 +10,113 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.construction import built, takes_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import roles
 
-_UPDATE = {
-    "positions": ("input_pos", "pos", "positions", "cache_position", "position", "start_pos"),
-    "k": ("k_val", "k", "k_new", "keys", "key", "xk", "key_states", "k_in"),
-    "v": ("v_val", "v", "v_new", "values", "value", "xv", "value_states", "v_in"),
+_TENSORS = {
+    "k": ("k_val", "k", "k_new", "keys", "key", "xk", "key_states", "k_in", "new_k", "key_cache", "k_cur", "new_keys"),
+    "v": ("v_val", "v", "v_new", "values", "value", "xv", "value_states", "v_in", "new_v", "v_cur", "new_values"),
 }
+_PLACES = {
+    "positions": ("input_pos", "pos", "positions", "cache_position", "position", "start_pos", "offset", "cache_pos"),
+    "layer": ("layer_idx", "layer_id", "layer", "layer_index"),
+}
+_UPDATES = ("update", "append", "update_cache", "forward", "__call__")
+_RESETS = ("reset", "clear", "reset_cache", "empty")
+_ORDERS = ("reorder", "reorder_cache", "batch_select_indices")
+_LENGTHS = ("length", "size", "seen_tokens", "get_seq_length", "seq_length", "current_length")
 _DTYPES = ("dtype", "cache_dtype", "torch_dtype")
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
 POSITIONS = ("each", "the first")
 """Whether an update is told the position of each token, or of the first one."""
 
 
-def _roles(candidate: Candidate) -> dict[str, str] | None:
-    return roles(candidate.parameters_of("update"), _UPDATE)
+def _updating(candidate: Candidate) -> tuple[str, dict[str, str]] | None:
+    """Return the method that takes keys and values, and its parameters by role; None where there is none."""
+    for method in _UPDATES:
+        names = roles(candidate.parameters_of(method), _TENSORS, _PLACES)
+        if names is not None:
+            return method, names
+    return None
 
 
 def _match(candidate: Candidate) -> Match | None:
     if not candidate.is_class or not {"cache"} & set(candidate.words):
         return None
-    return None if _roles(candidate) is None else Match(True, {"layout": LAYOUTS, "positions": POSITIONS})
+    found = _updating(candidate)
+    if found is None:
+        return None
+    readings: dict[str, tuple[str, ...]] = {"layout": LAYOUTS}
+    return Match(True, readings | ({"positions": POSITIONS} if "positions" in found[1] else {}))
 
 
 @dataclass
 class _Cache:
-    """One of theirs, and how many tokens it was given."""
+    """One of theirs, and how many tokens it was given. room: for how many it is. grows: whether it is not told that."""
 
     candidate: Candidate
     readings: Readings
     made: Any
     room: int
-    length: int = 0
+    grows: bool
+    _given: int = 0
+    _counts: str = ""
+
+    def __post_init__(self) -> None:
+        self._counts = next((name for name in _LENGTHS if self._counted(name) == 0), "")
+
+    @property
+    def length(self) -> int:
+        """How many tokens are held: as the cache itself counts them, where it does so from 0 on."""
+        counted = self._counted(self._counts)
+        return self._given if counted is None else counted
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
         """Append, and give what is held of the buffer that comes back."""
-        names, n = _roles(self.candidate) or {}, k_new.shape[2]
-        at: Any = torch.arange(self.length, self.length + n)
-        at = at if self.readings["positions"] == POSITIONS[0] else self.length
-        given = {names["positions"]: at, names["k"]: self._turned(k_new), names["v"]: self._turned(v_new)}
-        whole = self.made.update(**given)
-        self.length += n
-        k, v = (self._turned(x)[:, :, : self.length].clone() for x in whole)
+        (method, names), n = _updating(self.candidate) or ("", {}), k_new.shape[2]
+        if self.grows and self._given + n > self.room:
+            raise NotOffered("max_length: the cache grows")
+        at: Any = torch.arange(self._given, self._given + n)
+        at = at if self.readings.get("positions") == POSITIONS[0] else self._given
+        places = {names[role]: x for role, x in (("positions", at), ("layer", 0)) if role in names}
+        whole = getattr(self.made, method)(
+            **{names["k"]: self._turned(k_new), names["v"]: self._turned(v_new)}, **places
+        )
+        if not isinstance(whole, tuple | list) or len(whole) != 2 or not all(isinstance(x, Tensor) for x in whole):
+            raise NotOffered(f"{method}: it gives no keys and values")
+        self._given += n
+        k, v = (self._turned(x)[:, :, : self._given].clone() for x in whole)
         return k, v
+
+    def reorder(self, index: Tensor) -> None:
+        """Reorder the elements of the batch, by the cache's own method."""
+        self._own("reorder", _ORDERS)(index)
+
+    def reset(self) -> None:
+        """Begin again, by the cache's own method."""
+        self._own("reset", _RESETS)()
+        self._given = 0
+
+    def _own(self, what: str, names: tuple[str, ...]) -> Callable[..., Any]:
+        found = next((name for name in names if callable(getattr(self.made, name, None))), None)
+        if found is None:
+            raise NotOffered(f"{what}: the cache has none")
+        own: Callable[..., Any] = getattr(self.made, found)
+        return own
+
+    def _counted(self, name: str) -> int | None:
+        try:
+            found = getattr(self.made, name)
+            found = found() if callable(found) else found
+            found = found.item() if isinstance(found, Tensor) else found
+        except Exception:  # it has none, or counts by layers
+            return None
+        return found if isinstance(found, int) and not isinstance(found, bool) else None
 
     def _turned(self, x: Tensor) -> Tensor:
         return x if self.readings["layout"] == LAYOUTS[0] else x.transpose(1, 2)
-
-    def reorder(self, index: Tensor) -> None:
-        """Nothing of theirs."""
-        raise NotOffered("reorder: the cache has none")
-
-    def reset(self) -> None:
-        """Nothing of theirs."""
-        raise NotOffered("reset: the cache has none")
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
@@ -76,7 +126,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         made = built(candidate, {**sizes, "head_dim": head_dim}, given)
         if isinstance(made, nn.Module):
             made = made.to(dtype)
-        return _Cache(candidate, readings, made, max_length)
+        return _Cache(candidate, readings, made, max_length, grows=not takes_size(candidate, "length"))
 
     return offered("kv_cache", call)
 
@@ -84,7 +134,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 FORM = Form(
     name="caches/positions",
     operation="kv_cache",
-    says="update(positions, k, v), which gives the whole buffer",
+    says="update(k, v) or update(positions, k, v), which gives the buffer or what it holds",
     neutral=("positions",),
     match=_match,
     bind=_bind,
