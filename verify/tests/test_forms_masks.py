@@ -59,3 +59,12 @@ def test_dropout_of_evaluation_mode_is_seen_by_a_rate_that_is_not_zero() -> None
         module_of(FILE).NoisyAttention, only=["multi_head_attention.equation"], dtype=["fp32"], profile="quick"
     )
     assert [one.weight.value for one in found.findings] == ["wrong"]
+
+
+@pytest.mark.parametrize(
+    ("name", "everywhere"),
+    [("make_causal_mask", True), ("make_late_causal_mask", False), ("make_weak_causal_mask", False)],
+)
+def test_masks_of_a_shape_and_a_dtype_are_read(name: str, everywhere: bool) -> None:
+    pin = pin_of(name)
+    assert (pin.operation, pin.readings["mask"], pin.everywhere) == ("causal_mask", "additive", everywhere)

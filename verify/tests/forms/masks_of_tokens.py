@@ -108,3 +108,25 @@ class NoisyAttention(Projected):
     def forward(self, x):
         q, k, v = self.split(x)
         return self.joined(nn.functional.dropout(self.scores(q, k).softmax(-1), self.dropout), v)
+
+
+def make_causal_mask(input_ids_shape, dtype, device, past_key_values_length=0):
+    b, n = input_ids_shape
+    mask = torch.full((n, n), torch.finfo(dtype).min, device=device)
+    places = torch.arange(n, device=device)
+    mask.masked_fill_(places < (places + 1)[:, None], 0)
+    if past_key_values_length > 0:
+        mask = torch.cat([torch.zeros(n, past_key_values_length, device=device), mask], -1)
+    return mask.to(dtype)[None, None].expand(b, 1, n, n + past_key_values_length)
+
+
+def make_late_causal_mask(input_ids_shape, dtype, device):
+    b, n = input_ids_shape
+    places = torch.arange(n, device=device)
+    mask = torch.full((n, n), torch.finfo(dtype).min, device=device)
+    return mask.masked_fill_(places <= (places + 1)[:, None], 0).to(dtype)[None, None].expand(b, 1, n, n)
+
+
+def make_weak_causal_mask(input_ids_shape, dtype, device):
+    n = input_ids_shape[1]
+    return torch.full((n, n), -1.0, dtype=dtype, device=device).triu(1)

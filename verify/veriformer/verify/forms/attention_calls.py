@@ -14,6 +14,9 @@ from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, b
 ALWAYS = "always"
 """The reading of a layer that is causal by itself, whatever its mask."""
 
+UNMASKED = "without a mask"
+"""The reading of a layer that is causal by itself where it is given no mask, and else as its mask says."""
+
 _CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
 _CAUSAL = ("is_causal", "causal")
 _COS, _SIN, _CIS = (
@@ -79,7 +82,7 @@ def has_tables(names: Mapping[str, str]) -> bool:
 
 def mask_told(candidate: Candidate, arguments: Mapping[str, Any], readings: Readings) -> bool:
     """Whether a call has a mask that hides something, or is causal and says so by its mask."""
-    asked = "is_causal" not in (roles_of_call(candidate) or {}) and readings.get("causal") != ALWAYS
+    asked = "is_causal" not in (roles_of_call(candidate) or {}) and readings.get("causal") not in (ALWAYS, UNMASKED)
     by_mask = asked and arguments["x"].shape[1] > 1
     return hides_some(arguments.get("attention_mask")) or bool(arguments.get("is_causal") and by_mask)
 

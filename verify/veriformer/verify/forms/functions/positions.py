@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -23,10 +24,15 @@ _LENGTH = (
     "end",
 )
 _WIDTH = ("d_model", "dim", "d_hid", "hidden_dim", "d", "embed_dim", "hidden_size", "d_embed", "embedding_dim")
-SIZES = ("a number", "tokens [1,n]")
+SIZES = ("a number", "tokens [1,n]", "the shape (1, n)", "the shape (n, n)")
 """What tells a function of masks how many tokens there are."""
 
-_SIZE = ("size", "n", "sz", "seq_len", "seq_length", "length", "T", "n_q", "tgt_len", "seq", "L", "N")
+_SIZE = (
+    *("size", "n", "sz", "seq_len", "seq_length", "length", "T", "n_q", "tgt_len", "seq", "L", "N"),
+    *("input_ids_shape", "input_shape", "shape", "mask_shape"),
+)
+_PLACE = {"dtype": ("dtype",), "device": ("device",)}
+_PAST = ("past_key_values_length", "past_length", "past_len", "past_key_values_len", "past_kv_length")
 
 
 def _as_tensor(result: Any, readings: Readings) -> Any:
@@ -63,15 +69,44 @@ def _two_axes(x: torch.Tensor) -> torch.Tensor:
 def _square(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
     if given["n_q"] != given["n_k"]:
         raise NotOffered("n_q, n_k: a square mask is all there is")
-    return {"n_q": given["n_q"] if readings["size"] == SIZES[0] else torch.ones(1, given["n_q"], dtype=torch.int64)}
+    return _sized(given, readings)
+
+
+def _with_past(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    past = given["n_k"] - given["n_q"]
+    if past < 0:
+        raise NotOffered("n_q, n_k: there are no fewer keys than queries")
+    return {**_sized(given, readings), "past": past}
+
+
+def _sized(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    """Return the number of queries as the code is told it, and where its result is to be."""
+    n = given["n_q"]
+    said = {
+        SIZES[0]: n,
+        SIZES[1]: torch.ones(1, n, dtype=torch.int64),
+        SIZES[2]: torch.Size((1, n)),
+        SIZES[3]: torch.Size((n, n)),
+    }
+    return {"n_q": said[readings["size"]], **_placed()}
+
+
+def _placed() -> dict[str, Any]:
+    return {"dtype": torch.get_default_dtype(), "device": torch.device("cpu")}
 
 
 def _seen(result: Any, readings: Readings) -> Any:
     mask = result[0] if isinstance(result, tuple) else result
     mask = _two_axes(mask)
     if readings["mask"] == "additive":
-        return mask == 0
+        return mask > _HIDING
+    if mask.is_floating_point() and not bool(((mask == 0) | (mask == 1)).all()):
+        raise NotOffered("it gives numbers to be added to scores")
     return mask.to(torch.bool) if readings["mask"] != "inverted" else ~mask.to(torch.bool)
+
+
+_HIDING = math.log(torch.finfo(torch.float32).smallest_normal)
+"""What is added to a score that hides its key: its weight beside a score of 0 is no normal number."""
 
 
 SLOPES = Known(
@@ -113,6 +148,8 @@ OBLONG = Known(
     _OF_MASKS,
     {"n_q": _QUERIES, "n_k": _KEYS},
     readings={"mask": ("boolean", "inverted", "additive")},
+    arrange=lambda given, readings: {**given, **_placed()},
+    filled=_PLACE,
     result=_seen,
     conventions=("causal.alignment",),
     says="causal_mask(q_len, k_len): boolean, inverted or additive",
@@ -124,8 +161,20 @@ MASK = Known(
     readings={"mask": ("boolean", "inverted", "additive"), "size": SIZES},
     neutral=("size",),
     arrange=_square,
+    filled=_PLACE,
     result=_seen,
-    says="subsequent_mask(size), or of tokens: a square mask, boolean, inverted or additive",
+    says="subsequent_mask(size), or of tokens or a shape: a square mask, boolean, inverted or additive",
+)
+BEHIND = Known(
+    "causal_mask",
+    _OF_MASKS,
+    {"n_q": _SIZE, "past": _PAST},
+    readings={"mask": ("boolean", "inverted", "additive"), "size": SIZES},
+    neutral=("size",),
+    arrange=_with_past,
+    filled=_PLACE,
+    result=_seen,
+    says="causal_mask(size, past): a mask for queries that stand behind a past",
 )
 
 FORMS = tuple(
@@ -136,5 +185,6 @@ FORMS = tuple(
         ("sinusoids", SINUSOIDS),
         ("subsequent_mask", MASK),
         ("oblong_mask", OBLONG),
+        ("mask_behind_past", BEHIND),
     )
 )

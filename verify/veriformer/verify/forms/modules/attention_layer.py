@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+import contextlib
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,19 +11,33 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.attention_calls import (
+    ALWAYS,
+    UNMASKED,
     has_tables,
     mask_told,
     roles_of_call,
     takes_token_mask,
     without_unknown,
 )
+from veriformer.verify.forms.cached_calls import (
+    OF_CONTEXT,
+    Arguments,
+    Layer,
+    Part,
+    by_turns,
+    layer_with,
+    parameter_of,
+    understood,
+    ways,
+)
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.causality import CAUSALITY, causality_of
 from veriformer.verify.forms.construction import built, scaled, takes_size
-from veriformer.verify.forms.conventions import MASKS, mask_as
+from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, token_mask, visible
+from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
 from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.stated_shapes import stated_layout
 from veriformer.verify.forms.weights import HELD, is_held_alone, linears
@@ -38,17 +53,12 @@ _KINDS = (
 _OTHER_KINDS = frozenset(_KINDS.split())
 """Words of attention that is another one, unless it turns out to be the same."""
 
-TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]")
-"""Tables of rotary embeddings that a layer is given: those that turn by no angle leave attention as it is."""
-
 _TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
 """Words of tables, and of parts, of a rotary embedding that a layer holds itself."""
 
-BATCH = ("[B,n,d]", "[n,B,d]")
 HEAD_SIZES = ("the width of a head", "the number of heads")
 """What a constructor's one size of heads is, where it has no other."""
 
-UNTURNED = ("turned by no angle: its rotary embedding is judged apart",)
 HEADS, WIDTH = 2, 12
 
 
@@ -68,6 +78,8 @@ def _match(candidate: Candidate) -> Match | None:
     found = projections(parts)
     batch = stated_layout(candidate, names.get("x", names.get("q", "")), BATCH)
     readings: dict[str, tuple[str, ...]] = {"causal": tenable_causality(candidate, instance, names), "batch": batch}
+    kept = cached_ways(candidate, instance, names, readings["causal"][0])
+    readings |= {"cached": kept} if kept else {}
     told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}
@@ -86,17 +98,58 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The readings of causality that a layer of width ``WIDTH`` may have, by what it does without being asked."""
-    readings = {"causal": CAUSALITY[0], "batch": BATCH[0], "mask": MASKS[0], "mask_axes": MASK_AXES[0]}
-    readings |= {"tables": TABLES[0]} if has_tables(names) else {}
+    """The readings of causality that a layer of width ``WIDTH`` may have, by what it does without being asked.
+
+    One that is causal without a mask is always so, where masks that hide nothing leave it so.
+    """
     instance.eval()
+    parameters = candidate.parameters
 
-    def layer(x: Tensor) -> Tensor:
-        theirs = arguments_of(x, {}, names, readings, candidate.parameters, HEADS, WIDTH // HEADS)
-        result: Tensor = first(instance(**theirs))
-        return result
+    def told(causal: str, mask: str, axes: str, tables: str) -> tuple[str, ...]:
+        usual = {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "tables": tables}
+        readings = usual if has_tables(names) else {k: v for k, v in usual.items() if k != "tables"}
 
-    return causality_of(layer, WIDTH)
+        def layer(x: Tensor) -> Tensor:
+            theirs = arguments_of(x, {}, names, readings, parameters, HEADS, WIDTH // HEADS, angle=0)
+            result: Tensor = first(instance(**theirs))
+            return result
+
+        return causality_of(layer, WIDTH)
+
+    of_tables = TABLES if has_tables(names) else TABLES[:1]
+    found = {tables: told(CAUSALITY[0], MASKS[0], MASK_AXES[0], tables) for tables in of_tables}
+    sure = {tables: one for tables, one in found.items() if len(one) == 1}
+    (tables, one), *_ = (sure or found).items()
+    if one != (ALWAYS,) or "mask" not in names or parameters[names["mask"]].default is not None:
+        return one
+    given = (told(UNMASKED, mask, axes, tables) for mask in MASKS for axes in MASK_AXES)
+    return (UNMASKED,) if CAUSALITY[:1] in given else one
+
+
+def cached_ways(candidate: Candidate, instance: nn.Module, names: Mapping[str, str], causal: str) -> tuple[str, ...]:
+    """The way in which a layer is called piece by piece, where it is understood; empty where there is none."""
+    parameters, sizes = candidate.parameters, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
+    weights, causal = dict(instance.named_parameters()), causal if causal == UNMASKED else CAUSALITY[0]
+    x = torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(0))
+    for way, parameter in ways(parameters, names.get("start")):
+        of_tables = TABLES if has_tables(names) else ("",)
+        masks = itertools.product(MASKS, MASK_AXES[:4]) if "mask" in names else ((MASKS[0], MASK_AXES[0]),)
+        for tables, (mask, axes) in itertools.product(of_tables, masks):
+            readings = {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "cached": way}
+            readings |= {"tables": tables} if tables else {}
+
+            def asked(given: Tensor, readings: Readings = readings, way: str = way) -> Arguments:
+                q, options = (x, {"context": given}) if way in OF_CONTEXT else (given, {})
+                return lambda part: arguments_of(
+                    q, options, names, readings, parameters, HEADS, WIDTH // HEADS, part=part, angle=0
+                )
+
+            def layer(way: str = way, parameter: str = parameter) -> Layer:
+                return layer_with(instance, weights, way, parameter, candidate)
+
+            if understood(layer, asked, x, {**sizes, "batch": x.shape[0]}):
+                return (way,)
+    return ()
 
 
 def refuse_turning(instance: nn.Module, names: Mapping[str, str]) -> None:
@@ -167,8 +220,19 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         own: Projections = projections(linears(module, readings.get("held", HELD[0])))
         weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
         tensors = own.tensors(weights, num_heads, groups, readings.get("joined", FUSED[0]))
-        theirs = arguments_of(x, options, names, readings, parameters, num_heads, head_dim)
-        result: Tensor = first(called(module, tensors, **theirs))
+
+        def arguments(part: Part | None = None) -> dict[str, Any]:
+            return arguments_of(x, options, names, readings, parameters, num_heads, head_dim, part=part)
+
+        result: Tensor = first(called(module, tensors, **arguments()))
+        way = readings.get("cached")
+        if way is not None and _comes_in_pieces(way, x, options):
+            with contextlib.suppress(Exception):  # of a batch, or a length, that its cache has no room for
+                layer = layer_with(module, tensors, way, parameter_of(way, parameters, names.get("start")), candidate)
+                n_k, axis = (x if context is None else context).shape[1], BATCH.index(readings["batch"]) == 0
+                result = by_turns(
+                    result, layer.in_pieces(arguments, x.shape[1], n_k, int(axis), {**sizes, "batch": len(x)})
+                )
         return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
 
     offers = ["is_causal", *(["num_kv_heads"] if grouped else [])]
@@ -177,25 +241,13 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     return offered("multi_head_attention", call, offers)
 
 
-def _unturned(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim: int) -> dict[str, Any]:
-    """Tables of angles 0, and the position 0, where the layer asks for them."""
-    found: dict[str, Any] = {names["start"]: 0} if "start" in names else {}
-    found |= {names["length"]: x.shape[1]} if "length" in names else {}
-    if "tables" not in readings:
-        return found
-    if head_dim % 2:
-        raise NotOffered("num_heads: its rotary embedding turns pairs, and this head has an entry more")
-    width = head_dim // 2 if readings["tables"] == "[n,d/2]" or "cis" in names else head_dim
-    shape = {"[1,n,d]": (1,), "[B,n,d]": (x.shape[0],)}.get(readings["tables"], ())
-    ones = torch.ones(*shape, x.shape[1], width, dtype=x.dtype)
-    if "pairs" in names:  # the cosine and the sine of each pair beside each other
-        half = torch.ones(*shape, x.shape[1], head_dim // 2, dtype=x.dtype)
-        return {**found, names["pairs"]: torch.stack((half, torch.zeros_like(half)), -1)}
-    if "cis" in names:
-        return {**found, names["cis"]: torch.polar(ones, torch.zeros_like(ones))}
-    if "both" in names:
-        return {**found, names["both"]: (ones, torch.zeros_like(ones))}
-    return {**found, names["cos"]: ones, names["sin"]: torch.zeros_like(ones)}
+def _comes_in_pieces(way: str, x: Tensor, options: Mapping[str, Any]) -> bool:
+    """Whether a call is one that may come in pieces: causal, of one text of tokens, or over a context."""
+    if x.shape[1] < 2:
+        return False
+    if way in OF_CONTEXT:
+        return not options.get("is_causal")
+    return bool(options.get("is_causal")) and options.get("attention_mask") is None and options.get("context") is None
 
 
 def _check(x: Tensor, weights: tuple[Tensor, ...], heads: int, groups: int) -> None:
@@ -205,64 +257,11 @@ def _check(x: Tensor, weights: tuple[Tensor, ...], heads: int, groups: int) -> N
         raise NotOffered("num_heads, num_kv_heads: widths that are no multiples")
 
 
-def arguments_of(
-    x: Tensor,
-    options: Mapping[str, Any],
-    names: Mapping[str, str],
-    readings: Readings,
-    parameters: Mapping[str, inspect.Parameter],
-    heads: int,
-    head_dim: int,
-) -> dict[str, Any]:
-    """Their arguments of a call, by their names."""
-    context = options.get("context")
-    source = x if context is None else context
-    asked = dict(options)
-    if readings["causal"] == CAUSALITY[1]:
-        if not options.get("is_causal"):
-            raise NotOffered("is_causal: the module is always causal")
-        asked["is_causal"] = False
-    theirs: dict[str, Any] = _unturned(names, readings, x, head_dim)
-    if "is_causal" in names and asked.get("is_causal"):
-        theirs[names["is_causal"]] = True
-        asked["is_causal"] = False
-
-    def turned(t: Tensor) -> Tensor:
-        return t if readings["batch"] == BATCH[0] else t.transpose(0, 1)
-
-    if "q" in names:
-        theirs |= {names["q"]: turned(x), names["k"]: turned(source), names["v"]: turned(source)}
-    else:
-        theirs[names["x"]] = turned(x)
-        if "context" in names and (
-            context is not None or parameters[names["context"]].default is inspect.Parameter.empty
-        ):
-            theirs[names["context"]] = turned(source)
-        elif context is not None:
-            raise NotOffered("context: the module takes none")
-    if "padding" in names:
-        tokens = asked.pop("attention_mask", None)
-        if tokens is not None or parameters[names["padding"]].default is inspect.Parameter.empty:
-            real = torch.ones(source.shape[:2]) if tokens is None else tokens
-            theirs[names["padding"]] = mask_as(real.to(torch.bool), readings["mask"], x.dtype)
-    seen = visible(x.shape[0], x.shape[1], source.shape[1], asked)
-    if "mask" not in names:
-        if seen is not None:
-            raise NotOffered("is_causal, attention_mask: the module takes no mask")
-        return theirs
-    if seen is None and parameters[names["mask"]].default is inspect.Parameter.empty:
-        seen = torch.ones(x.shape[0], x.shape[1], source.shape[1], dtype=torch.bool)
-    if seen is not None:
-        padded = asked.get("attention_mask") is not None
-        theirs[names["mask"]] = token_mask(seen, readings["mask"], readings["mask_axes"], x.dtype, padded=padded)
-    return theirs
-
-
 FORM = Form(
     name="modules/attention_layer",
     operation="multi_head_attention",
     says="a module with projections, built from width and heads: attention(x), or attention(q, k, v, mask)",
-    neutral=("causal", "joined", "mask_axes", "tables", "held", "head_size"),
+    neutral=("causal", "cached", "joined", "mask_axes", "tables", "held", "head_size"),
     told_by={"mask": mask_told},
     match=_match,
     bind=_bind,

@@ -22,13 +22,10 @@ from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
 from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
 from veriformer.verify.forms.modules.attention_layer import (
-    BATCH,
     HEADS,
-    TABLES,
-    UNTURNED,
     WIDTH,
-    arguments_of,
     length_for,
     refuse_turning,
     sizes_of,

@@ -1,0 +1,55 @@
+"""Layers that keep keys and values give piece by piece what they give at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from veriformer.verify.forms import cached_calls
+from veriformer.verify.forms.attention_calls import UNMASKED
+from veriformer.verify.forms.binding import bound
+from veriformer.verify.forms.pin import Pin
+from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.targets.source_files import module_of
+
+FILE = Path(__file__).parent / "forms" / "layers_with_caches.py"
+
+
+def pin_of(name: str) -> Pin:
+    (pin,) = recognise(getattr(module_of(FILE), name)).pins
+    return pin
+
+
+def agrees(name: str, pin: Pin) -> bool:
+    """Whether a causal call, or one over a context, gives what the right twin gives at once."""
+    draw = torch.Generator().manual_seed(0)
+    x, *weights = (torch.randn(*shape, generator=draw) for shape in ((2, 6, 8), *[(8, 8)] * 4))
+    given = {"context": x} if "Filled" in name else {"is_causal": True}
+    ours = bound(pin, resolved(module_of(FILE), name))(x, *weights, num_heads=2, **given)
+    q, k, v = ((x @ w).view(2, 6, 2, 4).transpose(1, 2) for w in weights[:3])
+    y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal="is_causal" in given)
+    return bool((ours - y.transpose(1, 2).flatten(2) @ weights[3]).abs().max() < 1e-4 * y.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "way"),
+    [
+        ("FlaggedAttention", "ForgetfulFlaggedAttention", cached_calls.FLAG),
+        ("PastAttention", "TopPastAttention", cached_calls.RETURNED),
+        ("PlacedAttention", "UnturnedPlacedAttention", cached_calls.STARTS),
+        ("FilledAttention", "MixedUpFilledAttention", cached_calls.FILLED),
+    ],
+)
+def test_layers_are_called_piece_by_piece(name: str, wrong: str, way: str) -> None:
+    pin = pin_of(name)
+    assert (pin.readings.get("cached"), pin.everywhere, pin.unread) == (way, True, ())
+    assert agrees(name, pin)
+    assert not agrees(wrong, pin)
+
+
+def test_a_layer_that_is_causal_without_a_mask_is_read_so() -> None:
+    pin = pin_of("BareCausalAttention")
+    assert (pin.readings["causal"], pin.everywhere) == (UNMASKED, True)
