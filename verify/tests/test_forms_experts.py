@@ -32,3 +32,25 @@ def test_results_and_gradients_of_gates_of_all_are_judged_by_their_formula() -> 
     found = check(module_of(FILE).SparseMoE, only=rows, dtype=["fp64"], profile="quick")
     assert found.findings == []
     assert {row.status.value for row in found.results} >= {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("name", "experts", "everywhere"),
+    [
+        ("GivenMoE", None, True),
+        ("GivenMoEOverTokens", None, False),
+        ("StackedMoE", "SwiGLU", True),
+        ("SwappedStackedMoE", "SwiGLU", False),
+        ("ListedMoE", "SwiGLU", True),
+    ],
+)
+def test_experts_that_are_given_or_gated_are_judged(name: str, experts: str | None, everywhere: bool) -> None:
+    (pin,) = recognise(getattr(module_of(FILE), name)).pins
+    assert (pin.conventions.get("mixture_of_experts.experts"), pin.everywhere) == (experts, everywhere)
+
+
+def test_results_and_gradients_of_gated_experts_are_judged_by_their_formula() -> None:
+    rows = [f"mixture_of_experts.{name}" for name in ("gradient", "identical_experts", "permutation", "unchosen")]
+    found = check(module_of(FILE).StackedMoE, only=rows, dtype=["fp64"], profile="quick")
+    assert found.findings == []
+    assert {row.status.value for row in found.results} >= {"pass"}

@@ -13,6 +13,7 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.layers.costs_layers import EXPERTS, experts_flops, experts_parameters
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.layers.linear import as_rows
+from veriformer.spec.layers.silu import silu, silu_slope
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed, flat
@@ -40,12 +41,13 @@ def mixture_of_experts(
     Not renormalised, p is the softmax of the scores of all experts, of which those chosen have a share.
 
     x [..., d], router [d, E], w1 [E, d, h], b1 [E, h], w2 [E, h, d_out], b2 [E, d_out]. The scores are x @ router, each
-    expert is gelu(x w1 + b1) w2 + b2. chosen [..., E] says who is asked, by default the `top_k` best (`route`, which
-    also tells where rounding may change the choice; what is bounded here is the sum over these experts).
+    expert is gelu(x w1 + b1) w2 + b2; where b1 and b2 are None it is SwiGLU, w1 [E, d, 2 h] having the gate before the
+    value. chosen [..., E] says who is asked, by default the `top_k` best (`route`, which also tells where rounding may
+    change the choice; what is bounded here is the sum over these experts).
     """
     rows, see, p = _gates(xp, x, router, top_k, chosen, renormalised)
     gates = p if renormalised else xp.where(see, p, 0)
-    answers = xp.matmul(gelu(xp, _hidden(xp, rows, w1, b1)), w2) + _for_each_row(xp, b2)
+    answers = _rows_of(xp, hidden_units(xp, _rows_of(xp, rows, w1, b1), gated=b1 is None), w2, b2)
     y = xp.sum(answers * _per_expert(xp, gates), axis=0)
     return xp.reshape(y, (*x.shape[:-1], y.shape[-1]))
 
@@ -64,22 +66,41 @@ def mixture_of_experts_vjp(
     chosen: Chosen | None = None,
     renormalised: bool = True,
 ) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """(dx, drouter, dw1, db1, dw2, db2); through the choice itself there is no gradient."""
+    """(dx, drouter, dw1, db1, dw2, db2); through the choice itself there is no gradient, and none of biases that are
+    None."""
     rows, g = as_rows(xp, x), as_rows(xp, g)
     _, see, p = _gates(xp, x, router, top_k, chosen, renormalised)
     gates = p if renormalised else xp.where(see, p, 0)
-    z = _hidden(xp, rows, w1, b1)
-    h = gelu(xp, z)
-    answers = xp.matmul(h, w2) + _for_each_row(xp, b2)
+    z = _rows_of(xp, rows, w1, b1)
+    h = hidden_units(xp, z, gated=b1 is None)
+    answers = _rows_of(xp, h, w2, b2)
     dp = xp.swapaxes(xp.sum(answers * g, axis=-1), 0, 1)
     total = xp.sum(gates * dp, axis=-1, keepdims=True)
     ds = xp.where(see, gates * (dp - total), 0) if renormalised else gates * dp - p * total
     dy = _per_expert(xp, gates) * g
-    dz = xp.matmul(dy, xp.swapaxes(w2, 1, 2)) * gelu_slope(xp, z)
+    dz = through_units(xp, z, xp.matmul(dy, xp.swapaxes(w2, 1, 2)), gated=b1 is None)
     dx = of_all_experts(xp, dz, w1) + xp.matmul(ds, xp.swapaxes(router, 0, 1))
     columns = xp.swapaxes(rows, 0, 1)
-    weights = xp.matmul(columns, dz), xp.sum(dz, axis=1), xp.matmul(xp.swapaxes(h, 1, 2), dy), xp.sum(dy, axis=1)
+    db1, db2 = (None, None) if b1 is None else (xp.sum(dz, axis=1), xp.sum(dy, axis=1))
+    weights = xp.matmul(columns, dz), db1, xp.matmul(xp.swapaxes(h, 1, 2), dy), db2
     return (xp.reshape(dx, x.shape), xp.matmul(columns, ds), *weights)
+
+
+def hidden_units(xp: Any, z: Any, *, gated: bool) -> Any:
+    """What the hidden layers of experts hand on: GELU of z [E, N, h], or SiLU of its first half times its second."""
+    if not gated:
+        return gelu(xp, z)
+    f = z.shape[-1] // 2
+    return silu(xp, z[..., :f]) * z[..., f:]
+
+
+def through_units(xp: Any, z: Any, dh: Any, *, gated: bool) -> Any:
+    """Return dz of dh, back through `hidden_units`."""
+    if not gated:
+        return dh * gelu_slope(xp, z)
+    f = z.shape[-1] // 2
+    gate, value = z[..., :f], z[..., f:]
+    return xp.concat([dh * value * silu_slope(xp, gate), dh * silu(xp, gate)], axis=-1)
 
 
 def of_all_experts(xp: Any, dz: Any, w1: Any) -> Any:
@@ -114,8 +135,9 @@ def _gates(
     return rows, see, softmax(xp, xp.where(see, scores, -np.inf) if renormalised else scores)
 
 
-def _hidden(xp: Any, rows: Any, w1: Any, b1: Any) -> Any:
-    return xp.matmul(rows, w1) + _for_each_row(xp, b1)
+def _rows_of(xp: Any, rows: Any, w: Any, b: Any) -> Any:
+    """Rows times the weights of every expert, with its bias where there is one."""
+    return xp.matmul(rows, w) if b is None else xp.matmul(rows, w) + _for_each_row(xp, b)
 
 
 def _for_each_row(xp: Any, b: Any) -> Any:
@@ -206,6 +228,27 @@ def _vjp() -> Identities:
             yield from entrywise([case.xp.in_full(e) for e in flat(gradient)], true.each(case.xp.in_full))
 
 
+@step(scope=Scope.ENUMERATED, detail="2 experts of one gated unit, choices of one and two")
+def _gated() -> Identities:
+    """With gated experts the formula is the sum of theirs, and the vector-Jacobian product its derivative."""
+    xp = TowerArithmetic()
+    shapes = {"x": (1, 1), "R": (1, 2), "W": (2, 1, 2), "U": (2, 1, 1)}
+    x, router, w1, w2 = (xp.symbols(name, *shape) for name, shape in shapes.items())
+    g, arguments = xp.symbols("g", 1, 1), (x, router, w1, None, w2, None)
+    for asked in ([True, False], [True, True]):
+        chosen = np.array([asked])
+        y = mixture_of_experts(xp, *arguments, chosen=chosen)
+        z = [x.value[0, 0] * w1.value[e, 0] for e in range(2)]
+        said = [gate / (1 + sp.exp(-gate)) * value * w2.value[e, 0, 0] for e, (gate, value) in enumerate(z)]
+        weights = [sp.exp(x.value[0, 0] * router.value[0, e]) * int(asked[e]) for e in range(2)]
+        printed = sum(p * one for p, one in zip(weights, said, strict=True)) / sum(weights)
+        yield from entrywise(xp.in_full(flat(y)[0]), printed)
+        ours = mixture_of_experts_vjp(xp, *arguments, g, chosen=chosen)
+        for argument, gradient in ((one, two) for one, two in zip(arguments, ours, strict=True) if one is not None):
+            true = computed(xp.gradient, y, g, argument)
+            yield from entrywise([xp.in_full(e) for e in flat(gradient)], true.each(xp.in_full))
+
+
 def _sample(rng: np.random.Generator) -> dict[str, Any]:
     d, h, d_out = (int(x) for x in rng.integers(1, 4, size=3))
     experts = int(rng.integers(1, 5))
@@ -235,7 +278,7 @@ EQUATIONS = (
         sample=_sample,
         formula=mixture_of_experts,
         vjp=mixture_of_experts_vjp,
-        steps=(_renormalised, _capacity, _one_expert, _formula, _vjp),
+        steps=(_renormalised, _capacity, _one_expert, _formula, _gated, _vjp),
         costs=EXPERTS,
     ),
 )

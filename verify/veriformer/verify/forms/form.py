@@ -46,12 +46,14 @@ class Match:
 
     named: whether name and signature both say that it is the operation; one that is not is recognised only where it
     fits everywhere. readings: by convention the values to try, the contract's first. told: what the form fixes, such as
-    sizes that are left at their defaults, in a few words each.
+    sizes that are left at their defaults, in a few words each. conventions: of those of the form the values that its
+    structure tells.
     """
 
     named: bool
     readings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     told: tuple[str, ...] = ()
+    conventions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ _SIZES: Mapping[str, str] = {
     "layers": ("num_layers n_layers n_layer num_hidden_layers depth n_blocks num_blocks layers nlayers"),
     "experts": ("num_experts n_experts n_expert num_local_experts moe_num_experts"),
     "top_k": (
-        "top_k num_experts_per_tok topk n_activated_experts num_experts_per_token n_expert_per_token k active_experts"
+        "top_k num_experts_per_tok topk n_activated_experts num_experts_per_token n_expert_per_token k active_experts "
+        "num_activated_experts num_active_experts experts_per_token n_experts_per_tok num_selects num_experts_active"
     ),
     "eps": ("eps epsilon e norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon layernorm_epsilon"),
     "pad": ("pad_idx pad_id pad_index pad_token_id padding_idx pad_token_idx src_pad_idx trg_pad_idx tgt_pad_idx"),

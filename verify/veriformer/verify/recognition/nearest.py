@@ -58,7 +58,7 @@ def nearest(
     drawn: the calls of the operation, where another candidate was tried on them.
     """
     fitting = (drawn or Fitting(OPERATION[form.operation])) if form.judge is None else None
-    known = {key: KNOWN_CONVENTIONS[key] for key in form.conventions}
+    known = conventions_of(form, match)
     conventions = list(choices_of(known, pinned, ""))
 
     def tried(choice: tuple[dict[str, str], dict[str, str]], every: int) -> Reading:
@@ -102,6 +102,12 @@ def nearest(
         raise Untold(f"it asks for its {' and '.join(untold)}, and no call tells how that is read")
     told = tuple(f"its {name} is left out: no call tells how it is read" for name in untold)
     return replace(without, match=replace(match, told=(*match.told, *told)))
+
+
+def conventions_of(form: Form, match: Match) -> dict[str, tuple[str, ...]]:
+    """The conventions that a form tries, without those values that the structure of a candidate excludes."""
+    told = match.conventions
+    return {key: (told[key],) if key in told else KNOWN_CONVENTIONS[key] for key in form.conventions}
 
 
 def _answering_all(

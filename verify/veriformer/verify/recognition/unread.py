@@ -12,8 +12,7 @@ from typing import Any
 from veriformer.verify.forms.meanings import BUILT, CALLED, VALUES
 from veriformer.verify.forms.recording import open_parameters, recorded, with_default
 from veriformer.verify.recognition.fitting import Fitting
-from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
-from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
+from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of, conventions_of
 
 MOST = 8
 """So many parameters are tried at most."""
@@ -111,7 +110,7 @@ def _is_right(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
 def _conventions(found: Reading) -> list[dict[str, str]]:
     return [
         dict(found.conventions),
-        *choices_of({key: KNOWN_CONVENTIONS[key] for key in found.form.conventions}, {}, ""),
+        *choices_of(conventions_of(found.form, found.match), {}, ""),
     ]
 
 

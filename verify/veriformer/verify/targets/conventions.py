@@ -51,6 +51,10 @@ CONVENTIONS: Mapping[str, Convention] = {
         "Denominator of a step, with v̂ = v/(1 − β₂ᵗ): √v̂ + ε (outside), (√v + ε)/√(1 − β₂ᵗ) (hat), or √(v̂ + ε) "
         "(inside).",
     ),
+    "mixture_of_experts.experts": Convention(
+        ("GELU", "SwiGLU"),
+        "Experts of a mixture: two layers with biases and GELU, or SwiGLU without biases, the gate before the value in w1.",
+    ),
     "mixture_of_experts.gates": Convention(
         ("renormalised", "of all"),
         "Gates of the chosen experts: the softmax over them alone, or their part of that over all.",

@@ -12,9 +12,15 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.layers.linear import as_rows
-from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp, of_all_experts, route
+from veriformer.spec.layers.mixture_of_experts import (
+    hidden_units,
+    mixture_of_experts,
+    mixture_of_experts_vjp,
+    of_all_experts,
+    route,
+    through_units,
+)
 from veriformer.spec.scores.softmax import softmax
 from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
@@ -32,6 +38,10 @@ GATES = ("renormalised", "of all")
 """The softmax of the scores of the chosen experts alone, or the chosen experts' part of that of all."""
 
 
+EXPERTS = ("GELU", "SwiGLU")
+"""Networks of two layers with GELU and biases, or with a gate under SiLU and without biases."""
+
+
 def _call(a: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     options = {"top_k": int(a["top_k"])} if "top_k" in a else {}
     return [a[name] for name in TENSORS], {**options, "renormalised": renormalised(a)}
@@ -44,6 +54,11 @@ def renormalised(a: Mapping[str, Any]) -> bool:
 
 def _gates(claims: Claims) -> dict[str, Any]:
     return {"gates": claims.convention("mixture_of_experts.gates")}
+
+
+def gated(trial: Trial) -> bool:
+    """Whether the experts are SwiGLU, as the target claims."""
+    return trial.claims.deviates("mixture_of_experts.experts")
 
 
 def _mixture(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -76,16 +91,16 @@ def _over_all_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
     dp = xp.where(chosen, (dq - xp.sum(q * dq, axis=-1, keepdims=True)) / share, 0)
     ds = p * (dp - xp.sum(p * dp, axis=-1, keepdims=True))
     dy = _per_expert(xp, q) * g
-    dz = xp.matmul(dy, xp.swapaxes(a["w2"], 1, 2)) * gelu_slope(xp, z)
+    dz = through_units(xp, z, xp.matmul(dy, xp.swapaxes(a["w2"], 1, 2)), gated=a["b1"] is None)
     dx = of_all_experts(xp, dz, a["w1"]) + xp.matmul(ds, xp.swapaxes(a["router"], 0, 1))
-    columns, h = xp.swapaxes(rows, 0, 1), gelu(xp, z)
+    columns, h = xp.swapaxes(rows, 0, 1), hidden_units(xp, z, gated=a["b1"] is None)
     return {
         "x": xp.reshape(dx, a["x"].shape),
         "router": xp.matmul(columns, ds),
         "w1": xp.matmul(columns, dz),
-        "b1": xp.sum(dz, axis=1),
+        "b1": None if a["b1"] is None else xp.sum(dz, axis=1),
         "w2": xp.matmul(xp.swapaxes(h, 1, 2), dy),
-        "b2": xp.sum(dy, axis=1),
+        "b2": None if a["b2"] is None else xp.sum(dy, axis=1),
     }
 
 
@@ -101,10 +116,12 @@ def _renormalised(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
 def _answers(xp: Any, a: Mapping[str, Any], rows: Any) -> tuple[Any, Any]:
     """Every expert's pre-activations and answer to every row, with the biases within the sums."""
     z = _folded(xp, xp.broadcast_to(rows, (a["w1"].shape[0], *rows.shape)), a["w1"], a["b1"])
-    return z, _folded(xp, gelu(xp, z), a["w2"], a["b2"])
+    return z, _folded(xp, hidden_units(xp, z, gated=a["b1"] is None), a["w2"], a["b2"])
 
 
 def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    if b is None:
+        return xp.matmul(x, w)
     one = xp.asarray(np.ones((*x.shape[:-1], 1)))
     rows = xp.reshape(b, (b.shape[0], 1, b.shape[1]))
     return xp.matmul(xp.concat([x, one], axis=-1), xp.concat([w, rows], axis=1))
@@ -119,8 +136,10 @@ def halves(trial: Trial, *shape: int) -> torch.Tensor:
     return trial.tensor(trial.draw(values(("gaussian",))).rng.integers(-2, 3, shape) / 2)
 
 
-def experts(trial: Trial, number: int, d: int, h: int, o: int) -> dict[str, torch.Tensor]:
-    """The weights of this many experts."""
+def experts(trial: Trial, number: int, d: int, h: int, o: int) -> dict[str, Any]:
+    """The weights of this many experts, of which SwiGLU has a gate and a value in the first, and no biases."""
+    if gated(trial):
+        return {"b1": None, "b2": None, **several(trial, {"w1": (number, d, 2 * h), "w2": (number, h, o)})}
     return several(trial, {"w1": (number, d, h), "b1": (number, h), "w2": (number, h, o), "b2": (number, o)})
 
 
@@ -189,7 +208,8 @@ def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a: dict[str, Any] = {**mixture(trial, (3,), 4), "top_k": 2}
     rng = trial.draw(values()).rng
-    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in TENSORS}
+    given = [name for name in TENSORS if a[name] is not None]
+    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in given}
     return a, {**changed, "top_k": {**a, "top_k": trial.draw(choice(1, 3, 4))}}
 
 
@@ -200,10 +220,12 @@ def _bulk(trial: Trial) -> Arguments:
 def _refusals(trial: Trial) -> Iterator[InvalidCall]:
     a: dict[str, Any] = {"x": halves(trial, 2, 3), "router": halves(trial, 3, 4), **experts(trial, 4, 3, 2, 5)}
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    for name in TENSORS:
+    for name in (name for name in TENSORS if a[name] is not None):
         yield InvalidCall(f"no {name}", {**a, name: None}, (name,))
         yield InvalidCall(f"{name} of another dtype", {**a, name: a[name].to(other)}, TENSORS)
     for name, met in {"w1": "router", "b1": "w1", "w2": "w1", "b2": "w2"}.items():
+        if a[name] is None:
+            continue
         yield InvalidCall(f"{name} for fewer experts", {**a, name: a[name][:-1]}, (name, met, "router"))
         yield InvalidCall(f"{name} of one expert for all", {**a, name: a[name][:1]}, (name, met, "router"))
         yield InvalidCall(f"{name} too narrow", {**a, name: a[name][:, :-1]}, (name, met, "x", "w1", "w2"))
