@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -66,7 +67,9 @@ def overriding(function: Callable[..., Any], name: str, value: Any) -> Callable[
 
 
 def _with_entry(config: Any, entry: str, value: Any) -> Any:
-    """A copy of a configuration with another value of one of its entries."""
+    """A copy of a configuration with another value of one of its entries, from which it may make others."""
+    if dataclasses.is_dataclass(config) and entry in (one.name for one in dataclasses.fields(config) if one.init):
+        return dataclasses.replace(config, **{entry: value})  # type: ignore[type-var]
     changed = copy.copy(config)
     if isinstance(changed, Mapping):
         changed[entry] = value  # type: ignore[index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 from collections.abc import Collection, Mapping
@@ -33,7 +34,7 @@ FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("dtype", "param_dtype", "torch_dtype"), torch.float32),
     **dict.fromkeys(("weight_tying", "tie_weights", "tie_word_embeddings", "tie_embeddings", "weight_sharing"), False),
     **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant", "use_cache", "vis"), False),
-    "device": "cpu",
+    **dict.fromkeys(("device", "init_device"), "cpu"),
 }
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
 
@@ -77,7 +78,7 @@ def is_expansion(name: str) -> bool:
     )
 
 
-FLAGS = {"qkv_bias", "use_bias", "bias", "attention_bias", "mlp_bias", "add_bias", "add_bias_kv"}
+FLAGS = {"rope_full_precision", "qkv_bias", "use_bias", "bias", "attention_bias", "mlp_bias", "add_bias", "add_bias_kv"}
 
 
 def annotation(candidate: Candidate, p: inspect.Parameter) -> Any:
@@ -85,6 +86,12 @@ def annotation(candidate: Candidate, p: inspect.Parameter) -> Any:
     if isinstance(p.annotation, str):
         return vars(candidate.module).get(p.annotation) if candidate.module is not None else None
     return p.annotation
+
+
+def kind_of(candidate: Candidate, p: inspect.Parameter) -> Any:
+    """The class of configs that a parameter is said to be, else the module's own; None where there is none."""
+    kind: Any = annotation(candidate, p)
+    return kind if is_config(kind) else _declared(candidate)
 
 
 def configuration(
@@ -97,11 +104,9 @@ def configuration(
 ) -> Any:
     """A config object: the module's own dataclass with the sizes filled in, else an object that answers by usual
     names."""
-    kind: Any = annotation(candidate, p)
-    if not is_config(kind):
-        kind = _declared(candidate)
+    kind = kind_of(candidate, p)
     if kind is None or not declared:
-        return Answering(sizes, given, names_read(candidate), candidate.meanings)
+        return Answering(sizes, given, names_read(candidate), candidate.meanings).filled()
     if not dataclasses.is_dataclass(kind) or _is_written(vars(kind).get("__init__")):
         return _constructed(kind, sizes, given, candidate.meanings)
     fields: dict[str, Any] = {}
@@ -213,7 +218,7 @@ class Answering(dict[str, Any]):
     ) -> None:
         """beside: every entry that is asked for, where that is known: by what it stands beside a name is read."""
         super().__init__()
-        self._meanings = meanings
+        self._meanings, self._names = meanings, tuple(beside)
         self._beside = {meaning(meanings, BUILT, name) for name in beside}
         self._sizes = {**sizes}
         self._given = {**given}
@@ -240,6 +245,13 @@ class Answering(dict[str, Any]):
         if is_expansion(name):
             return expansion_for(self._sizes)
         raise UnknownEntry(entry, self._beside)
+
+    def filled(self) -> Answering:
+        """The same, with every entry that code reads by its name: what it was given is then seen."""
+        for name in self._names:
+            with contextlib.suppress(KeyError):
+                self[name] = self[name]
+        return self
 
     def __contains__(self, name: object) -> bool:
         try:

@@ -81,7 +81,7 @@ class Experts:
         if len(said) == 1:
             return said[0]
         last = {_last(name): name for name in own}
-        return last["w1"] if (last.keys(), _last(self.out.name)) == ({"w1", "w3"}, "w2") else ""
+        return last["w1"] if set(last) == {"w1", "w3"} and _last(self.out.name) == "w2" else ""
 
     def tensors(
         self, router: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None

@@ -35,7 +35,7 @@ def parts_of(candidate: Candidate) -> dict[str, Candidate]:
     found = {}
     for name, p in candidate.constructor.items():
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not _is_number(name, p):
-            part = _annotated(candidate, p) or next(_named(candidate, name), None)
+            part = _annotated(candidate, p) or _made_of_nothing(candidate, p) or next(_named(candidate, name), None)
             if part is not None:
                 found[name] = part
     return found
@@ -56,6 +56,15 @@ def _annotated(candidate: Candidate, p: inspect.Parameter) -> Candidate | None:
     said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
     kind = _networks(candidate).get(said)
     return None if kind is None else Candidate(said, kind, candidate.module, candidate.meanings)
+
+
+def _made_of_nothing(candidate: Candidate, p: inspect.Parameter) -> Candidate | None:
+    """The class of the module that an argument is said to be, where it is made without arguments: a store, say."""
+    said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
+    kind = candidate.siblings().get(said)
+    if not inspect.isclass(kind) or kind.__module__ != candidate.thing.__module__ or not issubclass(kind, dict):
+        return None
+    return Candidate(said, kind, candidate.module, candidate.meanings)
 
 
 def _named(candidate: Candidate, argument: str) -> Iterator[Candidate]:

@@ -79,6 +79,27 @@ def spread(x: Tensor, layout: str) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     return four.permute(order).contiguous(), lambda y: y.permute(back).reshape(x.shape)
 
 
+def of_each(turn: Callable[[Tensor, Tensor], Any], x: Tensor) -> Tensor:
+    """What a call that turns queries and keys together makes of features as queries and as keys, beside others."""
+    return mixed(turn(x, -x)[0], turn(-x, x)[1])
+
+
+EXTRA = 2
+"""Features behind those that are turned, where not all are."""
+
+
+def beside_others(turn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor | None:
+    """What becomes of features that stand before others, which are left as they are; None where they are not."""
+    try:
+        with torch.no_grad():
+            found = turn(torch.cat((x, x[..., :1].expand(*x.shape[:-1], EXTRA)), -1))
+    except Exception:  # it turns all that it is given
+        return None
+    same = isinstance(found, Tensor) and found.shape == (*x.shape[:-1], x.shape[-1] + EXTRA) and found.dtype == x.dtype
+    kept = same and torch.equal(found[..., x.shape[-1] :], x[..., :1].expand(*x.shape[:-1], EXTRA))
+    return found[..., : x.shape[-1]] if kept else None
+
+
 def mixed(one: Any, other: Any) -> Tensor:
     """Of two results for the same features the entries by turns, so that both are judged."""
     if not isinstance(other, Tensor) or other.shape != one.shape:

@@ -27,12 +27,12 @@ _MAKERS = (
 )
 """Words of functions that say that they make tables."""
 
-_MAY_MAKE = {"rope", "rotary", "freq", "frequencies", "angles", "cis"}
-"""Words of functions that make tables where a call of them gives some."""
+_MAY_MAKE = ("rope", "rotary", "freq", "angles", "cis")
+"""Beginnings of words of functions that make tables where a call of them gives some."""
 
 _WIDTH = ("dim", "head_dim", "n_elem", "d", "dims", "d_k", "rotary_dim", "hidden_dim", "d_head")
 _LENGTHS = "end seq_len max_seq_len context_length length max_position max_len n seq_length max_length T block_size"
-_LENGTH = (*_LENGTHS.split(), "max_position_embeddings", "max_seqlen", "num_positions")
+_LENGTH = (*_LENGTHS.split(), "max_position_embeddings", "max_seqlen", "maxseqlen", "num_positions")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ class Maker:
             given[self.names["dtype"]] = dtype
         if "device" in self.names:
             given[self.names["device"]] = torch.device("cpu")
-        return _listed(self.candidate.thing(**given))
+        made = _listed(self.candidate.thing(**given))
+        whole = tuple(x for x in made if isinstance(x, Tensor) and x.is_complex())
+        return whole if len(whole) == 1 else made  # the numbers themselves, with their parts beside them
 
     def _module(self, d: int, base: float | None, dtype: torch.dtype) -> Any:
         key = self.candidate.thing, d, base, dtype
@@ -83,7 +85,7 @@ def _makers(candidate: Candidate, count: int) -> Iterator[Maker]:
     said = ""
     for name, x in candidate.siblings().items():
         own, one = set(words(name)), Candidate(name, x, candidate.module)
-        by_name = any(m <= own for m in _MAKERS) or bool(own & _MAY_MAKE)
+        by_name = any(m <= own for m in _MAKERS) or any(word.startswith(_MAY_MAKE) for word in own)
         if not callable(x) or x is candidate.thing or not (by_name or any(m <= own for m in WORDS)):
             continue
         try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from veriformer.verify.domain.sample import Sample
 from veriformer.verify.forms.afresh import given
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.configs import kind_of
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
@@ -51,14 +53,30 @@ def try_others(probe: Probe) -> None:
     code = _code_of(probe.target, operation)
     until = time.process_time() + SECONDS
     for parameter, words in list(seen.values.items()):
-        if len(words) > 1 or MANY in words:
+        if MANY in words:
             continue
-        for value in others(parameter[1], next(iter(words)), watch.files, built=parameter[0] == BUILT):
+        one = next(iter(words)) if len(words) == 1 else ""
+        values = others(parameter[1], one, watch.files, built=parameter[0] == BUILT) if one else []
+        for value in [*values, *_left_out(code.candidate, parameter, words)]:
             if time.process_time() > until:
                 return
             found = _tried(_Try(probe, code, parameter, value, samples), watch)
             if found is not None:
                 seen.add(found)
+
+
+def _left_out(candidate: Candidate, parameter: Parameter, words: Collection[str]) -> list[None]:
+    """None, where it is the default of a parameter, or of an entry of a configuration, that was given in each call."""
+    name, _, entry = parameter[1].partition(".")
+    listed = candidate.constructor if parameter[0] == BUILT else candidate.parameters
+    if name not in listed or "None" in words:
+        return []
+    p = listed[name]
+    if not entry:
+        return [None] if p.default is None else []
+    kind = kind_of(candidate, p)
+    fields = {one.name: one.default for one in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
+    return [None] if fields.get(entry, name) is None else []
 
 
 @dataclass(frozen=True)

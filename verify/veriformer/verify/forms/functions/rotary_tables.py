@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from veriformer.verify.forms.cached_calls import by_turns
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, Readings
 from veriformer.verify.forms.holding import first
@@ -21,7 +22,8 @@ from veriformer.verify.forms.rotation import (
     RIVALS,
     SINGLE_TABLES,
     WORDS,
-    mixed,
+    beside_others,
+    of_each,
     places,
     spread,
     usual_tables,
@@ -33,7 +35,8 @@ from veriformer.verify.forms.table_makers import maker_beside
 _X = ("x", "t", "q", "input", "tensor", "xq", "x_", "query", "X")
 _COS = ("cos", "freqs_cos", "cos_cached", "cosine", "cos_table")
 _SIN = ("sin", "freqs_sin", "sin_cached", "sine", "sin_table")
-_CIS = ("freqs_cis", "freqs", "freqs_complex", "rope_cache", "cis", "pos_cis", "freq_complex")
+_CIS = ("freqs_cis", "freqs", "freqs_complex", "rope_cache", "cis", "pos_cis", "freq_complex", "rope")
+_PAIRING = {"pairing": ("interleave", "interleaved", "is_interleaved", "use_interleaved", "rotary_interleaved")}
 AXES = ("[n,d]", "[1,n,d]", "[1,1,n,d]", "[1,n,1,d]")
 
 
@@ -42,7 +45,7 @@ def _roles(candidate: Candidate) -> dict[str, str] | None:
     for tensors in ({"q": QUERY, "k": KEY}, {"x": _X}):
         for tables in ({"cos": _COS, "sin": _SIN}, {"cis": _CIS}):
             if all(any(name in p for name in names) for names in {**tensors, **tables}.values()):
-                return roles(p, {**tensors, **tables})
+                return roles(p, {**tensors, **tables}, _PAIRING)
     return None
 
 
@@ -65,7 +68,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     names = _roles(candidate) or {}
     beside = maker_beside(candidate, 2 if "cos" in names else 1)
 
-    def call(x: Tensor, positions: Tensor, *, base: float | None = None) -> Tensor:
+    def call(x: Tensor, positions: Tensor, *, base: float | None = None, pairing: str = "interleaved") -> Tensor:
         row = places(positions, x.shape[-2])
         n = int(row.max()) + 1 if row.numel() else 1
         if beside is None:
@@ -76,14 +79,20 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             names[role]: _laid(table[row], readings["axes"], x.dtype)
             for role, table in zip(("cos", "sin") if "cos" in names else ("cis",), tables, strict=True)
         }
+        theirs |= {names["pairing"]: pairing == "interleaved"} if "pairing" in names else {}
         turned, back = spread(x, readings["layout"])
-        if "x" in names:
-            result: Tensor = first(candidate.thing(**{names["x"]: turned}, **theirs))
-            return back(result)
-        both = candidate.thing(**{names["q"]: turned, names["k"]: turned.clone()}, **theirs)
-        return back(mixed(both[0], both[1]))
 
-    return offered("rope", call, ["base"] if beside is None or "base" in beside.names else [])
+        def turn(turned: Tensor) -> Tensor:
+            if "x" in names:
+                result: Tensor = first(candidate.thing(**{names["x"]: turned}, **theirs))
+                return result
+            return of_each(lambda q, k: candidate.thing(**{names["q"]: q, names["k"]: k}, **theirs), turned)
+
+        whole, part = turn(turned), beside_others(turn, turned)
+        return back(whole if part is None else by_turns(whole, [part]))
+
+    options = ["base"] if beside is None or "base" in beside.names else []
+    return offered("rope", call, options, required=["pairing"] if "pairing" in names else [])
 
 
 def _laid(table: Tensor, axes: str, dtype: torch.dtype) -> Tensor:

@@ -77,7 +77,7 @@ def _given_parts(candidate: Candidate) -> dict[str, str]:
 
 
 def _is_network(p: inspect.Parameter) -> bool:
-    return p.annotation is p.empty or "Module" in str(p.annotation)
+    return "Module" in str(p.annotation) or (p.annotation is p.empty and p.name in ("experts", "gate", "router"))
 
 
 def _parts(candidate: Candidate, d: int, f: int, experts: int, dtype: torch.dtype) -> dict[str, nn.Module]:

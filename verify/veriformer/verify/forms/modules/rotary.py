@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.cached_calls import by_turns
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, name_of_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, first
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, POSITIONS, RIVALS, WORDS, places, spread
-from veriformer.verify.forms.signatures import first_input
+from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, POSITIONS, RIVALS, WORDS, of_each, places, spread
+from veriformer.verify.forms.signatures import KEY, QUERY, first_input, roles
 
 _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
 
@@ -31,7 +34,7 @@ def _match(candidate: Candidate) -> Match | None:
     made = built(candidate, _sizes(8))
     try:
         with torch.no_grad():
-            out = _turned(candidate, made, method, torch.zeros(2, 4, 4, 8), torch.arange(4))
+            out = _turned(candidate, made, method, torch.ones(2, 4, 4, 8), torch.arange(4))
     except Exception as error:
         raise Unfit(f"its {method} raised {type(error).__name__}: {str(error)[:80]}") from error
     if not isinstance(out, Tensor) or out.shape != (2, 4, 4, 8):
@@ -51,18 +54,43 @@ def _method(candidate: Candidate) -> str | None:
 
 
 def _roles(parameters: Parameters) -> dict[str, str] | None:
-    return first_input(parameters, {"positions": POSITIONS})
+    both = roles(parameters, {"q": QUERY, "k": KEY}, {"positions": POSITIONS})
+    return both or first_input(parameters, {"positions": POSITIONS})
 
 
 def _turned(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor) -> Any:
     """What it makes of features whose rows stand at positions from 0 on, or at those that it is given."""
     names = _roles(candidate.parameters_of(method)) or {}
     given = {names["positions"]: row} if "positions" in names else {}
-    return first(getattr(made, method)(x, **given))
+    call = getattr(made, method)
+    if "q" not in names:
+        return first(call(x, **given))
+    return of_each(lambda q, k: call(**{names["q"]: q, names["k"]: k}, **given), x)
+
+
+def _of_last(candidate: Candidate, made: Any, method: str, x: Tensor, axis: int) -> Tensor | None:
+    """What becomes of features as the queries behind a past: fewer than keys, the last of them; None where the code
+    turns no queries, or says nothing of a past."""
+    names, n = _roles(candidate.parameters_of(method)) or {}, x.shape[axis]
+    if "q" not in names or "positions" in names or n < 2 or not _knows_a_past(candidate, method):
+        return None
+    last = n - n // 2
+    queries, _ = getattr(made, method)(**{names["q"]: x.narrow(axis, last, n - last).contiguous(), names["k"]: x})
+    others, _ = getattr(made, method)(**{names["q"]: x, names["k"]: x})
+    return torch.cat((others.narrow(axis, 0, last), queries), axis)
+
+
+def _knows_a_past(candidate: Candidate, method: str) -> bool:
+    """Whether the text of a method speaks of keys from before."""
+    try:
+        text = inspect.getsource(getattr(candidate.thing, method))
+    except (OSError, TypeError):
+        return False
+    return bool(re.search(r"past", text))
 
 
 def _sizes(width: int) -> dict[str, Any]:
-    return {"width": width, "head_dim": width, "length": LONGEST}
+    return {"width": width, "head_dim": width, "heads": 1, "length": LONGEST}
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
@@ -83,7 +111,11 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         n = int(row.max()) + 1 if row.numel() else 0
         whole = torch.zeros(*x.shape[:-2], n, x.shape[-1], dtype=x.dtype).index_copy(-2, row, x)
         turned, back = spread(whole, readings["layout"])
-        return back(_turned(candidate, module, method, turned, row)).index_select(-2, row)
+        result = _turned(candidate, module, method, turned, row)
+        with torch.no_grad():
+            axis = readings["layout"].strip("[]").split(",").index("n")
+            of_last = _of_last(candidate, module, method, turned, axis)
+        return back(result if of_last is None else by_turns(result, [of_last])).index_select(-2, row)
 
     default = candidate.constructor[base].default if base else None
     shown = {"base": default} if isinstance(default, int | float) else {}
@@ -99,7 +131,7 @@ def _made(candidate: Candidate, width: int, dtype: torch.dtype, given: dict[str,
 FORM = Form(
     name="modules/rotary",
     operation="rope",
-    says="a class built from the width that turns a sequence: rotary(x) from position 0 on, or rotary(x, positions)",
+    says="a class built from the width that turns a sequence: rotary(x) or rotary(q, k), from 0 on or at positions",
     conventions=("rope.pairing",),
     rivals=RIVALS,
     match=_match,
