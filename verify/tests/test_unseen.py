@@ -149,6 +149,9 @@ def test_statements_that_refuse_or_tell_are_none_and_branches_are_known(tmp_path
             print("causal")
         if self.causal and x:
             y = 3
+        if x and self.causal:
+            if x.device != self.init_device:
+                y = 4
         if mask is not None:
             return x
         z = (
@@ -159,11 +162,12 @@ def test_statements_that_refuse_or_tell_are_none_and_branches_are_known(tmp_path
     )
     found = {(one.first, one.last): one.branch for one in statements(str(path), 5)}
     assert found == {
-        **{(line, line): False for line in (11, 12, 13, 14, 17, 19)},
+        **{(line, line): False for line in (11, 12, 13, 14, 17, 19, 21, 22)},
         (18, 18): True,
         (20, 20): True,
-        (21, 23): True,
-        (24, 24): True,
+        (23, 23): True,
+        (24, 26): True,
+        (27, 27): True,
     }
 
 

@@ -25,6 +25,11 @@ def names_read(candidate: Candidate) -> frozenset[str]:
     return frozenset(name for kind in networks for name in _read(vars(kind).get("__init__")))
 
 
+def names_read_by(kind: Any) -> frozenset[str]:
+    """The entries that are read of a config by the functions of a class."""
+    return frozenset(name for function in vars(kind).values() for name in _read(function))
+
+
 def _read(function: Any) -> Iterator[str]:
     """Attributes of a config that a function reads: what is loaded right after it, wherever it is kept."""
     if not inspect.isfunction(function):

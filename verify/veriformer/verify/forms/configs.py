@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.config_names import names_read
+from veriformer.verify.forms.config_names import names_read, names_read_by
 from veriformer.verify.forms.form import UnknownArgument
 from veriformer.verify.forms.meanings import BUILT, VALUES, Meanings, meaning
 from veriformer.verify.forms.size_names import open_names, size_of
@@ -106,7 +106,7 @@ def configuration(
     names."""
     kind = kind_of(candidate, p)
     if kind is None or not declared:
-        return Answering(sizes, given, names_read(candidate), candidate.meanings).filled()
+        return Answering(sizes, given, names_read(candidate), candidate.meanings).filled(names_read_by(candidate.thing))
     if not dataclasses.is_dataclass(kind) or _is_written(vars(kind).get("__init__")):
         return _constructed(kind, sizes, given, candidate.meanings)
     fields: dict[str, Any] = {}
@@ -218,7 +218,7 @@ class Answering(dict[str, Any]):
     ) -> None:
         """beside: every entry that is asked for, where that is known: by what it stands beside a name is read."""
         super().__init__()
-        self._meanings, self._names = meanings, tuple(beside)
+        self._meanings = meanings
         self._beside = {meaning(meanings, BUILT, name) for name in beside}
         self._sizes = {**sizes}
         self._given = {**given}
@@ -246,9 +246,9 @@ class Answering(dict[str, Any]):
             return expansion_for(self._sizes)
         raise UnknownEntry(entry, self._beside)
 
-    def filled(self) -> Answering:
-        """The same, with every entry that code reads by its name: what it was given is then seen."""
-        for name in self._names:
+    def filled(self, names: Collection[str]) -> Answering:
+        """The same, with these entries, which code reads: what it was given is then seen."""
+        for name in names:
             with contextlib.suppress(KeyError):
                 self[name] = self[name]
         return self

@@ -53,7 +53,8 @@ CONVENTIONS: Mapping[str, Convention] = {
     ),
     "mixture_of_experts.experts": Convention(
         ("GELU", "SwiGLU"),
-        "Experts of a mixture: two layers with biases and GELU, or SwiGLU without biases, the gate before the value in w1.",
+        "Experts of a mixture: two layers with biases and GELU, or SwiGLU without biases, whose w1 has the gate before "
+        "the value.",
     ),
     "mixture_of_experts.gates": Convention(
         ("renormalised", "of all"),

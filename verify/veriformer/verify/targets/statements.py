@@ -116,7 +116,7 @@ class _Reader:
 
     def _inside(self, node: ast.stmt, branch: bool) -> Iterator[Statement]:
         if isinstance(node, ast.If | ast.While):
-            inner = branch or self._reads(node.test)
+            inner = (branch or self._reads(node.test)) and not _is_elsewhere(node.test)
             if not isinstance(node.body[-1], ast.Raise):
                 yield from self.block(node.body, branch=inner)
             yield from self.block(node.orelse, branch=inner)
@@ -145,10 +145,12 @@ class _Reader:
 
     def _reads(self, test: ast.expr) -> bool:
         """Whether a test reads a parameter, or an attribute that is made from one, and not where the code runs."""
+        if _is_elsewhere(test):
+            return False
         nodes = list(ast.walk(test))
         read = {node.id for node in nodes if isinstance(node, ast.Name)}
         attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        if (read | attributes) & _ELSEWHERE or self._is_of_others(test, read | attributes):
+        if self._is_of_others(test, read | attributes):
             return False
         own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_self(node.value)}
         return bool(read & self.names) or (bool(own) if self.attributes is None else bool(own & self.attributes))
@@ -165,6 +167,14 @@ class _Reader:
 
 def _is_word(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_elsewhere(test: ast.expr) -> bool:
+    """Whether a test asks where, and for what, code runs."""
+    nodes = list(ast.walk(test))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return bool(names & _ELSEWHERE) or any("device" in name.split("_") for name in names)
 
 
 def _is_bare(node: ast.stmt) -> bool:
