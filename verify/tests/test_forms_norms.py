@@ -37,6 +37,8 @@ def domain_of(name: str) -> Domain:
         ("ConfiguredRMSNorm", True),
         ("ShapedRMSNorm", True),
         ("DeafRMSNorm", False),
+        ("ShapedLayerNorm", True),
+        ("LastAxisShapedLayerNorm", False),
     ],
 )
 def test_a_norm_is_read_by_its_name_and_by_what_it_is_built_from(name: str, everywhere: bool) -> None:

@@ -60,3 +60,28 @@ class ShapedRMSNorm(nn.Module):
 
     def forward(self, x):
         return self.scale * x / (torch.linalg.norm(x, dim=-1, keepdim=True) * x.shape[-1] ** -0.5)
+
+
+class ShapedLayerNorm(nn.Module):
+    """Normalises the last axis, or several."""
+
+    def __init__(self, normalized_shape, *, eps=1e-5, elementwise_affine=True):
+        super().__init__()
+        self.shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        if elementwise_affine:
+            self.gain = nn.Parameter(torch.ones(self.shape))
+            self.bias = nn.Parameter(torch.zeros(self.shape))
+
+    def axes(self):
+        return [-1 - i for i in range(len(self.shape))]
+
+    def forward(self, x):
+        apart = x - x.mean(self.axes(), keepdim=True)
+        y = apart / torch.sqrt(apart.pow(2).mean(self.axes(), keepdim=True) + self.eps)
+        return self.gain * y + self.bias if self.elementwise_affine else y
+
+
+class LastAxisShapedLayerNorm(ShapedLayerNorm):
+    def axes(self):
+        return [-1]

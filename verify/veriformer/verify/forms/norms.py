@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.cached_calls import by_turns
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, flags, name_of_size
 from veriformer.verify.forms.form import Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, called
@@ -72,29 +73,63 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
     given = _flags(candidate, biases=operation == "layer_norm")
     instance = built(candidate, {"width": _D, "eps": 1e-5}, given)
     names, holder = roles_of(instance, operation == "layer_norm"), Holder.of(candidate)
-    eps = name_of_size(candidate, "eps")
+    eps, shape = name_of_size(candidate, "eps"), _shape_of(candidate)
     default = candidate.constructor[eps].default if eps else None
     as_it_is = readings["weight"] == WEIGHTS[0]
     has_eps = isinstance(default, float) or default is inspect.Parameter.empty
 
     def call(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, **options: float) -> Tensor:
         _check(x, weight, bias)
-        sizes = {"width": x.shape[-1]} | ({"eps": options["eps"]} if has_eps else {})
-        module = holder.module(sizes, x.dtype, **given)
         tensors: dict[str, Tensor] = {}
         if "weight" in names:
             scale = torch.ones(x.shape[-1], dtype=x.dtype) if weight is None else weight
             tensors[names["weight"]] = scale if as_it_is else _less_one(scale)
         if "bias" in names:
             tensors[names["bias"]] = torch.zeros(x.shape[-1], dtype=x.dtype) if bias is None else bias
-        result: Tensor = called(module, tensors, x)
-        return result
+        sizes = {"eps": options["eps"]} if has_eps else {}
+        result: Tensor = called(holder.module({"width": x.shape[-1], **sizes}, x.dtype, **given), tensors, x)
+        if shape is None or not x.shape[-1]:
+            return result
+        axes = _two_axes(x.shape[-1])
+        several = holder.module(sizes, x.dtype, **given, **{shape: axes})
+        reshaped = {name: one.reshape(axes) for name, one in tensors.items()}
+        with torch.no_grad():
+            over_both: Tensor = called(several, reshaped, x.reshape(*x.shape[:-1], *axes))
+        return by_turns(result, [over_both.reshape(x.shape)])
 
     options = [*names, *(["eps"] if has_eps else [])]
     function = offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
     if not as_it_is:
         function.exactly = {"weight": _of_the_form_one_plus}  # type: ignore[attr-defined]
     return function
+
+
+def _shape_of(candidate: Candidate) -> str | None:
+    """The constructor's argument that may be the sizes of several axes, where one made of two of them answers."""
+    name = name_of_size(candidate, "width")
+    if name is None or "shape" not in words(name):
+        return None
+    shape = _two_axes(_D - 1)
+    try:
+        made = built(candidate, {"eps": 1e-5}, {name: shape})
+        with torch.no_grad():
+            found = made(torch.zeros(2, *shape))
+    except Exception:  # it is the size of one axis
+        return None
+    return name if isinstance(found, Tensor) and found.shape == (2, *shape) else None
+
+
+class _Sizes(list[int]):
+    """Sizes of axes, as a list by which instances are told apart."""
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def _two_axes(d: int) -> list[int]:
+    """Sizes of two axes that hold so many entries, the last of them the smaller."""
+    last = next((p for p in range(2, d) if d % p == 0), 1)
+    return _Sizes((d // last, last))
 
 
 def _of_the_form_one_plus(weight: Tensor) -> Tensor:

@@ -12,6 +12,8 @@ from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
+from hypothesis.errors import UnsatisfiedAssumption
+
 from veriformer.verify.domain.probe import Probe
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.forms.afresh import given
@@ -175,6 +177,8 @@ def _holds(probe: Probe, sample: Sample, target: Target) -> bool | None:
     trial.target, trial.calls, trial.unsupported = target, [], set()
     try:
         outcome = trial.call(sample.arguments)
+    except UnsatisfiedAssumption:  # with this value it takes no such argument
+        return None
     except Violation as violation:
         return None if isinstance(violation.__cause__, NotOffered) else False
     return _fits(probe, Sample(trial, sample.arguments, outcome))
