@@ -39,6 +39,8 @@ def domain_of(name: str) -> Domain:
         ("DeafRMSNorm", False),
         ("ShapedLayerNorm", True),
         ("LastAxisShapedLayerNorm", False),
+        ("rms_norm_ref", True),
+        ("deaf_rms_norm_ref", False),
     ],
 )
 def test_a_norm_is_read_by_its_name_and_by_what_it_is_built_from(name: str, everywhere: bool) -> None:

@@ -85,3 +85,18 @@ class ShapedLayerNorm(nn.Module):
 class LastAxisShapedLayerNorm(ShapedLayerNorm):
     def axes(self):
         return [-1]
+
+
+def rms_norm_ref(x, weight, residual=None, x1=None, eps=1e-6, rowscale=None, prenorm=False):
+    if rowscale is not None:
+        x = x * rowscale[..., None]
+    if x1 is not None:
+        x = x + x1
+    if residual is not None:
+        x = x + residual
+    y = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+    return (y, x) if prenorm else y
+
+
+def deaf_rms_norm_ref(x, weight, residual=None, x1=None, eps=1e-6, rowscale=None, prenorm=False):
+    return rms_norm_ref(x, weight, None, x1, eps, rowscale, prenorm)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.building import calling
+from veriformer.verify.forms.cached_calls import by_turns
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit, UnknownArgument
@@ -32,6 +34,10 @@ def _as_given(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
     return given
 
 
+def _none(given: Mapping[str, Any], names: Collection[str]) -> Iterable[dict[str, Any]]:
+    return ()
+
+
 def _first(result: Any, readings: Readings) -> Any:
     return first(result)
 
@@ -42,7 +48,8 @@ class Known:
 
     needed, options: by the contract's argument the usual names. told: what a reader must know.
     filled: what the code asks for beside them, by a role that ``arrange`` knows: sizes that the tensors have.
-    readings: conventions to try. arrange, result: what they do to arguments and results.
+    readings: conventions to try. arrange, result: what they do to arguments and results. alike: from arguments by role,
+    and the roles that the code has, other arguments that give the same.
     """
 
     operation: str
@@ -52,6 +59,7 @@ class Known:
     not_words: frozenset[str] = frozenset()
     readings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     arrange: Arrange = _as_given
+    alike: Callable[[Mapping[str, Any], Collection[str]], Iterable[dict[str, Any]]] = _none
     result: Callable[[Any, Readings], Any] = _first
     rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     beside: bool = False
@@ -127,9 +135,16 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
         x = next((value for value in given.values() if isinstance(value, Tensor)), None)
         dtype = x.dtype if x is not None and x.is_floating_point() else torch.get_default_dtype()
         function = calling(candidate, {}, dtype)
-        return known.result(
-            function(**{names[role]: value for role, value in theirs.items() if role in names}), readings
-        )
+
+        def answer(theirs: Mapping[str, Any]) -> Any:
+            own = {names[role]: value for role, value in theirs.items() if role in names}
+            return known.result(function(**own), readings)
+
+        whole, others = answer(theirs), []
+        for other in known.alike(theirs, frozenset(names)):
+            with contextlib.suppress(Exception), torch.no_grad():  # it takes no such arguments together
+                others.append(answer(other))
+        return by_turns(whole, others) if others else whole
 
     defaults = {role: value for role, value in shown.items() if isinstance(value, int | float | str | bool)}
     return offered(known.operation, call, options, required=required, defaults=defaults)

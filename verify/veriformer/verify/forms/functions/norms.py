@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.form import Readings
@@ -20,6 +21,40 @@ _SHAPE = {"normalized_shape": ("normalized_shape", "normalised_shape", "norm_sha
 def _with_shape(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
     """With the sizes of the axes that are normalised, as ``torch.nn.functional`` asks for them: the last axis alone."""
     return {**given, "normalized_shape": tuple(given["x"].shape[-1:])}
+
+
+_FUSED = {
+    "added": ("residual", "residual_in", "res"),
+    "more": ("x1",),
+    "rows": ("rowscale", "row_scale"),
+    "rate": ("dropout_p",),
+    "kept": ("dropout_mask",),
+    "kept_more": ("dropout_mask1",),
+    "weight_more": ("weight1",),
+    "bias_more": ("bias1",),
+}
+"""What kernels fuse with a norm: what is added to its input, scales its rows, drops of it, or is a second result."""
+
+
+def _fused(given: Mapping[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield arguments by which what is fused makes the same input of others, exactly."""
+    x = given["x"]
+    added = [role for role in ("added", "more") if role in names]
+    for some in (added, added[:1]):
+        if some and x.shape[-1] > len(some):
+            places = torch.arange(x.shape[-1]) % (len(some) + 1)
+            first, *others = (x.where(places == i, 0) for i in range(len(some) + 1))
+            yield {**given, "x": first, **dict(zip(some, others, strict=True))}
+    half = x / 2
+    if torch.equal(half * 2, x):
+        if "rows" in names:
+            yield {**given, "x": half, "rows": x.new_full(x.shape[:-1], 2.0)}
+        if {"rate", "kept"} <= set(names):
+            all_of_it = torch.ones_like(x, dtype=torch.bool)
+            more = {"more": torch.zeros_like(x), "kept_more": all_of_it} if "kept_more" in names else {}
+            yield {**given, "x": half, "rate": 0.5, "kept": all_of_it, **more}
+    if "weight_more" in names and "weight" in given:
+        yield {**given, "weight_more": given["weight"], "bias_more": given.get("bias")}
 
 
 def _second_axis(norm: Callable[..., Tensor]) -> Mapping[str, Callable[..., Tensor]]:
@@ -39,8 +74,9 @@ LAYER_NORM = Known(
     words_of("layer norm", "layernorm", "layer normalization", "ln"),
     _X,
     {"weight": _WEIGHT, "bias": _BIAS, "eps": _EPS},
-    filled=_SHAPE,
+    filled={**_SHAPE, **_FUSED},
     arrange=_with_shape,
+    alike=_fused,
     not_words=frozenset(("rms", "backward", "bwd", "grad", "init", "config")),
     rivals=_second_axis(nn.functional.layer_norm),
 )
@@ -49,8 +85,9 @@ RMS_NORM = Known(
     words_of("rms norm", "rmsnorm", "rms normalization", "rms layernorm", "rms layer norm"),
     _X,
     {"weight": _WEIGHT, "eps": _EPS},
-    filled=_SHAPE,
+    filled={**_SHAPE, **_FUSED},
     arrange=_with_shape,
+    alike=_fused,
     not_words=frozenset(("backward", "bwd", "grad", "init", "config")),
     rivals=_second_axis(nn.functional.rms_norm),
 )
