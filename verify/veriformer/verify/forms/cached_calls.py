@@ -179,11 +179,11 @@ def understood(layer: Callable[[], Layer], arguments: Callable[[Tensor], Argumen
         else:
             changed = layer().in_pieces(arguments(other), n, n, 1, sizes)[0]
             kept = bool((changed[:, -1] != usual[:, -1]).any())
-        return kept and _near(usual[:, : start.stop], first_alone)
+        return kept and near(usual[:, : start.stop], first_alone)
     return False
 
 
-def _near(found: Tensor, expected: Tensor) -> bool:
+def near(found: Tensor, expected: Tensor) -> bool:
     """Whether two results are one in half of their digits."""
     if found.shape != expected.shape or not bool(found.isfinite().all()):
         return False

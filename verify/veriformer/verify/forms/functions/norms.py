@@ -36,6 +36,10 @@ _FUSED = {
 """What kernels fuse with a norm: what is added to its input, scales its rows, drops of it, or is a second result."""
 
 
+NEXT_TO_NOTHING = 1e-300
+"""A rate by which dropout drops nothing."""
+
+
 def _fused(given: Mapping[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield arguments by which what is fused makes the same input of others, exactly."""
     x = given["x"]
@@ -53,6 +57,8 @@ def _fused(given: Mapping[str, Any], names: Collection[str]) -> Iterator[dict[st
             all_of_it = torch.ones_like(x, dtype=torch.bool)
             more = {"more": torch.zeros_like(x), "kept_more": all_of_it} if "kept_more" in names else {}
             yield {**given, "x": half, "rate": 0.5, "kept": all_of_it, **more}
+    if "rate" in names:
+        yield {**given, "rate": NEXT_TO_NOTHING, **({"more": torch.zeros_like(x)} if "more" in names else {})}
     if "weight_more" in names and "weight" in given:
         yield {**given, "weight_more": given["weight"], "bias_more": given.get("bias")}
 

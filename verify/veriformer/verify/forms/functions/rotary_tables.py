@@ -58,10 +58,11 @@ def _match(candidate: Candidate) -> Match | None:
     beside = maker_beside(candidate, 2 if "cos" in names else 1)
     layouts = agreeing(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
     readings: dict[str, tuple[str, ...]] = {"layout": layouts, "axes": AXES}
+    asked = {"rope.pairing": "interleaved"} if "pairing" in names else {}  # in every call, and no convention
     if beside is None:
         readings["table"] = PAIRS_OF_TABLES if "cos" in names else SINGLE_TABLES
-        return Match(False, readings, ("tables of the usual kind, for nothing beside it makes them",))
-    return Match(True, readings, (f"tables by {beside.candidate.name}",))
+        return Match(False, readings, ("tables of the usual kind, for nothing beside it makes them",), asked)
+    return Match(True, readings, (f"tables by {beside.candidate.name}",), asked)
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
@@ -92,7 +93,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         return back(whole if part is None else by_turns(whole, [part]))
 
     options = ["base"] if beside is None or "base" in beside.names else []
-    return offered("rope", call, options, required=["pairing"] if "pairing" in names else [])
+    return offered("rope", call, [*options, *(["pairing"] if "pairing" in names else [])])
 
 
 def _laid(table: Tensor, axes: str, dtype: torch.dtype) -> Tensor:

@@ -26,6 +26,7 @@ from veriformer.verify.forms.cached_calls import (
     Part,
     by_turns,
     layer_with,
+    near,
     parameter_of,
     understood,
     ways,
@@ -105,7 +106,7 @@ def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[
     instance.eval()
     parameters = candidate.parameters
 
-    def told(causal: str, mask: str, axes: str, tables: str) -> tuple[str, ...]:
+    def of(causal: str, mask: str, axes: str, tables: str) -> Callable[[Tensor], Tensor]:
         usual = {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "tables": tables}
         readings = usual if has_tables(names) else {k: v for k, v in usual.items() if k != "tables"}
 
@@ -114,16 +115,25 @@ def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[
             result: Tensor = first(instance(**theirs))
             return result
 
-        return causality_of(layer, WIDTH)
+        return layer
 
     of_tables = TABLES if has_tables(names) else TABLES[:1]
-    found = {tables: told(CAUSALITY[0], MASKS[0], MASK_AXES[0], tables) for tables in of_tables}
+    layers = {tables: of(CAUSALITY[0], MASKS[0], MASK_AXES[0], tables) for tables in of_tables}
+    found = {tables: causality_of(layer, WIDTH) for tables, layer in layers.items()}
     sure = {tables: one for tables, one in found.items() if len(one) == 1}
     (tables, one), *_ = (sure or found).items()
     if one != (ALWAYS,) or "mask" not in names or parameters[names["mask"]].default is not None:
         return one
-    given = (told(UNMASKED, mask, axes, tables) for mask in MASKS for axes in MASK_AXES)
-    return (UNMASKED,) if CAUSALITY[:1] in given else one
+    shown = (of(UNMASKED, mask, axes, tables) for mask in MASKS for axes in MASK_AXES)
+    bare = any(causality_of(x, WIDTH) == CAUSALITY[:1] and _same_at_the_end(x, layers[tables]) for x in shown)
+    return (UNMASKED,) if bare else one
+
+
+def _same_at_the_end(layer: Callable[[Tensor], Tensor], causal: Callable[[Tensor], Tensor]) -> bool:
+    """Whether the last position, which sees all either way, is the same: a mask that hides all hides it as well."""
+    x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(0))
+    with torch.random.fork_rng(), torch.no_grad():
+        return near(layer(x)[:, -1], causal(x)[:, -1])
 
 
 def cached_ways(candidate: Candidate, instance: nn.Module, names: Mapping[str, str], causal: str) -> tuple[str, ...]:
