@@ -122,7 +122,7 @@ def _shape_of(candidate: Candidate) -> str | None:
 class _Sizes(list[int]):
     """Sizes of axes, as a list by which instances are told apart."""
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
 
 
