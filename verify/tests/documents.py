@@ -95,9 +95,9 @@ def _console(block: Block, work: Path, environment: Mapping[str, str]) -> None:
     printed = done.stdout.split(_SEPARATOR)
     assert len(printed) == len(told) + 1, f"{block.place}: it ended early\n{done.stdout}"
     for (command, _, expected), observed in zip(told, printed, strict=False):
-        found = "\n".join(line.rstrip() for line in observed.splitlines()) + "\n"
-        wanted = expected or "\n"
-        agrees = doctest.OutputChecker().check_output(wanted, found.lstrip("\n") or "\n", doctest.ELLIPSIS)
+        found = "\n".join(line.rstrip() for line in observed.splitlines()).strip("\n") + "\n"
+        wanted = expected.strip("\n") + "\n"
+        agrees = doctest.OutputChecker().check_output(wanted, found, doctest.ELLIPSIS)
         assert agrees, f"{block.place}: $ {command}\nprints\n{found}\nand not\n{wanted}"
 
 
