@@ -94,6 +94,7 @@ def test_figures_of_power_are_those_of_the_code() -> None:
     known = json.loads(_read("verify/veriformer/verify/mutants/known_bugs.json"))
     assert f"{len(known)} bugs that public code once had" in page
     quick, default, thorough = (PROFILES[name].examples for name in ("quick", "default", "thorough"))
+    assert f"{quick}, {default} or {thorough} examples a row" in _read("docs/glossary.md")
     assert f"`quick` has some {quick} examples, of `default` {default}, of `thorough` {thorough}" in page
 
 
