@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from veriformer.verify.domain import constants
 from veriformer.verify.domain.probe import probe_operation
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.forms.pin import Pin
@@ -55,3 +56,10 @@ def test_what_code_declares_is_its_constant_and_what_it_does_not_is_measured(nam
 def test_a_number_that_is_no_epsilon_is_not_judged_by() -> None:
     refused = domain_of("WideRMSNorm").refused["fp64"]
     assert refused == "eps: 2 alone explains its results, which is no eps"
+
+
+def test_a_number_that_another_one_explains_as_well_is_not_judged_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "all_fit", lambda samples, operation, judged_by, values: values["eps"] < 1e-4)
+    constants._told_apart(RMS_NORM, "eps", {"eps": 3e-3}, [], "fp32")
+    with pytest.raises(constants.Unadmitted, match=r"3e-05 and 1\.5e-05 both explain"):
+        constants._told_apart(RMS_NORM, "eps", {"eps": 3e-5}, [], "fp32")

@@ -141,8 +141,19 @@ def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by
     for digits in range(1, 9):
         constants = {name: float(f"{math.exp(theta):.{digits - 1}e}")}
         if all_fit(samples, operation, judged_by, constants):
+            _told_apart(operation, name, constants, samples, judged_by)
             return _admitted(name, constants)
     return None
+
+
+def _told_apart(
+    operation: OpInfo, name: str, constants: Mapping[str, Any], samples: Sequence[Sample], judged_by: str
+) -> None:
+    """Raise Unadmitted where half or twice the number explains every result as well."""
+    least, most = RANGES.get(name, (-math.inf, math.inf))
+    for other in (0.5 * constants[name], 2 * constants[name]):
+        if least <= other <= most and all_fit(samples, operation, judged_by, {name: other}):
+            raise Unadmitted(f"{name}: {constants[name]:g} and {other:g} both explain its results")
 
 
 def _admitted(name: str, constants: dict[str, Any]) -> dict[str, Any]:
