@@ -16,7 +16,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify import check
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
-from veriformer.verify.findings.compositions import MASKED_BY_THE_LOWEST, SOFTMAX_AND_PRODUCTS
+from veriformer.verify.findings.compositions import BY_POWERS, MASKED_BY_THE_LOWEST, SOFTMAX_AND_PRODUCTS
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
@@ -98,6 +98,12 @@ def composed_attention(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> An
     return scores.softmax(-1) @ v
 
 
+def gelu_by_powers(x: Any, *, approximate: str = "tanh") -> Any:
+    if approximate == "none":
+        return torch.nn.functional.gelu(x)
+    return 0.5 * x * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * torch.pow(x, 3))))
+
+
 def short_rows(z: Any, dim: int = -1) -> Any:
     if z.shape[dim] > 1024:
         raise IndexError("a row is too long")
@@ -126,6 +132,13 @@ def test_what_the_formula_loses_likewise_is_a_weakness() -> None:
     assert (one.weight, one.witness) == (Weight.WEAKNESS, STEPWISE)
     assert one.what.endswith(f", as {STEPWISE} does")
     assert found.results[-1].status is Status.ADVICE
+    assert found.exit_status == 0
+
+
+def test_a_cube_that_overflows_is_a_weakness_of_the_usual_composition() -> None:
+    found = results("gelu_by_powers", "gelu", "limits")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, BY_POWERS)
     assert found.exit_status == 0
 
 

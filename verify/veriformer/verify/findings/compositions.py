@@ -6,6 +6,7 @@ They are witnesses of practice: what they do for calls that are not ordinary is 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ SOFTMAX_AND_PRODUCTS = "PyTorch's composition of softmax and products"
 MASKED_BY_THE_LOWEST = "PyTorch's composition with the lowest number for what is hidden"
 OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
 BY_TWO_LOSSES = "a composition of two losses, as label smoothing is mostly written"
+BY_POWERS = "a composition with torch.tanh and torch.pow, as GPT-2's code has it"
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
 BY_SOFTMAX = "torch.softmax of logits / temperature"
@@ -37,6 +39,10 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     if operation == "cross_entropy":
         yield OVER_PROBABILITIES, _over_probabilities
         yield BY_TWO_LOSSES, _of_two_losses
+    if operation == "gelu":
+        yield BY_POWERS, _gelu
+    if operation == "feed_forward":
+        yield BY_POWERS, _feed_forward
     if operation == "temperature_scale":
         yield BY_SOFTMAX, _over_temperature
     if operation == "top_k_filter":
@@ -122,6 +128,21 @@ def _of_two_losses(
     if reduction != "none":
         found = [losses.sum() / (kept.sum() if reduction == "mean" else 1) for losses in found]
     return (1 - label_smoothing) * found[0] + label_smoothing / logits.shape[-1] * found[1]
+
+
+def _gelu(*, x: Tensor, approximate: str = "tanh") -> Tensor:
+    """x / 2 (1 + tanh(√(2/π) (x + 0.044715 x³))), whose cube and its derivative overflow in half precision."""
+    if approximate != "tanh":
+        return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+
+
+def _feed_forward(*, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str = "gelu") -> Tensor:
+    """act(x W₁ + b₁) W₂ + b₂ with that GELU."""
+    if not activation.startswith("gelu"):
+        raise ValueError("activation: of GELU")
+    approximate = "tanh" if activation == "gelu_tanh" else "none"
+    return _gelu(x=x @ w1 + b1, approximate=approximate) @ w2 + b2
 
 
 def _over_temperature(*, logits: Tensor, temperature: float) -> Tensor:
