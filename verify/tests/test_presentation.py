@@ -271,6 +271,7 @@ def test_known_failures_have_a_section_of_their_own() -> None:
     assert [one.text for one in known_failures(results(known))] == [told]
     text = shown(results([row(), *known]), width=200)
     assert f"\n\nKNOWN FAILURES  fail as waived, each with a reason, a link and an end\n1. {told}" in text
+    assert headline(results([row(), *known])).endswith("as far as it was tried: no finding; 1 known failure")
     assert "KNOWN FAILURES" not in as_text(results())
 
 

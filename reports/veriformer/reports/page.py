@@ -136,6 +136,6 @@ class _Report:
             if row.status is Status.HARNESS_ERROR:
                 return layout.link(layout.index, anchor(run, row))
             entry = self.places[run.label].get(row.key)
-            return entry and layout.link(layout.page(entry.finding.operation), anchor(run, row))
+            return layout.link(layout.page(entry.finding.operation), anchor(run, row)) if entry else None
 
         return environment().get_template(template).render(**self.given, **more, layout=layout, place_of=place_of)

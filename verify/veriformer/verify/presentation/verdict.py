@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import advice, grave, weaknesses
 from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.presentation.run import HARNESS_ERROR, HELD, Run, named, number
@@ -60,7 +61,9 @@ def counted(found: Sequence[Finding]) -> str:
 
 def _holds(run: Run) -> str:
     spare = [finding for finding in advice(run) if finding.weight is not Weight.WEAKNESS]
-    more = f"; {number(len(spare), 'piece')} of advice" if spare else ""
+    known = len(known_failures(run))
+    more = f"; {number(known, 'known failure')}" if known else ""
+    more += f"; {number(len(spare), 'piece')} of advice" if spare else ""
     left, beside = everything(run.domain), _not_judged(run)
     what = f"computes the published mathematics{_of_operations(run) if left or beside else ''}"
     if not left:
