@@ -116,7 +116,8 @@ class _Reader:
 
     def _inside(self, node: ast.stmt, branch: bool) -> Iterator[Statement]:
         if isinstance(node, ast.If | ast.While):
-            inner = (branch or self._reads(node.test)) and not _is_elsewhere(node.test)
+            aside = _is_elsewhere(node.test) or self._is_of_others(node.test)
+            inner = (branch or self._reads(node.test)) and not aside
             if not isinstance(node.body[-1], ast.Raise):
                 yield from self.block(node.body, branch=inner)
             yield from self.block(node.orelse, branch=inner)
@@ -145,24 +146,22 @@ class _Reader:
 
     def _reads(self, test: ast.expr) -> bool:
         """Whether a test reads a parameter, or an attribute that is made from one, and not where the code runs."""
-        if _is_elsewhere(test):
+        if _is_elsewhere(test) or self._is_of_others(test):
             return False
         nodes = list(ast.walk(test))
         read = {node.id for node in nodes if isinstance(node, ast.Name)}
-        attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        if self._is_of_others(test, read | attributes):
-            return False
         own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_self(node.value)}
         return bool(read & self.names) or (bool(own) if self.attributes is None else bool(own & self.attributes))
 
-    def _is_of_others(self, test: ast.expr, names: set[str]) -> bool:
+    def _is_of_others(self, test: ast.expr) -> bool:
         """Whether a test compares the word of an operation, or asks an object for an entry that it may have."""
         parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
         entries = [x for x in parts if isinstance(x, ast.Compare) and isinstance(x.ops[0], ast.In) and _is_word(x.left)]
         if any(isinstance(x.comparators[0], ast.Name) and x.comparators[0].id not in self.names for x in entries):
             return True
-        words = isinstance(test, ast.Compare) and any(map(_is_word, [test.left, *test.comparators]))
-        return words and bool(names & self.chosen)
+        sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+        names = {getattr(side, "attr", getattr(side, "id", "")) for side in sides}
+        return any(map(_is_word, sides)) and bool(names & self.chosen)
 
 
 def _is_word(node: ast.expr) -> bool:
