@@ -150,7 +150,9 @@ def _tried(trying: _Try, watch: Watch) -> Seen | None:
         return None
     finally:
         watch.seen[operation] = kept
-    return found if in_words(trying.value) in found.values.get(trying.parameter, ()) else None
+    words = found.values.get(trying.parameter, set())
+    replaced = trying.value is None and "." in name and bool(words)  # a configuration makes another value of none
+    return found if in_words(trying.value) in words or replaced else None
 
 
 def _agrees(trying: _Try, functions: Iterator[Any]) -> bool:
