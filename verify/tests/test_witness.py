@@ -16,7 +16,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify import check
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
-from veriformer.verify.findings.compositions import BY_POWERS, MASKED_BY_THE_LOWEST, SOFTMAX_AND_PRODUCTS
+from veriformer.verify.findings.compositions import BY_POWERS, BY_SMALLEST, MASKED_BY_THE_LOWEST, SOFTMAX_AND_PRODUCTS
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
@@ -104,6 +104,10 @@ def gelu_by_powers(x: Any, *, approximate: str = "tanh") -> Any:
     return 0.5 * x * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * torch.pow(x, 3))))
 
 
+def never_colder(logits: Any, temperature: float) -> Any:
+    return torch.softmax(logits / max(temperature, 1e-5), -1)
+
+
 def short_rows(z: Any, dim: int = -1) -> Any:
     if z.shape[dim] > 1024:
         raise IndexError("a row is too long")
@@ -139,6 +143,12 @@ def test_a_cube_that_overflows_is_a_weakness_of_the_usual_composition() -> None:
     found = results("gelu_by_powers", "gelu", "limits")
     (one,) = told(found)
     assert (one.weight, one.witness) == (Weight.WEAKNESS, BY_POWERS)
+    assert found.exit_status == 0
+
+
+def test_a_smallest_temperature_is_a_weakness_of_practice() -> None:
+    found = results("never_colder", "temperature_scale", "units", dtype="fp32")
+    assert {(one.weight, one.witness) for one in told(found)} == {(Weight.WEAKNESS, BY_SMALLEST)}
     assert found.exit_status == 0
 
 

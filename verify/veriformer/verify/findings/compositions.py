@@ -25,6 +25,7 @@ BY_TWO_LOSSES = "a composition of two losses, as label smoothing is mostly writt
 BY_POWERS = "a composition with torch.tanh and torch.pow, as GPT-2's code has it"
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
+BY_SMALLEST = "a composition with a smallest temperature, as gpt-fast's"
 BY_SOFTMAX = "torch.softmax of logits / temperature"
 
 
@@ -45,6 +46,7 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
         yield BY_POWERS, _feed_forward
     if operation == "temperature_scale":
         yield BY_SOFTMAX, _over_temperature
+        yield BY_SMALLEST, _over_smallest_temperature
     if operation == "top_k_filter":
         yield BY_TOPK, _keep_top_k
     if operation == "top_p_filter":
@@ -148,6 +150,11 @@ def _feed_forward(*, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, 
 def _over_temperature(*, logits: Tensor, temperature: float) -> Tensor:
     """softmax(z / T): NaN where z / T overflows."""
     return torch.softmax(logits / temperature, -1)
+
+
+def _over_smallest_temperature(*, logits: Tensor, temperature: float) -> Tensor:
+    """softmax(z / max(T, 1e-5))."""
+    return torch.softmax(logits / max(temperature, 1e-5), -1)
 
 
 def _keep_top_k(*, logits: Tensor, k: int) -> Tensor:
