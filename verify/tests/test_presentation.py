@@ -258,6 +258,9 @@ def test_a_case_of_junit_has_the_facts_the_values_and_the_script(tmp_path: Path)
     write_junit(results([failing()], findings=[finding()]), tmp_path / "out.xml")
     case = ElementTree.parse(tmp_path / "out.xml").getroot()[0][0]
     assert (case.get("classname"), case.get("name")) == ("attention", "attention.scale[fp32]")
+    write_junit(results([row(), row(candidate="mine")]), tmp_path / "both.xml")
+    names = [one.get("name") for one in ElementTree.parse(tmp_path / "both.xml").getroot()[0]]
+    assert names == ["attention.equation[fp32]", "attention.equation[fp32]@mine", "verdict"]
     told = case[0].text or ""
     assert all(f"{label}: {text}" in told for label, text in facts(finding()))
     for part in ("mask = None", "observed: [[0.25, 0.7310585786]]", "raise SystemExit('violated')"):

@@ -46,7 +46,9 @@ class Cell:
         """Each status met, the worst first: the dtypes it was met in, and the largest |got − exact| / bound in them."""
         met = sorted({row.status for row in self.rows}, key=severity)
         parts = [(STATUS_STYLES[status], [row for row in self.rows if row.status is status]) for status in met]
-        return [(look, [row.dtype or "" for row in rows], _worst_ratio(rows)) for look, rows in parts]
+        return [
+            (look, list(dict.fromkeys(row.dtype or "" for row in rows)), _worst_ratio(rows)) for look, rows in parts
+        ]
 
     def first(self, status: Status) -> Result:
         """The first of its rows that ended so."""

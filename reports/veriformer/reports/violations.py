@@ -86,7 +86,7 @@ def errors(runs: Sequence[Run]) -> list[Violation]:
 
 def anchor(run: Run, row: Result) -> str:
     """The name of a row's place on the page."""
-    return "v-" + word_of(f"{run.label}-{row.requirement}-{row.dtype}-{row.device}")
+    return "v-" + word_of(f"{run.label}-{row.key}")
 
 
 def word_of(text: str) -> str:

@@ -43,7 +43,8 @@ def _rows(run: Results) -> Iterable[ElementTree.Element]:
     for row in run.results:
         if row.status is Status.NOT_PROVIDED:
             continue
-        name = f"{row.requirement}[{row.dtype}]" if row.dtype else row.requirement
+        whose = f"@{row.candidate}" if row.candidate else ""
+        name = (f"{row.requirement}[{row.dtype}]" if row.dtype else row.requirement) + whose
         case = ElementTree.Element("testcase", classname=row.operation, name=_text(name), time=f"{row.seconds:.3f}")
         kind = _kind(row.status)
         if kind:
