@@ -13,6 +13,7 @@ from typing import Any
 
 from veriformer.verify.forms import building, construction, holding
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.configs import unwatched
 
 
 @contextlib.contextmanager
@@ -69,7 +70,8 @@ def overriding(function: Callable[..., Any], name: str, value: Any) -> Callable[
 def _with_entry(config: Any, entry: str, value: Any) -> Any:
     """A copy of a configuration with another value of one of its entries, from which it may make others."""
     if dataclasses.is_dataclass(config) and entry in (one.name for one in dataclasses.fields(config) if one.init):
-        return dataclasses.replace(config, **{entry: value})  # type: ignore[type-var]
+        with unwatched():
+            return dataclasses.replace(config, **{entry: value})  # type: ignore[type-var]
     changed = copy.copy(config)
     if isinstance(changed, Mapping):
         changed[entry] = value  # type: ignore[index]

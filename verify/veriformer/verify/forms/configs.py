@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
-from collections.abc import Collection, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -131,7 +132,8 @@ def configuration(
                 raise UnknownEntry(field.name, known.values())
             fields[field.name] = True
     make: Any = kind
-    return make(**fields)
+    with unwatched():
+        return make(**fields)
 
 
 CONSTANTS = frozenset(("eps", "base"))
@@ -199,7 +201,19 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
             fields[name] = rate_of(parameters[name].default if name in parameters else None)
         elif name in parameters and not _has_default(parameters[name]):
             raise UnknownEntry(name, known.values())
-    return kind(**fields)
+    with unwatched():
+        return kind(**fields)
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """Trace nothing inside: what makes a configuration is no part of an operation."""
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 _ACTIVATIONS = {"act", "activation", "afn", "nonlinearity"}
