@@ -141,6 +141,8 @@ class _Reader:
             return True
         if isinstance(node, ast.Expr):
             return isinstance(node.value, ast.Constant) or _says(node.value)
+        if isinstance(node, ast.Assign):
+            return _drops(node.value)
         kinds = (ast.Raise, ast.Assert, ast.Pass, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ClassDef)
         return isinstance(node, (*kinds, ast.FunctionDef, ast.AsyncFunctionDef)) or _is_bare(node)
 
@@ -148,7 +150,7 @@ class _Reader:
         """Whether a test reads a parameter, or an attribute that is made from one, and not where the code runs."""
         if _is_elsewhere(test) or self._is_of_others(test):
             return False
-        nodes = list(ast.walk(test))
+        nodes = [node for part in _without_ranks(test) for node in ast.walk(part)]
         read = {node.id for node in nodes if isinstance(node, ast.Name)}
         own = {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_self(node.value)}
         return bool(read & self.names) or (bool(own) if self.attributes is None else bool(own & self.attributes))
@@ -166,6 +168,22 @@ class _Reader:
 
 def _is_word(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _without_ranks(test: ast.expr) -> list[ast.expr]:
+    """Return the parts of a test but for those that ask a tensor for its rank: that is no parameter."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    sides = [[part.left, *part.comparators] if isinstance(part, ast.Compare) else [] for part in parts]
+    return [part for part, of in zip(parts, sides, strict=True) if not any(map(_is_rank, of))]
+
+
+def _is_rank(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == "ndim"
+    if not isinstance(node, ast.Call):
+        return False
+    of_shape = _called_name(node) == "len" and any(getattr(x, "attr", "") == "shape" for x in node.args)
+    return of_shape or (_called_name(node) == "dim" and not node.args)
 
 
 def _is_elsewhere(test: ast.expr) -> bool:
@@ -191,6 +209,11 @@ def _head(node: ast.stmt) -> int:
 
 def _leaves(body: list[ast.stmt]) -> bool:
     return isinstance(body[-1], ast.Return | ast.Continue | ast.Break)
+
+
+def _drops(value: ast.expr) -> bool:
+    """Return whether a value is dropout's: what is dropped is drawn in training, and judged where it is run."""
+    return isinstance(value, ast.Call) and "dropout" in _called_name(value).lower()
 
 
 def _says(value: ast.expr) -> bool:
