@@ -20,6 +20,7 @@ from veriformer.verify.findings.assembly import finding as assembled
 from veriformer.verify.findings.calls import around, furthest
 from veriformer.verify.findings.causes import NO_GRADIENT, Cause, Search, joined, kind
 from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.merging import merged
 from veriformer.verify.findings.on_copies import OnCopies
@@ -385,6 +386,8 @@ def test_a_confirmed_cause_says_what_to_change_and_no_other(failed: Signature, m
     rows = [_row("attention.equation", "fp64", message, 3)]
     assert (assembled(cause, Known(), rows).fix or "").startswith(fix)
     assert assembled(replace(cause, confirmed=False), Known(), rows).fix is None
+    named = Diagnosis("ε is added twice", "add it once", faulty=object())  # its numbers are an experiment as well
+    assert assembled(replace(cause, confirmed=False), Known(named), rows).fix == "add it once"
 
 
 def nothing(**operations: Any) -> Target:

@@ -71,8 +71,9 @@ class Known:
         return found if self.by_no_rule else no_graver(found, results)
 
     def fix(self, cause: Cause, results: Sequence[Result], message: str | None, slug: str) -> str | None:
-        """Return what to change, in one sentence; None where the cause is not confirmed."""
-        if not cause.confirmed:
+        """Return what to change, in one sentence; None where no experiment confirms the cause: neither its condition,
+        nor a fault that gives the same numbers."""
+        if not cause.confirmed and self.diagnosis is None:
             return None
         if comes_and_goes([str(result.message) for result in results]):
             return remedy.PURE
@@ -111,7 +112,7 @@ def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
         suggestion=_suggestion(results),
         confirmed=cause.confirmed,
         message=shown.message,
-        fix=known.fix(told, results, shown.message, slugs[0]),
+        fix=known.fix(told, results, shown.message, shown.requirement),
     )
 
 

@@ -103,7 +103,8 @@ def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: T
             if all(_reproduces(faulty, case, read) for case in (*failed, *held)):
                 words = " and ".join(mutant.title[0].lower() + mutant.title[1:] for mutant in chosen)
                 links = tuple(dict.fromkeys(mutant.link for mutant in chosen))
-                return Diagnosis(words + said, f"mend this: {words} (mended elsewhere in {links[0]})", links, faulty)
+                fix = f"compute it as the formula has it, as was done in {links[0]}"
+                return Diagnosis(words + said, fix, links, faulty)
     return None
 
 

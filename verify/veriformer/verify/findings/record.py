@@ -21,7 +21,7 @@ class Finding:
     whose fault nothing would be wrong, where no finding of that operation explains the rows. witness: the practice
     that does likewise on the calls that fail (PyTorch's own operator, or the formula step by step in their dtype).
     where: file and line of the code that was judged, None where it has no Python file. fix: one sentence of what to
-    change, wherever the cause is confirmed.
+    change, wherever the cause is confirmed or a known fault gives the same numbers.
     """
 
     id: str
