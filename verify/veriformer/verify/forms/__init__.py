@@ -32,7 +32,7 @@ declares
     is not recognised, by its name.
 ``closed``
     Whether whatever it matches is the operation or one of the rivals, however far its results are off: by its parts,
-    which nothing else has. A name alone says too little for that.
+    which nothing else has. A match by name says it where the name has no word that is not the operation's.
 ``told_by``
     By the name of a reading without which it can be bound, whether a call, by the other readings, tells its values
     apart. Where no call that was answered does, none is taken, and what it is about is not provided: nobody is accused

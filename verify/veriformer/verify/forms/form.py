@@ -47,13 +47,14 @@ class Match:
     named: whether name and signature both say that it is the operation; one that is not is recognised only where it
     fits everywhere. readings: by convention the values to try, the contract's first. told: what the form fixes, such as
     sizes that are left at their defaults, in a few words each. conventions: of those of the form the values that its
-    structure tells.
+    structure tells. closed: whether the name is the operation's and says no more, so that it is meant however far off.
     """
 
     named: bool
     readings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     conventions: Mapping[str, str] = field(default_factory=dict)
+    closed: bool = False
 
 
 @dataclass(frozen=True)

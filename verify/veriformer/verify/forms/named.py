@@ -92,7 +92,12 @@ def _match(candidate: Candidate, known: Known) -> Match | None:
     if candidate.is_class and not _weightless(candidate):
         return None
     found = _roles(candidate, known)
-    return None if found is None else Match(True, known.readings, known.told)
+    own = _PLAIN.union(*known.names) >= words
+    return None if found is None else Match(True, known.readings, known.told, closed=own)
+
+
+_PLAIN = frozenset(("loss", "function", "fn", "func", "layer", "forward"))
+"""Words of a name that say nothing of what is computed."""
 
 
 def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -105,9 +107,10 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
 
 
 def _shape_of(candidate: Candidate) -> str | None:
-    """The constructor's argument that may be the sizes of several axes, where one made of two of them answers."""
+    """Return the constructor's argument that may be the sizes of several axes, where the code says that it takes them
+    and an instance of two answers."""
     name = name_of_size(candidate, "width")
-    if name is None or "shape" not in words(name):
+    if name is None or "shape" not in words(name) or not _takes_several(candidate, name):
         return None
     shape = _two_axes(_D - 1)
     try:
@@ -117,6 +120,15 @@ def _shape_of(candidate: Candidate) -> str | None:
     except Exception:  # it is the size of one axis
         return None
     return name if isinstance(found, Tensor) and found.shape == (2, *shape) else None
+
+
+def _takes_several(candidate: Candidate, name: str) -> bool:
+    """Return whether an annotation or the code tells one size from several: a weight may have any shape."""
+    with contextlib.suppress(OSError, TypeError):
+        text = inspect.getsource(candidate.thing.__init__)
+        annotated = rf"\b{name}\s*:[^,)=]*\b(?:[Ll]ist|[Tt]uple|Sequence|Size|Iterable)\b"
+        return re.search(rf"\b(?:isinstance|len|tuple|list)\(\s*{name}\b|{annotated}", text) is not None
+    return False
 
 
 class _Sizes(list[int]):

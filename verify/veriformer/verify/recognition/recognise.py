@@ -245,9 +245,9 @@ def known_fault_of(found: Reading, among: Mapping[str, tuple[str, ...]] | None =
 
 
 def _near(found: Reading) -> bool:
-    """Whether the nearest reading is near enough, or nothing else has the structure that was matched."""
+    """Return whether the nearest reading is near enough, or nothing else has the structure or the name matched."""
     fit = found.fit
-    return found.form.closed or fit.ordinary or fit.closeness >= NEAR or fit.share >= SHARE
+    return found.form.closed or found.match.closed or fit.ordinary or fit.closeness >= NEAR or fit.share >= SHARE
 
 
 def _deviations(found: Reading) -> tuple[str, ...]:
