@@ -12,7 +12,7 @@ from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.extent import joined, probed, seen_of, spans, together
 from veriformer.verify.results.unseen import unseen
 from veriformer.verify.targets.loading import load
-from veriformer.verify.targets.statements import statements
+from veriformer.verify.targets.statements import derivative_beside, statements
 from veriformer.verify.targets.values import others
 from veriformer.verify.targets.watch import Watch, roots_of
 
@@ -173,6 +173,32 @@ def test_statements_that_refuse_or_tell_are_none_and_branches_are_known(tmp_path
         (28, 30): True,
         (31, 31): True,
     }
+
+
+def test_a_derivative_by_hand_is_no_part_of_what_autograd_runs(tmp_path: Path) -> None:
+    path = tmp_path / "h.py"
+    path.write_text(
+        """class LayerNorm:
+    @staticmethod
+    def forward(x):
+        return x
+
+    @staticmethod
+    def backward(g, cache):
+        return g
+
+class Swish(torch.autograd.Function):
+    def forward(ctx, x):
+        return x
+
+    def backward(ctx, g):
+        return g
+
+def forward(x):
+    return x
+"""
+    )
+    assert [derivative_beside(str(path), first) for first in (2, 11, 17)] == [6, None, None]
 
 
 def test_values_to_try_are_those_that_the_code_knows(tmp_path: Path) -> None:

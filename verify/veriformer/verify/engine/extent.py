@@ -11,7 +11,7 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.presentation.recognised import first_of_each
 from veriformer.verify.results import Result, Results
 from veriformer.verify.results.verdict import held_in
-from veriformer.verify.targets.statements import statements
+from veriformer.verify.targets.statements import derivative_beside, statements
 from veriformer.verify.targets.watch import MANY, Watch
 from veriformer.verify.targets.watch import Seen as watch_seen
 
@@ -42,6 +42,13 @@ def seen_of(watch: Watch, operation: str) -> Seen:
         for file, entered in found.entered.items()
         for first in entered
         for one in statements(file, first, chosen, inner=(file, first) not in roots)
+    }
+    beside = {(file, derivative_beside(file, first)) for file, entered in found.entered.items() for first in entered}
+    listed |= {
+        (file, one.first, one.last, True)
+        for file, first in beside
+        if first is not None and first not in found.entered[file]
+        for one in statements(file, first)
     }
     ran = {
         (watch.shown(file), first)

@@ -62,6 +62,19 @@ def statements(
     return []
 
 
+def derivative_beside(file: str, first_line: int) -> int | None:
+    """Return the first line of the method ``backward`` that stands beside the method that begins there; None where
+    there is none, or autograd calls it: what a class differentiates by hand is run by nobody else."""
+    parsed = tree_of(file)
+    for owner in ast.walk(parsed[0]) if parsed is not None else ():
+        methods = {x.name: x for x in ast.iter_child_nodes(owner) if isinstance(x, _Function)}
+        if not isinstance(owner, ast.ClassDef) or first_line not in map(_first, methods.values()):
+            continue
+        of_autograd = any("Function" in (getattr(x, "attr", ""), getattr(x, "id", "")) for x in owner.bases)
+        return _first(methods["backward"]) if "backward" in methods and not of_autograd else None
+    return None
+
+
 def _never_given(tree: ast.Module, function: _Function) -> frozenset[str]:
     """Return the parameters with defaults that no call in the file gives; nothing where none calls it by its name."""
     listed = [*function.args.posonlyargs, *function.args.args]
