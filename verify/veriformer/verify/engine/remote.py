@@ -22,6 +22,7 @@ from veriformer.verify.engine.run import INTERRUPTED, results_of
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging.row import CheckRun
+from veriformer.verify.recognition.places import of_sender
 from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.shipping import parcel
@@ -94,7 +95,8 @@ def look(plan: Plan, place: Place, seconds: float) -> Described:
     if found[0].lost is not None:
         raise TargetError(f"target {plan.target!r} ended the process that looked at it, on worker {found[0].worker}")
     described = Described(**found[0].value)
-    return replace(described, implementation={**described.implementation, "target": plan.target})
+    where = of_sender(described.implementation["where"], plan.target)
+    return replace(described, implementation={**described.implementation, "target": plan.target, "where": where})
 
 
 def run(

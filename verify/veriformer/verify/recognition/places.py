@@ -48,9 +48,20 @@ def place_of(thing: Any) -> Place | None:
         return None
     if file is None or Path(file).resolve().is_relative_to(_OURS):  # an adapter of ours stands for other code
         return None
-    return {"file": _shown(Path(file).resolve()), "line": max(1, line)}
+    return {"file": shown(Path(file).resolve()), "line": max(1, line)}
 
 
-def _shown(path: Path) -> str:
+def of_sender(found: dict[str, Place], target: str) -> dict[str, Place]:
+    """Return the places that a worker found in its copy of a target's files, as they lie where they were sent from."""
+    folder = Path(target.partition(":")[0]).resolve().parent
+    there = {operation: folder / place["file"] for operation, place in found.items()}
+    return {
+        operation: {**place, "file": shown(there[operation])} if there[operation].is_file() else place
+        for operation, place in found.items()
+    }
+
+
+def shown(path: Path) -> str:
+    """Return a path below the working directory where it is there, else as it is."""
     here = Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
