@@ -188,3 +188,35 @@ def test_a_function_that_gives_probabilities_is_judged_by_them(read: Read) -> No
     assert found["top_k_filter"].everywhere
     assert found["temperature_scale"].everywhere
     assert not read(PROBABILITIES.format(below="<="))["top_k_filter"].everywhere
+
+
+NAMED_ADAM = """import torch
+
+
+class Adam(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            (b1, b2), lr, eps, decay = group["betas"], group["lr"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
+                state["t"] += 1
+                g = p.grad{coupled}
+                state["m"].mul_(b1).add_(g, alpha=1 - b1)
+                state["v"].mul_(b2).addcmul_(g, g, value=1 - b2)
+                m, v = state["m"] / (1 - b1 ** state["t"]), state["v"] / (1 - b2 ** state["t"])
+                p.mul_({kept})
+                p.sub_(lr * m / (v.sqrt() + eps))
+"""
+
+
+def test_adam_by_name_may_take_the_decay_out_of_the_moments(read: Read) -> None:
+    decoupled = read(NAMED_ADAM.format(coupled="", kept="1 - lr * decay"))
+    assert decoupled["adamw"].everywhere
+    assert read(NAMED_ADAM.format(coupled=" + decay * p", kept="1.0"))["adam"].everywhere
+    assert not read(NAMED_ADAM.format(coupled="", kept="1 - decay"))["adam"].everywhere

@@ -33,13 +33,15 @@ def _is_optimizer(candidate: Candidate) -> bool:
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
-    if not _is_optimizer(candidate) or operation_named(candidate, candidate.constructor) != operation:
+    named = operation_named(candidate, candidate.constructor) if _is_optimizer(candidate) else None
+    decoupled = (named, operation) == ("adam", "adamw")  # Adam by name, which may take the decay out of the moments
+    if named != operation and not decoupled:
         return None
     found = arguments_of(candidate.constructor, operation, _PARAMS)
     if not found:
         raise Unfit("its constructor takes no parameters and learning rate by names that are known")
     if operation != "sgd_momentum":
-        return Match(True)
+        return None if decoupled and "weight_decay" not in found else Match(not decoupled)
     if "dampening" in found:
         return Match(True, told=("dampening is given as the momentum, so that a gradient counts 1 − β",))
     return Match(True, {"gradient": GRADIENT})
