@@ -48,6 +48,11 @@ def test_the_first_two_lines_are_the_verdict_and_for_what_it_holds() -> None:
     assert f"{second} {third}" == f"Judged for {judged} {narrower}", "both operations have findings"
 
 
+def test_no_line_of_a_terminal_ends_in_spaces() -> None:
+    for width in (40, 100, 1000):
+        assert [line for line in shown(several(), width).splitlines() if line != line.rstrip()] == []
+
+
 def test_findings_come_by_weight_and_otherwise_as_they_came() -> None:
     assert [found.id for found in ranked(several())] == ["f1", "more", "leak", "fragile", "imprecise"]
     assert [found.id for found in grave(several())] == ["f1", "more", "leak", "fragile"]

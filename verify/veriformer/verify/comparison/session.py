@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from veriformer.verify.presentation.clean import last_line
 from veriformer.verify.targets.error import TargetError
 
 RESTARTS = 8
@@ -185,4 +186,4 @@ def _ended(done: Done) -> dict[str, Any]:
 
 
 def _last(said: str) -> str:
-    return said.strip().rpartition("\n")[2][:300]
+    return last_line(said)[:300]

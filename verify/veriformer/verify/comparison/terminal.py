@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.run import number
-from veriformer.verify.presentation.terminal import STYLES, WIDTH, show_findings, show_remarks
+from veriformer.verify.presentation.terminal import STYLES, capture_text, print_unpadded, show_findings, show_remarks
 from veriformer.verify.presentation.verdict import counted
 from veriformer.verify.presentation.words import title
 
@@ -74,23 +73,17 @@ class Compared(Protocol):
 
 
 def show(found: Compared, out: Console, saved: str | None = None) -> None:
-    """The verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
+    """Print the verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
     verdict = str(found.verdict)
-    out.print(Text(_SAID[verdict], style=STYLES[verdict]), Text(headline(found)), soft_wrap=False)
+    print_unpadded(Text.assemble((_SAID[verdict], STYLES[verdict]), f" {headline(found)}"), out)
     if found.power is not None:
-        out.print(Text(f"A relative deviation above {found.power:.1g} would have been found in the given call"))
+        out.print(f"A relative deviation above {found.power:.1g} would have been found in the given call")
     show_findings(found.grave, out, _MEANING)
     show_remarks([(one.weight.value, title(one)) for one in found.findings if one.weight.advice], out)
     show_remarks([("note", one_line(note, 240)) for note in found.notes], out)
     kept = f"; scripts that show each finding: {saved}" if saved else "; --json FILE keeps the scripts"
-    out.print(
-        Text(
-            f"\n{number(found.cases, 'case')}, {number(found.calls, 'call')} of the candidate in {found.seconds:.1f} s"
-            f"{kept if found.findings else ''}",
-            style="dim",
-        ),
-        soft_wrap=False,
-    )
+    tried = f"{number(found.cases, 'case')}, {number(found.calls, 'call')} of the candidate in {found.seconds:.1f} s"
+    print_unpadded(Text(f"\n{tried}{kept if found.findings else ''}", style="dim"), out)
 
 
 def headline(found: Compared) -> str:
@@ -104,7 +97,5 @@ def headline(found: Compared) -> str:
 
 
 def as_text(found: Compared) -> str:
-    """The same as plain text."""
-    file = io.StringIO()
-    show(found, Console(file=file, width=WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+    """Return a comparison as plain text."""
+    return capture_text(lambda out: show(found, out))

@@ -19,6 +19,11 @@ def one_line(text: object, limit: int) -> str:
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
 
 
+def last_line(text: object) -> str:
+    """Return the last line of a text, which of a traceback names the exception."""
+    return str(text).strip().rpartition("\n")[2]
+
+
 def _seen(character: str) -> str:
     if character in "\n\t" or unicodedata.category(character) not in _STEERING:
         return character

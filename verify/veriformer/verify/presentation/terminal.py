@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.clean import one_line
+from veriformer.verify.presentation.clean import last_line, one_line
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import grave, weaknesses
 from veriformer.verify.presentation.recognised import deviations, inspected, opening
@@ -33,12 +33,10 @@ WIDTH = 100
 
 
 def show(run: Run, out: Console, saved: str | None = None) -> None:
-    """The verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
-    out.print(_word(run), Text(headline(run)), soft_wrap=False)
-    if scope(run):
-        out.print(Text(scope(run)), soft_wrap=False)
-    if deviations(run.implementation):
-        out.print(Text(deviations(run.implementation)), soft_wrap=False)
+    """Print the verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
+    print_unpadded(Text.assemble(_word(run), f" {headline(run)}"), out)
+    for line in filter(None, (scope(run), deviations(run.implementation))):
+        print_unpadded(Text(line), out)
     _errors(run, out)
     show_findings(grave(run), out, saved=saved)
     show_findings(weaknesses(run), out, saved=saved)
@@ -46,17 +44,25 @@ def show(run: Run, out: Console, saved: str | None = None) -> None:
     for kind in (advised, lacking, measured, not_seen):
         show_remarks(list(kind(run)), out)
     out.print()
-    out.print(Text(_end(run, saved), style="dim"), soft_wrap=False)
+    print_unpadded(Text(_end(run, saved), style="dim"), out)
+
+
+def print_unpadded(shown: RenderableType, out: Console) -> None:
+    """Print within the width of the console, without the spaces with which tables fill their lines up."""
+    for line in out.render_lines(shown, pad=False):
+        text = Text.assemble(*((part.text, part.style or "") for part in line))
+        text.rstrip()
+        out.print(text, soft_wrap=True)
 
 
 def _word(run: Run) -> Text:
-    """The verdict in capitals, and beside it how many weaknesses there are."""
+    """Return the verdict in capitals, and beside it how many weaknesses there are."""
     verdict, _, more = word(run).partition(" ")
     return Text(verdict.upper(), style=STYLES[str(run.verdict)]).append(f" {more}:" if more else "")
 
 
 def show_recognised(found: Mapping[str, Any], target: str, out: Console) -> None:
-    """What code that was not written for the contract is judged as; nothing for other targets."""
+    """Print as what code is judged that was not written for the contract; nothing for other targets."""
     if not found:
         return
     out.print(Text(opening(target, found)))
@@ -65,7 +71,7 @@ def show_recognised(found: Mapping[str, Any], target: str, out: Console) -> None
 
 
 def show_inspected(target: str, found: Mapping[str, Any], domains: Mapping[str, Any], out: Console) -> None:
-    """Everything that was recognised and everything that was not, with constants and domain."""
+    """Print everything that was recognised and everything that was not, with constants and domain."""
     name = one_line(target, 80)
     if not found:
         out.print(Text(f"{name} has names of the contract: {', '.join(domains) or 'none that was asked for'}"))
@@ -75,23 +81,30 @@ def show_inspected(target: str, found: Mapping[str, Any], domains: Mapping[str, 
 
 
 def as_text(run: Run) -> str:
-    """The same as plain text."""
+    """Return a run as plain text."""
+    return capture_text(lambda out: show(run, out))
+
+
+def capture_text(show: Callable[[Console], None]) -> str:
+    """Return what a function prints, as plain text."""
     file = io.StringIO()
-    show(run, Console(file=file, width=WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+    show(Console(file=file, width=WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
+    return file.getvalue().removesuffix("\n")
 
 
 def show_findings(
     found: Sequence[Finding], out: Console, meaning: Mapping[Weight, str] = MEANING, saved: str | None = None
 ) -> None:
-    """Findings under their weights, the first with their facts. meaning: what each weight says of the code. saved: the
-    file that holds the facts of the others."""
+    """Print findings under their weights, the first with their facts.
+
+    meaning: what each weight says of the code. saved: the file that holds the facts of the others.
+    """
     weight = None
     for position, finding in enumerate(found[: DETAILED + LISTED]):
         if finding.weight is not weight:
             weight = finding.weight
             heading = Text(f"\n{weight.upper()}", style=_WEIGHTS.get(weight, "bold"))
-            out.print(heading.append(f"  {meaning[weight]}", style="not bold dim"), soft_wrap=False)
+            print_unpadded(heading.append(f"  {meaning[weight]}", style="not bold dim"), out)
         _grid([(f"{position + 1}.", title(finding))], out, label="bold", text="bold")
         if position < DETAILED:
             _grid([("", label.ljust(_LABEL), text) for label, text in facts(finding)], out)
@@ -99,7 +112,7 @@ def show_findings(
     more = f"and {number(hidden, 'more finding')}; " if hidden > 0 else ""
     if len(found) > DETAILED:
         where = saved or "the file that --html FILE or --json FILE writes"
-        out.print(f"\n… {more}the evidence of every finding: {where}", soft_wrap=False, markup=False)
+        print_unpadded(Text(f"\n… {more}the evidence of every finding: {where}"), out)
 
 
 def _known_failures(run: Run, out: Console) -> None:
@@ -107,14 +120,14 @@ def _known_failures(run: Run, out: Console) -> None:
     if not known:
         return
     heading = Text("\nKNOWN FAILURES", style="bold")
-    out.print(heading.append("  fail as waived, each with a reason, a link and an end", style="not bold dim"))
+    print_unpadded(heading.append("  fail as waived, each with a reason, a link and an end", style="not bold dim"), out)
     _grid([(f"{place}.", one.text) for place, one in enumerate(known[:LISTED], 1)], out)
     if len(known) > LISTED:
-        out.print(f"… and {number(len(known) - LISTED, 'more waiver')}", soft_wrap=False)
+        out.print(f"… and {number(len(known) - LISTED, 'more waiver')}")
 
 
 def show_remarks(remarks: Sequence[Remark], out: Console) -> None:
-    """One line each, after an empty one."""
+    """Print an empty line, and one for each remark."""
     if not remarks:
         return
     out.print()
@@ -124,7 +137,7 @@ def show_remarks(remarks: Sequence[Remark], out: Console) -> None:
 
 
 def _grid(lines: Iterable[Sequence[str]], out: Console, label: str = "dim", text: str = "") -> None:
-    """Lines under each other with their labels before them; what is too long goes on below its own beginning."""
+    """Print lines with their labels before them; what is too long goes on below its own beginning."""
     table = Table.grid(padding=(0, 1))
     lines = list(lines)
     if not lines:
@@ -136,15 +149,15 @@ def _grid(lines: Iterable[Sequence[str]], out: Console, label: str = "dim", text
     table.add_column(overflow="fold", style=text)
     for line in lines:
         table.add_row(*map(Text, line))
-    out.print(table, soft_wrap=False)
+    print_unpadded(table, out)
 
 
 def _errors(run: Run, out: Console) -> None:
-    """Where the suite itself broke, the last line of why, for the first few rows."""
+    """Print where the suite itself broke, and the last line of why, for the first few rows."""
     broken = [row for row in run.results if row.status == HARNESS_ERROR]
     for row in broken[:3]:
-        last = str(row.message or "").strip().rpartition("\n")[2]
-        out.print(Text(f"suite error in {row.key}: {one_line(last, 200)}", style="magenta"), soft_wrap=False)
+        said = one_line(last_line(row.message or ""), 200)
+        print_unpadded(Text(f"suite error in {row.key}: {said}", style="magenta"), out)
 
 
 def _end(run: Run, saved: str | None) -> str:
