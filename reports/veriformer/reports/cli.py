@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from veriformer.reports.difference import Difference
     from veriformer.reports.page import Inputs
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -102,11 +100,11 @@ def _write(inputs: Inputs, output: Path) -> None:
     from veriformer.reports.page import pages
     from veriformer.reports.runs import as_set
     from veriformer.reports.summary import summary
+    from veriformer.verify.results import json_text
 
-    whole = json.dumps(as_set([run.results for run in inputs.runs]), indent=1, ensure_ascii=False, allow_nan=False)
     texts = {
         **pages(inputs),
-        "results.json": whole + "\n",
+        "results.json": json_text(as_set([run.results for run in inputs.runs])),
         "summary.md": summary(inputs),
         "badge.svg": badge(inputs.verdicts),
     }
@@ -135,7 +133,7 @@ def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, ht
 
     try:
         found = difference(read_results(old), read_results(new))
-        for file, written in ((json_file, _as_text(as_json)), (markdown, as_markdown), (html, as_page)):
+        for file, written in ((json_file, as_json), (markdown, as_markdown), (html, as_page)):
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(written(found), encoding="utf-8")
@@ -143,10 +141,6 @@ def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, ht
         _refuse(error)
     show_changes(found, sys.stdout)
     raise SystemExit(found.status)
-
-
-def _as_text(document: Callable[[Difference], object]) -> Callable[[Difference], str]:
-    return lambda found: json.dumps(document(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _refuse(message: object) -> NoReturn:

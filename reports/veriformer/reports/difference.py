@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
-
 from veriformer.reports.diff import HEADINGS, Change, Sort, changes, without_verdict
+from veriformer.reports.environment import environment
 from veriformer.reports.finding_changes import (
     FINDING_HEADINGS,
     FindingChange,
@@ -19,7 +18,7 @@ from veriformer.reports.finding_changes import (
 from veriformer.reports.summary import text
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.words import title
-from veriformer.verify.results import Result, Results, json_safe
+from veriformer.verify.results import Result, Results, json_safe, json_text
 
 SCHEMA_NAME = "veriformer/diff/1"
 NOTHING = "no finding came or went, and no row changed its status"
@@ -42,34 +41,37 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The heading, and how many there are."""
+        """Return the heading, and how many changes there are."""
         return f"{self.heading} ({len(self.changes)})"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What changed. lacking: runs without a verdict, and why. bare: targets of which only rows are compared."""
+    """Changed findings and rows.
+
+    without_verdict: runs that have none, and why. without_findings: targets of which only rows are compared.
+    """
 
     findings: Sequence[FindingChange]
     rows: Sequence[Change]
-    lacking: Sequence[str]
-    bare: Sequence[str]
+    without_verdict: Sequence[str]
+    without_findings: Sequence[str]
 
     @property
     def status(self) -> int:
-        """0 nothing is worse, 1 something is, 3 a run has no verdict."""
+        """Return the exit status: 0 nothing is worse, 1 something is, 3 a run has no verdict."""
         worse = any(change.worse for change in self.findings) or any(change.worse for change in self.rows)
-        return 3 if self.lacking else int(worse)
+        return 3 if self.without_verdict else int(worse)
 
     @property
     def headline(self) -> str:
-        """What the comparison comes to, in a few words."""
+        """Return the outcome in a few words."""
         return _HEADLINES[self.status]
 
     @property
     def caveats(self) -> list[str]:
-        """What cannot be relied on."""
-        return [*self.lacking, *self.bare]
+        """Return why the changes cannot be relied on, or are not all."""
+        return [*self.without_verdict, *self.without_findings]
 
     def sections(self) -> Iterator[Section]:
         """Give findings, then rows, each by what the change means and the worst first."""
@@ -82,26 +84,25 @@ class Difference:
 def difference(before: Sequence[Results], after: Sequence[Results]) -> Difference:
     """Return what changed between two sets of runs."""
     sides = (("old", before), ("new", after))
+    bare = incomparable(before, after)
     return Difference(
         findings=finding_changes(before, after),
         rows=changes(before, after),
-        lacking=[f"{name}: {words}" for name, runs in sides for words in without_verdict(runs)],
-        bare=[f"{target}: one side has no findings, only rows are compared" for target in incomparable(before, after)],
+        without_verdict=[f"{name}: {words}" for name, runs in sides for words in without_verdict(runs)],
+        without_findings=[f"{target}: one side has no findings, only rows are compared" for target in bare],
     )
 
 
-def as_json(found: Difference) -> dict[str, Any]:
-    """Return the whole difference as JSON holds it."""
-    document: dict[str, Any] = json_safe(
-        {
-            "schema": SCHEMA_NAME,
-            "status": found.status,
-            "caveats": found.caveats,
-            "findings": [_change(x, _finding) for x in found.findings],
-            "rows": [_change(x, _row) | {"row": x.key} for x in found.rows],
-        }
-    )
-    return document
+def as_json(found: Difference) -> str:
+    """Return the whole difference as a JSON document."""
+    document = {
+        "schema": SCHEMA_NAME,
+        "status": found.status,
+        "caveats": found.caveats,
+        "findings": [_change(x, _finding) for x in found.findings],
+        "rows": [_change(x, _row) | {"row": x.key} for x in found.rows],
+    }
+    return json_text(json_safe(document))
 
 
 def _change(change: Any, side: Callable[[Any], Any]) -> dict[str, Any]:
@@ -139,6 +140,4 @@ def _lines(found: Difference) -> Iterator[str]:
 
 def as_page(found: Difference) -> str:
     """Return the difference as a page that needs nothing else."""
-    loader = jinja2.PackageLoader("veriformer.reports")
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.get_template("difference.html").render(found=found, nothing=NOTHING)
+    return environment().get_template("difference.html").render(found=found, nothing=NOTHING)

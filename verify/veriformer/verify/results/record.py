@@ -284,8 +284,13 @@ def write_json(document: Mapping[str, Any], path: Path) -> None:
     """Write a JSON document in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f".{path.name}.{os.getpid()}")
-    half.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    half.write_text(json_text(document), encoding="utf-8")
     half.replace(path)
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Return a JSON document as files hold it."""
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read(path: Path) -> Results:
