@@ -10,6 +10,7 @@ import torch
 from veriformer.verify.forms import cached_calls
 from veriformer.verify.forms.attention_calls import UNMASKED
 from veriformer.verify.forms.binding import bound
+from veriformer.verify.forms.interleaving import nearly_equal
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.recognise import recognise
@@ -24,14 +25,14 @@ def pin_of(name: str) -> Pin:
 
 
 def agrees(name: str, pin: Pin) -> bool:
-    """Whether a causal call, or one over a context, gives what the right twin gives at once."""
+    """Return whether a causal call, or one over a context, gives what the right twin gives at once."""
     draw = torch.Generator().manual_seed(0)
     x, *weights = (torch.randn(*shape, generator=draw) for shape in ((2, 6, 8), *[(8, 8)] * 4))
     given = {"context": x} if "Filled" in name else {"is_causal": True}
     ours = bound(pin, resolved(module_of(FILE), name))(x, *weights, num_heads=2, **given)
     q, k, v = ((x @ w).view(2, 6, 2, 4).transpose(1, 2) for w in weights[:3])
     y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal="is_causal" in given)
-    return bool((ours - y.transpose(1, 2).flatten(2) @ weights[3]).abs().max() < 1e-4 * y.abs().max())
+    return nearly_equal(ours, y.transpose(1, 2).flatten(2) @ weights[3])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.holding import first
+from veriformer.verify.forms.interleaving import nearly_equal
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.rotation import POSITIONS
 
@@ -45,31 +46,31 @@ SINGLE = 3
 class Part:
     """The queries of one of several calls, and up to which key they see. whole: whether it is the only call.
 
-    room: the length of the buffer that holds the keys, where masks are as wide.
+    max_length: of the buffer that holds the keys, where masks are as wide.
     """
 
     first: int
     stop: int
     keys: int
     whole: bool = True
-    room: int = 0
+    max_length: int = 0
 
     @property
     def queries(self) -> slice:
         """Their places."""
         return slice(self.first, self.stop)
 
-    def seen(self, every: Tensor) -> Tensor:
-        """Its part of what each query sees of each key, ``[B, n_q, n_k]``."""
+    def crop_mask(self, every: Tensor) -> Tensor:
+        """Return its part of a boolean mask ``[B, n_q, n_k]`` of all queries and keys."""
         own = every[:, self.queries, : self.keys]
-        return nn.functional.pad(own, (0, max(0, self.room - self.keys)))
+        return nn.functional.pad(own, (0, max(0, self.max_length - self.keys)))
 
 
 Arguments = Callable[[Part], dict[str, Any]]
 """The arguments of the call of a part, without what tells of the calls before."""
 
 
-def ways(parameters: Parameters, start: str | None) -> Iterator[tuple[str, str]]:
+def list_ways(parameters: Parameters, start: str | None) -> Iterator[tuple[str, str]]:
     """Yield the ways in which a call with these parameters may tell of those before, each with its parameter."""
     for name, p in parameters.items():
         if name in _FLAGS and p.default is False:
@@ -82,16 +83,16 @@ def ways(parameters: Parameters, start: str | None) -> Iterator[tuple[str, str]]
         yield STARTS, start
 
 
-def parameter_of(way: str, parameters: Parameters, start: str | None) -> str:
+def find_parameter(way: str, parameters: Parameters, start: str | None) -> str:
     """Return the parameter by which a way tells of earlier calls."""
-    return next(name for one, name in ways(parameters, start) if one == way)
+    return next(name for one, name in list_ways(parameters, start) if one == way)
 
 
-def parts(way: str, n_q: int, n_k: int, room: int = 0) -> list[Part]:
-    """The calls in which queries come: most of them at once, the last ones by themselves."""
+def split_calls(way: str, n_q: int, n_k: int, max_length: int = 0) -> list[Part]:
+    """Return the calls in which queries come: most of them at once, the last ones one by one."""
     edges = [0, *range(max(1, n_q - SINGLE), n_q + 1)]
     pairs = itertools.pairwise(edges)
-    return [Part(a, b, n_k if way in OF_CONTEXT else b, whole=False, room=room) for a, b in pairs]
+    return [Part(a, b, n_k if way in OF_CONTEXT else b, whole=False, max_length=max_length) for a, b in pairs]
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,16 @@ class Layer:
     parameter: str
     candidate: Candidate
 
-    def in_pieces(self, arguments: Arguments, n_q: int, n_k: int, axis: int, sizes: Mapping[str, Any]) -> list[Tensor]:
-        """What the calls of all parts give together; where it holds the cache itself, also what a whole call after
-        them gives."""
+    def call_in_pieces(
+        self, arguments: Arguments, n_q: int, n_k: int, axis: int, sizes: Mapping[str, Any]
+    ) -> list[Tensor]:
+        """Return the joined results of the calls of all parts; where it holds the cache itself, also that of a whole
+        call after them."""
         with torch.no_grad():
-            room = self._allocated(sizes)
-            found, given = [], self._begun()
-            for part in parts(self.way, n_q, n_k, room):
-                result = self.module(**arguments(part), **self._told(part, given))
+            max_length = self._allocate_cache(sizes)
+            found, given = [], self._make_dict()
+            for part in split_calls(self.way, n_q, n_k, max_length):
+                result = self.module(**arguments(part), **self._cache_arguments(part, given))
                 given = result if self.way == RETURNED else given
                 found.append(first(result))
             joined = [torch.cat(found, axis)]
@@ -118,14 +121,14 @@ class Layer:
                 joined.append(first(self.module(**arguments(Part(0, n_q, n_k)))))
             return joined
 
-    def _begun(self) -> Any:
+    def _make_dict(self) -> Any:
         kept: dict[Any, Any] = {}
         if self.way == RECALLED:
             for part in self.module.children():
                 part.register_forward_hook(lambda one, _, result: kept.setdefault(one, result) and None)
         return kept
 
-    def _told(self, part: Part, given: Any) -> dict[str, Any]:
+    def _cache_arguments(self, part: Part, given: Any) -> dict[str, Any]:
         if self.way == FLAG:
             return {self.parameter: True}
         if self.way == STARTS:
@@ -136,7 +139,7 @@ class Layer:
             return {self.parameter: given[1]} if part.first else {self.parameter: None}
         return {self.parameter: given}
 
-    def _allocated(self, sizes: Mapping[str, Any]) -> int:
+    def _allocate_cache(self, sizes: Mapping[str, Any]) -> int:
         """Give a layer the cache that it is to hold, of a class beside it; return how long it is, else 0."""
         empty = [name for name, x in vars(self.module).items() if x is None and "cache" in words(name)]
         if self.way != PLACES or not empty:
@@ -149,7 +152,7 @@ class Layer:
         return int(sizes["length"])
 
 
-def layer_with(module: nn.Module, weights: Mapping[str, Tensor], way: str, parameter: str, of: Candidate) -> Layer:
+def copy_layer(module: nn.Module, weights: Mapping[str, Tensor], way: str, parameter: str, of: Candidate) -> Layer:
     """Return a copy of a module that has seen nothing, with these weights."""
     other = copy.deepcopy(module)
     with torch.no_grad():
@@ -158,56 +161,27 @@ def layer_with(module: nn.Module, weights: Mapping[str, Tensor], way: str, param
     return Layer(other.eval(), way, parameter, of)
 
 
-def understood(layer: Callable[[], Layer], arguments: Callable[[Tensor], Arguments], x: Tensor, sizes: Any) -> bool:
-    """Return whether a layer gives of the first part what a call of it alone gives, and later ones hang on it.
+def keeps_calls(layer: Callable[[], Layer], arguments: Callable[[Tensor], Arguments], x: Tensor, sizes: Any) -> bool:
+    """Return whether a layer gives for the first part what a call of it alone gives, and later parts depend on it.
 
-    Of a context that is kept, later parts must not hang on what they are given. arguments: from the tokens, or from the
-    context, that are given to those of a part.
+    Where a context is kept, later parts must not depend on the context that they are given.
+
+    arguments: from the tokens, or the context, of all parts to the arguments of one.
     """
     with contextlib.suppress(Exception), torch.random.fork_rng(), torch.no_grad():
         one, n = layer(), x.shape[1]
         of_context = one.way in OF_CONTEXT
-        usual = one.in_pieces(arguments(x), n, n, 1, sizes)[0]
-        start = parts(one.way, n, n)[0]
+        usual = one.call_in_pieces(arguments(x), n, n, 1, sizes)[0]
+        start = split_calls(one.way, n, n)[0]
         alone = Part(0, start.stop, n if of_context else start.stop)
         first_alone = first(layer().module(**arguments(x)(alone)))
         other = x.clone()
         other[:, 0] = -x[:, 0]
         if of_context:
-            mixed = layer().in_pieces(lambda part: arguments(other if part.first else x)(part), n, n, 1, sizes)[0]
+            mixed = layer().call_in_pieces(lambda part: arguments(other if part.first else x)(part), n, n, 1, sizes)[0]
             kept = torch.equal(mixed, usual)
         else:
-            changed = layer().in_pieces(arguments(other), n, n, 1, sizes)[0]
+            changed = layer().call_in_pieces(arguments(other), n, n, 1, sizes)[0]
             kept = bool((changed[:, -1] != usual[:, -1]).any())
-        return kept and near(usual[:, : start.stop], first_alone)
+        return kept and nearly_equal(usual[:, : start.stop], first_alone)
     return False
-
-
-def near(found: Tensor, expected: Tensor) -> bool:
-    """Whether two results are one in half of their digits."""
-    if found.shape != expected.shape or not bool(found.isfinite().all()):
-        return False
-    half = torch.finfo(found.dtype).eps ** 0.5
-    return bool((found - expected).abs().max() <= half * expected.abs().max())
-
-
-class _Turns(torch.autograd.Function):
-    """Rows of several results by turns, with the gradients of the first."""
-
-    @staticmethod
-    def forward(ctx: Any, whole: Tensor, *others: Tensor) -> Tensor:
-        results = (whole, *others)
-        rows = torch.stack([x.reshape(-1, x.shape[-1]) for x in results])
-        turn = torch.arange(rows.shape[1])
-        return rows[turn % len(results), turn].reshape(whole.shape)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return gradients[0], *[None] * (len(ctx.needs_input_grad) - 1)
-
-
-def by_turns(whole: Tensor, others: list[Tensor]) -> Tensor:
-    """Return the rows of one call and of calls in pieces by turns, so that all are judged; gradients of the one."""
-    same = [x for x in others if x.shape == whole.shape and x.dtype == whole.dtype]
-    found: Tensor = _Turns.apply(whole, *same)  # type: ignore[no-untyped-call]
-    return found if same else whole

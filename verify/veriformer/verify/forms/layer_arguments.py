@@ -81,7 +81,7 @@ def arguments_of(
     if seen is None and (needed or parameters[names["mask"]].default is inspect.Parameter.empty):
         seen = torch.ones(x.shape[0], x.shape[1], source.shape[1], dtype=torch.bool)
     if seen is not None:
-        padded, seen = asked.get("attention_mask") is not None, part.seen(seen)
+        padded, seen = asked.get("attention_mask") is not None, part.crop_mask(seen)
         theirs[names["mask"]] = token_mask(seen, readings["mask"], readings["mask_axes"], x.dtype, padded=padded)
     return theirs
 

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.building import calling
-from veriformer.verify.forms.cached_calls import by_turns
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
+from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import Names, default_of, roles, unknown_needed
 
@@ -91,13 +91,21 @@ def _match(candidate: Candidate, known: Known) -> Match | None:
         return None
     if candidate.is_class and not _weightless(candidate):
         return None
-    found = _roles(candidate, known)
-    own = _PLAIN.union(*known.names) >= words
-    return None if found is None else Match(True, known.readings, known.told, closed=own)
+    if _roles(candidate, known) is None:
+        return None
+    return Match(True, known.readings, known.told, closed=names_nothing_else(candidate, known.names))
 
 
 _PLAIN = frozenset(("loss", "function", "fn", "func", "layer", "forward"))
 """Words of a name that say nothing of what is computed."""
+
+
+def names_nothing_else(candidate: Candidate, names: Iterable[Collection[str]]) -> bool:
+    """Return whether a name has no word but those of an operation: code of that name is meant to be it.
+
+    names: sets of words by which the operation is known.
+    """
+    return _PLAIN.union(*names) >= set(candidate.words)
 
 
 def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
@@ -149,7 +157,7 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
         for other in known.alike(theirs, frozenset(names)):
             with contextlib.suppress(Exception), torch.no_grad():  # it takes no such arguments together
                 others.append(answer(other))
-        return by_turns(whole, others) if others else whole
+        return interleave_rows(whole, others) if others else whole
 
     defaults = {role: value for role, value in shown.items() if isinstance(value, int | float | str | bool)}
     return offered(known.operation, call, options, required=required, defaults=defaults)

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.cached_calls import by_turns
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, flags, name_of_size
 from veriformer.verify.forms.form import Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, called
+from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import first_input
 
@@ -97,7 +97,7 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
         reshaped = {name: one.reshape(axes) for name, one in tensors.items()}
         with torch.no_grad():
             over_both: Tensor = called(several, reshaped, x.reshape(*x.shape[:-1], *axes))
-        return by_turns(result, [over_both.reshape(x.shape)])
+        return interleave_rows(result, [over_both.reshape(x.shape)])
 
     options = [*names, *(["eps"] if has_eps else [])]
     function = offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})

@@ -79,17 +79,18 @@ def spread(x: Tensor, layout: str) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     return four.permute(order).contiguous(), lambda y: y.permute(back).reshape(x.shape)
 
 
-def of_each(turn: Callable[[Tensor, Tensor], Any], x: Tensor) -> Tensor:
-    """What a call that turns queries and keys together makes of features as queries and as keys, beside others."""
-    return mixed(turn(x, -x)[0], turn(-x, x)[1])
+def turn_each(turn: Callable[[Tensor, Tensor], Any], x: Tensor) -> Tensor:
+    """Return what a call that turns queries and keys together makes of features as queries and as keys, in turn."""
+    return _interleave_rows(turn(x, -x)[0], turn(-x, x)[1])
 
 
 EXTRA = 2
 """Features behind those that are turned, where not all are."""
 
 
-def beside_others(turn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor | None:
-    """What becomes of features that stand before others, which are left as they are; None where they are not."""
+def turn_beside_others(turn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor | None:
+    """Return what becomes of features that stand before others, which must be left as they are; None where they are
+    not."""
     try:
         with torch.no_grad():
             found = turn(torch.cat((x, x[..., :1].expand(*x.shape[:-1], EXTRA)), -1))
@@ -100,8 +101,8 @@ def beside_others(turn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor | None:
     return found[..., : x.shape[-1]] if kept else None
 
 
-def mixed(one: Any, other: Any) -> Tensor:
-    """Of two results for the same features the entries by turns, so that both are judged."""
+def _interleave_rows(one: Any, other: Any) -> Tensor:
+    """Return the rows of two results for the same features in turn, so that both are judged, with their gradients."""
     if not isinstance(other, Tensor) or other.shape != one.shape:
         raise NotOffered("q and k come out of different shapes")
     last = torch.arange(one.numel()).reshape(one.shape) if one.numel() else torch.zeros(one.shape)

@@ -33,7 +33,7 @@ POSITIONS = ("each", "the first")
 """Whether an update is told the position of each token, or of the first one."""
 
 
-def _updating(candidate: Candidate) -> tuple[str, dict[str, str]] | None:
+def _find_update(candidate: Candidate) -> tuple[str, dict[str, str]] | None:
     """Return the method that takes keys and values, and its parameters by role; None where there is none."""
     for method in _UPDATES:
         names = roles(candidate.parameters_of(method), _TENSORS, _PLACES)
@@ -45,7 +45,7 @@ def _updating(candidate: Candidate) -> tuple[str, dict[str, str]] | None:
 def _match(candidate: Candidate) -> Match | None:
     if not candidate.is_class or not {"cache"} & set(candidate.words):
         return None
-    found = _updating(candidate)
+    found = _find_update(candidate)
     if found is None:
         return None
     readings: dict[str, tuple[str, ...]] = {"layout": LAYOUTS}
@@ -54,59 +54,62 @@ def _match(candidate: Candidate) -> Match | None:
 
 @dataclass
 class _Cache:
-    """One of theirs, and how many tokens it was given. room: for how many it is. grows: whether it is not told that."""
+    """A cache of the file, and how many tokens it was given.
+
+    max_length: for how many it is made. grows: whether its constructor is not told that.
+    """
 
     candidate: Candidate
     readings: Readings
     made: Any
-    room: int
+    max_length: int
     grows: bool
     _given: int = 0
     _counts: str = ""
 
     def __post_init__(self) -> None:
-        self._counts = next((name for name in _LENGTHS if self._counted(name) == 0), "")
+        self._counts = next((name for name in _LENGTHS if self._read_count(name) == 0), "")
 
     @property
     def length(self) -> int:
         """How many tokens are held: as the cache itself counts them, where it does so from 0 on."""
-        counted = self._counted(self._counts)
+        counted = self._read_count(self._counts)
         return self._given if counted is None else counted
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
         """Append, and give what is held of the buffer that comes back."""
-        (method, names), n = _updating(self.candidate) or ("", {}), k_new.shape[2]
-        if self.grows and self._given + n > self.room:
+        (method, names), n = _find_update(self.candidate) or ("", {}), k_new.shape[2]
+        if self.grows and self._given + n > self.max_length:
             raise NotOffered("max_length: the cache grows")
         at: Any = torch.arange(self._given, self._given + n)
         at = at if self.readings.get("positions") == POSITIONS[0] else self._given
         places = {names[role]: x for role, x in (("positions", at), ("layer", 0)) if role in names}
         whole = getattr(self.made, method)(
-            **{names["k"]: self._turned(k_new), names["v"]: self._turned(v_new)}, **places
+            **{names["k"]: self._to_layout(k_new), names["v"]: self._to_layout(v_new)}, **places
         )
         if not isinstance(whole, tuple | list) or len(whole) != 2 or not all(isinstance(x, Tensor) for x in whole):
             raise NotOffered(f"{method}: it gives no keys and values")
         self._given += n
-        k, v = (self._turned(x)[:, :, : self._given].clone() for x in whole)
+        k, v = (self._to_layout(x)[:, :, : self._given].clone() for x in whole)
         return k, v
 
     def reorder(self, index: Tensor) -> None:
         """Reorder the elements of the batch, by the cache's own method."""
-        self._own("reorder", _ORDERS)(index)
+        self._find_method("reorder", _ORDERS)(index)
 
     def reset(self) -> None:
         """Begin again, by the cache's own method."""
-        self._own("reset", _RESETS)()
+        self._find_method("reset", _RESETS)()
         self._given = 0
 
-    def _own(self, what: str, names: tuple[str, ...]) -> Callable[..., Any]:
+    def _find_method(self, what: str, names: tuple[str, ...]) -> Callable[..., Any]:
         found = next((name for name in names if callable(getattr(self.made, name, None))), None)
         if found is None:
             raise NotOffered(f"{what}: the cache has none")
         own: Callable[..., Any] = getattr(self.made, found)
         return own
 
-    def _counted(self, name: str) -> int | None:
+    def _read_count(self, name: str) -> int | None:
         try:
             found = getattr(self.made, name)
             found = found() if callable(found) else found
@@ -115,7 +118,7 @@ class _Cache:
             return None
         return found if isinstance(found, int) and not isinstance(found, bool) else None
 
-    def _turned(self, x: Tensor) -> Tensor:
+    def _to_layout(self, x: Tensor) -> Tensor:
         return x if self.readings["layout"] == LAYOUTS[0] else x.transpose(1, 2)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.forms.cached_calls import by_turns
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, Readings
 from veriformer.verify.forms.holding import first
+from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.rotation import (
     LAYOUTS,
@@ -22,10 +22,10 @@ from veriformer.verify.forms.rotation import (
     RIVALS,
     SINGLE_TABLES,
     WORDS,
-    beside_others,
-    of_each,
     places,
     spread,
+    turn_beside_others,
+    turn_each,
     usual_tables,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, roles
@@ -87,10 +87,10 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             if "x" in names:
                 result: Tensor = first(candidate.thing(**{names["x"]: turned}, **theirs))
                 return result
-            return of_each(lambda q, k: candidate.thing(**{names["q"]: q, names["k"]: k}, **theirs), turned)
+            return turn_each(lambda q, k: candidate.thing(**{names["q"]: q, names["k"]: k}, **theirs), turned)
 
-        whole, part = turn(turned), beside_others(turn, turned)
-        return back(whole if part is None else by_turns(whole, [part]))
+        whole, part = turn(turned), turn_beside_others(turn, turned)
+        return back(whole if part is None else interleave_rows(whole, [part]))
 
     options = ["base"] if beside is None or "base" in beside.names else []
     return offered("rope", call, [*options, *(["pairing"] if "pairing" in names else [])])

@@ -24,12 +24,10 @@ from veriformer.verify.forms.cached_calls import (
     Arguments,
     Layer,
     Part,
-    by_turns,
-    layer_with,
-    near,
-    parameter_of,
-    understood,
-    ways,
+    copy_layer,
+    find_parameter,
+    keeps_calls,
+    list_ways,
 )
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.causality import CAUSALITY, causality_of
@@ -38,6 +36,7 @@ from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
 from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.interleaving import interleave_rows, nearly_equal
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.stated_shapes import stated_layout
@@ -133,15 +132,15 @@ def _same_at_the_end(layer: Callable[[Tensor], Tensor], causal: Callable[[Tensor
     """Whether the last position, which sees all either way, is the same: a mask that hides all hides it as well."""
     x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(0))
     with torch.random.fork_rng(), torch.no_grad():
-        return near(layer(x)[:, -1], causal(x)[:, -1])
+        return nearly_equal(layer(x)[:, -1], causal(x)[:, -1])
 
 
 def cached_ways(candidate: Candidate, instance: nn.Module, names: Mapping[str, str], causal: str) -> tuple[str, ...]:
-    """The way in which a layer is called piece by piece, where it is understood; empty where there is none."""
+    """The way in which a layer is called piece by piece, where it keeps them; empty where there is none."""
     parameters, sizes = candidate.parameters, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
     weights, causal = dict(instance.named_parameters()), causal if causal == UNMASKED else CAUSALITY[0]
     x = torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(0))
-    for way, parameter in ways(parameters, names.get("start")):
+    for way, parameter in list_ways(parameters, names.get("start")):
         of_tables = TABLES if has_tables(names) else ("",)
         masks = itertools.product(MASKS, MASK_AXES[:4]) if "mask" in names else ((MASKS[0], MASK_AXES[0]),)
         for tables, (mask, axes) in itertools.product(of_tables, masks):
@@ -155,9 +154,9 @@ def cached_ways(candidate: Candidate, instance: nn.Module, names: Mapping[str, s
                 )
 
             def layer(way: str = way, parameter: str = parameter) -> Layer:
-                return layer_with(instance, weights, way, parameter, candidate)
+                return copy_layer(instance, weights, way, parameter, candidate)
 
-            if understood(layer, asked, x, {**sizes, "batch": x.shape[0]}):
+            if keeps_calls(layer, asked, x, {**sizes, "batch": x.shape[0]}):
                 return (way,)
     return ()
 
@@ -237,11 +236,11 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         result: Tensor = first(called(module, tensors, **arguments()))
         way = readings.get("cached")
         if way is not None and _comes_in_pieces(way, x, options):
-            with contextlib.suppress(Exception):  # of a batch, or a length, that its cache has no room for
-                layer = layer_with(module, tensors, way, parameter_of(way, parameters, names.get("start")), candidate)
+            with contextlib.suppress(Exception):  # its cache is too small for this batch or length
+                layer = copy_layer(module, tensors, way, find_parameter(way, parameters, names.get("start")), candidate)
                 n_k, axis = (x if context is None else context).shape[1], BATCH.index(readings["batch"]) == 0
-                result = by_turns(
-                    result, layer.in_pieces(arguments, x.shape[1], n_k, int(axis), {**sizes, "batch": len(x)})
+                result = interleave_rows(
+                    result, layer.call_in_pieces(arguments, x.shape[1], n_k, int(axis), {**sizes, "batch": len(x)})
                 )
         return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.cached_calls import by_turns
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, name_of_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, first
+from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, POSITIONS, RIVALS, WORDS, of_each, places, spread
+from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, POSITIONS, RIVALS, WORDS, places, spread, turn_each
 from veriformer.verify.forms.signatures import KEY, QUERY, first_input, roles
 
 _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
@@ -65,14 +64,16 @@ def _turned(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor
     call = getattr(made, method)
     if "q" not in names:
         return first(call(x, **given))
-    return of_each(lambda q, k: call(**{names["q"]: q, names["k"]: k}, **given), x)
+    return turn_each(lambda q, k: call(**{names["q"]: q, names["k"]: k}, **given), x)
 
 
-def _of_last(candidate: Candidate, made: Any, method: str, x: Tensor, axis: int) -> Tensor | None:
-    """What becomes of features as the queries behind a past: fewer than keys, the last of them; None where the code
-    turns no queries, or says nothing of a past."""
+def _turn_last(candidate: Candidate, made: Any, method: str, x: Tensor, axis: int) -> Tensor | None:
+    """Return what becomes of features as the queries behind a past: fewer than keys, the last of them.
+
+    None where the code turns no queries, or says nothing of a past.
+    """
     names, n = _roles(candidate.parameters_of(method)) or {}, x.shape[axis]
-    if "q" not in names or "positions" in names or n < 2 or not _knows_a_past(candidate, method):
+    if "q" not in names or "positions" in names or n < 2 or not _names_a_past(candidate, method):
         return None
     last = n - n // 2
     queries, _ = getattr(made, method)(**{names["q"]: x.narrow(axis, last, n - last).contiguous(), names["k"]: x})
@@ -80,13 +81,13 @@ def _of_last(candidate: Candidate, made: Any, method: str, x: Tensor, axis: int)
     return torch.cat((others.narrow(axis, 0, last), queries), axis)
 
 
-def _knows_a_past(candidate: Candidate, method: str) -> bool:
-    """Whether the text of a method speaks of keys from before."""
+def _names_a_past(candidate: Candidate, method: str) -> bool:
+    """Return whether the text of a method names a past."""
     try:
         text = inspect.getsource(getattr(candidate.thing, method))
     except (OSError, TypeError):
         return False
-    return bool(re.search(r"past", text))
+    return "past" in text
 
 
 def _sizes(width: int) -> dict[str, Any]:
@@ -114,8 +115,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         result = _turned(candidate, module, method, turned, row)
         with torch.no_grad():
             axis = readings["layout"].strip("[]").split(",").index("n")
-            of_last = _of_last(candidate, module, method, turned, axis)
-        return back(result if of_last is None else by_turns(result, [of_last])).index_select(-2, row)
+            of_last = _turn_last(candidate, module, method, turned, axis)
+        return back(result if of_last is None else interleave_rows(result, [of_last])).index_select(-2, row)
 
     default = candidate.constructor[base].default if base else None
     shown = {"base": default} if isinstance(default, int | float) else {}
