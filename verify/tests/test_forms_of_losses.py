@@ -2,29 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-
-from veriformer.verify.forms.pin import Pin
-from veriformer.verify.recognition.recognise import recognise
-from veriformer.verify.targets.source_files import module_of
-
-Read = Callable[[str], dict[str, Pin]]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Return a function that recognises a file of this text, and gives its pins by operation."""
-
-    def found(text: str) -> dict[str, Pin]:
-        file = tmp_path / "mine.py"
-        file.write_text(text)
-        return {pin.operation: pin for pin in recognise(module_of(file)).pins}
-
-    return found
-
+from tests.source_texts import read_pins
 
 OF_LOG_PROBABILITIES = """
 def smoothed_nll(lprobs, target, epsilon, ignore_index=None, reduction="mean", dim=-1):
@@ -39,11 +17,11 @@ def smoothed_nll(lprobs, target, epsilon, ignore_index=None, reduction="mean", d
 """
 
 
-def test_smoothing_over_log_probabilities_is_given_such(read: Read) -> None:
-    pin = read(OF_LOG_PROBABILITIES.format(count="(~hidden).sum()"))["cross_entropy"]
+def test_smoothing_over_log_probabilities_is_given_such() -> None:
+    pin = read_pins(OF_LOG_PROBABILITIES.format(count="(~hidden).sum()"))["cross_entropy"]
     assert pin.everywhere
     assert pin.readings["over"] == "log-probabilities"
-    assert not read(OF_LOG_PROBABILITIES.format(count="target.numel()"))["cross_entropy"].everywhere
+    assert not read_pins(OF_LOG_PROBABILITIES.format(count="target.numel()"))["cross_entropy"].everywhere
 
 
 FLAGGED = """
@@ -61,11 +39,11 @@ def my_loss(pred, gold, pad_idx, smoothing=False):
 """
 
 
-def test_a_flag_switches_on_the_smoothing_that_the_code_has_for_itself(read: Read) -> None:
-    pin = read(FLAGGED.format(others="(n - 1)", rows="kept"))["cross_entropy"]
+def test_a_flag_switches_on_the_smoothing_that_the_code_has_for_itself() -> None:
+    pin = read_pins(FLAGGED.format(others="(n - 1)", rows="kept"))["cross_entropy"]
     assert pin.everywhere
     assert pin.readings["spread"] == "all others"
-    assert not read(FLAGGED.format(others="(n - 1)", rows=":"))["cross_entropy"].everywhere
+    assert not read_pins(FLAGGED.format(others="(n - 1)", rows=":"))["cross_entropy"].everywhere
 
 
 DISTRIBUTION = """
@@ -85,11 +63,11 @@ class SmoothedTargets(nn.Module):
 """
 
 
-def test_a_distribution_is_judged_by_the_loss_that_it_is_made_for(read: Read) -> None:
-    pin = read(DISTRIBUTION.format(hidden="ids"))["cross_entropy"]
+def test_a_distribution_is_judged_by_the_loss_that_it_is_made_for() -> None:
+    pin = read_pins(DISTRIBUTION.format(hidden="ids"))["cross_entropy"]
     assert pin.everywhere
     assert pin.readings["gives"] == "distribution"
-    assert not read(DISTRIBUTION.format(hidden="found"))["cross_entropy"].everywhere
+    assert not read_pins(DISTRIBUTION.format(hidden="found"))["cross_entropy"].everywhere
 
 
 LOG_PROBS = """
@@ -101,9 +79,15 @@ def selective_log_softmax(logits, index):
 """
 
 
-def test_log_probabilities_of_targets_are_terms_of_a_cross_entropy(read: Read) -> None:
-    assert read(LOG_PROBS.format(total="logits.logsumexp(-1)"))["cross_entropy"].everywhere
-    assert not read(LOG_PROBS.format(total="logits.amax(-1)"))["cross_entropy"].everywhere
+def test_log_probabilities_of_targets_are_terms_of_a_cross_entropy() -> None:
+    assert read_pins(LOG_PROBS.format(total="logits.logsumexp(-1)"))["cross_entropy"].everywhere
+    assert not read_pins(LOG_PROBS.format(total="logits.amax(-1)"))["cross_entropy"].everywhere
+
+
+def test_results_far_off_are_wrong_under_the_name_of_the_operation_alone() -> None:
+    text = LOG_PROBS.format(total="(chosen - 1)")
+    assert not read_pins(text)["cross_entropy"].everywhere
+    assert read_pins(text.replace("selective", "reward")) == {}
 
 
 CALIBRATION = """
@@ -124,12 +108,13 @@ class {name}:
 """
 
 
-def test_a_class_over_arrays_may_have_the_error_in_a_method(read: Read) -> None:
+def test_a_class_over_arrays_may_have_the_error_in_a_method() -> None:
     right = CALIBRATION.format(library="numpy", name="ECELoss", share="held.mean()")
-    assert read(right)["expected_calibration_error"].everywhere
+    assert read_pins(right)["expected_calibration_error"].everywhere
     wrong = CALIBRATION.format(library="numpy", name="ECELoss", share="1 / n_bins")
-    assert not read(wrong)["expected_calibration_error"].everywhere
-    assert not read(right.replace("ECELoss", "MCELoss"))
+    assert not read_pins(wrong)["expected_calibration_error"].everywhere
+    assert not read_pins(right.replace("ECELoss", "MCELoss"))
+    assert read_pins(right.replace("ECELoss", "TemperedECELoss").replace("return total", "return 9 + total")) == {}
 
 
 OF_LOGITS = """
@@ -153,14 +138,14 @@ class _ECELoss(nn.Module):
 """
 
 
-def test_calibration_of_logits_is_given_logits(read: Read) -> None:
-    pin = read(OF_LOGITS.format(hit="chosen.eq(labels)[held]"))["expected_calibration_error"]
+def test_calibration_of_logits_is_given_logits() -> None:
+    pin = read_pins(OF_LOGITS.format(hit="chosen.eq(labels)[held]"))["expected_calibration_error"]
     assert pin.everywhere
     assert pin.readings["takes"] == "logits"
-    assert not read(OF_LOGITS.format(hit="chosen.eq(labels) * held"))["expected_calibration_error"].everywhere
+    assert not read_pins(OF_LOGITS.format(hit="chosen.eq(labels) * held"))["expected_calibration_error"].everywhere
 
 
-def test_a_class_without_weights_over_arrays_is_called_with_arrays(read: Read) -> None:
+def test_a_class_without_weights_over_arrays_is_called_with_arrays() -> None:
     text = """
 import numpy as np
 
@@ -169,11 +154,11 @@ class Softmax():
         e = np.exp(x - np.max(x, axis=-1, keepdims=True))
         return e / np.sum(e, axis={axis}, keepdims=True)
 """
-    assert read(text.format(axis=-1))["softmax"].everywhere
-    assert not read(text.format(axis=0))["softmax"].everywhere
+    assert read_pins(text.format(axis=-1))["softmax"].everywhere
+    assert not read_pins(text.format(axis=0))["softmax"].everywhere
 
 
-def test_a_largest_norm_of_0_may_mean_that_nothing_is_clipped(read: Read) -> None:
+def test_a_largest_norm_of_0_may_mean_that_nothing_is_clipped() -> None:
     text = """
 import torch
 
@@ -184,7 +169,7 @@ def clip_grad_norm_(params, max_norm):
             p.grad.mul_((max_norm / (norm + 1e-6)){clamped})
     return norm
 """
-    pin = read(text.format(clamped=".clamp(max=1)"))["clip_grad_norm"]
+    pin = read_pins(text.format(clamped=".clamp(max=1)"))["clip_grad_norm"]
     assert pin.everywhere
     assert pin.readings["zero"] == "no clipping"
-    assert not read(text.format(clamped=""))["clip_grad_norm"].everywhere
+    assert not read_pins(text.format(clamped=""))["clip_grad_norm"].everywhere

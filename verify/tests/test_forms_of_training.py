@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from veriformer.verify.forms.pin import Pin
-from veriformer.verify.recognition.recognise import recognise
-from veriformer.verify.targets.source_files import module_of
+from tests.source_texts import read_pins
 from veriformer.verify.targets.statements import statements
-
-Read = Callable[[str], dict[str, Pin]]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    """Return a function that recognises a file of this text, and gives its pins by operation."""
-
-    def found(text: str) -> dict[str, Pin]:
-        file = tmp_path / "mine.py"
-        file.write_text(text)
-        return {pin.operation: pin for pin in recognise(module_of(file)).pins}
-
-    return found
-
 
 UPDATER = """
 import numpy as np
@@ -44,9 +24,9 @@ class Adam():
 """
 
 
-def test_an_optimizer_may_give_the_next_parameter(read: Read) -> None:
-    assert read(UPDATER.format(power="** self.t"))["adam"].everywhere
-    assert not read(UPDATER.format(power=""))["adam"].everywhere
+def test_an_optimizer_may_give_the_next_parameter() -> None:
+    assert read_pins(UPDATER.format(power="** self.t"))["adam"].everywhere
+    assert not read_pins(UPDATER.format(power=""))["adam"].everywhere
 
 
 RUN = """
@@ -64,11 +44,11 @@ def sgd(grad, x, callback=None, num_iters=200, step_size=0.1, mass=0.9):
 """
 
 
-def test_a_whole_run_is_judged_by_the_gradients_that_it_asks_for(read: Read) -> None:
-    pin = read(RUN.format(step="velocity"))["sgd_momentum"]
+def test_a_whole_run_is_judged_by_the_gradients_that_it_asks_for() -> None:
+    pin = read_pins(RUN.format(step="velocity"))["sgd_momentum"]
     assert pin.everywhere
     assert not pin.unread
-    assert not read(RUN.format(step="(velocity - g)"))["sgd_momentum"].everywhere
+    assert not read_pins(RUN.format(step="(velocity - g)"))["sgd_momentum"].everywhere
 
 
 NOAM = """
@@ -81,9 +61,9 @@ class NoamScheduler:
 """
 
 
-def test_a_schedule_may_be_an_object_that_is_called_with_the_step(read: Read) -> None:
-    assert read(NOAM.format(least="min"))["noam"].everywhere
-    assert not read(NOAM.format(least="max"))["noam"].everywhere
+def test_a_schedule_may_be_an_object_that_is_called_with_the_step() -> None:
+    assert read_pins(NOAM.format(least="min"))["noam"].everywhere
+    assert not read_pins(NOAM.format(least="max"))["noam"].everywhere
 
 
 ANNEALING = """
@@ -114,11 +94,11 @@ class AnnealingLR:
 """
 
 
-def test_a_schedule_that_is_chosen_by_a_word_is_built_with_it(read: Read) -> None:
-    pin = read(ANNEALING.format(whole="self.total_iters - self.warmup_iter"))["warmup_cosine"]
+def test_a_schedule_that_is_chosen_by_a_word_is_built_with_it() -> None:
+    pin = read_pins(ANNEALING.format(whole="self.total_iters - self.warmup_iter"))["warmup_cosine"]
     assert pin.everywhere
     assert pin.readings["word_of_decay_style"] == "cosine"
-    assert not read(ANNEALING.format(whole="self.total_iters"))["warmup_cosine"].everywhere
+    assert not read_pins(ANNEALING.format(whole="self.total_iters"))["warmup_cosine"].everywhere
 
 
 def test_branches_of_other_words_and_of_what_nobody_gives_are_none_of_the_operation(tmp_path: Path) -> None:
@@ -166,8 +146,8 @@ class GeLUFunction(torch.autograd.Function):
 """
 
 
-def test_a_bias_is_half_of_the_input_so_that_both_have_gradients(read: Read) -> None:
-    pin = read(BIASED)["gelu"]
+def test_a_bias_is_half_of_the_input_so_that_both_have_gradients() -> None:
+    pin = read_pins(BIASED)["gelu"]
     assert pin.everywhere
     assert pin.form == "functions/bias_gelu"
     assert not any(name.startswith("called_with") for name in pin.readings)
@@ -183,11 +163,11 @@ def logits_to_probs(logits, temperature: torch.Tensor, top_k: int):
 """
 
 
-def test_a_function_that_gives_probabilities_is_judged_by_them(read: Read) -> None:
-    found = read(PROBABILITIES.format(below="<"))
+def test_a_function_that_gives_probabilities_is_judged_by_them() -> None:
+    found = read_pins(PROBABILITIES.format(below="<"))
     assert found["top_k_filter"].everywhere
     assert found["temperature_scale"].everywhere
-    assert not read(PROBABILITIES.format(below="<="))["top_k_filter"].everywhere
+    assert not read_pins(PROBABILITIES.format(below="<="))["top_k_filter"].everywhere
 
 
 NAMED_ADAM = """import torch
@@ -215,8 +195,8 @@ class Adam(torch.optim.Optimizer):
 """
 
 
-def test_adam_by_name_may_take_the_decay_out_of_the_moments(read: Read) -> None:
-    decoupled = read(NAMED_ADAM.format(coupled="", kept="1 - lr * decay"))
+def test_adam_by_name_may_take_the_decay_out_of_the_moments() -> None:
+    decoupled = read_pins(NAMED_ADAM.format(coupled="", kept="1 - lr * decay"))
     assert decoupled["adamw"].everywhere
-    assert read(NAMED_ADAM.format(coupled=" + decay * p", kept="1.0"))["adam"].everywhere
-    assert not read(NAMED_ADAM.format(coupled="", kept="1 - decay"))["adam"].everywhere
+    assert read_pins(NAMED_ADAM.format(coupled=" + decay * p", kept="1.0"))["adam"].everywhere
+    assert not read_pins(NAMED_ADAM.format(coupled="", kept="1 - decay"))["adam"].everywhere

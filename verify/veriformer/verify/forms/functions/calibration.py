@@ -13,11 +13,12 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.meanings import Parameters
+from veriformer.verify.forms.named import names_nothing_else
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.score_domains import PROBS, TAKES, domain_of
 from veriformer.verify.forms.signatures import LOGITS, TARGET, default_of, roles
 
-_NAMES = ({"ece"}, {"calibration", "error"}, {"calibration", "loss"})
+_NAMES = ({"ece"}, {"expected", "calibration", "error"}, {"calibration", "error"}, {"calibration", "loss"})
 _OTHERS = {"max", "maximum", "mce", "adaptive", "classwise", "static", "ace", "kernel", "rms", "marginal", "top"}
 _NEEDED = {"probs": (*PROBS, *LOGITS, "confidences", "softmaxes"), "target": TARGET}
 _BINS = {"num_bins": ("num_bins", "n_bins", "bins", "M", "nbins", "num_bin", "n_bin")}
@@ -55,7 +56,7 @@ def _match(candidate: Candidate) -> Match | None:
     names = _call_names(candidate)
     if names is None:
         return None
-    return Match(True, {"takes": _takes(candidate, names)})
+    return Match(True, {"takes": _takes(candidate, names)}, closed=names_nothing_else(candidate, _NAMES))
 
 
 def _takes(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
@@ -114,7 +115,6 @@ FORM = Form(
     operation="expected_calibration_error",
     says="ece(probabilities, target), or of logits, as a function or a class with its bins",
     neutral=("takes",),
-    closed=True,
     match=_match,
     bind=_bind,
 )

@@ -10,6 +10,7 @@ from torch import Tensor
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
+from veriformer.verify.forms.named import names_nothing_else
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import LOGITS, TARGET, roles
 
@@ -22,6 +23,9 @@ _LOG = (
     {"logps"},
     {"logp"},
 )
+_OF_TARGETS = {"selective", "selected", "gather", "gathered", "target", "label", "token", "per", "of", "from", "logits"}
+"""Words of a name that say of what the log-probabilities are."""
+
 _OTHERS = {"gumbel", "sum", "ratio", "sequence", "seq", "kl", "sample", "topk", "top", "masked", "batch", "mean"}
 _NEEDED = {"logits": LOGITS, "target": (*TARGET, "index", "indices", "input_ids", "token_ids", "tokens", "ids")}
 SHAPES = ("any", "sequences", "rows")
@@ -33,7 +37,8 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if roles(candidate.parameters, _NEEDED) is None:
         return None
-    return Match(True, {"shape": SHAPES}, ("its terms are taken by their opposite sign, and reduced by the suite",))
+    told = ("its terms are taken by their opposite sign, and reduced by the suite",)
+    return Match(True, {"shape": SHAPES}, told, closed=names_nothing_else(candidate, (*_LOG, _OF_TARGETS)))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
@@ -62,7 +67,6 @@ FORM = Form(
     operation="cross_entropy",
     says="log_probs(logits, target): the log-probability of each target",
     neutral=("shape",),
-    closed=True,
     match=_match,
     bind=_bind,
 )
