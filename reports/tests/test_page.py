@@ -9,11 +9,11 @@ from veriformer.bench.operations.catalogue import FAMILIES
 from veriformer.reports.costs import LETTERS
 from veriformer.reports.environment import web_address
 from veriformer.reports.equations import Specification, read_specification
+from veriformer.reports.layout import row_anchor
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs, headline, pages, pages_of_run, render
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import STATUS_STYLES
-from veriformer.reports.violations import anchor
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.results import VIOLATIONS, Counterexample, Status
 
@@ -87,7 +87,7 @@ def test_every_violation_appears_with_its_evidence(everything):
     reader = Reader(page)
     anchors = {attributes.get("id") for _, attributes in reader.tags}
     rows = [(run, row) for run in everything.runs for row in run.results.results]
-    told = [anchor(*one) for one in rows if one[1].status in VIOLATIONS | {Status.HARNESS_ERROR}]
+    told = [row_anchor(*one) for one in rows if one[1].status in VIOLATIONS | {Status.HARNESS_ERROR}]
     assert len(told) == 6
     assert set(told) <= anchors
     assert "raise SystemExit('violated')" in reader.text

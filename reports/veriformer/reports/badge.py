@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import escape
 
-from veriformer.reports.findings import entries
+from veriformer.reports.findings import list_findings
 from veriformer.reports.verdicts import State, Verdict
 from veriformer.verify.presentation.run import number
 
@@ -37,7 +37,7 @@ def _worst(verdicts: Sequence[Verdict]) -> tuple[State, str]:
     for state in State:
         met = [verdict for verdict in verdicts if verdict.state is state]
         if met and state is State.VIOLATED:
-            found = sum(len(entries(verdict.run)) for verdict in met)
+            found = sum(len(list_findings(verdict.run).violating) for verdict in met)
             return state, f"{number(found, 'finding')}: {met[0].run.label if len(met) == 1 else f'{len(met)} runs'}"
         if met and state is not State.HOLDS:
             return state, f"{state.value}: {met[0].run.label}" if len(met) == 1 else f"{len(met)} {state.value}"

@@ -12,7 +12,6 @@ from veriformer.reports.findings import SHOWN_OPEN
 from veriformer.reports.mathml import math, prose, statement
 from veriformer.reports.matrix import MOST_COLUMNS
 from veriformer.reports.statuses import STATUS_STYLES
-from veriformer.reports.violations import anchor
 from veriformer.verify.presentation.recognised import deviations
 
 
@@ -38,7 +37,6 @@ def environment() -> jinja2.Environment:
         "STATUS_STYLES": STATUS_STYLES,
         "SHOWN_OPEN": SHOWN_OPEN,
         "MOST_COLUMNS": MOST_COLUMNS,
-        "anchor": anchor,
         "deviations": deviations,
         "step_style": equations.step_style,
         "erratum_look": equations.erratum_look,
@@ -49,7 +47,7 @@ def environment() -> jinja2.Environment:
 
 
 def web_address(link: str | None) -> str | None:
-    """A link that may be followed: http or https, nothing that a browser would run."""
+    """Return a link that may be followed, http or https; nothing that a browser would run."""
     try:
         return link if link and urlsplit(link).scheme in ("http", "https") else None
     except ValueError:

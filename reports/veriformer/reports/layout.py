@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from veriformer.reports.runs import Run
+from veriformer.verify.results import Result
+
 MOST_BYTES = 1_000_000
 """Bytes up to which a report is one page."""
 
@@ -30,10 +33,10 @@ class Layout:
         return replace(self, here=page)
 
     def page(self, name: str) -> str:
-        """Return the page that holds an operation or a section; of several operations, the first."""
+        """Return the page that holds an operation or a section."""
         if not self.split:
             return self.index
-        word = re.sub(r"[^A-Za-z0-9_.-]", "-", name.partition(", ")[0])
+        word = re.sub(r"[^A-Za-z0-9_.-]", "-", name)
         stem = PurePosixPath(self.index).stem
         return f"{'pages' if self.index == INDEX else f'{stem}-pages'}/{word}.html"
 
@@ -43,3 +46,13 @@ class Layout:
         if page == self.here and anchor:
             return place
         return posixpath.relpath(page, posixpath.dirname(self.here) or ".") + place
+
+
+def row_anchor(run: Run, row: Result) -> str:
+    """Return the name of a row's place on its page."""
+    return f"v-{as_anchor(run.label)}-{as_anchor(row.key)}"
+
+
+def as_anchor(text: str) -> str:
+    """Return a text as part of an anchor."""
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in text)

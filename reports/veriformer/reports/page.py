@@ -10,14 +10,14 @@ from veriformer.bench.document import Benchmarks
 from veriformer.reports import charts, costs
 from veriformer.reports.environment import environment
 from veriformer.reports.equations import Specification
-from veriformer.reports.findings import entries, places, remarks, weak
-from veriformer.reports.layout import INDEX, MOST_BYTES, Layout
+from veriformer.reports.errors import suite_errors
+from veriformer.reports.findings import list_findings, remarks
+from veriformer.reports.layout import INDEX, MOST_BYTES, Layout, row_anchor
 from veriformer.reports.matrix import filters, matrix
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.runs import Run, label
 from veriformer.reports.timings import timings
 from veriformer.reports.verdicts import State, Verdict, verdict
-from veriformer.reports.violations import anchor, errors
 from veriformer.spec.requirement import Requirement
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.presentation.known_failures import known_failures
@@ -81,10 +81,11 @@ class _Report:
     """What the templates are given, computed once for all pages."""
 
     def __init__(self, inputs: Inputs) -> None:
-        self.findings = [one for run in inputs.runs for one in entries(run)]
-        self.weaknesses = [one for run in inputs.runs for one in weak(run)]
+        listed = {run.label: list_findings(run) for run in inputs.runs}
+        self.findings = [entry for one in listed.values() for entry in one.violating]
+        self.weaknesses = [entry for one in listed.values() for entry in one.weaknesses]
         self.groups = matrix(inputs.runs)
-        self.places = {run.label: places(run) for run in inputs.runs}
+        self.places = {label: one.places for label, one in listed.items()}
         benchmarks = inputs.benchmarks
         self.sections = {
             "equations": inputs.specification,
@@ -99,9 +100,9 @@ class _Report:
             "first": next(iter(self.findings), None),
             "findings": self.findings,
             "weaknesses": self.weaknesses,
-            "remarks": [(run, remarks(run)) for run in inputs.runs if remarks(run)],
+            "remarks": [(run, told) for run in inputs.runs if (told := remarks(run))],
             "known": [(run, one) for run in inputs.runs for one in known_failures(run.results)],
-            "errors": errors(inputs.runs),
+            "errors": suite_errors(inputs.runs),
             "groups": self.groups,
             "filters": filters(self.groups),
             "equation_numbers": inputs.specification.numbers if inputs.specification else frozenset(),
@@ -119,7 +120,7 @@ class _Report:
         """Return every page of a folder."""
         found = {layout.index: self.index(layout)}
         operations = [group.operation for group in self.groups if group.provided]
-        operations += [one.finding.operation.partition(", ")[0] for one in (*self.findings, *self.weaknesses)]
+        operations += [one.operation for one in (*self.findings, *self.weaknesses)]
         for operation in dict.fromkeys(operations):
             page = layout.page(operation)
             found[page] = self._page("operation.html", layout.at(page), operation=operation)
@@ -134,8 +135,8 @@ class _Report:
             if row.status is Status.KNOWN_FAIL:
                 return layout.link(layout.index, "known")
             if row.status is Status.HARNESS_ERROR:
-                return layout.link(layout.index, anchor(run, row))
+                return layout.link(layout.index, row_anchor(run, row))
             entry = self.places[run.label].get(row.key)
-            return layout.link(layout.page(entry.finding.operation), anchor(run, row)) if entry else None
+            return layout.link(layout.page(entry.operation), row_anchor(run, row)) if entry else None
 
         return environment().get_template(template).render(**self.given, **more, layout=layout, place_of=place_of)

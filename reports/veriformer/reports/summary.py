@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from veriformer.reports import costs
-from veriformer.reports.findings import Entry, entries, remarks, weak
+from veriformer.reports.errors import suite_errors
+from veriformer.reports.findings import Entry, list_findings, remarks
 from veriformer.reports.page import Inputs, headline
 from veriformer.reports.runs import Run
-from veriformer.reports.violations import Violation, errors
+from veriformer.verify.presentation.clean import last_line
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.recognised import deviations
 
@@ -31,10 +32,13 @@ def _lines(inputs: Inputs) -> Iterator[str]:
     yield from _verdicts(inputs)
     for run in inputs.runs:
         yield from _findings(run, named=len(inputs.runs) > 1)
-    broken = errors(inputs.runs)
+    broken = suite_errors(inputs.runs)
     if broken:
         yield from ("", "### Errors of the suite", "")
-        yield from (f"- {code(v.row.key)} on {code(v.run.label)}: {text(_last_line(v))}" for v in broken[:SHOWN])
+        yield from (
+            f"- {code(one.row.key)} on {code(one.run.label)}: {text(last_line(one.row.message or ''))}"
+            for one in broken[:SHOWN]
+        )
     extras = list(_extras(inputs))
     if extras:
         yield from ("", "### Beside the runs", "", *extras)
@@ -57,7 +61,8 @@ def _verdicts(inputs: Inputs) -> Iterator[str]:
 
 
 def _findings(run: Run, *, named: bool) -> Iterator[str]:
-    found = entries(run)
+    listed = list_findings(run)
+    found = listed.violating
     of = f" of {code(run.label)}" if named else ""
     if found:
         yield from ("", f"### Findings{of}", "")
@@ -65,7 +70,7 @@ def _findings(run: Run, *, named: bool) -> Iterator[str]:
         yield from _entry(entry)
     if len(found) > SHOWN:
         yield f"\n… and {len(found) - SHOWN} more findings."
-    if others := weak(run):
+    if others := listed.weaknesses:
         yield from ("", f"**Weaknesses{of}**", "")
         yield from (f"- {text(entry.title)}" for entry in others[:SHOWN])
     if known := known_failures(run.results):
@@ -78,10 +83,10 @@ def _findings(run: Run, *, named: bool) -> Iterator[str]:
 
 
 def _entry(entry: Entry) -> Iterator[str]:
-    """A finding with its facts, and its script where that is short."""
+    """Give a finding with its facts, and its script where that is short."""
     yield f"{entry.number}. **{entry.finding.weight}** {text(entry.title)}"
     yield from (f"   - {label}: {text(told)}" for label, told in entry.facts)
-    script = entry.script
+    script = entry.evidence.script
     if script and len(script) <= LONGEST_SCRIPT:
         yield from ("", "   <details><summary>a script that shows it</summary>", "")
         yield from (f"   {line}" if line else "" for line in fenced(script))
@@ -117,7 +122,3 @@ def fenced(script: str) -> Sequence[str]:
     """A code block, fenced by more backquotes than the script has in a row."""
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", script)), 3)
     return [f"{fence}python", *script.rstrip("\n").split("\n"), fence]
-
-
-def _last_line(broken: Violation) -> str:
-    return (broken.row.message or "").strip().rpartition("\n")[2]

@@ -15,7 +15,7 @@ FEW = 6
 
 @dataclass(frozen=True)
 class Element:
-    """One judged number: where it is, what came back, what is true, how far apart the two may be, and are."""
+    """A judged number: its place, the observed and the exact value, the bound on their distance, and the ratio."""
 
     place: str
     observed: Any
@@ -25,7 +25,7 @@ class Element:
 
 
 def elements(example: Mapping[str, Any]) -> list[Element]:
-    """The judged numbers, the worst first; none where the violation is not one of numbers."""
+    """Return the judged numbers, the worst first; none where the violation is not one of numbers."""
     observed, true, bound = (dict(_leaves(example.get(name))) for name in ("observed", "exact", "bound"))
     if example.get("exact") is None or example.get("bound") is None or observed.keys() != true.keys():
         return []
@@ -60,12 +60,12 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether an argument is a tensor as results.json writes them."""
+    """Return whether an argument is a tensor as results.json writes them."""
     return isinstance(value, Mapping) and {"dtype", "shape", "values"} <= value.keys()
 
 
 def call(example: Mapping[str, Any], limit: int) -> str:
-    """The arguments of the call on one line; large tensors by their shape."""
+    """Return the arguments of the call on one line; large tensors by their shape."""
     return one_line(", ".join(_argument(*item) for item in (example.get("arguments") or {}).items()), limit)
 
 
