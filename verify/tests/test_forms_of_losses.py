@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from tests.source_texts import read_pins
+from veriformer.verify.forms.form import NotOffered
+from veriformer.verify.forms.smoothing import without_probability
 
 OF_LOG_PROBABILITIES = """
 def smoothed_nll(lprobs, target, epsilon, ignore_index=None, reduction="mean", dim=-1):
@@ -68,6 +73,20 @@ def test_a_distribution_is_judged_by_the_loss_that_it_is_made_for() -> None:
     assert pin.everywhere
     assert pin.readings["gives"] == "distribution"
     assert not read_pins(DISTRIBUTION.format(hidden="found"))["cross_entropy"].everywhere
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_score_of_a_class_without_probability_is_finite_and_leaves_it_none(dtype: torch.dtype) -> None:
+    rows = torch.tensor([[1.0, -3.0], [0.0, -1e4]], dtype=dtype)
+    scores = torch.cat((rows, without_probability(rows)), -1)
+    assert bool(scores.isfinite().all())
+    assert torch.equal(scores.double().softmax(-1)[:, -1], torch.zeros(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(6.5e4, torch.float16), (1e12, torch.float32)])
+def test_scores_that_leave_no_number_below_them_are_not_offered(largest: float, dtype: torch.dtype) -> None:
+    with pytest.raises(NotOffered, match=f"{dtype} has no score so far below"):
+        without_probability(torch.tensor([[-largest, largest]], dtype=dtype))
 
 
 LOG_PROBS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -144,8 +145,8 @@ class _Rows:
         seen = flat != ignored if "ignored" in way.options else torch.ones_like(flat, dtype=torch.bool)
         x = rows.log_softmax(-1) if readings["over"] == TAKES[1] else rows
         if readings["spread"] == SPREAD[2]:  # one class more, which is the padding: no share, and no probability
-            least = rows.detach().amin(-1, keepdim=True) - 2000 if readings["over"] == TAKES[0] else rows[:, :1] * 0
-            x, flat, ignored = torch.cat((x, least.to(x.dtype)), -1), torch.where(seen, flat, v), v
+            padding = without_probability(rows) if readings["over"] == TAKES[0] else rows[:, :1] * 0
+            x, flat, ignored = torch.cat((x, padding), -1), torch.where(seen, flat, v), v
         elif readings.get("ignored") == IGNORED[1] and not 0 <= ignored < v:
             ignored = next((one for one in range(v) if not bool((flat == one).any())), v)
             if ignored == v:
@@ -158,6 +159,24 @@ class _Rows:
         if reduction == "none":
             return self.seen.reshape(self.shape)
         return int(self.seen.sum()) if reduction == "sum" else int(bool(self.seen.any()))
+
+
+_FAR = -2 * math.log(torch.finfo(torch.float64).smallest_normal * torch.finfo(torch.float64).eps)
+"""Twice as far as the logarithm of the smallest number above 0 in double precision, which has the widest range of
+exponents: exp(-_FAR) is 0 in every format, also where the difference of two scores is rounded."""
+
+
+def without_probability(rows: Tensor) -> Tensor:
+    """Return a finite score for each row of scores that is so far below all others that its probability is 0.
+
+    Raises NotOffered where their format has none.
+    """
+    least = rows.detach().amin(-1, keepdim=True)
+    found = (least.double() - _FAR).to(rows.dtype)
+    apart = least.double() - found.double()
+    if bool((apart.isinf() | (apart < _FAR / 2)).any()):
+        raise NotOffered(f"logits: {rows.dtype} has no score so far below them that its probability is 0")
+    return found
 
 
 def _parts(way: Smoothing, rows: _Rows, smoothing: float) -> Iterator[tuple[float, Any]]:
