@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_texts import read_pins
 from veriformer.verify.domain import constants
 from veriformer.verify.domain.probe import probe_operation
 from veriformer.verify.domain.record import Domain
@@ -46,6 +47,34 @@ def domain_of(name: str) -> Domain:
 )
 def test_a_norm_is_read_by_its_name_and_by_what_it_is_built_from(name: str, everywhere: bool) -> None:
     assert pin_of(name).everywhere == everywhere
+
+
+ANNOTATED = """
+import torch
+from typing import List, Union
+
+class LayerNorm(torch.nn.Module):
+    def __init__(
+        self,
+        normalized_shape: Union[
+            int,
+            List[int],
+        ],
+        eps=1e-5,
+    ):
+        super().__init__()
+        self.weight, self.bias = (torch.nn.Parameter(make(normalized_shape)) for make in (torch.ones, torch.zeros))
+        self.axes, self.eps = {axes}, eps
+
+    def forward(self, x):
+        apart = x - x.mean(self.axes, keepdim=True)
+        return self.weight * apart / torch.sqrt(apart.pow(2).mean(self.axes, keepdim=True) + self.eps) + self.bias
+"""
+
+
+def test_an_annotation_tells_that_a_norm_takes_the_sizes_of_several_axes() -> None:
+    assert read_pins(ANNOTATED.format(axes="list(range(-self.weight.ndim, 0))"))["layer_norm"].everywhere
+    assert not read_pins(ANNOTATED.format(axes="-1"))["layer_norm"].everywhere
 
 
 @pytest.mark.parametrize(("name", "eps"), [("BareRMSNorm", 0.0), ("ConfiguredRMSNorm", 1e-3), ("DeafRMSNorm", 1e-3)])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -124,10 +125,23 @@ def _shape_of(candidate: Candidate) -> str | None:
 
 def _takes_several(candidate: Candidate, name: str) -> bool:
     """Return whether an annotation or the code tells one size from several: a weight may have any shape."""
-    with contextlib.suppress(OSError, TypeError):
-        text = inspect.getsource(candidate.thing.__init__)
-        annotated = rf"\b{name}\s*:[^,)=]*\b(?:[Ll]ist|[Tt]uple|Sequence|Size|Iterable)\b"
-        return re.search(rf"\b(?:isinstance|len|tuple|list)\(\s*{name}\b|{annotated}", text) is not None
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(candidate.thing.__init__)))
+    except (OSError, TypeError, SyntaxError):  # made in memory, or in C
+        return False
+    return any(_tells_several(node, name) for node in ast.walk(tree))
+
+
+_SEVERAL = frozenset(("list", "List", "tuple", "Tuple", "Sequence", "Size", "Iterable"))
+_TELLING = frozenset(("isinstance", "len", "tuple", "list"))
+
+
+def _tells_several(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.arg(arg=argument, annotation=ast.expr() as annotation) if argument == name:
+            return not _SEVERAL.isdisjoint(re.findall(r"\w+", ast.unparse(annotation)))
+        case ast.Call(func=ast.Name(id=function), args=[ast.Name(id=argument), *_]):
+            return argument == name and function in _TELLING
     return False
 
 
