@@ -10,7 +10,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import check
 from veriformer.verify.engine.several import absorb, further, name_first
-from veriformer.verify.presentation.recognised import outside
+from veriformer.verify.presentation.recognised import lines, outside
 from veriformer.verify.presentation.verdict import headline
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.results import Results
@@ -81,3 +81,11 @@ def test_what_was_judged_by_its_equation_is_told_as_that(file: Path) -> None:
     absorb(whole, judged(file, "swish", "silu.equation"), "silu", ("silu.equation",))
     assert "silu" not in outside(whole.implementation)
     assert "silu by the equation alone" in headline(whole)
+
+
+def test_one_beside_a_name_of_the_contract_is_judged_as_well_and_told(file: Path) -> None:
+    """The first of them is what has the name; the suite's names of the contract come before what is recognised."""
+    found = {"recognised": [{"operation": "silu", "name": "swish"}], "by_name": ["silu"]}
+    rows = Plan(target=str(file), only=("silu",), dtypes=("fp32",)).rows()
+    assert list(further(str(file), found, rows)) == [("swish", ("silu.equation", "silu.gradient"))]
+    assert any("silu as well: swish" in text for _, text in lines(found))

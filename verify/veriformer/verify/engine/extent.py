@@ -8,7 +8,7 @@ from typing import Any
 
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.presentation.recognised import first_of_each
+from veriformer.verify.presentation.recognised import judged_whole
 from veriformer.verify.results import Result, Results
 from veriformer.verify.results.verdict import held_in
 from veriformer.verify.targets.statements import derivative_beside, statements
@@ -83,7 +83,7 @@ def _both(one: Seen, other: Seen) -> Seen:
 def domains_of(plan: Plan, rows: Sequence[Result], seen: Mapping[str, Seen]) -> dict[str, Domain]:
     """Return by operation what a probe found out, with what its rows and its recognition add."""
     held = held_in(rows)
-    pins = {pin["operation"]: pin for pin in first_of_each(list(plan.recognised.get("recognised", ())))}
+    pins = {pin["operation"]: pin for pin in judged_whole(plan.recognised)}
     return {
         name: replace(
             domain,

@@ -10,7 +10,7 @@ from typing import Any
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.presentation.recognised import first_of_each
+from veriformer.verify.presentation.recognised import judged_whole
 from veriformer.verify.results import Results
 
 MOST = 6
@@ -28,11 +28,10 @@ def further(
     """
     if ":" in target and not Path(target).exists():
         return
-    pins = list(recognised.get("recognised", ()))
-    judged = first_of_each(pins)
+    judged = judged_whole(recognised)
     found: dict[str, list[str]] = {}
-    for pin in pins:
-        if pin["name"] and pin not in judged and pin["operation"] not in recognised.get("by_name", ()):
+    for pin in recognised.get("recognised", ()):
+        if pin["name"] and pin not in judged:
             found.setdefault(pin["name"], []).append(pin["operation"])
     for name, operations in list(found.items())[:MOST]:
         asked = [slug for operation in operations for slug in _requirements(operation, rows)]
@@ -64,16 +63,14 @@ def absorb(found: Results, other: Results, name: str, requirements: Sequence[str
 
 def name_first(found: Results, recognised: Mapping[str, Any]) -> None:
     """Say in findings about the first candidate of an operation which one that is, where there are several."""
-    pins = list(recognised.get("recognised", ()))
-    several = {pin["operation"]: pin["name"] for pin in first_of_each(pins) if _count(pins, pin["operation"]) > 1}
+    first = {name: name for name in recognised.get("by_name", ())}
+    first |= {pin["operation"]: pin["name"] for pin in judged_whole(recognised)}
+    others = {pin["operation"] for pin in recognised.get("recognised", ()) if pin not in judged_whole(recognised)}
+    several = {operation: name for operation, name in first.items() if operation in others}
     found.findings = [
         replace(one, what=_with(several[one.operation], one)) if several.get(one.operation) else one
         for one in found.findings
     ]
-
-
-def _count(pins: Sequence[Mapping[str, Any]], operation: str) -> int:
-    return sum(pin["operation"] == operation for pin in pins)
 
 
 def _of(finding: str | None, name: str) -> str | None:

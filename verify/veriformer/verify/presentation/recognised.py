@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from veriformer.verify.presentation.clean import one_line
@@ -27,14 +27,18 @@ def opening(target: str, found: Mapping[str, Any]) -> str:
 
 def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
     """Operations first, each with the reading by which it is called; what looks like one and is not judged, after."""
-    pins = list(found.get("recognised", ()))
-    judged = first_of_each(pins)
-    for pin in judged:
-        yield "recognised", one_line(_told(pin), _LINE)
-        others = [other["name"] for other in pins if other["operation"] == pin["operation"] and other is not pin]
+    judged = {pin["operation"]: pin for pin in judged_whole(found)}
+    further: dict[str, list[str]] = {name: [] for name in judged}
+    for pin in found.get("recognised", ()):
+        if pin is not judged.get(pin["operation"]):
+            further.setdefault(pin["operation"], []).append(pin["name"])
+    for operation, others in further.items():
+        if operation in judged:
+            yield "recognised", one_line(_told(judged[operation]), _LINE)
         if others:
             how = "judged by the equation alone, and by all else as FILE:NAME"
-            yield "", one_line(f"{pin['operation']} as well: {named(others, 5)}; {how}", _LINE)
+            label = "" if operation in judged else "recognised"
+            yield label, one_line(f"{operation} as well: {named(others, 5)}; {how}", _LINE)
     yield from _without_operation(found)
     refused = list(found.get("not_recognised", ()))
     for one in refused[:most]:
@@ -73,7 +77,7 @@ def _is_private(name: str) -> bool:
 def outside(found: Mapping[str, Any]) -> list[str]:
     """The names that a target offers and that were not judged, each once: outside the contract, or the second of one
     operation. Those that look like an operation are told by themselves."""
-    judged = first_of_each(list(found.get("recognised", ())))
+    judged = judged_whole(found)
     others = [pin["name"] for pin in found.get("recognised", ()) if pin not in judged]
     names = [*others, *found.get("unknown", ())]
     told = (
@@ -98,12 +102,13 @@ def _domain(domain: Mapping[str, Any]) -> Iterator[Line]:
         yield "", one_line(f"{provided} features provided{without}", _LINE)
 
 
-def first_of_each(pins: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of several pins of one operation the first, which is the one that is judged."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for pin in pins:
-        found.setdefault(pin["operation"], pin)
-    return list(found.values())
+def judged_whole(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the pins that are judged by all rows: the first of each operation that the target has not by its name."""
+    first: dict[str, Mapping[str, Any]] = {}
+    for pin in found.get("recognised", ()):
+        if pin["operation"] not in found.get("by_name", ()):
+            first.setdefault(pin["operation"], pin)
+    return list(first.values())
 
 
 def _told(pin: Mapping[str, Any]) -> str:
@@ -121,7 +126,7 @@ def _told(pin: Mapping[str, Any]) -> str:
 def deviations(found: Mapping[str, Any]) -> str:
     """One line for the verdict: the readings that are not the contract's, and where none fits; empty where none."""
     said = []
-    for pin in first_of_each(list(found.get("recognised", ()))):
+    for pin in judged_whole(found):
         readings = [f"{name} {pin['readings'][name]}" for name in pin["deviations"]]
         readings += [f"{key} {value}" for key, value in pin["conventions"].items()]
         if not pin["everywhere"]:
