@@ -267,6 +267,19 @@ def test_the_headline_of_one_run_is_the_first_finding_and_says_what_to_do(run, v
     assert "published cost" not in page
 
 
+def test_the_headline_of_one_run_begins_with_its_verdict_and_says_it_once(run, row, violation, finding):
+    def said(run):
+        page = Reader(render(Inputs(runs=label([run]))).partition("<nav")[0] + "</body></html>")
+        return page.text.partition("report of mine.py")[2].strip()
+
+    holds = said(run([row()]))
+    assert holds.startswith("✓ holds mine.py computes the published mathematics")
+    assert holds.count("✓ holds") == 1
+    bad = violation()
+    broken = run([bad, row("softmax.a", status=Status.HARNESS_ERROR)], findings=[finding(rows=(bad.key,))])
+    assert said(broken).startswith("‼ invalid mine.py has no valid verdict, nothing here may be relied on")
+
+
 def test_costs_are_asked_for_where_they_were_counted(everything):
     assert "at the published cost?" in render(everything)
 
