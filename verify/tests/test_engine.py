@@ -198,6 +198,7 @@ class Unending:
     """A process that looks for causes until the person has enough of it."""
 
     killed = False
+    pid = os.getpid()
 
     def wait(self, seconds: float | None = None) -> None:
         if not self.killed:
@@ -211,6 +212,16 @@ def test_who_interrupts_the_search_for_causes_keeps_those_known() -> None:
     process: Any = Unending()
     assert inquiry._waited([process], 1.0)
     assert process.killed
+
+
+@pytest.mark.parametrize(("waited", "ended"), [(0.0, True), (60.0, False)])
+def test_time_without_a_processor_is_none_of_the_search_for_causes(
+    waited: float, ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "kept_waiting", lambda process: waited)
+    with subprocess.Popen(["sleep", "0.3"]) as process:
+        assert not inquiry._waited([process], 0.05)
+    assert (process.returncode < 0) is ended
 
 
 def wait_for(condition: Any, seconds: float = 240) -> None:

@@ -20,6 +20,7 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging import isolation
+from veriformer.verify.judging.stopwatch import kept_waiting
 from veriformer.verify.results import Result, Results, json_safe
 from veriformer.verify.targets.loading import load
 
@@ -30,7 +31,7 @@ LEAST_S = 30.0
 """Time that findings may take however short the run was: loading PyTorch is most of it."""
 
 _WAIT = 4.0
-"""How much longer than its own time a process may last by the clock, on a busy machine or with a target that waits."""
+"""How many times its own time a process may last, less what it waits for a processor: a target may sleep, or hang."""
 
 
 def add_findings(found: Results, plan: Plan, *, jobs: int) -> bool:
@@ -97,8 +98,7 @@ def _waited(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> boo
     until = time.monotonic() + seconds
     try:
         for process in processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, until - time.monotonic()))
+            _wait(process, until)
     except KeyboardInterrupt:
         return True
     finally:
@@ -106,6 +106,14 @@ def _waited(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> boo
             process.kill()
             process.wait()
     return False
+
+
+def _wait(process: subprocess.Popen[bytes], until: float) -> None:
+    """Wait for a process until a time by the clock, and as much longer as it had no processor."""
+    while (left := until + kept_waiting(process.pid) - time.monotonic()) > 0:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(left)
+            return
 
 
 def _spread(rows: everything.ByOperation, jobs: int) -> list[list[str]]:
