@@ -14,6 +14,7 @@ from tests.documents import ROOT, blocks, run
 from veriformer.spec.requirement import Weight
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.families.accuracy_limits import DEVIATIONS, LARGEST, LEANING
+from veriformer.verify.operations.models.decision import FACTOR
 from veriformer.verify.operations.models.noise import ERROR_RATE
 from veriformer.verify.reference import KINDS
 
@@ -87,6 +88,7 @@ def test_limits_that_were_chosen_are_told() -> None:
     assert f"{LARGEST} times the plain formula's at most" in page
     assert f"{LEANING} times the largest that a correct" in page
     assert f"error rate of {ERROR_RATE:g} a judgement" in page
+    assert f"within {FACTOR:g} spreads" in page
 
 
 def test_figures_of_power_are_those_of_the_code() -> None:
