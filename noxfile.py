@@ -151,7 +151,7 @@ def pairs(session: nox.Session) -> None:
     session.run("pytest", "-q", "--numprocesses=auto", "verify/tests/comparison/whole_pairs.py", *session.posargs)
 
 
-def built(session: nox.Session) -> str:
+def build_wheel(session: nox.Session) -> str:
     """Build the wheel and return its path."""
     dist = (OUT / "dist").resolve()
     session.install("build")
@@ -163,7 +163,7 @@ def built(session: nox.Session) -> str:
 def wheel(session: nox.Session) -> None:
     """Judge somebody's file in an empty folder, from the wheel: by the command, and as tests of pytest."""
     constraints = str(Path("constraints.txt").resolve())
-    session.install("-c", constraints, built(session))
+    session.install("-c", constraints, build_wheel(session))
     code = "import torch\n\n\ndef softmax(z, dim=-1):\n    return torch.softmax(z, dim)\n"
     with session.chdir(session.create_tmp()):
         Path("mine.py").write_text(code, encoding="utf-8")
@@ -177,7 +177,7 @@ def wheel(session: nox.Session) -> None:
 @nox.session
 def adoption(session: nox.Session) -> None:
     """Rehearse how another project takes up the action: pushes and pull requests, right, wrong and unchanged."""
-    wheel = built(session)
+    wheel = build_wheel(session)
     session.install("-c", "constraints.txt", "pyyaml", wheel)
     session.run("python", "verify/tests/whole_adoption.py", "--package", wheel)
 
@@ -236,10 +236,10 @@ def bench_gpu(session: nox.Session) -> None:
     session.run("veriformer", "bench", "gpu-attention", "--json", str(OUT / "gpu-attention.json"))
     session.run("veriformer", "bench", "scaling", "--device", "cuda", "--json", str(OUT / "scaling-gpu.json"))
     if session.posargs:
-        _regression_gpu(session)
+        _bench_regression_gpu(session)
 
 
-def _regression_gpu(session: nox.Session) -> None:
+def _bench_regression_gpu(session: nox.Session) -> None:
     """Compare two states, keep the times of the newer one, and show them beside main's of the last night."""
     stored, main = OUT / "benchmarks" / "head.json", OUT / "benchmarks" / "main.json"
     stored.parent.mkdir(parents=True, exist_ok=True)

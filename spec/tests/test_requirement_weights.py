@@ -13,8 +13,9 @@ ADVICE = {
     "result_dtype": Weight.IMPRECISE,
 }
 ADVICE_ALONE = {"optimizer.gradients_kept", "t5_relative_position_bucket.exact_points"}
-"""What is advice for one operation: many optimizers add the decay to the gradient, and say so; where the logarithm of
-T5's buckets is a whole number, its rounding decides between two of them, in the published code as well."""
+"""Requirements that are advice for one operation alone: many optimizers add the decay to the gradient, and say so;
+where the logarithm of T5's buckets is a whole number, its rounding decides between two of them, in the published code
+as well."""
 
 ALWAYS = {
     "contract": Weight.WRONG,

@@ -61,7 +61,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 def run(page: Path, folder: Path) -> None:
     """Write and run the blocks of a page in a folder. Raises AssertionError where something is not as printed."""
-    environment = _environment(folder / ".tools")
+    environment = _make_environment(folder / ".tools")
     work = folder / page.stem
     work.mkdir()
     for block in blocks(page):
@@ -71,27 +71,27 @@ def run(page: Path, folder: Path) -> None:
         if block.reason:
             continue
         if block.language == "console":
-            _console(block, work, environment)
+            _run_session(block, work, environment)
         elif block.language == "python" or _NAMED.match(block.text):
-            _file(block, work, environment)
+            _write_or_run(block, work, environment)
 
 
-def _file(block: Block, work: Path, environment: Mapping[str, str]) -> None:
+def _write_or_run(block: Block, work: Path, environment: Mapping[str, str]) -> None:
     named = _NAMED.match(block.text)
     file = work / (named[1] if named else "block.py")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(block.text, encoding="utf-8")
     if not named:
-        done = _shell(f"python {file}", work, environment)
+        done = _run_script(f"python {file}", work, environment)
         assert done.returncode == 0, f"{block.place}:\n{done.stdout}"
 
 
-def _console(block: Block, work: Path, environment: Mapping[str, str]) -> None:
+def _run_session(block: Block, work: Path, environment: Mapping[str, str]) -> None:
     """Run a session and compare, command by command."""
     assert block.text.startswith("$ "), f"{block.place}: expected a command after '$ ' in the first line"
     told = [part.partition("\n") for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]]
     keep = f"__status=$?; printf '{_SEPARATOR}'; (exit $__status)"
-    done = _shell("\n".join(f"{command}\n{keep}" for command, _, _ in told), work, environment)
+    done = _run_script("\n".join(f"{command}\n{keep}" for command, _, _ in told), work, environment)
     printed = done.stdout.split(_SEPARATOR)
     assert len(printed) == len(told) + 1, f"{block.place}: it ended early\n{done.stdout}"
     for (command, _, expected), observed in zip(told, printed, strict=False):
@@ -101,15 +101,15 @@ def _console(block: Block, work: Path, environment: Mapping[str, str]) -> None:
         assert agrees, f"{block.place}: $ {command}\nprints\n{found}\nand not\n{wanted}"
 
 
-def _shell(script: str, work: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def _run_script(script: str, work: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     command = ["bash", "-c", script]
     return subprocess.run(
         command, cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
 
 
-def _environment(tools: Path) -> dict[str, str]:
-    """Return one in which this tree is installed: its commands, and its entry points, whatever else is installed."""
+def _make_environment(tools: Path) -> dict[str, str]:
+    """Return an environment in which this tree is installed, commands and entry points, whatever else is installed."""
     metadata = tools / "veriformer-0.1.0.dist-info"
     if not metadata.is_dir():
         metadata.mkdir(parents=True)
@@ -120,11 +120,11 @@ def _environment(tools: Path) -> dict[str, str]:
             f"[{group}]\n" + "\n".join(f"{k} = {v}" for k, v in entries.items()) for group, entries in groups.items()
         )
         (metadata / "entry_points.txt").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
-        _program(tools / "python", f'exec "{sys.executable}" "$@"')
+        _write_program(tools / "python", f'exec "{sys.executable}" "$@"')
         main = "from veriformer.spec.cli import main; main(prog_name='veriformer')"
         (tools / "command.py").write_text(main, encoding="utf-8")
-        _program(tools / "veriformer", f'exec "{sys.executable}" "{tools / "command.py"}" "$@"')
-        _program(tools / "pytest", f'exec "{sys.executable}" -m pytest -p no:cacheprovider -W ignore "$@"')
+        _write_program(tools / "veriformer", f'exec "{sys.executable}" "{tools / "command.py"}" "$@"')
+        _write_program(tools / "pytest", f'exec "{sys.executable}" -m pytest -p no:cacheprovider -W ignore "$@"')
     return {
         **os.environ,
         "PATH": os.pathsep.join((str(tools), os.environ["PATH"])),
@@ -137,6 +137,6 @@ def _environment(tools: Path) -> dict[str, str]:
     }
 
 
-def _program(file: Path, line: str) -> None:
+def _write_program(file: Path, line: str) -> None:
     file.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
     file.chmod(0o755)

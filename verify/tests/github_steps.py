@@ -51,7 +51,7 @@ class Job:
 
     @property
     def summary(self) -> str:
-        """What the summary of the job says."""
+        """Return the text of the job's summary."""
         return self._file("summary").read_text(encoding="utf-8")
 
     def _step(self, step: dict[str, Any]) -> None:

@@ -56,7 +56,9 @@ class Repository:
         self.folder = folder
         folder.mkdir()
         self.git("init", "--quiet", "--initial-branch=main")
-        self.commit({"layers.py": MODULE, "pyproject.toml": TABLE, ".github/workflows/ci.yml": "\n".join(lines())})
+        self.commit(
+            {"layers.py": MODULE, "pyproject.toml": TABLE, ".github/workflows/ci.yml": "\n".join(workflow_lines())}
+        )
 
     def git(self, *words: str) -> str:
         """Call git as somebody."""
@@ -80,21 +82,21 @@ class Repository:
         self.commit(files)
 
 
-def lines() -> list[str]:
+def workflow_lines() -> list[str]:
     """Return the workflow of docs/how-to/ci.md."""
     text = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
     return re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0].splitlines()
 
 
-def step() -> dict[str, Any]:
-    """Return the step of the workflow that uses the action."""
-    workflow = yaml.safe_load("\n".join(lines()))
+def action_inputs() -> dict[str, Any]:
+    """Return what the workflow gives to the action."""
+    workflow = yaml.safe_load("\n".join(workflow_lines()))
     (job,) = workflow["jobs"].values()
     (found,) = [one for one in job["steps"] if one["uses"].startswith("veriformer/")]
     return dict(found["with"])
 
 
-def job(repository: Repository, folder: Path, number: int, package: str, base: str | None, **inputs: str) -> Job:
+def run_job(repository: Repository, folder: Path, number: int, package: str, base: str | None, **inputs: str) -> Job:
     """Run the action on what is checked out: for a push, or a pull request against a commit."""
     event = {"event_name": "push", "sha": repository.git("rev-parse", "HEAD"), "action_path": str(ROOT)}
     if base is not None:
@@ -106,7 +108,7 @@ def job(repository: Repository, folder: Path, number: int, package: str, base: s
         scratch=folder / f"job-{number}",
         caches=folder / "caches",
         kept=Path(sys.prefix),
-        inputs={**step(), "package": package, "output": f".git/veriformer-{number}", **inputs},
+        inputs={**action_inputs(), "package": package, "output": f".git/veriformer-{number}", **inputs},
         github=event,
         environment={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": ""},
     ).run()
@@ -139,7 +141,7 @@ def main() -> None:
 
 def rehearse(folder: Path, package: str) -> None:
     """Push main, then send pull requests."""
-    written = lines()
+    written = workflow_lines()
     assert len(written) <= 10, written
     repository = Repository(folder / "theirs")
     main_branch = repository.git("rev-parse", "HEAD")
@@ -147,27 +149,29 @@ def rehearse(folder: Path, package: str) -> None:
 
     def run(title: str, number: int, base: str | None = main_branch, **inputs: str) -> Job:
         print(title, flush=True)
-        return job(repository, folder, number, package, base, **inputs)
+        return run_job(repository, folder, number, package, base, **inputs)
 
-    pushed(run("push of main", 0, None), folder)
+    check_push(run("push of main", 0, None), folder)
     repository.branch("unchanged", "main", {"README": "more\n"})
-    unchanged(run("pull request that changes nothing, its base kept", 1))
+    check_unchanged(run("pull request that changes nothing, its base kept", 1))
     repository.branch("fault", "main", {"layers.py": MODULE.replace(RIGHT, WRONG)})
-    faulty(run("pull request with a planted fault", 2), where, repository.folder)
+    check_fault(run("pull request with a planted fault", 2), where, repository.folder)
     fault = repository.git("rev-parse", "HEAD")
     repository.branch("after", fault, {"README": "more\n"})
     other = {"fail-on": "regression", "python-version": ""}
-    lasting(run("pull request on that fault, its base not kept, in the Python that is there", 3, fault, **other))
+    check_known_fault(
+        run("pull request on that fault, its base not kept, in the Python that is there", 3, fault, **other)
+    )
 
 
-def pushed(done: Job, folder: Path) -> None:
+def check_push(done: Job, folder: Path) -> None:
     """Check the push of the default branch."""
     check("green", not done.failed, done)
     check("its results are kept", any("base" in file.name for file in (folder / "caches").iterdir()), done)
     check("no error is annotated", "::error" not in done.log, done)
 
 
-def unchanged(done: Job) -> None:
+def check_unchanged(done: Job) -> None:
     """Check the pull request that changes nothing."""
     check("green", not done.failed, done)
     check("the base is not judged again", "--- Verify the base" not in done.log, done)
@@ -175,7 +179,7 @@ def unchanged(done: Job) -> None:
     check(f"within {SECONDS:g} s of processor", done.processor_s <= SECONDS, done)
 
 
-def faulty(done: Job, line: int, workspace: Path) -> None:
+def check_fault(done: Job, line: int, workspace: Path) -> None:
     """Check the pull request with a fault."""
     check("red", done.failed, done)
     wanted = f"::error file=layers.py,line={line},title=veriformer%3A softmax."
@@ -190,7 +194,7 @@ def faulty(done: Job, line: int, workspace: Path) -> None:
     check("the artifact has the page", page.is_file(), done)
 
 
-def lasting(done: Job) -> None:
+def check_known_fault(done: Job) -> None:
     """Check the pull request whose base has the fault already."""
     check("green with fail-on: regression", not done.failed, done)
     check("the base was judged", "--- Verify the base (exit status 0)" in done.log, done)

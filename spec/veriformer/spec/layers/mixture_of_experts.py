@@ -87,7 +87,7 @@ def mixture_of_experts_vjp(
 
 
 def hidden_units(xp: Any, z: Any, *, gated: bool) -> Any:
-    """What the hidden layers of experts hand on: GELU of z [E, N, h], or SiLU of its first half times its second."""
+    """Return GELU(z), z [E, N, h]; where gated, SiLU of the first half of h times the second."""
     if not gated:
         return gelu(xp, z)
     f = z.shape[-1] // 2
@@ -136,7 +136,7 @@ def _gates(
 
 
 def _rows_of(xp: Any, rows: Any, w: Any, b: Any) -> Any:
-    """Rows times the weights of every expert, with its bias where there is one."""
+    """Return rows W_e + b_e of every expert; a bias of None is left out."""
     return xp.matmul(rows, w) if b is None else xp.matmul(rows, w) + _for_each_row(xp, b)
 
 

@@ -18,7 +18,7 @@ OBJECTS: Mapping[str, str] = {
     "**options)` and judged by laws alone.",
     "lr_scheduler": "Any `LRScheduler`, built on an optimizer and judged by laws alone.",
 }
-"""What no signature says: whole models, and objects that train."""
+"""Whole models and objects that train, of which the contract has no signature."""
 
 
 def names() -> Iterable[str]:
