@@ -65,7 +65,7 @@ def make_violation(requirement="softmax.shift", dtype="fp32", status=Status.FAIL
 
 
 def every_status():
-    """One row of every status."""
+    """Return a row of every status."""
     special = {Status.BLOCKED: {"blocked_by": "softmax.equation"}, Status.HARNESS_ERROR: {"message": "Trace\n  back"}}
     rows = []
     for number, status in enumerate(Status):
@@ -262,7 +262,7 @@ def run():
 
 @pytest.fixture
 def all_statuses():
-    """One row of every status."""
+    """Return a row of every status."""
     return every_status()
 
 

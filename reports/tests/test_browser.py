@@ -25,7 +25,7 @@ LOOKS = (
     ("true", WIDE, "dark"),
     ("false", NARROW, "dark"),
 )
-"""Whether everything is open, at which width, in which scheme: every two of them meet."""
+"""State of all details, width of the window and colour scheme: every two of them meet."""
 
 SIX = ("softmax", "cross_entropy", "layer_norm", "rms_norm", "swiglu", "attention")
 TOO_WIDE = """[...document.querySelectorAll("body *")].filter(x => {
@@ -44,7 +44,7 @@ def chromium():
 
 @pytest.fixture
 def reports(run, row, violation, finding, all_statuses):
-    """The pages of runs that hold, that are violated, that have known failures, and of fifty of them."""
+    """Return runs that hold, that are violated, that have known failures, and of fifty of them."""
     laws = [f"law_{i}" for i in range(4)]
     held = [row(f"{name}.{law}") for name in SIX for law in laws]
     absent = [row(f"gelu.{law}", status=Status.NOT_PROVIDED) for law in laws]
@@ -70,7 +70,7 @@ def reports(run, row, violation, finding, all_statuses):
 
 @pytest.fixture
 def beside(documents, save):
-    """What stands on a page beside runs: equations, the kill matrix, counts."""
+    """Inputs of a page beside runs: equations, the kill matrix, counts."""
     return {
         "benchmarks": Benchmarks.from_dict(documents["benchmarks"]),
         "kills": Kills(documents["mutants"]),
@@ -80,7 +80,7 @@ def beside(documents, save):
 
 @pytest.fixture
 def opened(reports, beside, tmp_path, chromium):
-    """Writes a report and opens it."""
+    """Return a function that writes a report and opens it."""
 
     def opened(name, width=WIDE):
         more = beside if name == "known" else {}

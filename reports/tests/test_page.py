@@ -30,7 +30,7 @@ def everything(run, all_statuses, violation, documents, save):
 
 
 class Reader(HTMLParser):
-    """Collects tags with their attributes, anchors, and text; raises on elements that do not nest."""
+    """A collector of tags with their attributes, anchors, and text; raises on elements that do not nest."""
 
     VOID = frozenset({"meta", "br", "hr", "img", "input", "link"})
 

@@ -1,4 +1,4 @@
-"""What was timed, as a page shows it."""
+"""Timings, as a page shows them."""
 
 import dataclasses
 

@@ -1,1 +1,1 @@
-"""What was found, as pages that a person reads."""
+"""Results of runs, as pages that a person reads."""

@@ -27,7 +27,7 @@ _FLOOR = 1e-3
 _CEILING = 30.0
 
 _DRAWN = VIOLATIONS | {Status.PASS, Status.DEVIATION}
-"""Statuses of rows that hold or are violated: right of 1 stand the latter."""
+"""Statuses of rows that hold or are violated; the latter stand right of 1."""
 
 _STYLE: Any = {
     "svg.hashsalt": "veriformer",
@@ -39,7 +39,7 @@ _STYLE: Any = {
 
 
 def bound_use(runs: Sequence[Run]) -> Markup | None:
-    """How much of the bound each run uses, a mark per row that holds or is violated; None where there is none."""
+    """Draw the used share of the bound, a mark per row that holds or is violated; None where there is none."""
     measured = [_marks(run) for run in runs]
     if not any(measured):
         return None
@@ -57,7 +57,7 @@ def bound_use(runs: Sequence[Run]) -> Markup | None:
 
 
 def growth(one: Scaling) -> Markup | None:
-    """Seconds over a size, both logarithmic: every process' medians, and the slopes that are predicted."""
+    """Draw seconds over a size, both logarithmic: every process' medians, and the slopes that are predicted."""
     if not one.seconds or not one.predicted:
         return None
     from matplotlib import rc_context
@@ -85,7 +85,7 @@ def growth(one: Scaling) -> Markup | None:
 
 
 def levels(one: History) -> Markup | None:
-    """Seconds over the runs of a history; a line at each run from which on they take longer or shorter."""
+    """Draw seconds over the runs of a history; a line at each run from which on they take longer or shorter."""
     if len(one.seconds) < 2:
         return None
     from matplotlib import rc_context
@@ -136,7 +136,7 @@ def _frame(axes: Any, labels: Sequence[str]) -> None:
 
 
 def _line(axes: Any, height: int, marks: Sequence[tuple[str, float]]) -> None:
-    """One run: a lane per dtype, so that equal ratios of different dtypes stay apart."""
+    """Draw a run with a lane per dtype, so that equal ratios of different dtypes stay apart."""
     for lane, (dtype, (colour, marker)) in enumerate(_DTYPES.items()):
         ratios = [ratio for name, ratio in marks if name == dtype]
         heights = [height + 0.27 - 0.18 * lane] * len(ratios)
@@ -151,7 +151,7 @@ def _svg(figure: Any) -> str:
 
 
 def legend() -> list[tuple[str, str, str]]:
-    """Dtype, sign and colour of each series, for a legend in the page's own type."""
+    """Return dtype, sign and colour of each series, for a legend in the page's own type."""
     signs = {"o": "●", "s": "■", "^": "▲", "D": "◆"}
     return [(dtype, signs[marker], _COLOURS[colour]) for dtype, (colour, marker) in _DTYPES.items()]
 
@@ -161,7 +161,7 @@ def _clipped(label: str) -> str:
 
 
 def _inline(svg: str, title: str) -> Markup:
-    """The ``<svg>`` element alone: without prolog and comments, in the page's colours, as wide as there is room."""
+    """Return the ``<svg>`` element alone: without prolog, in the page's colours, as wide as there is room."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
     for colour, name in _COLOURS.items():

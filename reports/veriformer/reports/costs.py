@@ -44,12 +44,12 @@ LETTERS = {
     "T": "side of a block",
     "w": "bytes of an element",
 }
-"""What the letters of sizes stand for."""
+"""Meanings of the letters of sizes."""
 
 
 @dataclass(frozen=True)
 class CostRow:
-    """One count, ready to be shown."""
+    """A count, ready to be shown."""
 
     count: Count
 
@@ -60,7 +60,7 @@ class CostRow:
 
     @property
     def comparison(self) -> str:
-        """What a confirmation says."""
+        """Return the text of a confirmation."""
         if self.count.claim is None:
             return "nothing is predicted"
         if self.count.reason:
@@ -71,7 +71,7 @@ class CostRow:
 
     @property
     def letters(self) -> str:
-        """What the letters that did not vary stand for."""
+        """Return the values of the letters that did not vary."""
         return ", ".join(f"{name}\u00a0=\u00a0{value}" for name, value in self.count.fixed.items())
 
     @property

@@ -1,4 +1,4 @@
-"""What changed between two sets of runs: newly failing first."""
+"""Changes of rows between two sets of runs: newly failing first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from veriformer.verify.results import VIOLATIONS, Result, Results, Status, Verdi
 
 
 class Sort(IntEnum):
-    """What a change means, in the order in which changes are told."""
+    """Kind of change of a row, in the order in which changes are told."""
 
     NEWLY_FAILING = 0
     LOST = 1
@@ -43,7 +43,7 @@ class Change:
 
     @property
     def sort(self) -> Sort:
-        """What the change means."""
+        """Return the kind of the change."""
         was = self.old is not None and self.old.status in VIOLATIONS
         fails = self.new is not None and self.new.status in VIOLATIONS
         if fails and not was:
@@ -56,7 +56,7 @@ class Change:
 
     @property
     def worse(self) -> bool:
-        """Whether it fails and did not before, or held and no longer shows anything."""
+        """Return whether it fails and did not before, or held and no longer shows anything."""
         return self.sort in (Sort.NEWLY_FAILING, Sort.LOST)
 
     def __str__(self) -> str:

@@ -30,7 +30,6 @@ def environment() -> jinja2.Environment:
         "prose": prose,
         "statement": statement,
         "short": formatting.short,
-        "grouped": formatting.grouped,
         "web": web_address,
     }
     found.globals |= {

@@ -33,7 +33,7 @@ ERRATUM_LOOKS = {
 
 @dataclass(frozen=True)
 class EquationView:
-    """One equation of the specification's document, as it stands there, with what the page adds."""
+    """An equation of the specification's document, as it stands there, with what the page adds."""
 
     data: Mapping[str, Any]
 
@@ -47,13 +47,13 @@ class EquationView:
 
     @property
     def worst(self) -> tuple[str, str, str]:
-        """How its worst step is shown; an equation without steps is shown as unproved."""
+        """Return sign, word and colour of its worst step; an equation without steps is unproved."""
         met = {reach(step) for step in self.data.get("steps", ())}
         return next((look for word, look in STEP_LOOKS.items() if word in met), STEP_LOOKS["unproved"])
 
     @property
     def proved(self) -> str:
-        """How many of its steps hold."""
+        """Return the number of its steps that hold."""
         steps = self.data.get("steps", ())
         held = sum(step.get("status") in ("proved", "confirmed") for step in steps)
         return f"{held} of {len(steps)} steps hold"
@@ -73,13 +73,13 @@ class Specification:
 
     @property
     def steps(self) -> list[tuple[tuple[str, str, str], int]]:
-        """How many steps ended in each status, worst first."""
+        """Return the number of steps in each status, the worst first."""
         counts = Counter(reach(step) for equation in self.equations for step in equation.data.get("steps", ()))
         return [(_look(word), count) for word, count in sorted(counts.items(), key=lambda item: _rank(item[0]))]
 
     @property
     def statements(self) -> list[tuple[str, int]]:
-        """What became of the statements of the documents: how many have which verdict, with how far it reaches."""
+        """Return the number of statements of the documents with each verdict and reach."""
         return Counter(str(item.get("scope") or item.get("verdict")) for item in self.inventory).most_common()
 
     @property
@@ -100,7 +100,7 @@ def read_specification(path: Path) -> Specification:
 
 
 def reach(step: Mapping[str, Any]) -> str:
-    """What is known of a step and how far it reaches: its scope where it holds, or else its status."""
+    """Return what is known of a step and how far it reaches: its scope where it holds, or else its status."""
     status = str(step.get("status"))
     return str(step.get("scope")) if status in ("proved", "confirmed") else status
 

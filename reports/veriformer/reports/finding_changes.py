@@ -1,4 +1,4 @@
-"""What changed between the findings of two runs: new, of another weight, gone."""
+"""Changes between the findings of two runs: new, of another weight, gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veriformer.verify.results import Results
 
 
 class FindingSort(IntEnum):
-    """What became of a finding, in the order in which it is told."""
+    """Kind of change of a finding, in the order in which it is told."""
 
     NEW = 0
     CHANGED = 1
@@ -41,14 +41,14 @@ class FindingChange:
 
     @property
     def sort(self) -> FindingSort:
-        """What became of it."""
+        """Return the kind of the change."""
         if self.old is None:
             return FindingSort.NEW
         return FindingSort.GONE if self.new is None else FindingSort.CHANGED
 
     @property
     def worse(self) -> bool:
-        """Whether the new run is violated by it and the old one was not."""
+        """Return whether the new run is violated by it and the old one was not."""
         return _violates(self.new, self.after) and not _violates(self.old, self.before)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ def _apart(one: Results | None, other: Results | None) -> bool:
 
 
 def _bare(run: Results | None) -> bool:
-    """Whether a run has violated rows and no findings at all, as files of version 1 have."""
+    """Return whether a run has violated rows and no findings at all, as files of version 1 have."""
     return run is not None and bool(run.violations) and not run.findings
 
 

@@ -12,11 +12,6 @@ def short(value: float | None) -> str:
     return f"{value:.2g}" if value == value and abs(value) < 1000 else f"{value:.3g}"
 
 
-def grouped(value: int) -> str:
-    """An integer with thin spaces between its thousands."""
-    return f"{value:,}".replace(",", "\u202f")
-
-
 def exact(value: Any) -> str:
     """A number as it was recorded: the shortest text that reads back the same."""
     return value if isinstance(value, str) else repr(value)

@@ -74,7 +74,7 @@ def statement(latex: str | None, *, display: bool = False) -> Markup:
 
 
 def _closed(formula: str) -> bool:
-    """Whether nothing that is opened in a formula is closed outside of it."""
+    """Return whether nothing that is opened in a formula is closed outside of it."""
     bare = re.sub(r"\\[{}]", "", formula)
     depths = [bare[:end].count("{") - bare[:end].count("}") for end in range(len(bare) + 1)]
     fences = formula.count(r"\left") == formula.count(r"\right") + formula.count(r"\leftarrow")
@@ -95,7 +95,7 @@ def _rebuild(old: ElementTree.Element) -> ElementTree.Element:
 
 
 def _spaced(row: list[ElementTree.Element]) -> list[ElementTree.Element]:
-    """The same row with thin space between the names of functions and what stands beside them: "y log p", "f(x)"."""
+    """Return a row with thin space between the names of functions and what stands beside them: "y log p", "f(x)"."""
     spaced = row[:1]
     for left, right in itertools.pairwise(row):
         if "mo" not in (left.tag, right.tag) and (_is_function(left) or _is_function(right)):

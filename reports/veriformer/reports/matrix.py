@@ -28,7 +28,6 @@ FILTERS = {
 }
 """Choices of what the matrix shows, by the statuses of the operations that they leave."""
 
-
 MOST_COLUMNS = 6
 """Runs up to which each has a column; of more, those are listed that tell more than that all holds."""
 
@@ -43,7 +42,7 @@ class Cell:
 
     @property
     def parts(self) -> list[tuple[StatusStyle, list[str], float | None]]:
-        """Each status met, the worst first: the dtypes it was met in, and the largest |got − exact| / bound in them."""
+        """Return each status, the worst first, with its dtypes and the largest |got − exact| / bound in them."""
         met = sorted({row.status for row in self.rows}, key=severity)
         parts = [(STATUS_STYLES[status], [row for row in self.rows if row.status is status]) for status in met]
         return [
@@ -51,24 +50,24 @@ class Cell:
         ]
 
     def first(self, status: Status) -> Result:
-        """The first of its rows that ended so."""
+        """Return the first of its rows in a status."""
         return next(row for row in self.rows if row.status is status)
 
     @property
     def reasons(self) -> list[str]:
-        """Why rows show nothing or fail as waived, on one line each; of violations their finding tells."""
+        """Return why rows show nothing, on one line each; of violations their finding tells."""
         told = [row for row in self.rows if row.status in _TOLD and row.message]
         return list(dict.fromkeys(one_line(row.message, _REASON) for row in told))
 
     @property
     def blockers(self) -> list[str]:
-        """The requirements that do not hold and on which blocked rows rest."""
+        """Return the requirements that do not hold and on which blocked rows rest."""
         return list(dict.fromkeys(row.blocked_by for row in self.rows if row.blocked_by))
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """One requirement on all runs; a cell is None where the run did not plan it."""
+    """A requirement on all runs; a cell is None where the run did not plan it."""
 
     requirement: str
     equations: tuple[str, ...]
@@ -77,27 +76,27 @@ class MatrixRow:
 
     @property
     def statuses(self) -> set[Status]:
-        """Every status that a run met."""
+        """Return every status that a run met."""
         return {row.status for cell in self.cells if cell for row in cell.rows}
 
     @property
     def provided(self) -> bool:
-        """Whether any run has what it asks for."""
+        """Return whether any run provides it."""
         return self.statuses != {Status.NOT_PROVIDED}
 
     @property
     def told(self) -> list[Cell]:
-        """The cells that tell more than that all holds, for a table of very many runs."""
+        """Return the cells that tell more than that all holds, for a table of very many runs."""
         return [cell for cell in self.cells if cell and not {row.status for row in cell.rows} <= FILTERS["held"]]
 
     @property
     def held(self) -> int:
-        """In how many runs all of it holds."""
+        """Return the number of runs in which all of it holds."""
         return sum(cell is not None for cell in self.cells) - len(self.told)
 
     @property
     def law(self) -> str:
-        """The requirement's name without its operation's."""
+        """Return the requirement's name without its operation's."""
         return self.requirement.partition(".")[2] or self.requirement
 
 
@@ -110,43 +109,43 @@ class Group:
 
     @property
     def provided(self) -> bool:
-        """Whether any run has anything of the operation."""
+        """Return whether any run provides any of them."""
         return any(row.provided for row in self.rows)
 
     @property
     def asked(self) -> list[MatrixRow]:
-        """The requirements that some run has what it takes for, the worst first."""
+        """Return the requirements that some run provides, the worst first."""
         return sorted((row for row in self.rows if row.provided), key=lambda row: min(map(severity, row.statuses)))
 
     @property
     def lacking(self) -> list[str]:
-        """The requirements that ask for what no run has."""
+        """Return the requirements that no run provides."""
         return [row.law for row in self.rows if not row.provided]
 
     @property
     def worst(self) -> int:
-        """The place of its worst status in the order of severity."""
+        """Return the place of its worst status in the order of severity."""
         return min(severity(status) for row in self.rows for status in row.statuses)
 
     @property
     def kinds(self) -> set[str]:
-        """The filters that show it."""
+        """Return the filters that show it."""
         return {kind for kind, statuses in FILTERS.items() for row in self.rows if row.statuses & statuses}
 
     @property
     def classes(self) -> str:
-        """The same as classes of the style sheet."""
+        """Return the filters that show it as classes of the style sheet."""
         return " ".join(f"has-{kind.replace(' ', '-')}" for kind in FILTERS if kind in self.kinds)
 
     @property
     def tally(self) -> list[tuple[StatusStyle, int]]:
-        """How many rows of results ended in each status in all runs together, worst first."""
+        """Return the number of rows in each status in all runs together, the worst first."""
         counts = Counter(row.status for line in self.rows for cell in line.cells if cell for row in cell.rows)
         return [(STATUS_STYLES[status], counts[status]) for status in sorted(counts, key=severity)]
 
 
 def matrix(runs: Sequence[Run]) -> list[Group]:
-    """Every requirement met in any run, grouped by operation, the worst first and else in the order of the results."""
+    """Return the requirements of all runs by operation, the worst first and else in the order of the results."""
     rows = [
         {"operation": row.operation, "requirement": row.requirement, "run": run.label, "row": row}
         for run in runs
@@ -178,7 +177,7 @@ def _row(requirement: str, met: pd.DataFrame, runs: Sequence[Run]) -> MatrixRow:
 
 
 def as_float(ratio: float | str | None) -> float | None:
-    """A ratio as a number; the schema writes those that are not finite as text."""
+    """Return a ratio as a number; the schema writes those that are not finite as text."""
     return None if ratio is None or ratio == "nan" else float(ratio)
 
 

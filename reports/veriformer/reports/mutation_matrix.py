@@ -20,7 +20,7 @@ Cell = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class KillRow:
-    """One mutant against the requirements of one operation, in the order of the table's columns.
+    """A mutant against the requirements of an operation, in the order of the table's columns.
 
     marks: the cell where it was killed there, else the cell where it lived, or None where the requirement was not run.
     """
@@ -44,7 +44,7 @@ class KillTable:
 
     @property
     def killed(self) -> int:
-        """How many of its mutants are killed."""
+        """Return the number of its mutants that are killed."""
         return sum(bool(row.mutant["killed"]) for row in self.rows)
 
 
@@ -91,12 +91,12 @@ class Kills:
 
     @property
     def variants(self) -> int:
-        """How many correct variants were run."""
+        """Return the number of correct variants that were run."""
         return len(self.document["variants"])
 
     @property
     def sabotages(self) -> int:
-        """How many adapters that compute nothing were run."""
+        """Return the number of adapters that compute nothing."""
         return len(self.document["sabotages"])
 
     @property
@@ -107,7 +107,7 @@ class Kills:
 
     @property
     def sound(self) -> bool:
-        """Whether all mutants died, nothing correct was accused, nothing empty escaped and the suite did not break."""
+        """Return whether all mutants died, nothing correct was accused, nothing empty escaped and no cell broke."""
         return bool(self.mutants) and not (self.survivors or self.false_alarms or self.escapes or self.errors)
 
     @property
@@ -124,7 +124,7 @@ class Kills:
 
     @property
     def tables(self) -> list[KillTable]:
-        """One table per operation."""
+        """Return a table per operation."""
         cells = [cell for cell in self.cells if cell["family"] == "mutant"]
         return [self._table(operation, cells) for operation in dict.fromkeys(str(cell["operation"]) for cell in cells)]
 

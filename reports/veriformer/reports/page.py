@@ -36,12 +36,12 @@ class Inputs:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The verdict on each run."""
+        """Return the verdict on each run."""
         return [verdict(run) for run in self.runs]
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
-    """All verdicts in one sentence: what holds and what does not."""
+    """Return all verdicts in one sentence."""
     if not verdicts:
         return "Nothing was run."
     by_state = {state: [v for v in verdicts if v.state is state] for state in State}
@@ -78,7 +78,7 @@ def pages_of_run(results: Results, index: str) -> dict[str, str]:
 
 
 class _Report:
-    """What the templates are given, computed once for all pages."""
+    """Data of the templates, computed once for all pages."""
 
     def __init__(self, inputs: Inputs) -> None:
         listed = {run.label: list_findings(run) for run in inputs.runs}

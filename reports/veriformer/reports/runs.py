@@ -16,7 +16,7 @@ SET_SCHEMA_NAME = "veriformer/results-set/1"
 
 @dataclass(frozen=True)
 class Run:
-    """One run, with a label that no other run of the report has."""
+    """A run, with a label that no other run of the report has."""
 
     label: str
     results: Results

@@ -1,4 +1,4 @@
-"""How each status is shown: by a sign, a word and a colour, so that none of them is needed to tell two apart."""
+"""Signs, words and colours of statuses, so that none of the three is needed to tell two apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from veriformer.verify.results import VIOLATIONS, Status
 
 @dataclass(frozen=True)
 class StatusStyle:
-    """One status as a reader meets it.
+    """A status as a reader meets it.
 
     tone: the name of its colour in the style sheet. meaning: one sentence for the legend.
     """
@@ -22,7 +22,7 @@ class StatusStyle:
 
     @property
     def violated(self) -> bool:
-        """Whether it makes the run fail."""
+        """Return whether it makes the run fail."""
         return self.status in VIOLATIONS
 
 

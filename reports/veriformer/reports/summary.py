@@ -22,7 +22,7 @@ LONGEST_SCRIPT = 4000
 
 
 def summary(inputs: Inputs) -> str:
-    """The Markdown text."""
+    """Return the report as Markdown."""
     return "\n".join(_lines(inputs)) + "\n"
 
 
@@ -107,18 +107,18 @@ def _extras(inputs: Inputs) -> Iterator[str]:
 
 
 def text(words: str) -> str:
-    """Words that Markdown shows as they are, also within a table."""
+    """Return words that Markdown shows as they are, also within a table."""
     return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", " ".join(words.split()))
 
 
 def code(words: str) -> str:
-    """Inline code, also within a table and with backquotes in it."""
+    """Return inline code, also within a table and with backquotes in it."""
     longest = max((len(run) for run in re.findall(r"`+", words)), default=0)
     fence, pad = "`" * (longest + 1), " " if "`" in words else ""
     return f"{fence}{pad}{' '.join(words.split())}{pad}{fence}".replace("|", "\\|")
 
 
 def fenced(script: str) -> Sequence[str]:
-    """A code block, fenced by more backquotes than the script has in a row."""
+    """Return a code block, fenced by more backquotes than the script has in a row."""
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", script)), 3)
     return [f"{fence}python", *script.rstrip("\n").split("\n"), fence]

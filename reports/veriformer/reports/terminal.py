@@ -14,7 +14,7 @@ _LINE = 600
 
 
 def show_changes(found: Difference, out: TextIO) -> None:
-    """First what cannot be relied on, then findings, then rows, each by what it means and the worst first."""
+    """Print what cannot be relied on, then findings, then rows, the worst first."""
     console = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
     for caveat in found.caveats:
         _line(console, caveat, "bold magenta")

@@ -1,4 +1,4 @@
-"""What was timed: how operations scale, what got slower, and what that gate is worth."""
+"""Timings: scaling of operations, regressions, and the power of that gate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class ScalingRow:
-    """One size of one operation, ready to be shown."""
+    """A size of an operation, ready to be shown."""
 
     scaling: Scaling
 
@@ -45,7 +45,7 @@ class ScalingRow:
 
 @dataclass(frozen=True)
 class RegressionRow:
-    """One workload of two versions, ready to be shown."""
+    """A workload of two versions, ready to be shown."""
 
     regression: Regression
 
@@ -99,7 +99,7 @@ class Timings:
 
 
 def timings(benchmarks: Benchmarks | None) -> Timings | None:
-    """What was timed, what is wrong first; None where nothing was."""
+    """Return the timings, failures first; None where nothing was timed."""
     if benchmarks is None or not (
         benchmarks.scalings or benchmarks.regressions or benchmarks.histories or benchmarks.gate
     ):

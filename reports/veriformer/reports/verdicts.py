@@ -16,11 +16,11 @@ _ABSENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE})
 """Statuses of what there is nothing of to judge."""
 
 NAMED = 4
-"""How many violated requirements a sentence names before it says how many more there are."""
+"""Violated requirements that a sentence names; further ones are counted."""
 
 
 class State(StrEnum):
-    """What a run comes to."""
+    """State of a run, the gravest first."""
 
     INVALID = "invalid"
     VIOLATED = "violated"
@@ -34,7 +34,7 @@ TONES = {State.INVALID: "shout", State.VIOLATED: "bad", State.NOTHING: "warn", S
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reader sees first of a run.
+    """The beginning of a run's report.
 
     sentence: what holds or does not. caveat: what was not shown, or nothing. counts: rows per status, worst first.
     """
@@ -47,7 +47,7 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """The run in one sentence, as the terminal tells it."""
+        """Return the run in one sentence, as the terminal tells it."""
         return headline(self.run.results)
 
     @property
@@ -57,22 +57,22 @@ class Verdict:
 
     @property
     def scope(self) -> str:
-        """For what it holds."""
+        """Return the operations, dtypes and directions for which it holds."""
         return scope(self.run.results)
 
     @property
     def sign(self) -> str:
-        """The sign of the state."""
+        """Return the sign of the state."""
         return SIGNS[self.state]
 
     @property
     def tone(self) -> str:
-        """The name of the state's colour in the style sheet."""
+        """Return the name of the state's colour in the style sheet."""
         return TONES[self.state]
 
     @property
     def command(self) -> str:
-        """The command that repeats the run."""
+        """Return the command that repeats the run."""
         results = self.run.results
         words = ["veriformer", "verify", self.run.target, "--profile", results.profile, "--seed", results.seed]
         return shlex.join([*words, *_dtypes_option(results.results), *_device_option(results.results)])
@@ -153,13 +153,13 @@ def _number(count: int, noun: str) -> str:
 
 
 def _dtypes_option(rows: list[Result]) -> list[str]:
-    """Which dtypes were asked for, where that was not all of them."""
+    """Return the option of the dtypes, where not all were asked for."""
     used = list(dict.fromkeys(row.dtype for row in rows if row.dtype))
     return ["--dtype", *used] if used and len(used) < len(_ALL_DTYPES) else []
 
 
 def _device_option(rows: list[Result]) -> list[str]:
-    """The device, where it was not the usual one."""
+    """Return the option of the device, where it was not the usual one."""
     return next((["--device", row.device] for row in rows if row.device != "cpu"), [])
 
 

@@ -14,7 +14,7 @@ _LINE = 300
 
 @dataclass(frozen=True)
 class KnownFailure:
-    """One waiver and the rows that it covers. link: None in files that earlier versions wrote."""
+    """A waiver and the rows that it covers. link: None in files that earlier versions wrote."""
 
     reason: str
     link: str | None

@@ -1,4 +1,4 @@
-"""What code that was not written for the contract was recognised as, in lines: said before it is judged."""
+"""Recognised forms of code that was not written for the contract, in lines that come before its verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FEW = 12
 
 
 def opening(target: str, found: Mapping[str, Any]) -> str:
-    """What is said above the lines."""
+    """Return the line above the lines."""
     name, own = one_line(target, 80), found.get("by_name", ())
     if own:
         what = "besides it was recognised as follows" if found.get("recognised") else "nothing else was recognised"
@@ -26,7 +26,7 @@ def opening(target: str, found: Mapping[str, Any]) -> str:
 
 
 def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
-    """Operations first, each with the reading by which it is called; what looks like one and is not judged, after."""
+    """Give operations first, each with the reading by which it is called, then what is like one and not judged."""
     judged = {pin["operation"]: pin for pin in judged_whole(found)}
     further: dict[str, list[str]] = {name: [] for name in judged}
     for pin in found.get("recognised", ()):
@@ -48,7 +48,7 @@ def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
 
 
 def inspected(found: Mapping[str, Any], domains: Mapping[str, Any]) -> Iterator[Line]:
-    """Every candidate: operations with form, readings, constants and domain; then what is not judged, and why."""
+    """Give every candidate: operations with form, readings, constants and domain; then what is not judged, and why."""
     seen: set[str] = set()
     for pin in found.get("recognised", ()):
         yield pin["operation"], one_line(_told(pin).removeprefix(f"{pin['operation']}: "), _LINE)
@@ -64,7 +64,7 @@ def inspected(found: Mapping[str, Any], domains: Mapping[str, Any]) -> Iterator[
 
 
 def _without_operation(found: Mapping[str, Any]) -> Iterator[Line]:
-    """What no form knows, private helpers aside."""
+    """Give the names that no form knows, private helpers aside."""
     names = [name for name in found.get("unknown", ()) if not _is_private(name)]
     if names:
         yield "no operation", one_line(f"{', '.join(names)}: nothing of the contract", _LINE)
@@ -75,8 +75,11 @@ def _is_private(name: str) -> bool:
 
 
 def outside(found: Mapping[str, Any]) -> list[str]:
-    """The names that a target offers and that were not judged, each once: outside the contract, or the second of one
-    operation. Those that look like an operation are told by themselves."""
+    """Return the names that a target offers and that were not judged, each once.
+
+    They are outside the contract, or the second of one operation. Those that look like an operation are told by
+    themselves.
+    """
     judged = judged_whole(found)
     others = [pin["name"] for pin in found.get("recognised", ()) if pin not in judged]
     names = [*others, *found.get("unknown", ())]
@@ -89,7 +92,7 @@ def outside(found: Mapping[str, Any]) -> list[str]:
 
 
 def _domain(domain: Mapping[str, Any]) -> Iterator[Line]:
-    """What a probe found out: constants, precision, features."""
+    """Give constants, precision and features, as the probe found them."""
     said = [f"{name} = {value}" for name, value in domain.get("constants", {}).items()]
     said += [f"computes {dtype} in {coarser}" for dtype, coarser in domain.get("precision", {}).items()]
     said += list(domain.get("rules", ()))
@@ -124,7 +127,7 @@ def _told(pin: Mapping[str, Any]) -> str:
 
 
 def deviations(found: Mapping[str, Any]) -> str:
-    """One line for the verdict: the readings that are not the contract's, and where none fits; empty where none."""
+    """Return a line for the verdict: the readings that are not the contract's, and where none fits; else nothing."""
     said = []
     for pin in judged_whole(found):
         readings = [f"{name} {pin['readings'][name]}" for name in pin["deviations"]]

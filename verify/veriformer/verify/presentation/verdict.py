@@ -1,4 +1,4 @@
-"""The verdict on a run in two lines: what it comes to, and for what part of the contract that holds."""
+"""The verdict on a run in two lines: the outcome, and the part of the contract for which it holds."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _DTYPES = ("fp64", "fp32", "bf16", "fp16")
 
 
 def target(run: Run) -> str:
-    """The implementation by the word it was asked for by."""
+    """Return the implementation by the word it was asked for by."""
     return one_line(run.implementation["target"], 80)
 
 
 def word(run: Run) -> str:
-    """What the run comes to in a few words: ``holds``, or ``holds with 2 weaknesses``."""
+    """Return the verdict in a few words: ``holds``, or ``holds with 2 weaknesses``."""
     weak = len(weaknesses(run))
     counted = f" with {weak} weakness{'' if weak == 1 else 'es'}" if weak and run.verdict == "holds" else ""
     return f"{run.verdict}{counted}"
 
 
 def headline(run: Run) -> str:
-    """The run in one sentence, for somebody who has never seen this suite; begins with the name of the target."""
+    """Return the run in one sentence, for somebody who has never seen this suite; the target's name begins it."""
     said = {"violated": _violated, "holds": _holds, "inconclusive": _inconclusive, "invalid": _invalid}
     return f"{target(run)} {said[str(run.verdict)](run)}"
 
@@ -54,7 +54,7 @@ def _violated(run: Run) -> str:
 
 
 def counted(found: Sequence[Finding]) -> str:
-    """``3 findings (2 wrong, 1 leak)``."""
+    """Return ``3 findings (2 wrong, 1 leak)``."""
     tally = Counter(finding.weight for finding in found)
     return f"{number(len(found), 'finding')} ({', '.join(f'{tally[w]} {w}' for w in Weight if tally[w])})"
 
@@ -86,7 +86,7 @@ def _of_operations(run: Run) -> str:
 
 
 def _some(said: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
+    """Return the first few, and how many more there are."""
     more = f" and {len(said) - _FEW} more" if len(said) > _FEW else ""
     return one_line(", ".join(said[:_FEW]), 240) + more
 
@@ -100,7 +100,7 @@ def _inconclusive(run: Run) -> str:
 
 
 def _meant(run: Run) -> str:
-    """Names of the target's own that come close to those of the contract, where that is why nothing was found."""
+    """Return names of the target that come close to those of the contract, where that is why nothing was found."""
     near = (str(row.message) for row in run.results if "did you mean" in str(row.message))
     return "".join(f"; {one_line(message, 120)}" for message in list(dict.fromkeys(near))[:2])
 
@@ -117,7 +117,7 @@ def _invalid(run: Run) -> str:
 
 
 def scope(run: Run) -> str:
-    """For what it holds: operations, dtypes, directions, and how much of the contract's features there is.
+    """Return for what it holds: operations, dtypes, directions, and how much of the contract's features there is.
 
     An operation holds in the dtypes in which its equation was answered and was right, and in no other.
     """
@@ -130,13 +130,13 @@ def scope(run: Run) -> str:
 
 
 def _operations(run: Run) -> list[str]:
-    """The operations whose equation was seen to hold, and that no finding is about."""
+    """Return the operations whose equation was seen to hold, and that no finding is about."""
     found = {name for finding in grave(run) for name in finding.operation.split(", ")}
     return [name for name in run.held if name not in found]
 
 
 def _held(run: Run, operations: Sequence[str]) -> str:
-    """Operations with the dtypes in which they hold; those that share theirs together, without "and" between two."""
+    """Return operations with the dtypes in which they hold; those that share theirs together."""
     by_dtypes: dict[str, list[str]] = {}
     for name in operations:
         by_dtypes.setdefault(named([dtype for dtype in _DTYPES if dtype in run.held[name]], 4), []).append(name)
@@ -146,13 +146,13 @@ def _held(run: Run, operations: Sequence[str]) -> str:
 
 
 def _judged(run: Run) -> list[str]:
-    """The dtypes in which an equation was seen to hold, whatever findings there are beside it."""
+    """Return the dtypes in which an equation was seen to hold, whatever findings there are beside it."""
     met = {dtype for dtypes in run.held.values() for dtype in dtypes}
     return [name for name in _DTYPES if name in met]
 
 
 def _directions(run: Run, operations: Sequence[str]) -> str:
-    """Whether gradients of what holds (else of what was judged) were seen as well; nothing where none were asked for.
+    """Return whether gradients of what holds, else of what was judged, were seen as well; nothing if unasked.
 
     operations: those that hold.
     """

@@ -19,13 +19,13 @@ MEANING = {
     Weight.IMPRECISE: "less exact than its dtype allows",
     Weight.UNGUARDED: "accepts bad input, or refuses it unhelpfully",
 }
-"""What each weight says of the code, for whoever meets the word here first."""
+"""Meanings of weights, for whoever meets the word here first."""
 
 _SENTENCE, _LINE = 300, 300
 
 
 def title(finding: Finding) -> str:
-    """What is wrong and when, in one line."""
+    """Return the fault and its condition, on one line."""
     what = one_line(finding.what, _SENTENCE)
     begun = what.startswith((f"{finding.operation}:", f"{finding.operation} "))
     return f"{'' if begun else f'{one_line(finding.operation, 60)}: '}{what}{_when(finding)}"
@@ -38,7 +38,7 @@ def _when(finding: Finding) -> str:
 
 
 def facts(finding: Finding) -> Iterator[tuple[str, str]]:
-    """Label and text of each fact, on one line each, for terminal, page, JSON, Markdown and JUnit alike."""
+    """Give label and text of each fact, on one line each, for terminal, page, JSON, Markdown and JUnit alike."""
     example = finding.counterexample or {}
     if finding.where:
         yield "where", place(finding.where)
@@ -68,26 +68,26 @@ def place(where: Mapping[str, Any]) -> str:
 
 
 def outcome(finding: Finding) -> str:
-    """What came back against what is true, at the worst number; else the message."""
+    """Return the observed and the exact value at the worst number; else the message."""
     worst = next(iter(elements(finding.counterexample or {})), None)
     if worst is None:
         observed = (finding.counterexample or {}).get("observed")
         return one_line(finding.message or ("" if observed is None else observed), _LINE)
-    place = f"at [{worst.place}]: " if worst.place else ""
+    at = f"at [{worst.place}]: " if worst.place else ""
     numbers = ", ".join(f"{name} {_number(getattr(worst, name))}" for name in ("observed", "exact", "bound"))
     off = f" (off by {_short(worst.ratio)} × the bound)" if worst.ratio < float("inf") else ""
-    return f"{place}{numbers}{off}"
+    return f"{at}{numbers}{off}"
 
 
 def explained(finding: Finding) -> str:
-    """How many rows the finding explains, in which dtypes, and whose."""
+    """Return the number of rows that the finding explains, with their dtypes and requirements."""
     dtypes = f" in {named([one_line(d, 20) for d in finding.dtypes], 4)}" if finding.dtypes else ""
     of = f": {named([one_line(r, 80) for r in finding.requirements], 2)}" if finding.requirements else ""
     return f"{number(len(finding.rows), 'failed row')}{dtypes}{of}"
 
 
 def claim(suggestion: Mapping[str, str]) -> str:
-    """The line of code under which nothing would be wrong."""
+    """Return the line of code under which nothing would be wrong."""
     chosen = suggestion
     if suggestion.keys() >= {"convention", "value"}:
         chosen = {suggestion["convention"]: suggestion["value"]}

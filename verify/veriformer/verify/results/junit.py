@@ -38,7 +38,7 @@ def write_junit(run: Results, path: Path) -> None:
 
 
 def _rows(run: Results) -> Iterable[ElementTree.Element]:
-    """A case for each row of what is provided, a failure with the facts of its finding, its values and its script."""
+    """Give a case for each row of what is provided, a failure with the facts of its finding, values and script."""
     of = {key: finding for finding in run.findings for key in finding.rows}
     for row in run.results:
         if row.status is Status.NOT_PROVIDED:
@@ -76,7 +76,7 @@ def _kind(status: Status) -> str:
 
 
 def _verdict(run: Results) -> ElementTree.Element:
-    """What the run comes to, which its rows do not say: findings, the domain and what was not seen weigh in."""
+    """Return the verdict, which rows do not say: findings, the domain and what was not seen weigh in."""
     case = ElementTree.Element("testcase", classname="veriformer", name=_GAPS, time="0")
     said = f"{word(run).upper()} {headline(run)}. {scope(run)}"
     if run.exit_status:

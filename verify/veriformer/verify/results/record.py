@@ -56,7 +56,7 @@ class Counterexample:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One row: a requirement on one operation, in one dtype, on one device.
+    """A row: a requirement on an operation, in one dtype, on one device.
 
     weight: what is at stake, as text; None for a requirement that this version of the suite does not know. finding: the
     id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under which a row
@@ -91,7 +91,7 @@ class Result:
 
     @property
     def key(self) -> str:
-        """What tells this row from every other of the same run."""
+        """Return the name of the row, which no other of its run has."""
         of = "" if self.candidate is None else f"@{self.candidate}"
         return f"{self.requirement}[{self.dtype}-{self.device}]{of}"
 
@@ -109,7 +109,7 @@ class Result:
 
 @dataclass(kw_only=True)
 class Results:
-    """One run of the suite against one implementation.
+    """A run of the suite against one implementation.
 
     strict: advice counts, and so does a domain that is narrower than the contract. fail_on: the least weight that
     violates. partial: that a mask, a cache, a state or a branch was not seen is no reason against a verdict. domain: by
@@ -136,7 +136,7 @@ class Results:
 
     @property
     def summary(self) -> dict[str, int]:
-        """How many rows ended in each status."""
+        """Return the number of rows in each status."""
         counts = Counter(result.status.value for result in self.results)
         return {status.value: counts[status.value] for status in Status if counts[status.value]}
 
@@ -152,13 +152,13 @@ class Results:
 
     @property
     def valid(self) -> bool:
-        """Whether everything planned was run and the suite itself made no error."""
+        """Return whether everything planned was run and the suite itself made no error."""
         clean = all(result.status is not Status.HARNESS_ERROR for result in self.results)
         return clean and len(self.results) == self.planned
 
     @property
     def verdict(self) -> Verdict:
-        """What the run comes to: invalid before violated before inconclusive before holds."""
+        """Return the verdict: invalid before violated before inconclusive before holds."""
         if not self.valid:
             return Verdict.INVALID
         if self._violated:
@@ -239,7 +239,7 @@ class Results:
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """One line per row, the counterexample left out."""
+        """Return a line per row, the counterexample left out."""
         import pandas as pd
 
         rows = [{key: value for key, value in r.to_dict().items() if key != "counterexample"} for r in self.results]
@@ -302,7 +302,7 @@ def read(path: Path) -> Results:
 
 
 def json_safe(value: Any) -> Any:
-    """The same value with NaN and infinities as the strings ``"nan"``, ``"inf"``, ``"-inf"``, which JSON can hold."""
+    """Return a value with NaN and infinities as the strings ``"nan"``, ``"inf"``, ``"-inf"``, which JSON can hold."""
     if isinstance(value, float):
         return value if abs(value) < float("inf") else str(value)
     if isinstance(value, Mapping):
