@@ -1,5 +1,6 @@
 import posixpath
 import re
+import time
 from html.parser import HTMLParser
 
 import pytest
@@ -11,7 +12,7 @@ from veriformer.reports.environment import web_address
 from veriformer.reports.equations import Specification, read_specification
 from veriformer.reports.layout import row_anchor
 from veriformer.reports.mutation_matrix import Kills
-from veriformer.reports.page import Inputs, headline, pages, pages_of_run, render
+from veriformer.reports.page import Inputs, headline, render, render_pages, render_run
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.verify.domain.record import Domain
@@ -140,7 +141,7 @@ def test_findings_open_the_page_each_unfolding_to_its_evidence(run, violation, f
     )
     many = [finding(f"f{i}", "fragile") for i in range(59)]
     domain = {"softmax": Domain(refused={"grouped heads": hostile}, constants={"eps": 1e-5})}
-    page = pages_of_run(run([violation()], findings=[*many, found], domain=domain), "index.html")["index.html"]
+    page = render_run(run([violation()], findings=[*many, found], domain=domain), "index.html")["index.html"]
     reader = Reader(page)
     assert page.index("does not compute the published mathematics: 60 findings") < page.index('id="findings"')
     listed = page.partition('id="findings"')[2]
@@ -316,7 +317,7 @@ def test_a_large_report_is_a_folder_whose_links_lead_somewhere(run, row, violati
         finding("x", operation="loading", what="leaves a mark"),
     ]
     inputs = Inputs(runs=label([run(rows, findings=findings)]), kills=Kills(documents["mutants"]))
-    found = pages(inputs)
+    found = render_pages(inputs)
     assert set(found) == {"index.html", *(f"pages/{n}.html" for n in ("softmax", "gelu", "loading", "kills"))}
     readers = {name: Reader(text) for name, text in found.items()}
     anchors = {name: {a["id"] for _, a in reader.tags if a.get("id")} for name, reader in readers.items()}
@@ -328,4 +329,14 @@ def test_a_large_report_is_a_folder_whose_links_lead_somewhere(run, row, violati
             assert not anchor_there or anchor_there in anchors[there], (name, address)
     assert "raise SystemExit" in found["pages/softmax.html"]
     assert "raise SystemExit" not in found["index.html"]
-    assert list(pages(inputs, "mine.html"))[1].startswith("mine-pages/")
+    assert list(render_pages(inputs, "mine.html"))[1].startswith("mine-pages/")
+
+
+def test_fifty_targets_are_written_in_time(run, row, violation):
+    rows = [row(f"{name}.law_{i}") for name in ("softmax", "rms_norm") for i in range(4)]
+    bad = violation("swiglu.law")
+    runs = [run([*rows, *([bad] if i % 10 == 0 else [])], target=f"target_{i}.py") for i in range(50)]
+    before = time.process_time()
+    found = render_pages(Inputs(runs=label(runs)))
+    assert time.process_time() - before < 10
+    assert len(found["index.html"]) < 1_000_000

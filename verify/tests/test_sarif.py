@@ -14,7 +14,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.results import Results, Status
 from veriformer.verify.results.annotations import workflow_commands
-from veriformer.verify.results.located import located
+from veriformer.verify.results.located import locate_findings
 from veriformer.verify.results.sarif import sarif, write_sarif
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
@@ -65,22 +65,22 @@ def test_a_result_has_rule_level_message_and_place():
 
 def test_levels_are_by_weight_and_by_what_violates():
     run = of_weights()
-    levels = {one.finding.weight: one.level for one in located(run)}
+    levels = {one.finding.weight: one.level for one in locate_findings(run)}
     assert [levels[weight] for weight in Weight] == ["error", "error", "error", "warning", "note", "note"]
     run.strict = True
-    assert {one.level for one in located(run)} == {"error"}
+    assert {one.level for one in locate_findings(run)} == {"error"}
 
 
 def test_violated_rows_without_a_finding_are_told_at_their_operation():
     run = results([row("softmax.equation", Status.CRASH)])
     run.implementation["where"] = {"softmax": {"file": "mine.py", "line": 9}}
-    assert [(one.rule, one.file, one.line) for one in located(run)] == [("softmax.equation", "mine.py", 9)]
+    assert [(one.rule, one.file, one.line) for one in locate_findings(run)] == [("softmax.equation", "mine.py", 9)]
 
 
 @pytest.mark.parametrize(("target", "file"), [("a/b.py:softmax", "a/b.py"), ("b.py", "b.py"), ("torch", None)])
 def test_what_has_no_place_is_told_of_the_file_that_was_judged(target, file):
     run = results([failing()], target=target, findings=[finding()])
-    assert [one.file for one in located(run)] == [file]
+    assert [one.file for one in locate_findings(run)] == [file]
 
 
 def test_files_are_below_the_root_of_the_checkout(tmp_path, monkeypatch):
@@ -88,7 +88,7 @@ def test_files_are_below_the_root_of_the_checkout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "sub")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
     run = results([failing()], findings=[finding(where={"file": "mine.py", "line": 1})])
-    assert [one.file for one in located(run)] == ["sub/mine.py"]
+    assert [one.file for one in locate_findings(run)] == ["sub/mine.py"]
 
 
 def test_a_run_without_a_verdict_is_no_success_and_says_why():

@@ -97,13 +97,13 @@ def _optional(path: Path | None, read: Callable[[Path], Document]) -> Document |
 
 def _write(inputs: Inputs, output: Path) -> None:
     from veriformer.reports.badge import badge
-    from veriformer.reports.page import pages
+    from veriformer.reports.page import render_pages
     from veriformer.reports.runs import as_set
     from veriformer.reports.summary import summary
     from veriformer.verify.results import json_text
 
     texts = {
-        **pages(inputs),
+        **render_pages(inputs),
         "results.json": json_text(as_set([run.results for run in inputs.runs])),
         "summary.md": summary(inputs),
         "badge.svg": badge(inputs.verdicts),
@@ -127,12 +127,12 @@ def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, ht
     provided, vacuous, blocked or no longer there), 2 a file cannot be read or written, 3 a run is invalid or
     inconclusive.
     """
-    from veriformer.reports.difference import as_json, as_markdown, as_page, difference
+    from veriformer.reports.difference import as_json, as_markdown, as_page, compare_runs
     from veriformer.reports.runs import read_results
     from veriformer.reports.terminal import show_changes
 
     try:
-        found = difference(read_results(old), read_results(new))
+        found = compare_runs(read_results(old), read_results(new))
         for file, written in ((json_file, as_json), (markdown, as_markdown), (html, as_page)):
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)

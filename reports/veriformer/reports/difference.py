@@ -81,7 +81,7 @@ class Difference:
             yield Section(heading, _TONES[sort], [x for x in self.rows if x.sort is sort])
 
 
-def difference(before: Sequence[Results], after: Sequence[Results]) -> Difference:
+def compare_runs(before: Sequence[Results], after: Sequence[Results]) -> Difference:
     """Return what changed between two sets of runs."""
     sides = (("old", before), ("new", after))
     bare = incomparable(before, after)

@@ -60,21 +60,21 @@ _WORDS = {
 
 def render(inputs: Inputs) -> str:
     """Return everything as one page. The same inputs give the same bytes."""
-    return _Report(inputs).index(Layout())
+    return _Report(inputs).render_index(Layout())
 
 
-def pages(inputs: Inputs, index: str = INDEX) -> dict[str, str]:
+def render_pages(inputs: Inputs, index: str = INDEX) -> dict[str, str]:
     """Return the texts of a report by their paths: one page, or a folder of pages where it would be too large."""
     report = _Report(inputs)
-    whole = report.index(Layout(index, here=index))
+    whole = report.render_index(Layout(index, here=index))
     if len(whole.encode()) <= MOST_BYTES:
         return {index: whole}
-    return report.all(Layout(index, split=True, here=index))
+    return report.render_all(Layout(index, split=True, here=index))
 
 
-def pages_of_run(results: Results, index: str) -> dict[str, str]:
+def render_run(results: Results, index: str) -> dict[str, str]:
     """Return the pages of a single run."""
-    return pages(Inputs(runs=label([results])), index)
+    return render_pages(Inputs(runs=label([results])), index)
 
 
 class _Report:
@@ -112,24 +112,24 @@ class _Report:
             "chart_legend": charts.legend(),
         }
 
-    def index(self, layout: Layout) -> str:
+    def render_index(self, layout: Layout) -> str:
         """Return the first page, which is the only one where there is no other."""
-        return self._page("page.html", layout)
+        return self._render("page.html", layout)
 
-    def all(self, layout: Layout) -> dict[str, str]:
+    def render_all(self, layout: Layout) -> dict[str, str]:
         """Return every page of a folder."""
-        found = {layout.index: self.index(layout)}
+        found = {layout.index: self.render_index(layout)}
         operations = [group.operation for group in self.groups if group.provided]
         operations += [one.operation for one in (*self.findings, *self.weaknesses)]
         for operation in dict.fromkeys(operations):
             page = layout.page(operation)
-            found[page] = self._page("operation.html", layout.at(page), operation=operation)
+            found[page] = self._render("operation.html", layout.at(page), operation=operation)
         for section in (name for name, content in self.sections.items() if content):
             page = layout.page(section)
-            found[page] = self._page("section.html", layout.at(page), section=section)
+            found[page] = self._render("section.html", layout.at(page), section=section)
         return found
 
-    def _page(self, template: str, layout: Layout, **more: object) -> str:
+    def _render(self, template: str, layout: Layout, **more: object) -> str:
         def place_of(run: Run, row: Result) -> str | None:
             """Return the address of a row's evidence: with its finding, or among known failures or errors."""
             if row.status is Status.KNOWN_FAIL:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from veriformer.verify.commands.request import Request
     from veriformer.verify.engine.user_tests import Call
 
-_WORDS = "--veriformer"
+_OPTION = "--veriformer"
 _OF_A_RUN = frozenset(
     (
         *("jobs", "json_file", "junit", "html", "sarif", "annotated", "every_row", "exitfirst", "maxfail"),
@@ -29,7 +29,7 @@ _OF_A_RUN = frozenset(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the one option."""
     parser.getgroup("veriformer", "published Transformer mathematics").addoption(
-        _WORDS,
+        _OPTION,
         action="append",
         default=[],
         metavar="TARGET",
@@ -42,18 +42,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     named = "requirement, operation, dtype, weight"
-    config.addinivalue_line("markers", f"veriformer({named}): a requirement of a target of {_WORDS}")
+    config.addinivalue_line("markers", f"veriformer({named}): a requirement of a target of {_OPTION}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add the tests of every target before markers and keywords choose among all."""
-    for words in config.getoption(_WORDS):
-        collector = Target.from_parent(session, name=words, words=words)
+    for words in config.getoption(_OPTION):
+        collector = TargetCollector.from_parent(session, name=words, words=words)
         items.extend(collector.collect())
 
 
-class Target(pytest.Collector):
+class TargetCollector(pytest.Collector):
     """A target, which gives one test for every requirement and dtype that applies to it."""
 
     def __init__(self, *, words: str, parent: pytest.Session, **settings: Any) -> None:
@@ -63,13 +63,13 @@ class Target(pytest.Collector):
         super().__init__(**{**settings, "name": request.target}, parent=parent, path=path, nodeid=request.target)
         self.request = request
 
-    def collect(self) -> Iterator[Row]:
+    def collect(self) -> Iterator[RequirementItem]:
         """Give the tests."""
         for call in _calls(self.request):
-            yield Row.from_parent(self, name=call.row.key.replace("-cpu]", "]"), call=call)
+            yield RequirementItem.from_parent(self, name=call.row.key.replace("-cpu]", "]"), call=call)
 
 
-class Row(pytest.Item):
+class RequirementItem(pytest.Item):
     """A requirement in a dtype."""
 
     def __init__(self, *, call: Call, **settings: Any) -> None:
@@ -100,14 +100,14 @@ def _request(words: str) -> Request:
     try:
         context = verify.make_context("veriformer verify", shlex.split(words))
     except click.exceptions.Exit as error:
-        raise pytest.UsageError(f"{_WORDS}: expected a target, got {words!r}") from error
+        raise pytest.UsageError(f"{_OPTION}: expected a target, got {words!r}") from error
     except click.ClickException as error:
-        raise pytest.UsageError(f"{_WORDS} {words!r}: {error.format_message()}") from error
+        raise pytest.UsageError(f"{_OPTION} {words!r}: {error.format_message()}") from error
     said = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     wrong = next((name for name in said if name in _OF_A_RUN), None)
     if wrong is not None:
         option = next(one for one in verify.params if one.name == wrong)
-        raise pytest.UsageError(f"{_WORDS} {words!r}: {option.opts[-1]} is for 'veriformer verify' alone")
+        raise pytest.UsageError(f"{_OPTION} {words!r}: {option.opts[-1]} is for 'veriformer verify' alone")
     return Request(**context.params)
 
 
@@ -124,4 +124,4 @@ def _calls(request: Request) -> list[Call]:
 
         return calls_of(request.plan(), request.waiver_file)
     except (UnknownSelectionError, WaiverError, TargetError) as error:
-        raise pytest.UsageError(f"{_WORDS}: {error}") from error
+        raise pytest.UsageError(f"{_OPTION}: {error}") from error

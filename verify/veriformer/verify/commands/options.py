@@ -170,7 +170,7 @@ def annotate(found: Results) -> None:
 def write_page(found: Results, html: Path) -> None:
     """Write the conformance report of a run; a large one has further pages in a folder beside it."""
     # The package of reports imports this one, so it is asked for by name, and only where a page is wanted.
-    pages: dict[str, str] = importlib.import_module("veriformer.reports.page").pages_of_run(found, html.name)
+    pages: dict[str, str] = importlib.import_module("veriformer.reports.page").render_run(found, html.name)
     for name, text in pages.items():
         file = html.parent / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,7 @@ class Known:
         if self.lost or self.in_float32:
             return _FULLER if self.in_float32 else remedy.WIDER if self.lost == WORDS else remedy.STEADY
         scaled = f"take the factor out: {self.factor}" if self.factor else None
-        return scaled or remedy.of_kind(cause, message, slug)
+        return scaled or remedy.describe_remedy(cause, message, slug)
 
 
 def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:

@@ -20,7 +20,7 @@ _MODIFIED = " was modified"
 _FORMS = ("shape", "dtype", "device")
 
 
-def of_kind(cause: Cause, message: str | None, slug: str) -> str:
+def describe_remedy(cause: Cause, message: str | None, slug: str) -> str:
     """Return what to change by how the calls fail. message: of the call shown; slug: of the requirement it fails."""
     when = f" {cause.condition.words}" if cause.condition.words else ""
     said = message or ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from veriformer.verify.presentation.run import Run
-from veriformer.verify.results.located import NOTE, Located, located
+from veriformer.verify.results.located import NOTE, Located, locate_findings
 
 IN_GITHUB = "GITHUB_ACTIONS"
 """The variable that is ``true`` where GitHub Actions reads what a command prints."""
@@ -13,7 +13,7 @@ IN_GITHUB = "GITHUB_ACTIONS"
 
 def workflow_commands(run: Run) -> Iterator[str]:
     """Give one workflow command for each finding."""
-    for one in located(run):
+    for one in locate_findings(run):
         yield f"::{'notice' if one.level == NOTE else one.level} {_properties(one)}::{_data(one.said)}"
 
 

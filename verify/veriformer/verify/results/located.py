@@ -45,7 +45,7 @@ class Located:
         return "\n".join([self.heading, *(f"{label}: {text}" for label, text in facts(self.finding))])
 
 
-def located(run: Run) -> Iterator[Located]:
+def locate_findings(run: Run) -> Iterator[Located]:
     """Give the findings of a run, the gravest first."""
     violating = grave(run)
     for finding in ranked(run):

@@ -13,7 +13,7 @@ from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.presentation.clean import clean
 from veriformer.verify.presentation.run import Run
 from veriformer.verify.presentation.verdict import headline, word
-from veriformer.verify.results.located import Located, located
+from veriformer.verify.results.located import Located, locate_findings
 from veriformer.verify.results.record import json_safe, write_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -34,7 +34,7 @@ def sarif(runs: Iterable[Run]) -> dict[str, Any]:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    found = list(located(run))
+    found = list(locate_findings(run))
     rules = list(dict.fromkeys(one.rule for one in found))
     return {
         "tool": {"driver": {"name": "veriformer", "version": suite.version(), "rules": [*map(_rule, rules)]}},
