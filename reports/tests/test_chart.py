@@ -39,5 +39,8 @@ def test_nothing_measured_is_no_chart(run, row):
     assert bound_use(label([run([row(worst_ratio=None)])])) is None
 
 
-def test_dtypes_differ_by_sign_and_colour():
-    assert len({sign for _, sign, _ in legend()}) == len({colour for _, _, colour in legend()}) == 4
+def test_drawn_dtypes_differ_by_sign_and_colour(run, row):
+    rows = [row(dtype=dtype) for dtype in ("fp64", "fp32", "bf16", "fp16")]
+    dtypes, signs, colours = zip(*legend(label([run(rows)])), strict=True)
+    assert len(set(signs)) == len(set(colours)) == len(set(dtypes)) == 4
+    assert [dtype for dtype, _, _ in legend(label([run(rows[1:2])]))] == ["fp32"]

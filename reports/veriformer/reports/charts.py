@@ -150,10 +150,11 @@ def _svg(figure: Any) -> str:
     return buffer.getvalue()
 
 
-def legend() -> list[tuple[str, str, str]]:
-    """Return dtype, sign and colour of each series, for a legend in the page's own type."""
+def legend(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
+    """Return dtype, sign and colour of each series that is drawn, for a legend in the page's own type."""
     signs = {"o": "●", "s": "■", "^": "▲", "D": "◆"}
-    return [(dtype, signs[marker], _COLOURS[colour]) for dtype, (colour, marker) in _DTYPES.items()]
+    drawn = {dtype for run in runs for dtype, _ in _marks(run)}
+    return [(dtype, signs[marker], _COLOURS[colour]) for dtype, (colour, marker) in _DTYPES.items() if dtype in drawn]
 
 
 def _clipped(label: str) -> str:

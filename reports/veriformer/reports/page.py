@@ -109,7 +109,7 @@ class _Report:
             "cost_groups": self.sections["costs"],
             "timings": self.sections["timings"],
             "chart": charts.bound_use(inputs.runs),
-            "chart_legend": charts.legend(),
+            "chart_legend": charts.legend(inputs.runs),
         }
 
     def render_index(self, layout: Layout) -> str:

@@ -131,9 +131,9 @@ def show_remarks(remarks: Sequence[Remark], out: Console) -> None:
     if not remarks:
         return
     out.print()
-    _grid(remarks[:REMARKS], out, label="bold" if remarks[0][0] in ("imprecise", "unguarded") else "dim")
-    if len(remarks) > REMARKS:
-        _grid([("", f"… and {len(remarks) - REMARKS} more")], out)
+    more = [("", f"… and {len(remarks) - REMARKS} more")] if len(remarks) > REMARKS else []
+    style = "bold" if remarks[0][0] in ("imprecise", "unguarded") else "dim"
+    _grid([*remarks[:REMARKS], *more], out, label=style)
 
 
 def _grid(lines: Iterable[Sequence[str]], out: Console, label: str = "dim", text: str = "") -> None:
