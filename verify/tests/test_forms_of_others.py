@@ -16,6 +16,7 @@ from veriformer.verify.commands import problem
 from veriformer.verify.domain.record import Domain
 from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Fit, NotOffered
+from veriformer.verify.forms.functions.scheduler_objects import RATES
 from veriformer.verify.presentation.terminal import as_text
 from veriformer.verify.recognition.nearest import _tenable
 from veriformer.verify.recognition.recognise import recognise
@@ -68,6 +69,12 @@ def test_sizes_of_a_rate_are_told_by_what_they_do() -> None:
     }
     assert {name for name, pin in found.items() if pin.everywhere} == {"get_lr", "learning_rate"}
     assert found["lr_of"].readings["roles"] == "total as total_steps, peak as max_lr"
+
+
+def test_a_schedule_without_an_end_may_warm_up_for_longer_than_it_is_run() -> None:
+    form, kind = "functions/noam_of_scheduler", module_of(HERE / "schedules.py").NoamOpt
+    first, second = (bind(form, kind, rate=RATES[0])(step=step, d_model=64, warmup_steps=4000) for step in (1, 2))
+    assert second == 2 * first > 0
 
 
 def test_what_is_called_sampling_and_gives_logits_is_a_filter() -> None:

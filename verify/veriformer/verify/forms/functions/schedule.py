@@ -6,7 +6,7 @@ Which of them is which is told by their usual names; those of other names are tr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import permutations
@@ -53,9 +53,21 @@ def role_of(name: str) -> str:
     return "warmup_steps" if {"warm", "warmup"} & set(words(name)) else ""
 
 
+def find_roles(names: Iterable[str]) -> dict[str, str]:
+    """Return by role the first argument that has it."""
+    found: dict[str, str] = {}
+    for name in names:
+        if role_of(name):
+            found.setdefault(role_of(name), name)
+    return found
+
+
 FIXED = {"lowest": 0.0, "factor": 1.0}
 """What the contract has not, by the value that leaves it out."""
 WORDS = {"lr", "rate", "schedule", "cosine", "warmup", "noam", "scheduler"}
+NAMES = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
+"""Words by which a class names its schedule."""
+
 NEEDED = {
     "warmup_cosine": ("max_lr", "warmup_steps", "total_steps"),
     "warmup": ("max_lr", "warmup_steps"),

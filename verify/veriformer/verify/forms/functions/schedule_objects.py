@@ -10,16 +10,15 @@ from torch import nn, optim
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, STEP, WORDS, role_of
+from veriformer.verify.forms.functions.schedule import FIXED, NAMES, NEEDED, STEP, WORDS, find_roles
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
 _METHODS = ("__call__", "learning_rate", "get_lr", "get_rate", "lr", "rate", "lr_at", "schedule", "get_learning_rate")
-_SAID = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
 
 
-def _asked(candidate: Candidate) -> tuple[str, str]:
-    """The method that gives the rate, and the name of its step; empty where there is none."""
+def _find_method(candidate: Candidate) -> tuple[str, str]:
+    """Return the method that gives the rate, and the name of its step; empty where there is none."""
     for method in _METHODS:
         found = candidate.parameters_of(method)
         step = next((name for name in STEP if name in found), "")
@@ -29,28 +28,20 @@ def _asked(candidate: Candidate) -> tuple[str, str]:
     return "", ""
 
 
-def _parts(candidate: Candidate) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in candidate.constructor:
-        if role_of(name):
-            found.setdefault(role_of(name), name)
-    return found
-
-
 def _match(candidate: Candidate, operation: str) -> Match | None:
     if not candidate.is_class or issubclass(candidate.thing, nn.Module | optim.Optimizer):
         return None
-    found = _parts(candidate)
+    found = find_roles(candidate.constructor)
     if not set(candidate.words) & WORDS or not set(NEEDED[operation]) <= found.keys():
         return None
-    if found.keys() - set(NEEDED[operation]) - FIXED.keys() or not _asked(candidate)[0]:
+    if found.keys() - set(NEEDED[operation]) - FIXED.keys() or not _find_method(candidate)[0]:
         return None
     demanded(candidate.constructor, found.values())
-    return Match(_SAID[operation] <= set(candidate.words))
+    return Match(NAMES[operation] <= set(candidate.words))
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
-    found, (method, name) = _parts(candidate), _asked(candidate)
+    found, (method, name) = find_roles(candidate.constructor), _find_method(candidate)
 
     def call(**given: Any) -> Any:
         if operation == "warmup_cosine" and given["warmup_steps"] >= given["total_steps"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -14,14 +15,13 @@ import torch
 
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.functions.schedule import FIXED, NEEDED, role_of
+from veriformer.verify.forms.functions.schedule import FIXED, NAMES, NEEDED, find_roles
 from veriformer.verify.forms.meanings import WORD, Parameters
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
 _OPTIMIZER = ("optimizer", "opt", "optim")
 _WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt"}
-_SAID = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
 _STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learning_rate")
 _FIRST = ("last_iter", "last_step", "start_step", "init_step", "num_iters")
 """Steps that were taken before: none."""
@@ -44,11 +44,7 @@ def _own(candidate: Candidate) -> Parameters:
 def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
     parameters = _own(candidate)
     optimizer = next((name for name in _OPTIMIZER if name in parameters), "")
-    found: dict[str, str] = {}
-    for name in parameters:
-        if role_of(name):
-            found.setdefault(role_of(name), name)
-    return optimizer, found
+    return optimizer, find_roles(parameters)
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
@@ -61,56 +57,52 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     others = found.keys() - NEEDED[operation] - FIXED.keys()
     if not optimizer or not needed <= found.keys() or others:
         return None
-    style = _style(candidate)
+    style = _find_style(candidate)
     demanded(_own(candidate), [optimizer, *found.values(), *_FIRST, *style])
-    # Nothing else is made of an optimizer, a width and a warmup.
-    told = (
-        ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
-        if _RESTARTS & set(candidate.words)
-        else ()
-    )
+    restarts = bool(_RESTARTS & set(candidate.words))
+    told = ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
     readings: dict[str, tuple[str, ...]] = {WORD + name: (_COSINE,) for name in style}
     readings |= {"rate": RATES} if operation == "noam" else {}
-    readings |= {"beyond": BEYOND} if operation == "warmup_cosine" and not _RESTARTS & set(candidate.words) else {}
+    readings |= {"beyond": BEYOND} if operation == "warmup_cosine" and not restarts else {}
     if style and operation != "warmup_cosine":
         return None
-    return Match(bool(style) or operation == "noam" or _SAID[operation] <= set(candidate.words), readings, told)
+    # Nothing but Noam's is made of an optimizer, a width and a warmup.
+    named = bool(style) or operation == "noam" or NAMES[operation] <= set(candidate.words)
+    return Match(named, readings, told if restarts else ())
 
 
 _COSINE = "cosine"
+_STYLES = {"style", "type", "schedule", "mode"}
 
 
-def _style(candidate: Candidate) -> tuple[str, ...]:
-    """The argument without a default, or with a word for it, that is compared with the word of the schedule."""
+def _find_style(candidate: Candidate) -> tuple[str, ...]:
+    """Return the argument without a default, or with a word for it, that is compared with the word of the schedule."""
     if not candidate.is_class:
         return ()
     codes = [x.__code__ for x in vars(candidate.thing).values() if inspect.isfunction(x)]
     if not any(_COSINE in code.co_consts for code in codes):
         return ()
-    named = [name for name in _own(candidate) if {"style", "type", "schedule", "mode"} & set(words(name))]
-    return tuple(name for name in named if _is_demanded(candidate, name) or _is_word(candidate, name))[:1]
-
-
-def _is_word(candidate: Candidate, name: str) -> bool:
-    return isinstance(_own(candidate)[name].default, str)
+    own = {name: p.default for name, p in _own(candidate).items() if _STYLES & set(words(name))}
+    words_for_it = (name for name, x in own.items() if x is inspect.Parameter.empty or isinstance(x, str))
+    return tuple(words_for_it)[:1]
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
     optimizer_name, found = _parts(candidate)
+    restarts = bool(_RESTARTS & set(candidate.words))
 
     def call(**given: Any) -> float:
         step = given["step"]
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
             raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
-        if given.get("warmup_steps", 0) >= given.get("total_steps", LONGEST):
+        total = given.get("total_steps", math.inf)
+        if given.get("warmup_steps", 0) >= total:
             raise NotOffered("warmup_steps: no step is left to decay in")
-        if _RESTARTS & set(candidate.words) and step >= given.get("total_steps", LONGEST):
-            return 0.0
-        if readings.get("beyond") == BEYOND[1] and step > given["total_steps"]:
+        if (restarts and step >= total) or (readings.get("beyond") == BEYOND[1] and step > total):
             return 0.0
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
         values = {found[role]: (FIXED | given)[role] for role in found if role in given or role in FIXED}
-        values |= dict.fromkeys(_style(candidate), _COSINE)
+        values |= dict.fromkeys(_find_style(candidate), _COSINE)
         values |= {name: 0 for name in _FIRST if _is_demanded(candidate, name)}
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
