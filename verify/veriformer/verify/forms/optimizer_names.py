@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.signatures import default_of, roles
 
@@ -88,6 +89,15 @@ def defaults_of(parameters: Parameters, found: Mapping[str, str], operation: str
         pair = tuple(default_of(parameters, found[name]) for name in ("beta1", "beta2"))
         shown["betas"] = empty if empty in pair else pair
     return {name: value for name, value in shown.items() if value is not empty}
+
+
+GRADIENT = ("times 1 − β", "as it is")
+"""What a gradient adds to the velocity."""
+
+
+def scale_rate(lr: float, given: Mapping[str, Any], readings: Readings) -> float:
+    """Return the learning rate by which a velocity of unscaled gradients gives the contract's steps."""
+    return lr * (1 - given["beta"]) if readings.get("gradient") == GRADIENT[1] else lr
 
 
 def given_as(found: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,18 +14,17 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
     CONVENTIONS,
+    GRADIENT,
     OPTIONS,
     arguments_of,
     defaults_of,
     given_as,
     offers,
     operation_named,
+    scale_rate,
 )
 
 _PARAMS = {"params": ("params", "parameters", "param_groups", "model_params", "parameter_list")}
-
-GRADIENT = ("times 1 − β", "as it is")
-"""What a gradient adds to the velocity."""
 
 
 def _is_optimizer(candidate: Candidate) -> bool:
@@ -53,11 +52,9 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Any:
         options = given_as(found, given)
-        rate = lr
+        rate = scale_rate(lr, given, readings)
         if "dampening" in found:
             options[found["dampening"]] = given["beta"]
-        elif readings.get("gradient") == GRADIENT[1]:
-            rate = lr * (1 - given["beta"])
         if not isinstance(rate, float | int):
             raise NotOffered("lr: expected a number")
         return candidate.thing(**{found["params"]: params, found["lr"]: rate}, **options)

@@ -16,12 +16,14 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
     CONVENTIONS,
+    GRADIENT,
     OPTIONS,
     arguments_of,
     defaults_of,
     given_as,
     offers,
     operation_named,
+    scale_rate,
 )
 
 _STATE = {
@@ -38,7 +40,6 @@ _HELD: Mapping[str, dict[str, tuple[str, ...]]] = {
     "adamw": {"m": _M, "v": _V, "t": _T},
 }
 
-GRADIENT = ("times 1 − β", "as it is")
 GIVES = ("parameter first", "parameter last", "nothing: in place")
 """What is given back: the parameter and then its averages, or the averages first."""
 
@@ -93,8 +94,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     shown = defaults_of(candidate.parameters, found, operation)
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepper:
-        rate = lr * (1 - given["beta"]) if readings.get("gradient") == GRADIENT[1] else lr
-        options = {found["lr"]: rate, **given_as(found, given)}
+        options = {found["lr"]: scale_rate(lr, given, readings), **given_as(found, given)}
 
         def one_step(p: Tensor, grad: Tensor, state: dict[str, Any], options: Mapping[str, Any]) -> None:
             arguments = {found["param"]: p, found["grad"]: grad, **{found[role]: state[role] for role in held}}

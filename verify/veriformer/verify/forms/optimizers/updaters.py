@@ -16,15 +16,16 @@ from veriformer.verify.forms.frameworks import over_tensors
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
     CONVENTIONS,
-    LR,
+    GRADIENT,
     OPTIONS,
     arguments_of,
     defaults_of,
     given_as,
     offers,
     operation_named,
+    scale_rate,
 )
-from veriformer.verify.forms.optimizers.step_functions import GRADIENT, Stepper
+from veriformer.verify.forms.optimizers.step_functions import Stepper
 from veriformer.verify.forms.signatures import roles
 
 _METHODS = ("update", "step", "apply", "update_params", "optimize", "__call__")
@@ -37,11 +38,11 @@ _RUN = {
     "x": ("x", "x0", "init", "x_init", "theta", "theta0", "w", "w0", "params", "init_params", "initial", "start"),
     "count": ("num_iters", "n_iters", "iters", "n_iter", "num_steps", "n_steps", "steps", "max_iter", "max_iters"),
 }
-_MORE = {"callback": ("callback", "hook")}
+_CALLBACKS = ("callback", "hook")
 
 
-def _method(candidate: Candidate) -> tuple[str, dict[str, str]]:
-    """The method that gives the next parameter, with the names of its arguments; empty where there is none."""
+def _find_method(candidate: Candidate) -> tuple[str, dict[str, str]]:
+    """Return the method that gives the next parameter, with the names of its arguments; empty where there is none."""
     for name in _METHODS:
         found = roles(candidate.parameters_of(name), _UPDATED)
         if found is not None:
@@ -49,30 +50,25 @@ def _method(candidate: Candidate) -> tuple[str, dict[str, str]]:
     return "", {}
 
 
-def _rate(found: dict[str, str], candidate: Candidate) -> bool:
-    return bool(found) and any(name in candidate.constructor for name in LR)
-
-
 def _match_class(candidate: Candidate, operation: str) -> Match | None:
     if not candidate.is_class or issubclass(candidate.thing, nn.Module | torch.optim.Optimizer):
         return None
     if operation_named(candidate, candidate.constructor) != operation:
         return None
-    found = arguments_of(candidate.constructor, operation, {})
-    if not _rate(found, candidate) or not _method(candidate)[0]:
+    if not arguments_of(candidate.constructor, operation, {}) or not _find_method(candidate)[0]:
         return None
     return Match(True, {"gradient": GRADIENT} if operation == "sgd_momentum" else {})
 
 
 def _bind_class(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
     found = arguments_of(candidate.constructor, operation, {})
-    method, names = _method(candidate)
+    method, names = _find_method(candidate)
 
     def one_step(p: Tensor, grad: Tensor, state: dict[str, Any], options: Mapping[str, Any]) -> None:
         made = state.setdefault("made", None) or candidate.make(**options)
         state["made"] = made
         update = over_tensors(getattr(made, method), candidate.module)
-        _put(p, update(**{names["param"]: p.detach().clone(), names["grad"]: grad}))
+        _set_parameter(p, update(**{names["param"]: p.detach().clone(), names["grad"]: grad}))
 
     return _offered(operation, found, candidate.constructor, readings, one_step)
 
@@ -88,13 +84,13 @@ def _match_run(candidate: Candidate, operation: str) -> Match | None:
 def _run_names(candidate: Candidate, operation: str) -> dict[str, str]:
     if not any(name in candidate.parameters for name in _RUN["count"]):
         return {}
-    known = {name: p for name, p in candidate.parameters.items() if name not in _MORE["callback"]}
+    known = {name: p for name, p in candidate.parameters.items() if name not in _CALLBACKS}
     return arguments_of(known, operation, _RUN)
 
 
 def _bind_run(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
     found = _run_names(candidate, operation)
-    own = {name: (lambda *given: None) for name in _MORE["callback"] if name in candidate.parameters}
+    own = {name: (lambda *given: None) for name in _CALLBACKS if name in candidate.parameters}
 
     def one_step(p: Tensor, grad: Tensor, state: dict[str, Any], options: Mapping[str, Any]) -> None:
         """Run again from the first point, with all gradients that there were."""
@@ -109,13 +105,13 @@ def _bind_run(candidate: Candidate, readings: Readings, operation: str) -> Calla
             return g if isinstance(x, Tensor) else g.numpy()
 
         arguments = {found["grad"]: gradient, found["x"]: state["first"].reshape(-1).clone()}
-        _put(p, candidate.thing(**arguments, **{found["count"]: len(grads)}, **own, **options))
+        _set_parameter(p, candidate.thing(**arguments, **{found["count"]: len(grads)}, **own, **options))
         state["last"] = p.detach().clone()
 
     return _offered(operation, found, candidate.parameters, readings, one_step)
 
 
-def _put(p: Tensor, result: Any) -> None:
+def _set_parameter(p: Tensor, result: Any) -> None:
     if not isinstance(result, Tensor) or result.numel() != p.numel():
         raise NotOffered("expected the next parameter back")
     p.copy_(result.reshape(p.shape))
@@ -127,8 +123,8 @@ def _offered(
     """The operation by steps of the code: its options under its own names."""
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepper:
-        rate = lr * (1 - given["beta"]) if readings.get("gradient") == GRADIENT[1] else lr
-        return Stepper(one_step, params, (), {found["lr"]: rate, **given_as(found, given)})
+        options = {found["lr"]: scale_rate(lr, given, readings), **given_as(found, given)}
+        return Stepper(one_step, params, (), options)
 
     return offered(operation, call, offers(found, operation), defaults=defaults_of(own, found, operation))
 
