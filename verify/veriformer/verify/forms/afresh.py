@@ -13,7 +13,7 @@ from typing import Any
 
 from veriformer.verify.forms import building, construction, holding
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.configs import unwatched
+from veriformer.verify.forms.configs import untraced
 
 
 @contextlib.contextmanager
@@ -27,7 +27,7 @@ def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterat
             yield replace(candidate, thing=overriding(candidate.thing, name, value))
             return
         kind = candidate.thing
-        method = "__init__" if built else _taking(kind, name.partition(".")[0])
+        method = "__init__" if built else _find_method(kind, name.partition(".")[0])
         own = method in vars(kind)
         before = getattr(kind, method)
         setattr(kind, method, overriding(before, name, value))
@@ -40,8 +40,8 @@ def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterat
                 delattr(kind, method)
 
 
-def _taking(kind: type, argument: str) -> str:
-    """The method that is called with an argument of this name, the usual ones first."""
+def _find_method(kind: type, argument: str) -> str:
+    """Return the method that is called with an argument of this name, the usual ones first."""
     own = [name for name, x in inspect.getmembers_static(kind, inspect.isfunction) if name[:1] != "_"]
     listed = ("forward", "__call__", *own)
     methods = {name: inspect.getattr_static(kind, name, None) for name in listed}
@@ -68,9 +68,9 @@ def overriding(function: Callable[..., Any], name: str, value: Any) -> Callable[
 
 
 def _with_entry(config: Any, entry: str, value: Any) -> Any:
-    """A copy of a configuration with another value of one of its entries, from which it may make others."""
+    """Return a copy of a configuration with another value of an entry, from which it may compute others."""
     if dataclasses.is_dataclass(config) and entry in (one.name for one in dataclasses.fields(config) if one.init):
-        with unwatched():
+        with untraced():
             return dataclasses.replace(config, **{entry: value})  # type: ignore[type-var]
     changed = copy.copy(config)
     if isinstance(changed, Mapping):

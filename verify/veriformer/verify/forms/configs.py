@@ -89,8 +89,8 @@ def annotation(candidate: Candidate, p: inspect.Parameter) -> Any:
     return p.annotation
 
 
-def kind_of(candidate: Candidate, p: inspect.Parameter) -> Any:
-    """The class of configs that a parameter is said to be, else the module's own; None where there is none."""
+def config_class(candidate: Candidate, p: inspect.Parameter) -> Any:
+    """Return the class of configs that annotates a parameter, else the module's own; None where there is none."""
     kind: Any = annotation(candidate, p)
     return kind if is_config(kind) else _declared(candidate)
 
@@ -105,9 +105,9 @@ def configuration(
 ) -> Any:
     """A config object: the module's own dataclass with the sizes filled in, else an object that answers by usual
     names."""
-    kind = kind_of(candidate, p)
+    kind = config_class(candidate, p)
     if kind is None or not declared:
-        return Answering(sizes, given, names_read(candidate), candidate.meanings).filled(names_read_by(candidate.thing))
+        return Answering(sizes, given, names_read(candidate), candidate.meanings).fill(names_read_by(candidate.thing))
     if not dataclasses.is_dataclass(kind) or _is_written(vars(kind).get("__init__")):
         return _constructed(kind, sizes, given, candidate.meanings)
     fields: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def configuration(
                 raise UnknownEntry(field.name, known.values())
             fields[field.name] = True
     make: Any = kind
-    with unwatched():
+    with untraced():
         return make(**fields)
 
 
@@ -201,13 +201,13 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
             fields[name] = rate_of(parameters[name].default if name in parameters else None)
         elif name in parameters and not _has_default(parameters[name]):
             raise UnknownEntry(name, known.values())
-    with unwatched():
+    with untraced():
         return kind(**fields)
 
 
 @contextlib.contextmanager
-def unwatched() -> Iterator[None]:
-    """Trace nothing inside: what makes a configuration is no part of an operation."""
+def untraced() -> Iterator[None]:
+    """Suspend tracing inside: what makes a configuration is no part of an operation."""
     before = sys.gettrace()
     sys.settrace(None)
     try:
@@ -260,8 +260,8 @@ class Answering(dict[str, Any]):
             return expansion_for(self._sizes)
         raise UnknownEntry(entry, self._beside)
 
-    def filled(self, names: Collection[str]) -> Answering:
-        """The same, with these entries, which code reads: what it was given is then seen."""
+    def fill(self, names: Collection[str]) -> Answering:
+        """Look up these entries, which code reads, so that they are seen as given; return self."""
         for name in names:
             with contextlib.suppress(KeyError):
                 self[name] = self[name]

@@ -162,7 +162,7 @@ def _same(bias: str, weight: str) -> bool:
 def _reads_tokens(name: str, stacked: Mapping[str, Tensor], widest: int) -> bool:
     """Whether a parameter is of a map into the hidden layers: by its size, where gates and values are side by side,
     else by its name, the last of several being the other one where no name says it."""
-    if len(stacked) == len("io"):
+    if len(stacked) == 2:
         wide = [one for one, p in stacked.items() if widest in p.shape[1:]]
         if len(wide) == 1:
             return name == wide[0]

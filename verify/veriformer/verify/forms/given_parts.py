@@ -10,6 +10,7 @@ from torch import nn
 
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.configs import is_expansion
+from veriformer.verify.forms.meanings import annotation_name
 
 _KINDS: Mapping[str, tuple[frozenset[str], ...]] = {
     "attention": (frozenset(("attention",)), frozenset(("attn",)), frozenset(("mha",))),
@@ -35,15 +36,14 @@ def parts_of(candidate: Candidate) -> dict[str, Candidate]:
     found = {}
     for name, p in candidate.constructor.items():
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not _is_number(name, p):
-            part = _annotated(candidate, p) or _made_of_nothing(candidate, p) or next(_named(candidate, name), None)
+            part = _annotated(candidate, p) or next(_named(candidate, name), None)
             if part is not None:
                 found[name] = part
     return found
 
 
 def _is_number(name: str, p: inspect.Parameter) -> bool:
-    said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
-    return said in ("int", "float", "bool", "str") or is_expansion(name)
+    return annotation_name(p) in ("int", "float", "bool", "str") or is_expansion(name)
 
 
 def _networks(candidate: Candidate) -> dict[str, Any]:
@@ -53,18 +53,15 @@ def _networks(candidate: Candidate) -> dict[str, Any]:
 
 
 def _annotated(candidate: Candidate, p: inspect.Parameter) -> Candidate | None:
-    said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
-    kind = _networks(candidate).get(said)
+    said = annotation_name(p)
+    kind = {**_dicts(candidate), **_networks(candidate)}.get(said)
     return None if kind is None else Candidate(said, kind, candidate.module, candidate.meanings)
 
 
-def _made_of_nothing(candidate: Candidate, p: inspect.Parameter) -> Candidate | None:
-    """The class of the module that an argument is said to be, where it is made without arguments: a store, say."""
-    said = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
-    kind = candidate.siblings().get(said)
-    if not inspect.isclass(kind) or kind.__module__ != candidate.thing.__module__ or not issubclass(kind, dict):
-        return None
-    return Candidate(said, kind, candidate.module, candidate.meanings)
+def _dicts(candidate: Candidate) -> dict[str, Any]:
+    """Return the module's own classes of dicts, in which several modules keep what they share."""
+    kinds = {name: x for name, x in candidate.siblings().items() if inspect.isclass(x) and issubclass(x, dict)}
+    return {name: x for name, x in kinds.items() if x.__module__ == candidate.thing.__module__}
 
 
 def _named(candidate: Candidate, argument: str) -> Iterator[Candidate]:

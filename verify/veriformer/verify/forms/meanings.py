@@ -17,6 +17,12 @@ WORD = "word_of_"
 
 Parameters = Mapping[str, inspect.Parameter]
 
+
+def annotation_name(p: inspect.Parameter) -> str:
+    """Return the name of the class that an annotation is, or its text; empty where there is none."""
+    return p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", "")
+
+
 Meanings = tuple[tuple[str, str], ...]
 """By argument, with ``BUILT`` or ``CALLED`` before its name, a usual name of what it is, or a key of ``VALUES``."""
 

@@ -19,7 +19,7 @@ from veriformer.verify.domain.sample import Sample
 from veriformer.verify.forms.afresh import given
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.configs import kind_of
+from veriformer.verify.forms.configs import config_class
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
@@ -76,7 +76,7 @@ def _left_out(candidate: Candidate, parameter: Parameter, words: Collection[str]
     p = listed[name]
     if not entry:
         return [None] if p.default is None else []
-    kind = kind_of(candidate, p)
+    kind = config_class(candidate, p)
     fields = {one.name: one.default for one in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
     return [None] if fields.get(entry, name) is None else []
 

@@ -67,7 +67,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
         if len(params) == 1 and _takes_one(candidate):
             given[names["params"]] = params[0]
         candidate.thing(**given)
-        if not params:  # a parameter without a gradient is no gradient either
+        if not params:  # runs what is for parameters without gradients, which changes no result
             with contextlib.suppress(Exception):
                 candidate.thing(**{**given, names["params"]: [nn.Parameter(torch.zeros(1))]})
         return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params], _norm(grads)

@@ -37,7 +37,7 @@ _FUSED = {
 
 
 NEXT_TO_NOTHING = 1e-300
-"""A rate by which dropout drops nothing."""
+"""A rate p of dropout by which nothing is dropped and 1 / (1 − p) is 1, which is not the 0 that skips dropout."""
 
 
 def _fused(given: Mapping[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
+from veriformer.verify.forms.meanings import annotation_name
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, domain_of, told
 from veriformer.verify.forms.signatures import LOGITS, default_of, roles
@@ -61,10 +62,9 @@ def _gives_probabilities(candidate: Candidate) -> bool:
 
 
 def _as_annotated(candidate: Candidate, name: str, value: Any) -> Any:
-    """A number as a tensor where the annotation of the argument says so."""
-    said = candidate.parameters[name].annotation
-    text = said if isinstance(said, str) else getattr(said, "__name__", str(said))
-    return torch.tensor(value) if text.rpartition(".")[2] == "Tensor" and isinstance(value, int | float) else value
+    """Return a number as a tensor where the annotation of the argument says so."""
+    is_tensor = annotation_name(candidate.parameters[name]).rpartition(".")[2] == "Tensor"
+    return torch.tensor(value) if is_tensor and isinstance(value, int | float) else value
 
 
 def _neutral(role: str, classes: int, default: Any) -> Any:
