@@ -6,13 +6,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from veriformer.verify.forms.pin import Pin
-from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.source_files import module_of
 
 
-def read_pins(text: str) -> dict[str, Pin]:
-    """Return what is recognised in a file of this text, by operation."""
+def recognise_text(text: str) -> Recognised:
+    """Return what is recognised in a file of this text."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "mine.py"
         file.write_text(text)
-        return {pin.operation: pin for pin in recognise(module_of(file)).pins}
+        return recognise(module_of(file))
+
+
+def read_pins(text: str) -> dict[str, Pin]:
+    """Return the pins of a file of this text, by operation."""
+    return {pin.operation: pin for pin in recognise_text(text).pins}

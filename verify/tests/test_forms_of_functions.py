@@ -8,25 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.source_texts import recognise_text
 from veriformer.verify.forms.pin import Pin
-from veriformer.verify.recognition.recognise import Recognised, recognise
+from veriformer.verify.recognition.recognise import Recognised
 from veriformer.verify.targets.loading import load
-from veriformer.verify.targets.source_files import module_of
 from veriformer.verify.targets.target import Target
 
 Load = Callable[[str], Target]
-
-
-@pytest.fixture
-def recognised(tmp_path: Path) -> Callable[[str], Recognised]:
-    """Return a function that recognises a file of this text."""
-
-    def found(text: str) -> Recognised:
-        file = tmp_path / "mine.py"
-        file.write_text(text)
-        return recognise(module_of(file))
-
-    return found
 
 
 @pytest.fixture
@@ -71,10 +59,8 @@ def test_a_function_that_is_always_causal_is_judged_as_such(loaded: Load) -> Non
     assert torch.equal(attention(q, q, q, is_causal=True)[0, 0, 0], q[0, 0, 0])
 
 
-def test_a_wrong_diagonal_is_a_fault_of_causality_and_no_other_reading(
-    recognised: Callable[[str], Recognised],
-) -> None:
-    pin = pin_of(recognised(CAUSAL.format(first_hidden=2)), "causal_attention")
+def test_a_wrong_diagonal_is_a_fault_of_causality_and_no_other_reading() -> None:
+    pin = pin_of(recognise_text(CAUSAL.format(first_hidden=2)), "causal_attention")
     assert not pin.everywhere
     assert pin.readings["causal"] == "always"
 
@@ -119,12 +105,10 @@ def attention_scores_mixed(q, k, v, mask=None, tau={tau}, upcast=False, block=64
 """
 
 
-def test_parameters_that_no_reading_explains_put_code_outside_the_contract(
-    recognised: Callable[[str], Recognised],
-) -> None:
-    (refused,) = recognised(TEMPERED.format(tau=3.0)).refused
+def test_parameters_that_no_reading_explains_put_code_outside_the_contract() -> None:
+    (refused,) = recognise_text(TEMPERED.format(tau=3.0)).refused
     assert refused.reason == "its parameter 'tau' is not the contract's"
-    pin = pin_of(recognised(TEMPERED.format(tau=1.0)), "attention_scores_mixed")
+    pin = pin_of(recognise_text(TEMPERED.format(tau=1.0)), "attention_scores_mixed")
     assert pin.everywhere
     assert pin.unread == ("tau",)  # any value of the others was tried, and is right
     assert Pin.from_dict(pin.to_dict()) == pin
@@ -143,12 +127,12 @@ def filter_top_p(logprobs, top_p):
 """
 
 
-def test_a_filter_of_log_probabilities_is_given_such(recognised: Callable[[str], Recognised]) -> None:
-    right = pin_of(recognised(NUCLEUS.format(exp=".exp()")), "filter_top_p")
+def test_a_filter_of_log_probabilities_is_given_such() -> None:
+    right = pin_of(recognise_text(NUCLEUS.format(exp=".exp()")), "filter_top_p")
     assert right.everywhere
     assert right.readings["takes"] == "log-probabilities"
     assert any("it takes log-probabilities" in one for one in right.told)
-    assert not any(pin.everywhere for pin in recognised(NUCLEUS.format(exp="")).pins)
+    assert not any(pin.everywhere for pin in recognise_text(NUCLEUS.format(exp="")).pins)
 
 
 ROW_BY_ROW = """
@@ -160,8 +144,8 @@ def top_k_logits(logits, k):
 """
 
 
-def test_rows_that_are_answered_together_are_not_given_one_at_a_time(recognised: Callable[[str], Recognised]) -> None:
-    assert not any(pin.everywhere for pin in recognised(ROW_BY_ROW).pins)
+def test_rows_that_are_answered_together_are_not_given_one_at_a_time() -> None:
+    assert not any(pin.everywhere for pin in recognise_text(ROW_BY_ROW).pins)
 
 
 RATE = """
@@ -184,12 +168,10 @@ def get_lr(it):
 """
 
 
-def test_rates_are_known_by_what_they_read_and_by_where_they_count_from(
-    recognised: Callable[[str], Recognised],
-) -> None:
-    assert pin_of(recognised(RATE.format(power=-1.5)), "rate").everywhere
-    assert not pin_of(recognised(RATE.format(power=-0.5)), "rate").everywhere
-    pin = pin_of(recognised(COSINE), "get_lr")
+def test_rates_are_known_by_what_they_read_and_by_where_they_count_from() -> None:
+    assert pin_of(recognise_text(RATE.format(power=-1.5)), "rate").everywhere
+    assert not pin_of(recognise_text(RATE.format(power=-0.5)), "rate").everywhere
+    pin = pin_of(recognise_text(COSINE), "get_lr")
     assert pin.everywhere
     assert pin.deviations == ("counts",)
 
@@ -217,16 +199,14 @@ STATED = (
 
 
 @pytest.mark.parametrize(("annotation", "docstring", "right"), STATED)
-def test_a_stated_shape_binds_the_layout(
-    recognised: Callable[[str], Recognised], annotation: str, docstring: str, right: bool
-) -> None:
-    found = recognised(SHAPED.format(annotation=annotation, docstring=docstring))
+def test_a_stated_shape_binds_the_layout(annotation: str, docstring: str, right: bool) -> None:
+    found = recognise_text(SHAPED.format(annotation=annotation, docstring=docstring))
     assert any(pin.name == "attention" and pin.everywhere for pin in found.pins) == right
 
 
-def test_a_number_of_heads_is_given_the_heads(recognised: Callable[[str], Recognised]) -> None:
+def test_a_number_of_heads_is_given_the_heads() -> None:
     text = SHAPED.format(annotation="", docstring="").replace("of_heads_side_by_side", "attention_of_heads")
-    pin = pin_of(recognised(text), "attention_of_heads")
+    pin = pin_of(recognise_text(text), "attention_of_heads")
     assert pin.everywhere
     assert pin.readings["layout"] == "[B,n,H·d]"
 
@@ -251,11 +231,11 @@ def apply_rotary(x, cos, sin):
 """
 
 
-def test_tables_come_from_the_file_with_their_faults(recognised: Callable[[str], Recognised]) -> None:
-    right = pin_of(recognised(TABLES.format(width="dim")), "apply_rotary")
+def test_tables_come_from_the_file_with_their_faults() -> None:
+    right = pin_of(recognise_text(TABLES.format(width="dim")), "apply_rotary")
     assert right.everywhere
     assert right.told == ("tables by RotaryEmbedding",)
-    assert not any(pin.everywhere for pin in recognised(TABLES.format(width="(dim // 2)")).pins)
+    assert not any(pin.everywhere for pin in recognise_text(TABLES.format(width="(dim // 2)")).pins)
 
 
 MASKS = """
@@ -272,8 +252,8 @@ def fused_linear_loss(logits, c, target):
 """
 
 
-def test_a_verb_before_the_name_of_an_operation_is_read_over(recognised: Callable[[str], Recognised]) -> None:
-    found = recognised(MASKS)
+def test_a_verb_before_the_name_of_an_operation_is_read_over() -> None:
+    found = recognise_text(MASKS)
     mask = pin_of(found, "make_causal_mask")
     assert mask.everywhere
     assert mask.readings["mask"] == "inverted"
@@ -291,6 +271,6 @@ def {name}(queries, keys, values):
 """
 
 
-def test_attention_by_other_mathematics_is_not_accused_by_its_name(recognised: Callable[[str], Recognised]) -> None:
-    assert [pin.operation for pin in recognised(KERNEL_ATTENTION.format(name="attention")).pins] == ["attention"]
-    assert not recognised(KERNEL_ATTENTION.format(name="performer_attention")).pins
+def test_attention_by_other_mathematics_is_not_accused_by_its_name() -> None:
+    assert [pin.operation for pin in recognise_text(KERNEL_ATTENTION.format(name="attention")).pins] == ["attention"]
+    assert not recognise_text(KERNEL_ATTENTION.format(name="performer_attention")).pins
