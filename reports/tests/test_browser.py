@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from veriformer.bench.document import Benchmarks
+from veriformer.reports.difference import as_page, compare_runs
 from veriformer.reports.equations import read_specification
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs, render_pages
@@ -93,16 +94,31 @@ def opened(reports, beside, tmp_path, chromium):
     return opened
 
 
-@pytest.mark.parametrize("name", ["holds", "violated", "known", "fifty"])
-def test_a_page_is_accessible_and_no_wider_than_its_window(opened, name):
-    tab = opened(name)
+def assert_readable(tab):
+    """Assert that a page is accessible and no wider than its window in every look."""
     for state, width, scheme in LOOKS:
         tab.evaluate(f"document.querySelectorAll('details').forEach(d => {{ d.open = {state} }})")
         tab.set_viewport_size({"width": width, "height": 900})
         tab.emulate_media(color_scheme=scheme)
         assert tab.evaluate(TOO_WIDE) == [], (state, width)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, (state, width)
         found = axe.Axe().run(tab, options={"resultTypes": ["violations"]}).response["violations"]
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], (state, width, scheme)
+
+
+@pytest.mark.parametrize("name", ["holds", "violated", "known", "fifty"])
+def test_a_page_is_accessible_and_no_wider_than_its_window(opened, name):
+    tab = opened(name)
+    assert_readable(tab)
+    tab.close()
+
+
+@pytest.mark.parametrize("name", ["holds", "violated"])
+def test_a_difference_is_accessible_and_no_wider_than_its_window(reports, chromium, tmp_path, name):
+    (tmp_path / "diff.html").write_text(as_page(compare_runs(reports["holds"], reports[name])), encoding="utf-8")
+    tab = chromium.new_page()
+    tab.goto((tmp_path / "diff.html").as_uri())
+    assert_readable(tab)
     tab.close()
 
 
