@@ -374,8 +374,8 @@ def test_a_convention_names_a_wrong_value_and_not_what_is_no_number(failed: Sign
         (RAISED, "raised IndexError: no\nin mine.py:12: x[9]", "answer calls where it raises Index"),
         (
             Signature(Failing.PROPERTY, "shape"),
-            "result has shape (1,); expected shape (1, 1)",
-            "return the shape that is expected: shape (1, 1)",
+            "result has shape (1,), torch.float32, on cpu; expected shape (1, 1), torch.float32, on cpu",
+            "return the shape that is expected: shape (1, 1)$",
         ),
         (Signature(Failing.PROPERTY, "k was modified"), "k was modified", "work on a copy of k"),
     ],
@@ -384,7 +384,7 @@ def test_a_confirmed_cause_says_what_to_change_and_no_other(failed: Signature, m
     one = replace(example(failed=failed), message=message)
     cause = Cause(Condition("attention"), (one,), confirmed=True)
     rows = [_row("attention.equation", "fp64", message, 3)]
-    assert (assembled(cause, Known(), rows).fix or "").startswith(fix)
+    assert f"{assembled(cause, Known(), rows).fix}$".startswith(fix)
     assert assembled(replace(cause, confirmed=False), Known(), rows).fix is None
     named = Diagnosis("ε is added twice", "add it once", faulty=object())  # its numbers are an experiment as well
     assert assembled(replace(cause, confirmed=False), Known(named), rows).fix == "add it once"

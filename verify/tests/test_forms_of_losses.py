@@ -29,6 +29,14 @@ def test_smoothing_over_log_probabilities_is_given_such() -> None:
     assert not read_pins(OF_LOG_PROBABILITIES.format(count="target.numel()"))["cross_entropy"].everywhere
 
 
+def test_targets_that_are_looked_up_before_they_are_left_out_are_classes() -> None:
+    text = OF_LOG_PROBABILITIES.format(count="(~hidden).sum()")
+    assert read_pins(text)["cross_entropy"].readings["ignored"] == "any id"
+    looked_up = text.replace("target.masked_fill(hidden, 0)", "target")
+    assert looked_up != text
+    assert read_pins(looked_up)["cross_entropy"].readings["ignored"] == "a class"
+
+
 FLAGGED = """
 import torch
 import torch.nn.functional as F

@@ -221,6 +221,21 @@ def test_what_was_not_seen_stands_in_the_first_line() -> None:
     )
 
 
+def test_what_has_the_name_of_an_operation_and_is_not_judged_leaves_no_verdict_unless_accepted() -> None:
+    softmax = {"name": "Softmax", "operation": "softmax", "reason": "it refuses 14 of the calls"}
+    for refused, extra, status in (
+        ({**softmax, "named": True}, {}, 3),
+        ({**softmax, "named": True}, {"partial": True}, 0),
+        ({**softmax, "named": False}, {}, 0),
+        ({**softmax, "operation": "rope", "named": True}, {}, 0),
+    ):
+        run = results([row(), row("softmax.equation", Status.NOT_PROVIDED)], **extra)
+        run.implementation["not_recognised"] = [refused]
+        assert run.exit_status == status
+        said = "was not judged whole: `Softmax` was not judged as softmax; --partial accepts that"
+        assert (headline(run).partition("mine.py ")[2] == said) == (status == 3)
+
+
 def test_everything_that_a_file_offers_is_named_once() -> None:
     pin = {"form": "f", "readings": {}, "deviations": [], "conventions": {}, "everywhere": True, "told": []}
     found = {

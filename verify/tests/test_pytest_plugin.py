@@ -21,7 +21,7 @@ TABLE = '[tool.veriformer]\nonly = ["softmax.equation", "softmax.range"]\ndtype 
 
 
 class Noted:
-    """What became of the tests of a run."""
+    """Outcomes of the tests of a run."""
 
     def __init__(self) -> None:
         self.ended: dict[str, str] = {}

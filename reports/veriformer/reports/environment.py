@@ -13,6 +13,7 @@ from veriformer.reports.mathml import math, prose, statement
 from veriformer.reports.matrix import MOST_COLUMNS
 from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.verify.presentation.recognised import deviations
+from veriformer.verify.presentation.run import number
 
 
 @cache
@@ -37,6 +38,7 @@ def environment() -> jinja2.Environment:
         "SHOWN_OPEN": SHOWN_OPEN,
         "MOST_COLUMNS": MOST_COLUMNS,
         "deviations": deviations,
+        "counted": number,
         "step_style": equations.step_style,
         "erratum_look": equations.erratum_look,
         "costs_sentence": costs.sentence,

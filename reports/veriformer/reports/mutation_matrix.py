@@ -12,6 +12,7 @@ from statistics import median_low
 from typing import Any
 
 from veriformer.reports.runs import read_json
+from veriformer.verify.presentation.run import number
 
 MUTANTS_SCHEMA_NAME = "veriformer/mutants/1"
 
@@ -115,11 +116,11 @@ class Kills:
         """The matrix in one sentence."""
         dead = len(self.mutants) - len(self.survivors)
         speed = f", the median after {self.median_examples} examples" if self.median_examples is not None else ""
-        broke = f"; the suite itself broke in {_number(len(self.errors), 'cell')}" if self.errors else ""
+        broke = f"; the suite itself broke in {number(len(self.errors), 'cell')}" if self.errors else ""
         return (
-            f"{dead} of {_number(len(self.mutants), 'mutant')} killed{speed}; "
-            f"{_number(len(self.false_alarms), 'false alarm')} over {_number(self.variants, 'correct variant')}; "
-            f"{_number(len(self.escapes), 'escape')} of {_number(self.sabotages, 'empty adapter')}{broke}."
+            f"{dead} of {number(len(self.mutants), 'mutant')} killed{speed}; "
+            f"{number(len(self.false_alarms), 'false alarm')} over {number(self.variants, 'correct variant')}; "
+            f"{number(len(self.escapes), 'escape')} of {number(self.sabotages, 'empty adapter')}{broke}."
         )
 
     @property
@@ -173,7 +174,3 @@ def _schema() -> dict[str, Any]:
 
 def _kills(cell: Cell) -> bool:
     return bool(cell["family"] == "mutant" and cell["killed"])
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

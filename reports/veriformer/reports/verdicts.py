@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import SHOWN, STATUS_STYLES, StatusStyle
+from veriformer.verify.presentation.run import number
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.results import Verdict as Outcome
@@ -96,7 +97,7 @@ def _invalid(run: Run) -> str:
         reasons.append(f"{len(results.results)} of {results.planned} planned rows ran")
     errors = results.summary.get(Status.HARNESS_ERROR.value, 0)
     if errors:
-        reasons.append(f"the suite itself broke in {_number(errors, 'row')}")
+        reasons.append(f"the suite itself broke in {number(errors, 'row')}")
     violated = f" Among what ran, {_violated(run)}" if results.violations else ""
     return f"The verdict is invalid: {', and '.join(reasons)}. Nothing below may be relied on.{violated}"
 
@@ -110,19 +111,19 @@ def _violated(run: Run) -> str:
         )
     named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
     judged = [row for row in run.results.results if row.status not in _ABSENT]
-    return f"{len(names)} of {_number(_requirements(judged), 'requirement')} violated: {named}."
+    return f"{len(names)} of {number(_requirements(judged), 'requirement')} violated: {named}."
 
 
 def _nothing(run: Run) -> str:
     shown = sum(row.status in SHOWN for row in run.results.results)
-    number = _number(len(run.results.results), "row")
-    return f"Too little was shown: {shown} of {number} passed; {'; '.join(run.results.gaps)}."
+    rows = number(len(run.results.results), "row")
+    return f"Too little was shown: {shown} of {rows} passed; {'; '.join(run.results.gaps)}."
 
 
 def _holds(run: Run) -> str:
     shown = [row for row in run.results.results if row.status in SHOWN]
-    requirements = _number(_requirements(shown), "requirement")
-    return f"Nothing violated: {requirements} held in {len(shown)} of {_number(len(run.results.results), 'row')}."
+    requirements = number(_requirements(shown), "requirement")
+    return f"Nothing violated: {requirements} held in {len(shown)} of {number(len(run.results.results), 'row')}."
 
 
 _STATES = {
@@ -146,10 +147,6 @@ def _caveat(run: Run) -> str:
 
 def _requirements(rows: list[Result]) -> int:
     return len({row.requirement for row in rows})
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _dtypes_option(rows: list[Result]) -> list[str]:

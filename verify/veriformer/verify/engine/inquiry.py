@@ -31,7 +31,7 @@ LEAST_S = 30.0
 """Time that findings may take however short the run was: loading PyTorch is most of it."""
 
 _WAIT = 4.0
-"""How many times its own time a process may last, less what it waits for a processor: a target may sleep, or hang."""
+"""Multiple of its own time that a process may last, less its waits for a processor: a target may sleep, or hang."""
 
 
 def add_findings(found: Results, plan: Plan, *, jobs: int) -> bool:

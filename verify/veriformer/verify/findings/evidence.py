@@ -49,12 +49,12 @@ class Example:
 
     @property
     def poisoned(self) -> bool:
-        """Whether a call holds NaN or inf, which something hidden may let through."""
+        """Return whether a call holds NaN or inf, which something hidden may let through."""
         return any(name.startswith(_NOT_FINITE) for names in self.calls for name in names)
 
 
 _NOT_FINITE = ("NaN in ", "inf in ")
-"""What names of features begin with where a call holds no finite number; -inf in a mask or a bias hides."""
+"""Beginning of names of features of calls with a number that is not finite; -inf in a mask or a bias hides."""
 
 
 def failing(examples: Iterable[Example]) -> list[Example]:

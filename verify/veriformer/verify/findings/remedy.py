@@ -47,8 +47,9 @@ def _of_property(about: str, message: str, when: str, slug: str) -> str:
     if _MODIFIED in message:
         return f"work on a copy of {message.partition(_MODIFIED)[0]}{when} instead of modifying it"
     if about in _FORMS:
-        expected = shortened(message).partition("expected ")[2]
-        return f"return the {about} that is expected{when}{f': {expected}' if expected else ''}"
+        expected = shortened(message).partition("expected ")[2].rsplit(", ", len(_FORMS) - 1)
+        which = expected[_FORMS.index(about)] if len(expected) == len(_FORMS) else expected[0]
+        return f"return the {about} that is expected{when}{f': {which}' if which else ''}"
     return f"meet {slug}{when}: {shortened(message)}"
 
 

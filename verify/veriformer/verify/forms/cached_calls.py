@@ -33,7 +33,7 @@ FLAG, RETURNED, STARTS, PLACES, FILLED, RECALLED = WAYS = (
     "given a dict that it fills",
     "given a dict of what its parts gave",
 )
-"""How a layer is told of the calls before."""
+"""Ways in which a layer is told of the calls before."""
 
 OF_CONTEXT = (FILLED, RECALLED)
 """Ways in which keys and values of a context are kept, which every call reads whole."""

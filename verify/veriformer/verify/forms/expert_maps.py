@@ -19,7 +19,7 @@ _ROUTERS = frozenset(("gate", "router"))
 
 @dataclass(frozen=True)
 class Map:
-    """One map of every expert. parts: by expert, where each is a module. name: of the parameter ``[E, …]`` of all, or
+    """A map of every expert. parts: by expert, where each is a module. name: of the parameter ``[E, …]`` of all, or
     of the modules, with # for the number of the expert.
 
     transposed: whether that is held as ``[E, n_out, n_in]``. bias: the parameter ``[E, n_out]`` of all biases.
@@ -34,7 +34,7 @@ class Map:
 
     @property
     def has_bias(self) -> bool:
-        """Whether every expert has one."""
+        """Return whether every expert has one."""
         return all(part.bias for part in self.parts) if self.parts else bool(self.bias)
 
     @property
@@ -43,7 +43,7 @@ class Map:
         return frozenset(word for part in self.name.split(".") for word in words(part))
 
     def tensors(self, w: Tensor, b: Tensor | None) -> dict[str, Tensor]:
-        """Its parameters for weights ``[E, n_in, n_out]``, filled up with zeros where the module's are larger."""
+        """Return its parameters for weights ``[E, n_in, n_out]``, padded with zeros where the module's are larger."""
         if w.shape[1] > self.n_in or w.shape[2] > self.n_out:
             raise NotOffered(f"{self.name}: the module has {self.n_in} × {self.n_out}")
         if self.parts:
@@ -70,7 +70,7 @@ class Experts:
 
     @property
     def gated(self) -> bool:
-        """Whether the hidden layers are products."""
+        """Return whether the hidden layers are products."""
         return sum(one.n_out for one in self.into) == 2 * self.out.n_in
 
     @property
@@ -80,13 +80,13 @@ class Experts:
         said = [name for name, one in own.items() if one.words & _GATE]
         if len(said) == 1:
             return said[0]
-        last = {_last(name): name for name in own}
-        return last["w1"] if set(last) == {"w1", "w3"} and _last(self.out.name) == "w2" else ""
+        last = {_last_part(name): name for name in own}
+        return last["w1"] if set(last) == {"w1", "w3"} and _last_part(self.out.name) == "w2" else ""
 
     def tensors(
         self, router: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None
     ) -> dict[str, Tensor]:
-        """The module's parameters for weights of the contract, of gated experts the first map into the layer first."""
+        """Return the module's parameters for weights of the contract; of two maps the first is half of ``w1``."""
         found = self.router.tensors(router) | self.out.tensors(w2, b2)
         if len(self.into) == 1:
             if self.gated:
@@ -97,13 +97,13 @@ class Experts:
         return found | self.into[0].tensors(first, None) | self.into[1].tensors(second, None)
 
 
-def _last(name: str) -> str:
-    """The last part of a name that says something: ``w1`` of ``experts.#.w1`` and of ``w1.#``."""
+def _last_part(name: str) -> str:
+    """Return the last part of a name that says something: ``w1`` of ``experts.#.w1`` and of ``w1.#``."""
     return next(part for part in reversed(name.split(".")) if part not in ("#", "weight"))
 
 
 def experts_of(module: nn.Module, count: int, width: int, like: Experts | None = None) -> Experts:
-    """The maps of a module of this many experts over this width.
+    """Return the maps of a module of this many experts over this width.
 
     like: those of another instance, whose sizes differ all, where those of this one do not tell which map is which.
     Raises Unfit where there are others.
@@ -122,7 +122,7 @@ def experts_of(module: nn.Module, count: int, width: int, like: Experts | None =
     others = [part for part in single if part is not router]
     if stacked and others:
         raise Unfit(f"its map {others[0].name!r} is of no expert")
-    found = _stacked(stacked, biases, width, like) if stacked else _of_each(others, count)
+    found = _read_stacked(stacked, biases, width, like) if stacked else _group_linears(others, count)
     ends = {like.out.name} if like is not None else {one.name for one in found if one.n_in != width}
     into, out = [one for one in found if one.name not in ends], [one for one in found if one.name in ends]
     if len(out) != 1 or len(into) not in (1, 2) or out[0].n_out != width:
@@ -138,10 +138,10 @@ def _is_bias(name: str) -> bool:
     return "bias" in last or re.fullmatch(r"b\d*", last) is not None
 
 
-def _stacked(
+def _read_stacked(
     stacked: Mapping[str, Tensor], biases: Mapping[str, Tensor], width: int, like: Experts | None
 ) -> list[Map]:
-    """Those of parameters of all experts: of an instance whose sizes tell, how each is held."""
+    """Return the maps that are parameters of all experts: by the sizes, or as in ``like``, how each is held."""
     known = {} if like is None else {one.name: one.transposed for one in (*like.into, like.out)}
     inner = {size for p in stacked.values() for size in p.shape[1:]} - {width}
     found = []
@@ -160,7 +160,7 @@ def _same(bias: str, weight: str) -> bool:
 
 
 def _reads_tokens(name: str, stacked: Mapping[str, Tensor], widest: int) -> bool:
-    """Whether a parameter is of a map into the hidden layers: by its size, where gates and values are side by side,
+    """Return whether a parameter is of a map into the hidden layers: by its size, where gates and values are joined,
     else by its name, the last of several being the other one where no name says it."""
     if len(stacked) == 2:
         wide = [one for one, p in stacked.items() if widest in p.shape[1:]]
@@ -170,8 +170,8 @@ def _reads_tokens(name: str, stacked: Mapping[str, Tensor], widest: int) -> bool
     return name != (outward[0] if len(outward) == 1 else list(stacked)[-1])
 
 
-def _of_each(parts: Sequence[Linear], count: int) -> list[Map]:
-    """One map for each place within an expert: expert by expert, or a list of each map."""
+def _group_linears(parts: Sequence[Linear], count: int) -> list[Map]:
+    """Return a map for each place within an expert: of lists of experts, or of a list for each place."""
     for places in (0, -1):
         groups: dict[str, list[Linear]] = {}
         for part in parts:

@@ -35,7 +35,7 @@ def arguments_of(
     part: Part | None = None,
     angle: int = 1,
 ) -> dict[str, Any]:
-    """Their arguments of a call, by their names. part: of the queries, where they come in pieces."""
+    """Return the arguments of a call, by the names of the layer. part: of the queries, where they come in pieces."""
     context = options.get("context")
     source = x if context is None else context
     part = part or Part(0, x.shape[1], source.shape[1])
@@ -49,27 +49,14 @@ def arguments_of(
         asked["is_causal"] = False
     own = x[:, part.queries].contiguous()
     keys = own if context is None and readings.get("cached") not in OF_CONTEXT else source
-    theirs: dict[str, Any] = _turned_alike(names, readings, own, head_dim, angle)
+    theirs: dict[str, Any] = _turn_alike(names, readings, own, head_dim, angle)
     if "is_causal" in names and asked.get("is_causal"):
         theirs |= {names["is_causal"]: True} if not part.first else {}  # one token sees all that are kept
         asked["is_causal"] = False
-
-    def turned(t: Tensor) -> Tensor:
-        return t if readings["batch"] == BATCH[0] else t.transpose(0, 1)
-
-    if "q" in names:
-        theirs |= {names["q"]: turned(own), names["k"]: turned(keys), names["v"]: turned(keys)}
-    else:
-        theirs[names["x"]] = turned(own)
-        if "context" in names and (
-            context is not None or parameters[names["context"]].default is inspect.Parameter.empty
-        ):
-            theirs[names["context"]] = turned(keys)
-        elif context is not None:
-            raise NotOffered("context: the module takes none")
+    theirs |= _name_tokens(own, keys, names, readings, parameters, has_context=context is not None)
     if "padding" in names:
         tokens = asked.pop("attention_mask", None)
-        if tokens is not None or parameters[names["padding"]].default is inspect.Parameter.empty:
+        if tokens is not None or _is_required(names["padding"], parameters):
             real = torch.ones(source.shape[:2]) if tokens is None else tokens
             theirs[names["padding"]] = mask_as(real[:, : part.keys].to(torch.bool), readings["mask"], x.dtype)
     seen = visible(x.shape[0], x.shape[1], source.shape[1], asked)
@@ -77,8 +64,7 @@ def arguments_of(
         if seen is not None:
             raise NotOffered("is_causal, attention_mask: the module takes no mask")
         return theirs
-    needed = readings["causal"] == UNMASKED and not bare
-    if seen is None and (needed or parameters[names["mask"]].default is inspect.Parameter.empty):
+    if seen is None and ((readings["causal"] == UNMASKED and not bare) or _is_required(names["mask"], parameters)):
         seen = torch.ones(x.shape[0], x.shape[1], source.shape[1], dtype=torch.bool)
     if seen is not None:
         padded, seen = asked.get("attention_mask") is not None, part.crop_mask(seen)
@@ -86,8 +72,33 @@ def arguments_of(
     return theirs
 
 
-def _turned_alike(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim: int, angle: int) -> dict[str, Any]:
-    """Tables of one angle for all positions, and the position 0, where the layer asks for them.
+def _name_tokens(
+    own: Tensor,
+    keys: Tensor,
+    names: Mapping[str, str],
+    readings: Readings,
+    parameters: Mapping[str, inspect.Parameter],
+    *,
+    has_context: bool,
+) -> dict[str, Tensor]:
+    """Return what queries, keys and values are made from, in the layer's order of axes."""
+    own, keys = (x if readings["batch"] == BATCH[0] else x.transpose(0, 1) for x in (own, keys))
+    if "q" in names:
+        return {names["q"]: own, names["k"]: keys, names["v"]: keys}
+    if "context" not in names:
+        if has_context:
+            raise NotOffered("context: the module takes none")
+        return {names["x"]: own}
+    given = has_context or _is_required(names["context"], parameters)
+    return {names["x"]: own, **({names["context"]: keys} if given else {})}
+
+
+def _is_required(name: str, parameters: Mapping[str, inspect.Parameter]) -> bool:
+    return parameters[name].default is inspect.Parameter.empty
+
+
+def _turn_alike(names: Mapping[str, str], readings: Readings, x: Tensor, head_dim: int, angle: int) -> dict[str, Any]:
+    """Return tables of one angle for all positions, and the position 0, where the layer asks for them.
 
     angle: in quarter turns, which are exact: what turns queries and keys alike leaves their products.
     """

@@ -92,7 +92,7 @@ def defaults_of(parameters: Parameters, found: Mapping[str, str], operation: str
 
 
 GRADIENT = ("times 1 − β", "as it is")
-"""What a gradient adds to the velocity."""
+"""Multiples of the gradient that are added to the velocity."""
 
 
 def scale_rate(lr: float, given: Mapping[str, Any], readings: Readings) -> float:

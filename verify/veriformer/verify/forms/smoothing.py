@@ -43,15 +43,15 @@ target gets of it is left to the target beforehand, and the padding is one class
 GIVES = ("cross-entropy", "divergence", "distribution")
 REDUCTIONS = ("mean", "sum")
 SHAPES = ("rows", "any", "a column")
-"""What targets look like: rows alone, any axes, or one class in each row of a matrix."""
+"""Shapes of targets: rows alone, any axes, or one class in each row of a matrix."""
 
 IGNORED = ("any id", "a class")
-"""What may be ignored: any number, or a class alone, which is looked up before it is left out."""
+"""Targets that may be ignored: any number, or a class alone, which is looked up before it is left out."""
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """One way to call smoothed losses. call, options: by role the code's names. flag: the share that a flag switches
+    """A way to call smoothed losses. call, options: by role the code's names. flag: the share that a flag switches
     on, which the code has for itself; None where the share is given. evaluate: from arguments of the call and options,
     by role, to the code's result. optional: whether what is ignored may be left out where nothing is."""
 
@@ -147,7 +147,7 @@ class _Rows:
         if readings["spread"] == SPREAD[2]:  # one class more, which is the padding: no share, and no probability
             padding = without_probability(rows) if readings["over"] == TAKES[0] else rows[:, :1] * 0
             x, flat, ignored = torch.cat((x, padding), -1), torch.where(seen, flat, v), v
-        elif readings.get("ignored") == IGNORED[1] and not 0 <= ignored < v:
+        elif readings.get("ignored") == IGNORED[1] and not 0 <= ignored < v and not bool(seen.all()):
             ignored = next((one for one in range(v) if not bool((flat == one).any())), v)
             if ignored == v:
                 raise NotOffered("target: no class is left that could be ignored")
@@ -232,14 +232,14 @@ def _reduced(result: Any, rows: _Rows, readings: Readings, reduction: str, *, ow
     if own and reduction == "none" and isinstance(result, Tensor) and result.numel() == rows.target.numel():
         return result.reshape(rows.shape)
     if not isinstance(result, Tensor) or result.ndim:
-        raise NotOffered("it gives more than one number")
+        raise NotOffered(f"expected a scalar loss, got {tuple(getattr(result, 'shape', ())) or type(result).__name__}")
     if not own and readings["reduction"] == REDUCTIONS[1]:
         return result / max(int(rows.seen.sum()), 1)
     return result
 
 
 def _entropy(v: int, smoothing: float) -> float:
-    """That of the smoothed target, by which a divergence is less than the cross-entropy."""
+    """Return the entropy of the smoothed target, by which a divergence is less than the cross-entropy."""
     q = torch.full((v,), smoothing / v, dtype=torch.float64)
     q[0] += 1 - smoothing
     return float(-torch.xlogy(q, q).sum())

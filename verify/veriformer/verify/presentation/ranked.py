@@ -41,7 +41,7 @@ def weaknesses(run: Run) -> list[Finding]:
 
 
 def unexplained(run: Run) -> Iterator[Finding]:
-    """One finding for each requirement that is violated in rows which no finding explains."""
+    """Return a finding for each requirement that is violated in rows which no finding explains."""
     known = {key for finding in run.findings for key in finding.rows}
     groups: dict[str, list[Any]] = {}
     for row in run.violations:
@@ -73,7 +73,7 @@ def _of_rows(rows: Sequence[Any]) -> Finding:
 
 
 def _what(row: Any) -> str:
-    """What little a row says of itself: the class of bug that it is there to catch, else what became of it."""
+    """Return the class of bug that a row is there to catch, else its status in words."""
     if row.status == "fail":
         return str(row.bug_class or f"{row.requirement.partition('.')[2]} does not hold")
     return _BECAME.get(row.status, str(row.status))

@@ -1,4 +1,4 @@
-"""What is told after the findings, one line each: advice, what is not provided, and what was measured."""
+"""Remarks after the findings, one line each: advice, what is not provided, and what was measured."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _advice(members: list[Finding]) -> str:
 
 
 def lacking(run: Run) -> Iterator[Remark]:
-    """What was not recognised though its name says an operation, what the target does not support, and which of the
-    contract's operations it has not at all."""
+    """Give what was not recognised though its name says an operation, what the target does not support, and which of
+    the contract's operations it has not at all."""
     unread = list(dict.fromkeys(one["name"] for one in run.implementation.get("not_recognised", ())))
     if unread:
         yield "not judged", one_line(f"{named(unread, _FEW)}: why is said above, and by veriformer inspect", _LINE)
@@ -80,7 +80,7 @@ def lacking(run: Run) -> Iterator[Remark]:
 
 
 def _told(run: Run, row: Any) -> bool:
-    """Whether the domain says already what a row lacks."""
+    """Return whether the domain says already what a row lacks."""
     domain = run.domain.get(row.operation, Domain())
     told = [_of(feature, message) for feature, message in domain.refused.items()]
     told += [f"not provided: sizes other than {rule}" for rule in domain.rules]

@@ -1,4 +1,4 @@
-"""What of a run is needed to tell of it."""
+"""The interface of a run to what presents it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Run(Protocol):
 
     @property
     def implementation(self) -> Mapping[str, Any]:
-        """What was held against the specification."""
+        """Name and properties of the judged implementation."""
 
     @property
     def profile(self) -> str:
-        """How much work was done."""
+        """Name of the profile, which sets the amount of work."""
 
     @property
     def seed(self) -> str:
-        """What draws were derived from."""
+        """Seed of all draws."""
 
     @property
     def duration_s(self) -> float:
-        """How long it took."""
+        """Duration in seconds."""
 
     @property
     def planned(self) -> int:
@@ -52,7 +52,7 @@ class Run(Protocol):
 
     @property
     def verdict(self) -> str:
-        """What the run comes to."""
+        """Verdict of the run."""
 
     @property
     def gaps(self) -> Sequence[str]:
@@ -71,7 +71,7 @@ class Run(Protocol):
 
     @property
     def global_state(self) -> Mapping[str, Sequence[str]]:
-        """What the target changes of its process."""
+        """Changes of the target to its process, by operation."""
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -79,16 +79,16 @@ class Run(Protocol):
 
     @property
     def domain(self) -> Mapping[str, Domain]:
-        """What the target supports."""
+        """Supported domain, by operation."""
 
 
 def number(count: int, noun: str) -> str:
-    """``1 row``, ``2 rows``."""
+    """Return ``1 row``, ``2 rows``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def named(names: Sequence[str], most: int) -> str:
-    """The names as a person lists them, those above so many only counted."""
+    """Return names as a person lists them, those above so many only counted."""
     if len(names) > most + 1:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -95,7 +95,8 @@ def _inconclusive(run: Run) -> str:
     if all(row.status == "not-provided" for row in run.results):
         return f"was not judged: it has none of the operations that were asked for{_meant(run)}"
     if list(run.gaps) == list(run.unseen):
-        return f"was not judged whole: {_some(everything(run.domain))}; --partial accepts that"
+        left = list(dict.fromkeys([*run.unseen, *everything(run.domain)]))
+        return f"was not judged whole: {_some(left)}; --partial accepts that"
     return f"was not judged well enough for a verdict: {one_line('; '.join(run.gaps), 200)}"
 
 

@@ -28,11 +28,12 @@ numbers."""
 
 @dataclass(frozen=True)
 class Unrecognised:
-    """A candidate that looks like an operation and is not judged as it, with the reason."""
+    """A candidate that looks like an operation and is not judged as it, with the reason. named: by its name."""
 
     name: str
     operation: str
     reason: str
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         if found is None:
             refused += [Unrecognised(candidate.name, form.operation, reason)] if reason else []
         elif reason:
-            named += [Unrecognised(candidate.name, form.operation, reason)] if found.match.named else []
+            named += [Unrecognised(candidate.name, form.operation, reason, named=True)] if found.match.named else []
         elif form.beside:
             beside.setdefault(form.operation, found)
         elif best is None or _preferred(found, best):

@@ -1,4 +1,4 @@
-"""What a run found: its record on disk, and how it is shown."""
+"""Results of a run: the record on disk, and its forms for other tools."""
 
 from veriformer.verify.results.record import (
     SCHEMA_NAME,

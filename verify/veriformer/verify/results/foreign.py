@@ -1,4 +1,4 @@
-"""What a target says, as plain text: an exception of its own class may refuse even that."""
+"""Texts and data of a target as plain ones: an exception of its own class may refuse even that."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def place_of(error: BaseException) -> str | None:
 
 
 def text_of(value: object) -> str:
-    """What an object says of itself; of one that cannot, its class."""
+    """Return the text of an object; of one that raises, its class."""
     try:
         return "".join(("", str(value)))
     except Exception:
@@ -56,7 +56,7 @@ def text_of(value: object) -> str:
 
 
 DEPTH = 6
-"""How deep plain data may be nested."""
+"""Depth to which plain data may be nested."""
 
 
 def plain(value: object, depth: int = DEPTH) -> Any:

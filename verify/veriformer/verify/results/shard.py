@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One of several parts of a run.
+    """A part of a run that several machines share.
 
     number: from 1. of: how many there are. plan: what the whole run was asked for; equal in all parts. rows: what this
     part was to run, by key. versions: of everything that a result depends on, by name; equal in all parts.

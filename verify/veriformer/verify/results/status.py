@@ -1,4 +1,4 @@
-"""What can become of a row."""
+"""Statuses of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """What became of one row; what did not run never looks like what held."""
+    """Status of a row; what did not run never looks like what held."""
 
     PASS = "pass"
     FAIL = "fail"

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on, and its rows when it has ended."""
+"""Progress of a run on a terminal, and its rows when it has ended."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Live:
 
 
 def _grave(result: Result) -> bool:
-    """Whether this row alone says something against the target, or against the suite."""
+    """Return whether this row alone says something against the target, or against the suite."""
     return result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR
 
 

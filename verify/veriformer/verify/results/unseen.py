@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 from veriformer.verify.domain.record import Domain
 
@@ -36,6 +37,13 @@ def structural(name: str) -> bool:
     """Return whether an argument is a mask, a cache or a state by its name."""
     own = set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2]).lower().split("_"))
     return bool(own & _STATE) and not own & _NUMBERS
+
+
+def unjudged(implementation: Mapping[str, Any], operations: Collection[str]) -> list[str]:
+    """Return what has the name of an operation that was asked for, and was not judged as it."""
+    refused = implementation.get("not_recognised", ())
+    named = [one for one in refused if one.get("named") and one["operation"] in operations]
+    return list(dict.fromkeys(f"`{one['name']}` was not judged as {one['operation']}" for one in named))
 
 
 def unseen(domains: Mapping[str, Domain]) -> list[str]:

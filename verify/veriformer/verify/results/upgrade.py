@@ -11,7 +11,7 @@ VERSION_1 = "veriformer/results/1"
 
 
 def from_version_1(document: Mapping[str, Any], schema: str) -> dict[str, Any]:
-    """The same run in the schema of that name. Every demand counted as a violation then, so it was a strict run."""
+    """Return a run in the schema of that name. Every demand counted as a violation then, so it was a strict run."""
     weights = {requirement.slug: requirement.weight.value for requirement in REQUIREMENTS}
     rows = [{**row, "weight": weights.get(row["requirement"]), "finding": None} for row in document["results"]]
     return {**document, "schema": schema, "strict": True, "domain": {}, "findings": [], "results": rows}

@@ -1,4 +1,4 @@
-"""What a run comes to, and why there may be no verdict."""
+"""Verdicts on runs, and why there may be none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veriformer.verify.results.status import EXERCISED, Status
 
 
 class Verdict(StrEnum):
-    """What a run comes to."""
+    """Verdict on a run."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -21,11 +21,11 @@ class Verdict(StrEnum):
 
 
 EXIT_STATUS = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.INCONCLUSIVE: 3, Verdict.INVALID: 3}
-"""What a process ends with."""
+"""Exit status of each verdict."""
 
 
 class Judged(Protocol):
-    """What is asked of a row here."""
+    """The part of a row that decides on the verdict."""
 
     @property
     def requirement(self) -> str:
@@ -41,7 +41,7 @@ class Judged(Protocol):
 
     @property
     def status(self) -> Status:
-        """What became of it."""
+        """Status of the row."""
 
     @property
     def message(self) -> str | None:
@@ -96,7 +96,7 @@ def _structural(slug: str) -> bool:
 
 
 def _blind(found: list[Status]) -> bool:
-    """Whether a requirement was run and could in no dtype tell right from wrong."""
+    """Return whether a requirement was run and could in no dtype tell right from wrong."""
     return Status.VACUOUS in found and not any(status in EXERCISED for status in found)
 
 

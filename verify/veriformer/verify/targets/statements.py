@@ -169,7 +169,7 @@ class _Reader:
         return bool(read & self.names) or (bool(own) if self.attributes is None else bool(own & self.attributes))
 
     def _is_of_others(self, test: ast.expr) -> bool:
-        """Whether a test compares the word of an operation, or asks an object for an entry that it may have."""
+        """Return whether a test compares the word of an operation, or asks an object for an entry that it may have."""
         parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
         entries = [x for x in parts if isinstance(x, ast.Compare) and isinstance(x.ops[0], ast.In) and _is_word(x.left)]
         if any(isinstance(x.comparators[0], ast.Name) and x.comparators[0].id not in self.names for x in entries):
@@ -200,7 +200,7 @@ def _is_rank(node: ast.expr) -> bool:
 
 
 def _is_elsewhere(test: ast.expr) -> bool:
-    """Whether a test asks where, and for what, code runs."""
+    """Return whether a test asks where, and for what, code runs."""
     nodes = list(ast.walk(test))
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}

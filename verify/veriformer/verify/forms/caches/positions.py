@@ -72,7 +72,7 @@ class _Cache:
 
     @property
     def length(self) -> int:
-        """How many tokens are held: as the cache itself counts them, where it does so from 0 on."""
+        """Return the number of tokens held: as the cache itself counts them, where it does so from 0 on."""
         counted = self._read_count(self._counts)
         return self._given if counted is None else counted
 

@@ -12,10 +12,10 @@ from veriformer.verify.forms.named import Known, form_of, words_of
 _X = {"x": ("x", "input", "inputs", "z", "hidden_states", "tensor", "a")}
 _BIASED = {"x": (*_X["x"], "y", "inp"), "bias": ("bias", "b")}
 BIAS = ("half of the input, in its shape", "zeros along the last axis")
-"""What is given as a bias: the parts of the first add up exactly, and the gradients of both are judged."""
+"""Addends given as a bias: the parts of the first add up exactly, and the gradients of both are judged."""
 
 
-def _parted(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+def _split_bias(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
     x = given["x"]
     bias = x / 2 if readings["bias"] == BIAS[0] else x.new_zeros(x.shape[-1:])
     return {**given, "x": x - bias, "bias": bias}
@@ -38,7 +38,7 @@ BIAS_GELU = Known(
     {"approximate": ("approximate",)},
     frozenset(("back", "backward", "bwd", "grad", "gated", "glu")),
     readings={"bias": BIAS},
-    arrange=_parted,
+    arrange=_split_bias,
     neutral=("bias",),
     says="bias_gelu(bias, x), as a function or a class",
 )

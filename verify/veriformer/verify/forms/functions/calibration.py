@@ -30,15 +30,15 @@ _APART = 1e-4
 """Confidences given as logits are at least so far from the edge of a bin, in widths of it: a softmax is rounded."""
 
 
-def _method(candidate: Candidate) -> str:
-    """The method that gives the error; nothing for a function."""
+def _find_method(candidate: Candidate) -> str:
+    """Return the method that gives the error; nothing for a function."""
     if not candidate.is_class:
         return ""
     return next((name for name in _METHODS if candidate.parameters_of(name)), _METHODS[0])
 
 
 def _parameters(candidate: Candidate) -> Parameters:
-    return candidate.parameters_of(_method(candidate)) if candidate.is_class else candidate.parameters
+    return candidate.parameters_of(_find_method(candidate)) if candidate.is_class else candidate.parameters
 
 
 def _call_names(candidate: Candidate) -> dict[str, str] | None:
@@ -56,18 +56,18 @@ def _match(candidate: Candidate) -> Match | None:
     names = _call_names(candidate)
     if names is None:
         return None
-    return Match(True, {"takes": _takes(candidate, names)}, closed=names_nothing_else(candidate, _NAMES))
+    return Match(True, {"takes": _list_domains(candidate, names)}, closed=names_nothing_else(candidate, _NAMES))
 
 
-def _takes(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
-    """What may be given: by the name or the documentation of the argument; both where a flag says which."""
+def _list_domains(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what may be given: by the name or the documentation of the argument; both where a flag says which."""
     domain = domain_of(candidate, (names["probs"],)) if "logits" not in names and not candidate.is_class else ""
     stated = TAKES[0] if names["probs"] in ("logits", "logit") else domain
     return (stated,) if stated in TAKES[::2] else TAKES[::-2]
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
-    names, method = _call_names(candidate) or {}, _method(candidate)
+    names, method = _call_names(candidate) or {}, _find_method(candidate)
     own = next((name for name in _BINS["num_bins"] if name in candidate.constructor), "")
     scores = readings.get("takes") == TAKES[0]
 
@@ -83,7 +83,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         result = first(calling(candidate, {own: num_bins} if own else {}, torch.get_default_dtype(), method)(**given))
         found = result if isinstance(result, Tensor) else torch.tensor(float(result), dtype=torch.float64)
         if found.numel() != 1:
-            raise NotOffered("it gives more than one number")
+            raise NotOffered(f"expected one number, got shape {tuple(found.shape)}")
         return found.reshape(()).to(probs.dtype)
 
     bins = own or names.get("num_bins")
@@ -95,7 +95,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
 
 def _as_logits(probs: Tensor, bins: int) -> Tensor:
-    """Logits in double precision whose softmax has the same largest entries: the rest is shared by further classes."""
+    """Return logits in double precision whose softmax has the same largest entries; further classes share the rest."""
     p = probs.double()
     if probs.dtype == torch.float64:
         raise NotOffered("probs: a softmax is rounded as they are; coarser ones are taken")

@@ -36,7 +36,7 @@ _WORDS = ({"clip"}, {"clipping"}, {"clipped"})
 _OF = {"grad", "grads", "gradient", "gradients"}
 _NOT = {"value", "values", "adaptive", "agc"}
 ZERO = ("the largest norm", "no clipping")
-"""What a ``max_norm`` of 0 means."""
+"""Meanings of a ``max_norm`` of 0."""
 
 
 def _names(candidate: Candidate) -> dict[str, str] | None:
@@ -76,7 +76,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
 
 
 def _takes_one(candidate: Candidate) -> bool:
-    """Whether the code asks whether it is given one tensor in place of several."""
+    """Return whether the code asks whether it is given one tensor in place of several."""
     code = getattr(inspect.unwrap(candidate.thing), "__code__", None)
     return code is not None and {"isinstance", "Tensor"} <= set(code.co_names)
 

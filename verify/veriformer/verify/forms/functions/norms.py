@@ -33,7 +33,7 @@ _FUSED = {
     "weight_more": ("weight1",),
     "bias_more": ("bias1",),
 }
-"""What kernels fuse with a norm: what is added to its input, scales its rows, drops of it, or is a second result."""
+"""Operations that kernels fuse with a norm: a residual added, rows scaled, entries dropped, a second result."""
 
 
 NEXT_TO_NOTHING = 1e-300

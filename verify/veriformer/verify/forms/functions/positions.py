@@ -106,7 +106,7 @@ def _seen(result: Any, readings: Readings) -> Any:
 
 
 _HIDING = math.log(torch.finfo(torch.float32).smallest_normal)
-"""What is added to a score that hides its key: its weight beside a score of 0 is no normal number."""
+"""Addend of a score that hides its key: its weight beside a score of 0 is no normal number."""
 
 
 SLOPES = Known(

@@ -20,7 +20,7 @@ from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_sc
 from veriformer.verify.forms.signatures import LOGITS, default_of, roles
 
 _WORDS = {"sample", "sampling", "sampler", "nucleus", "multinomial"}
-_GIVEN = ({"logits", "probs"}, {"logits", "probabilities"}, {"sampling", "probs"}, {"next", "probs"})
+_PROBABILITIES = ({"logits", "probs"}, {"logits", "probabilities"}, {"sampling", "probs"}, {"next", "probs"})
 """Words of a function that returns the probabilities themselves."""
 
 _OTHERS = {"beam", "dataset", "batch", "speculative", "random", "down", "up", "data", "rows"}
@@ -58,7 +58,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
 
 
 def _gives_probabilities(candidate: Candidate) -> bool:
-    return any(one <= set(candidate.words) for one in _GIVEN)
+    return any(one <= set(candidate.words) for one in _PROBABILITIES)
 
 
 def _as_annotated(candidate: Candidate, name: str, value: Any) -> Any:
@@ -93,7 +93,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             scores = as_scores(some, readings["takes"])
             return candidate.thing(**{names["scores"]: _shaped(scores, readings["rows"])}, **given)
 
-        of = _probabilities if _gives_probabilities(candidate) else distribution
+        of = _read_probabilities if _gives_probabilities(candidate) else distribution
         support, mass = of(sampler, rows, alone=readings["rows"] in ROWS[2:])
         if own == "temperature":
             if mass is None:
@@ -111,8 +111,10 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     return offered(operation, named)
 
 
-def _probabilities(function: Callable[[Tensor], Any], rows: Tensor, *, alone: bool) -> tuple[Tensor, Tensor | None]:
-    """Which of the probabilities ``[R, V]`` are above 0 that a function gives for rows of scores, and they."""
+def _read_probabilities(
+    function: Callable[[Tensor], Any], rows: Tensor, *, alone: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return which probabilities ``[R, V]`` of a function of rows of scores are above 0, and the probabilities."""
     parts = [first(function(some)) for some in ((row[None] for row in rows) if alone else (rows,))]
     if not all(isinstance(part, Tensor) and part.is_floating_point() for part in parts):
         raise NotOffered("expected probabilities")

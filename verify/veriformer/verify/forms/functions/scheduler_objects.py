@@ -30,7 +30,7 @@ RATES = ("of the step taken", "of the next step")
 """What the rate is after a call of step(): an object that sets it when it is made is a step ahead."""
 
 BEYOND = ("the lowest rate", "left out, for the cosine goes on as torch.optim.lr_scheduler.CosineAnnealingLR's does")
-"""What the rate is after ``total_steps``, to which no training comes."""
+"""Rates after ``total_steps``, to which no training comes."""
 
 _RESTARTS = {"restart", "restarts", "cyclic"}
 LONGEST = 1500

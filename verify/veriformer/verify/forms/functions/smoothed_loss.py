@@ -24,6 +24,9 @@ from veriformer.verify.forms.smoothing import (
 )
 
 _LOSS = {"loss", "nll", "ce", "criterion", "crossentropy", "entropy", "xent", "nllloss"}
+_MOST = 0.5
+"""A share is less: a target keeps more than it gives away."""
+
 _OTHERS = {"l1", "binary", "bce", "focal", "dice", "kd", "distillation"}
 
 
@@ -35,38 +38,38 @@ def _match(candidate: Candidate) -> Match | None:
     said = own | set(words_of(options.get("smoothing", "")))
     if "smoothing" not in options or not said & SMOOTH or (not own & SMOOTH and {"cross", "entropy"} <= own):
         return None
-    call = _of_call(candidate)
+    call = _find_tensors(candidate)
     if call is None:
         return None
     demanded(candidate.parameters, [*call.values(), *options.values()])
-    _own_share(candidate, options)
+    _find_share(candidate, options)
     return match_of(candidate, call, options)
 
 
-def _of_call(candidate: Candidate) -> dict[str, str] | None:
-    """By role the arguments of a call that are tensors."""
+def _find_tensors(candidate: Candidate) -> dict[str, str] | None:
+    """Return by role the arguments of a call that are tensors."""
     needed = {"logits": SCORES, "target": TARGETS}
     asked = {name: p for name, p in candidate.parameters.items() if p.default is p.empty}
     found = roles(asked, needed, OPTIONS)
     return None if found is None else {role: found[role] for role in needed}
 
 
-def _own_share(candidate: Candidate, options: Mapping[str, str]) -> float | None:
-    """The one share that the code has for itself, which a flag switches on; None where the share is given.
+def _find_share(candidate: Candidate, options: Mapping[str, str]) -> float | None:
+    """Return the share that is a constant of the code and that a flag switches on; None where the share is given.
 
     Raises Unfit where it may be several.
     """
     if not isinstance(default_of(candidate.parameters, options["smoothing"]), bool):
         return None
     code = getattr(inspect.unwrap(candidate.thing), "__code__", None)
-    found = {x for x in (code.co_consts if code is not None else ()) if type(x) is float and 0 < x < 0.5}
+    found = {x for x in (code.co_consts if code is not None else ()) if type(x) is float and 0 < x < _MOST}
     if len(found) != 1:
         raise Unfit(f"its smoothing is a flag, and its own share may be {sorted(found) or 'any'}")
     return found.pop()
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
-    call, options = _of_call(candidate) or {}, option_names(candidate.parameters)
+    call, options = _find_tensors(candidate) or {}, option_names(candidate.parameters)
     default = default_of(candidate.parameters, options["smoothing"])
 
     def evaluate(given: dict[str, Any], chosen: dict[str, Any]) -> Any:
@@ -74,7 +77,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         return candidate.thing(**{call[role]: x for role, x in given.items()}, **named)
 
     optional = default_of(candidate.parameters, options.get("ignored")) is None
-    return loss_of(Smoothing(call, options, default, evaluate, _own_share(candidate, options), optional), readings)
+    return loss_of(Smoothing(call, options, default, evaluate, _find_share(candidate, options), optional), readings)
 
 
 FORM = Form(

@@ -78,7 +78,7 @@ def _match(candidate: Candidate) -> Match | None:
     found = projections(parts)
     batch = stated_layout(candidate, names.get("x", names.get("q", "")), BATCH)
     readings: dict[str, tuple[str, ...]] = {"causal": tenable_causality(candidate, instance, names), "batch": batch}
-    kept = cached_ways(candidate, instance, names, readings["causal"][0])
+    kept = find_cached_way(candidate, instance, names, readings["causal"][0])
     readings |= {"cached": kept} if kept else {}
     told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
@@ -98,7 +98,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The readings of causality that a layer of width ``WIDTH`` may have, by what it does without being asked.
+    """Return the readings of causality that a layer of width ``WIDTH`` may have, by what it does without being asked.
 
     One that is causal without a mask is always so, where masks that hide nothing leave it so.
     """
@@ -129,14 +129,16 @@ def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[
 
 
 def _same_at_the_end(layer: Callable[[Tensor], Tensor], causal: Callable[[Tensor], Tensor]) -> bool:
-    """Whether the last position, which sees all either way, is the same: a mask that hides all hides it as well."""
+    """Return whether the last position, which sees all either way, is the same, as no mask that hides all leaves it."""
     x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(0))
     with torch.random.fork_rng(), torch.no_grad():
         return nearly_equal(layer(x)[:, -1], causal(x)[:, -1])
 
 
-def cached_ways(candidate: Candidate, instance: nn.Module, names: Mapping[str, str], causal: str) -> tuple[str, ...]:
-    """The way in which a layer is called piece by piece, where it keeps them; empty where there is none."""
+def find_cached_way(
+    candidate: Candidate, instance: nn.Module, names: Mapping[str, str], causal: str
+) -> tuple[str, ...]:
+    """Return the way in which a layer is told of earlier calls, as the only reading; no reading where it keeps none."""
     parameters, sizes = candidate.parameters, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
     weights, causal = dict(instance.named_parameters()), causal if causal == UNMASKED else CAUSALITY[0]
     x = torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(0))
@@ -251,7 +253,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
 
 def _comes_in_pieces(way: str, x: Tensor, options: Mapping[str, Any]) -> bool:
-    """Whether a call is one that may come in pieces: causal, of one text of tokens, or over a context."""
+    """Return whether a call is one that may come in pieces: causal, of one text of tokens, or over a context."""
     if x.shape[1] < 2:
         return False
     if way in OF_CONTEXT:

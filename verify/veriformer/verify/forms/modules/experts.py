@@ -31,7 +31,7 @@ _WORDS = (
 EXPERTS = ("GELU", "SwiGLU")
 _EXPERTS, _WIDTH, _INNER = 3, 6, 20
 ROWS = ("[1,n,d]", "[n,d]")
-"""How tokens are given."""
+"""Forms of tokens."""
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -47,7 +47,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _known_gate(found: Experts) -> tuple[str, ...]:
-    """Which map is the gate: by its name, else the first where both are one; of experts without a gate the first."""
+    """Return which map is the gate: by its name, else the first of a joined map, or of experts without a gate."""
     if len(found.into) == 1:
         return GATES if found.gated else GATES[:1]
     names = [one.name for one in found.into]
@@ -60,7 +60,7 @@ def _sizes(width: int, inner: int, experts: int, top_k: int) -> dict[str, int]:
 
 def _sample(candidate: Candidate) -> Experts:
     sizes = _sizes(_WIDTH, _INNER, _EXPERTS, 2)
-    given = {**flags(candidate), **_parts(candidate, _WIDTH, _INNER, _EXPERTS, torch.float32)}
+    given = {**flags(candidate), **_make_parts(candidate, _WIDTH, _INNER, _EXPERTS, torch.float32)}
     made = built(candidate, sizes, given)
     if not isinstance(made, nn.Module):
         raise Unfit("it builds no module")
@@ -68,7 +68,7 @@ def _sample(candidate: Candidate) -> Experts:
 
 
 def _given_parts(candidate: Candidate) -> dict[str, str]:
-    """By what they are, experts and router, the arguments of the constructor that are networks."""
+    """Return by what they are, experts and router, the arguments of the constructor that are networks."""
     asked = [name for name, p in candidate.constructor.items() if p.default is p.empty and _is_network(p)]
     every = {name: set(words(name)) for name in asked}
     found = {"experts": [name for name, own in every.items() if "experts" in own]}
@@ -80,8 +80,8 @@ def _is_network(p: inspect.Parameter) -> bool:
     return "Module" in str(p.annotation) or (p.annotation is p.empty and p.name in ("experts", "gate", "router"))
 
 
-def _parts(candidate: Candidate, d: int, f: int, experts: int, dtype: torch.dtype) -> dict[str, nn.Module]:
-    """Experts and router of the suite's own, where the constructor is given them."""
+def _make_parts(candidate: Candidate, d: int, f: int, experts: int, dtype: torch.dtype) -> dict[str, nn.Module]:
+    """Return experts and router of the suite's own, where the constructor is given them."""
     asked = _given_parts(candidate)
     key = d, f, experts, dtype
     if asked and key not in _MADE:
@@ -109,7 +109,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if sample.gated != (b1 is None):
             raise NotOffered(f"b1: its experts are {'gated' if sample.gated else 'not gated'}")
         f, width = w2.shape[1], max(d, o)  # the module gives as many numbers as it takes: the others are zeros
-        given = {**flags(candidate), **_parts(candidate, width, f, experts, x.dtype)}
+        given = {**flags(candidate), **_make_parts(candidate, width, f, experts, x.dtype)}
         module = Holder.of(candidate).module(_sizes(width, f, experts, top_k), x.dtype, **given)
         try:
             own = experts_of(module, experts, width, sample)
@@ -137,7 +137,7 @@ def _other(
     activation: Callable[[Tensor], Tensor],
     gates: Callable[[Tensor, Tensor], Tensor],
 ) -> Tensor:
-    """A mixture with another activation, or other gates, from all scores and which of them are chosen."""
+    """Compute a mixture with another activation, or other gates, from all scores and which of them are chosen."""
     if activation is (functional.silu if b1 is None else functional.gelu) and gates in _CONVENTIONS:
         raise ValueError("expected another activation or other gates than the contract's")
     scores = x @ router

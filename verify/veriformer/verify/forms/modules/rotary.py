@@ -33,7 +33,7 @@ def _match(candidate: Candidate) -> Match | None:
     made = built(candidate, _sizes(8))
     try:
         with torch.no_grad():
-            out = _turned(candidate, made, method, torch.ones(2, 4, 4, 8), torch.arange(4))
+            out = _turn(candidate, made, method, torch.ones(2, 4, 4, 8), torch.arange(4))
     except Exception as error:
         raise Unfit(f"its {method} raised {type(error).__name__}: {str(error)[:80]}") from error
     if not isinstance(out, Tensor) or out.shape != (2, 4, 4, 8):
@@ -57,8 +57,8 @@ def _roles(parameters: Parameters) -> dict[str, str] | None:
     return both or first_input(parameters, {"positions": POSITIONS})
 
 
-def _turned(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor) -> Any:
-    """What it makes of features whose rows stand at positions from 0 on, or at those that it is given."""
+def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor) -> Any:
+    """Return what it makes of features whose rows stand at positions from 0 on, or at those that it is given."""
     names = _roles(candidate.parameters_of(method)) or {}
     given = {names["positions"]: row} if "positions" in names else {}
     call = getattr(made, method)
@@ -105,14 +105,14 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         module = _made(candidate, x.shape[-1], x.dtype, given_sizes)
         if "positions" in names:
             turned, back = spread(x, readings["layout"])
-            result: Tensor = back(_turned(candidate, module, method, turned, row))
+            result: Tensor = back(_turn(candidate, module, method, turned, row))
             return result
         if len(set(row.tolist())) != row.numel():
             raise NotOffered("positions: each only once, for a sequence has each only once")
         n = int(row.max()) + 1 if row.numel() else 0
         whole = torch.zeros(*x.shape[:-2], n, x.shape[-1], dtype=x.dtype).index_copy(-2, row, x)
         turned, back = spread(whole, readings["layout"])
-        result = _turned(candidate, module, method, turned, row)
+        result = _turn(candidate, module, method, turned, row)
         with torch.no_grad():
             axis = readings["layout"].strip("[]").split(",").index("n")
             of_last = _turn_last(candidate, module, method, turned, axis)

@@ -18,7 +18,7 @@ def _match(candidate: Candidate) -> Match | None:
     own = set(candidate.words)
     if not candidate.is_network or not own & SMOOTH or own & {"l1", "l", "binary"}:
         return None
-    call = _of_call(candidate)
+    call = _find_tensors(candidate)
     if call is None:
         return None
     found = option_names(candidate.constructor)
@@ -33,8 +33,8 @@ def _match(candidate: Candidate) -> Match | None:
 _LENGTHS = {"lengths": ("lengths", "seq_lengths", "target_lengths", "lens", "seq_lens")}
 
 
-def _of_call(candidate: Candidate) -> dict[str, str] | None:
-    """By role the arguments of a call: scores and targets, or one of targets alone."""
+def _find_tensors(candidate: Candidate) -> dict[str, str] | None:
+    """Return by role the arguments of a call: scores and targets, or one of targets alone."""
     found = roles(candidate.parameters, {"logits": SCORES, "target": TARGETS}, _LENGTHS)
     asked = [name for name, p in candidate.parameters.items() if p.default is p.empty]
     return {"target": asked[0]} if found is None and len(asked) == 1 else found
@@ -45,7 +45,7 @@ def _made(candidate: Candidate, found: Mapping[str, str], options: Mapping[str, 
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
-    names, found = _of_call(candidate) or {}, option_names(candidate.constructor)
+    names, found = _find_tensors(candidate) or {}, option_names(candidate.constructor)
 
     def evaluate(call: dict[str, Any], options: dict[str, Any]) -> Any:
         module = _made(candidate, found, options).eval()

@@ -120,7 +120,7 @@ def _set_parameter(p: Tensor, result: Any) -> None:
 def _offered(
     operation: str, found: Mapping[str, str], own: Mapping[str, Any], readings: Readings, one_step: Callable[..., None]
 ) -> Callable[..., Any]:
-    """The operation by steps of the code: its options under its own names."""
+    """Return the operation by steps of the code: its options under its own names."""
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepper:
         options = {found["lr"]: scale_rate(lr, given, readings), **given_as(found, given)}

@@ -58,7 +58,7 @@ def _identical(trial: Trial) -> None:
 
 
 def _alone(trial: Trial, x: torch.Tensor, one: dict[str, Any]) -> Any:
-    """What one expert alone gives."""
+    """Return the output of one expert alone."""
     if not gated(trial):
         given = {"x": x, **{name: w[0] for name, w in one.items()}}
         return FEED_FORWARD.exact(trial, given, use_exact_oracle=False)[0]

@@ -57,7 +57,7 @@ def _gates(claims: Claims) -> dict[str, Any]:
 
 
 def gated(trial: Trial) -> bool:
-    """Whether the experts are SwiGLU, as the target claims."""
+    """Return whether the experts are SwiGLU, as the target claims."""
     return trial.claims.deviates("mixture_of_experts.experts")
 
 
