@@ -39,6 +39,8 @@ def domain_of(name: str) -> Domain:
         ("ConfiguredRMSNorm", True),
         ("ShapedRMSNorm", True),
         ("DeafRMSNorm", False),
+        ("AlongRMSNorm", True),
+        ("DeafAxisRMSNorm", False),
         ("ShapedLayerNorm", True),
         ("LastAxisShapedLayerNorm", False),
         ("rms_norm_ref", True),

@@ -221,6 +221,14 @@ def test_what_was_not_seen_stands_in_the_first_line() -> None:
     )
 
 
+def test_what_is_recognised_and_has_no_row_is_told() -> None:
+    run = results([row(status=Status.NOT_PROVIDED)])
+    run.implementation["recognised"] = [{"operation": "warmup_cosine", "name": "get_cosine"}]
+    assert headline(run) == (
+        "mine.py was not judged: no row of warmup_cosine, which it has, was asked for by --only and --dtype"
+    )
+
+
 def test_what_has_the_name_of_an_operation_and_is_not_judged_leaves_no_verdict_unless_accepted() -> None:
     softmax = {"name": "Softmax", "operation": "softmax", "reason": "it refuses 14 of the calls"}
     for refused, extra, status in (

@@ -87,6 +87,21 @@ class LastAxisShapedLayerNorm(ShapedLayerNorm):
         return [-1]
 
 
+class AlongRMSNorm(nn.Module):
+    def __init__(self, size, dim=-1, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps, self.dim = eps, dim
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt((x * x).mean(self.dim, keepdim=True) + self.eps)
+
+
+class DeafAxisRMSNorm(AlongRMSNorm):
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.eps)
+
+
 def rms_norm_ref(x, weight, residual=None, x1=None, eps=1e-6, rowscale=None, prenorm=False):
     if rowscale is not None:
         x = x * rowscale[..., None]

@@ -90,13 +90,13 @@ def arguments_for(
     declared: whether a config is an instance of the module's own dataclass, where it has one.
     """
     found: dict[str, Any] = {}
-    parts, beside = parts_of(candidate), candidate.constructor
+    parts, beside = parts_of(candidate), sized(candidate)
     for name, p in candidate.constructor.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         if name in given:
             found[name] = given[name]
-        elif size_of(name, beside) in sizes:
+        elif name in beside and size_of(name, beside) in sizes:
             found[name] = sizes[size_of(name, beside)]
         elif size_of(name) == "inner" and "width" in sizes and not _has_width(candidate):
             found[name] = sizes["width"]
@@ -156,8 +156,23 @@ def has_config(candidate: Candidate) -> bool:
     return any(name in CONFIGS or is_config(annotation(candidate, p)) for name, p in candidate.constructor.items())
 
 
+def sized(candidate: Candidate) -> dict[str, inspect.Parameter]:
+    """Return the constructor's parameters without those that are an axis: a default below 0 is no size."""
+    return {name: p for name, p in candidate.constructor.items() if not _is_axis(p)}
+
+
+def axis_of(candidate: Candidate) -> str | None:
+    """Return the constructor's parameter that is the last axis by default, by a name that axes have; None if none."""
+    return next((name for name in ("dim", "axis") if _is_axis(candidate.constructor.get(name))), None)
+
+
+def _is_axis(p: inspect.Parameter | None) -> bool:
+    return p is not None and type(p.default) is int and p.default < 0
+
+
 def _has_width(candidate: Candidate) -> bool:
-    return any(size_of(name, candidate.constructor) == "width" for name in candidate.constructor)
+    beside = sized(candidate)
+    return any(size_of(name, beside) == "width" for name in beside)
 
 
 def takes_size(candidate: Candidate, size: str) -> bool:
@@ -165,10 +180,12 @@ def takes_size(candidate: Candidate, size: str) -> bool:
     a constant of the module is read for it."""
     if size in constants_of(candidate).values():
         return True
-    own = any(size_of(name, candidate.constructor) == size or name in CONFIGS for name in candidate.constructor)
+    beside = sized(candidate)
+    own = any(size_of(name, beside) == size or name in CONFIGS for name in beside)
     return own or any(takes_size(part, size) for part in parts_of(candidate).values())
 
 
 def name_of_size(candidate: Candidate, size: str) -> str | None:
     """The constructor's own argument for a size."""
-    return next((name for name in candidate.constructor if size_of(name, candidate.constructor) == size), None)
+    beside = sized(candidate)
+    return next((name for name in beside if size_of(name, beside) == size), None)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.construction import built, flags, name_of_size
+from veriformer.verify.forms.construction import axis_of, built, flags, name_of_size
 from veriformer.verify.forms.form import Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, called
 from veriformer.verify.forms.interleaving import interleave_rows
@@ -41,7 +41,8 @@ def match_norm(
     if bias_due and "bias" not in roles_of(instance, biases):
         return None
     roles_of(instance, biases)
-    return Match(True, {"weight": WEIGHTS})
+    axis = axis_of(candidate)
+    return Match(True, {"weight": WEIGHTS}, (f"every second row with {axis} = -2",) if axis else ())
 
 
 def _flags(candidate: Candidate, *, biases: bool) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
     given = _flags(candidate, biases=operation == "layer_norm")
     instance = built(candidate, {"width": _D, "eps": 1e-5}, given)
     names, holder = roles_of(instance, operation == "layer_norm"), Holder.of(candidate)
-    eps, shape = name_of_size(candidate, "eps"), _shape_of(candidate)
+    eps, shape, axis = name_of_size(candidate, "eps"), _shape_of(candidate), axis_of(candidate)
     default = candidate.constructor[eps].default if eps else None
     as_it_is = readings["weight"] == WEIGHTS[0]
     has_eps = isinstance(default, float) or default is inspect.Parameter.empty
@@ -90,21 +91,34 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
         if "bias" in names:
             tensors[names["bias"]] = torch.zeros(x.shape[-1], dtype=x.dtype) if bias is None else bias
         sizes = {"eps": options["eps"]} if has_eps else {}
-        result: Tensor = called(holder.module({"width": x.shape[-1], **sizes}, x.dtype, **given), tensors, x)
-        if shape is None or not x.shape[-1]:
-            return result
-        axes = _two_axes(x.shape[-1])
-        several = holder.module(sizes, x.dtype, **given, **{shape: axes})
-        reshaped = {name: one.reshape(axes) for name, one in tensors.items()}
-        with torch.no_grad():
-            over_both: Tensor = called(several, reshaped, x.reshape(*x.shape[:-1], *axes))
-        return interleave_rows(result, [over_both.reshape(x.shape)])
+        d = x.shape[-1]
+        result: Tensor = called(holder.module({"width": d, **sizes}, x.dtype, **given), tensors, x)
+        others: list[Tensor] = []
+        if shape is not None and d:
+            axes = _two_axes(d)
+            several = holder.module(sizes, x.dtype, **given, **{shape: axes})
+            reshaped = {name: one.reshape(axes) for name, one in tensors.items()}
+            with torch.no_grad():
+                others.append(called(several, reshaped, x.reshape(*x.shape[:-1], *axes)).reshape(x.shape))
+        if axis is not None and d:
+            second = holder.module({"width": d, **sizes}, x.dtype, **given, **{axis: -2})
+            with torch.no_grad():
+                others.append(_along_second(lambda columns: called(second, tensors, columns), x))
+        return interleave_rows(result, others)
 
     options = [*names, *(["eps"] if has_eps else [])]
     function = offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
     if not as_it_is:
         function.exactly = {"weight": _of_the_form_one_plus}  # type: ignore[attr-defined]
     return function
+
+
+def _along_second(norm: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Return rows of x by a norm along the axis before the last: of equal columns the diagonal, where a weight along
+    either axis scales an entry by its own."""
+    columns = x[..., None].expand(*x.shape, x.shape[-1])
+    found = norm(columns)
+    return found.diagonal(dim1=-2, dim2=-1) if found.shape == columns.shape else found
 
 
 def _shape_of(candidate: Candidate) -> str | None:

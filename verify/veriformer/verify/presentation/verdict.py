@@ -92,12 +92,21 @@ def _some(said: Sequence[str]) -> str:
 
 
 def _inconclusive(run: Run) -> str:
+    if unasked := _unasked(run):
+        return f"was not judged: no row of {named(unasked, 3)}, which it has, was asked for by --only and --dtype"
     if all(row.status == "not-provided" for row in run.results):
         return f"was not judged: it has none of the operations that were asked for{_meant(run)}"
     if list(run.gaps) == list(run.unseen):
         left = list(dict.fromkeys([*run.unseen, *everything(run.domain)]))
         return f"was not judged whole: {_some(left)}; --partial accepts that"
     return f"was not judged well enough for a verdict: {one_line('; '.join(run.gaps), 200)}"
+
+
+def _unasked(run: Run) -> list[str]:
+    """Return operations that were recognised and have no row in the dtypes that were asked for."""
+    found = dict.fromkeys(one["operation"] for one in run.implementation.get("recognised", ()))
+    rows = {row.operation for row in run.results}
+    return [] if any(name in rows for name in found) else list(found)
 
 
 def _meant(run: Run) -> str:

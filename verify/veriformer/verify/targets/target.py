@@ -73,9 +73,15 @@ class Target:
         return contextlib.nullcontext() if self.watch is None else self.watch.watching(operation)
 
     def names(self) -> list[str]:
-        """The public callables of the implementation, but for those that the contract knows."""
-        own = getattr(self.implementation if self.source is None else self.source, "__dict__", {})
-        return [name for name, x in own.items() if callable(x) and name[:1] != "_" and name not in POSITIONAL]
+        """Return the public callables of the implementation that its own package defines, but for the contract's."""
+        source = self.implementation if self.source is None else self.source
+        own = {name: x for name, x in getattr(source, "__dict__", {}).items() if callable(x) and name[:1] != "_"}
+        package = _package(getattr(source, "__name__", None))
+        return [
+            name
+            for name, x in own.items()
+            if name not in POSITIONAL and package in ("", _package(getattr(x, "__module__", None)))
+        ]
 
     def unsupported_args(self, operation: str) -> frozenset[str]:
         """The optional arguments of an operation that the implementation's signature leaves out, or its claims."""
@@ -175,6 +181,11 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
     except (ValueError, TypeError):
         stand_in = torch.overrides.get_testing_overrides().get(function)
         return {} if stand_in is None else inspect.signature(stand_in).parameters
+
+
+def _package(module: object) -> str:
+    """Return the package of a module by its name; empty for what has none."""
+    return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:
