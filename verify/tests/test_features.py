@@ -52,6 +52,9 @@ CALLS: list[tuple[str, dict[str, Any], set[str], set[str]]] = [
     ("cross_entropy", {"logits": X[0], "target": X[0].softmax(-1)}, {"class targets"}, {"probability targets"}),
     ("cross_entropy", {"logits": X[0], "target": torch.tensor([-100, 1, 2])}, set(), {"ignored targets"}),
     ("rope", {"x": X, "positions": torch.arange(6).view(2, 3)}, {"negative positions"}, {"batched positions"}),
+    ("top_p_filter", {"logits": X, "p": 1e-30}, {"a p of 0"}, {"a p within rounding of 0 or 1"}),
+    ("top_p_filter", {"logits": X, "p": 0.99}, {"a p within rounding of 0 or 1"}, set()),
+    ("top_p_filter", {"logits": X.bfloat16(), "p": 0.995}, set(), {"a p within rounding of 0 or 1"}),
     ("clip_grad_norm", {"grads": [X, X[0]], "max_norm": 0}, set(), {"several grads", "a max_norm of 0"}),
 ]  # fmt: skip
 

@@ -135,6 +135,23 @@ def test_a_filter_of_log_probabilities_is_given_such() -> None:
     assert not any(pin.everywhere for pin in recognise_text(NUCLEUS.format(exp="")).pins)
 
 
+IN_PLACE = """
+import torch
+
+def filter_top_k(logits, k):
+    if k <= 0:
+        return
+    logits.masked_fill_(logits < torch.topk(logits, k)[0][..., {kept}, None], float("-inf"))
+"""
+
+
+def test_what_returns_nothing_is_read_from_its_first_argument() -> None:
+    pin = pin_of(recognise_text(IN_PLACE.format(kept=-1)), "filter_top_k")
+    assert pin.everywhere
+    assert pin.told == ("it returns nothing, and its first argument is changed in place",)
+    assert not any(pin.everywhere for pin in recognise_text(IN_PLACE.format(kept=0)).pins)
+
+
 ROW_BY_ROW = """
 import torch
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -93,7 +95,25 @@ def _match(candidate: Candidate, known: Known) -> Match | None:
         return None
     if _roles(candidate, known) is None:
         return None
-    return Match(True, known.readings, known.told, closed=names_nothing_else(candidate, known.names))
+    told = (*known.told, *((IN_PLACE,) if _returns_nothing(candidate) else ()))
+    return Match(True, known.readings, told, closed=names_nothing_else(candidate, known.names))
+
+
+IN_PLACE = "it returns nothing, and its first argument is changed in place"
+
+
+def _returns_nothing(candidate: Candidate) -> bool:
+    """Return whether all that a function returns is None."""
+    code = getattr(inspect.unwrap(candidate.thing), "__code__", None) if candidate.is_function else None
+    if code is None:
+        return False
+    return all(
+        before.argval is None and before.opname == "LOAD_CONST"
+        if step.opname == "RETURN_VALUE"
+        else step.argval is None
+        for before, step in pairwise(dis.get_instructions(code))
+        if step.opname in ("RETURN_VALUE", "RETURN_CONST")
+    )
 
 
 _PLAIN = frozenset(("loss", "function", "fn", "func", "layer", "forward"))
@@ -142,6 +162,7 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
     options = [role for role in names if role in known.options]
     required = [role for role in options if default_of(candidate.parameters, names[role]) is _EMPTY]
     shown = {role: default_of(candidate.parameters, names[role]) for role in options if role not in required}
+    changed = names.get(next(iter(known.needed)), "") if _returns_nothing(candidate) else ""
 
     def call(**given: Any) -> Any:
         theirs = known.arrange({role: given[role] for role in given if given[role] is not None}, readings)
@@ -151,7 +172,11 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
 
         def answer(theirs: Mapping[str, Any]) -> Any:
             own = {names[role]: value for role, value in theirs.items() if role in names}
-            return known.result(function(**own), readings)
+            if not changed:
+                return known.result(function(**own), readings)
+            own[changed] = own[changed].clone()
+            function(**own)
+            return known.result(own[changed], readings)
 
         whole, others = answer(theirs), []
         for other in known.alike(theirs, frozenset(names)):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from veriformer.verify.contract.signatures import INTEGRAL, OPTIONAL
 from veriformer.verify.domain.feature import Arguments, Feature
@@ -72,6 +73,8 @@ def of_numbers(operation: str) -> Iterator[Feature]:
             yield from of_zero(operation, (f"{article(name)} of 0", _equal(name, 0)))
             yield from fragile(operation, *_signs(name))
             of_one = fragile if name in PROBABILITIES else ordinary
+            if name in PROBABILITIES:
+                yield from fragile(operation, (f"{article(name)} within rounding of 0 or 1", _nearly_certain(name)))
             yield from of_one(operation, (f"{article(name)} of 1", _equal(name, 1)))
             yield from fragile(operation, (f"a NumPy number as {name}", on(name, lambda x: isinstance(x, np.generic))))
             if name not in integral:
@@ -83,6 +86,19 @@ def _signs(name: str) -> tuple[Named, ...]:
         (f"a negative {name}", lambda a: number(a[name]) and a[name] < 0),
         (f"an infinite {name}", lambda a: number(a[name]) and abs(a[name]) == np.inf),
     )
+
+
+def _nearly_certain(name: str) -> Condition:
+    """Return whether a probability, or 1 less it, is below the distance of numbers at 1 in the format of a call."""
+
+    def present(a: Arguments) -> bool:
+        p = a[name]
+        if not number(p) or not 0 < p < 1:
+            return False
+        dtypes = [x.dtype for x in a.values() if isinstance(x, torch.Tensor) and x.is_floating_point()]
+        return min(p, 1 - p) < max((torch.finfo(dtype).eps for dtype in dtypes), default=0.0)
+
+    return present
 
 
 def _is_integer(value: Any) -> bool:
