@@ -200,3 +200,50 @@ def test_adam_by_name_may_take_the_decay_out_of_the_moments() -> None:
     assert decoupled["adamw"].everywhere
     assert read_pins(NAMED_ADAM.format(coupled=" + decay * p", kept="1.0"))["adam"].everywhere
     assert not read_pins(NAMED_ADAM.format(coupled="", kept="1 - decay"))["adam"].everywhere
+
+
+FLOORED = """
+import math
+
+def cosine_lr(step, max_lr, warmup_steps, total_steps, min_lr_ratio=0.1):
+    if step < warmup_steps:
+        return max_lr * step / warmup_steps
+    share = (step - warmup_steps) / (total_steps - warmup_steps)
+    share = 0.5 * (1 + math.cos(math.pi * min(share, 1)))
+    return max_lr * ({rate})
+"""
+
+
+def test_the_floor_of_a_schedule_is_varied() -> None:
+    for rate in ("min_lr_ratio + (1 - min_lr_ratio) * share", "max(min_lr_ratio, share)"):
+        pin = read_pins(FLOORED.format(rate=rate))["warmup_cosine"]
+        assert (pin.everywhere, pin.unread) == (True, ())
+    for rate in ("min_lr_ratio + share", "share"):
+        assert not read_pins(FLOORED.format(rate=rate))["warmup_cosine"].everywhere
+
+
+OBJECT = """
+from dataclasses import dataclass
+from math import cos, pi
+from typing import Optional
+
+@dataclass
+class CosWithWarmup:
+    clip_warmup_steps: Optional[int]
+    warmup_min_lr: Optional[float]
+    warmup_steps: int
+    alpha_f: float = 0.1
+
+    def get_lr(self, initial_lr, step, max_steps):
+        lowest, first = self.alpha_f * initial_lr, self.warmup_min_lr
+        first = 0.1 * initial_lr if first is None else first
+        if step < self.warmup_steps:
+            return first + (initial_lr - first) * step / self.warmup_steps
+        share = min(1.0, (step - self.warmup_steps) / (max_steps - self.warmup_steps))
+        return lowest + ({above}) * (1 + cos(pi * share)) / 2
+"""
+
+
+def test_the_sizes_of_a_schedule_may_be_given_to_its_method() -> None:
+    assert read_pins(OBJECT.format(above="initial_lr - lowest"))["warmup_cosine"].everywhere
+    assert not read_pins(OBJECT.format(above="initial_lr"))["warmup_cosine"].everywhere

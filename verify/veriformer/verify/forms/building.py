@@ -27,16 +27,27 @@ def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype, 
         return function
     key = candidate.thing, candidate.meanings, tuple(sorted(sizes.items())), dtype
     if key not in _MADE:
-        try:
-            made = built(candidate, sizes, own_sizes(candidate, sizes))
-        except Unfit as reason:
-            raise NotOffered(str(reason)) from reason
-        if isinstance(made, nn.Module):
-            if next(made.parameters(), None) is not None:
-                raise NotOffered("it holds weights")
-            made = made.to(dtype).eval()
-        _MADE[key] = made
-    made = _MADE[key]
+        _MADE[key] = made_without_weights(candidate, sizes, own_sizes(candidate, sizes), dtype)
+    return method_of(_MADE[key], candidate, method)
+
+
+def made_without_weights(
+    candidate: Candidate, sizes: Mapping[str, Any], given: Mapping[str, Any], dtype: torch.dtype
+) -> Any:
+    """Return an instance in evaluation mode. given: arguments by their own names. Raises NotOffered for weights."""
+    try:
+        made = built(candidate, sizes, given)
+    except Unfit as reason:
+        raise NotOffered(str(reason)) from reason
+    if not isinstance(made, nn.Module):
+        return made
+    if next(made.parameters(), None) is not None:
+        raise NotOffered("it holds weights")
+    return made.to(dtype).eval()
+
+
+def method_of(made: Any, candidate: Candidate, method: str = "") -> Callable[..., Any]:
+    """Return what is called of an instance, as a function of tensors."""
     if isinstance(made, nn.Module) and method in ("", "forward"):
         method = "__call__"
     own = getattr(made, method or ("__call__" if callable(made) else "forward"))

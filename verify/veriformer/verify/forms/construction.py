@@ -113,7 +113,7 @@ def arguments_for(
             found[name] = parts[name].make(**arguments_for(parts[name], sizes, given, declared=declared))
         elif is_expansion(name) and (p.default is p.empty or isinstance(p.default, int | float)):
             found[name] = expansion_for(sizes, p.default if isinstance(p.default, int | float) else 1)
-        elif p.default is p.empty and _may_be_none(p.annotation):
+        elif p.default is p.empty and may_be_none(p.annotation):
             found[name] = None
         elif p.default is p.empty and (default := default_elsewhere(candidate, name)) is not p.empty:
             found[name] = default
@@ -125,7 +125,7 @@ def arguments_for(
     return found
 
 
-def _may_be_none(said: Any) -> bool:
+def may_be_none(said: Any) -> bool:
     """Whether an annotation, perhaps written as a word, admits that there is none."""
     text = said if isinstance(said, str) else str(said)
     return "None" in text.replace("NoneType", "None") or "Optional[" in text

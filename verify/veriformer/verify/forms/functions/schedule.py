@@ -13,6 +13,7 @@ from itertools import permutations
 from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.floors import FIXED, rate_of_all
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
@@ -35,9 +36,14 @@ ROLES = {
     "total_steps": (
         *("lr_decay_iters", "max_steps", "total_steps", "num_training_steps", "max_iters", "max_iterations"),
         *("cosine_cycle_iters", "cos_cycle_iters", "total_iters", "decay_steps", "lr_decay_steps", "num_steps"),
-        *("first_cycle_steps", "cycle_steps", "T_max"),
+        *("first_cycle_steps", "cycle_steps", "T_max", "training_steps"),
     ),
-    "lowest": ("min_lr", "lr_min", "final_lr", "eta_min", "min_learning_rate"),
+    "lowest": ("min_lr", "lr_min", "final_lr", "eta_min", "min_learning_rate", "lr_end", "end_lr", "lr_final"),
+    "lowest_share": (
+        *("min_lr_ratio", "min_lr_rate", "min_lr_factor", "min_lr_frac", "min_lr_fraction", "min_ratio", "alpha_f"),
+        *("final_lr_ratio", "final_lr_factor", "final_lr_frac", "final_ratio", "final_frac", "lr_min_ratio"),
+    ),
+    "first": ("warmup_min_lr", "warmup_start_lr", "warmup_init_lr", "warmup_initial_lr", "warmup_lr_init"),
     "d_model": ("d_model", "model_size", "dim", "n_embd"),
     "factor": ("factor", "lr_mul", "scale_factor", "scale"),
 }
@@ -54,19 +60,27 @@ def role_of(name: str) -> str:
 
 
 def find_roles(names: Iterable[str]) -> dict[str, str]:
-    """Return by role the first argument that has it."""
+    """Return by role the first argument that has it, of usual names before such as have a word of it."""
     found: dict[str, str] = {}
-    for name in names:
+    listed = list(names)
+    for name in sorted(listed, key=lambda one: not any(one in usual for usual in ROLES.values())):
         if role_of(name):
             found.setdefault(role_of(name), name)
     return found
 
 
-FIXED = {"lowest": 0.0, "factor": 1.0}
-"""What the contract has not, by the value that leaves it out."""
+SPARE = ("lowest", "factor")
+"""What an argument of an unknown name may be that the contract has not."""
+
 WORDS = {"lr", "rate", "schedule", "cosine", "warmup", "noam", "scheduler"}
-NAMES = {"warmup_cosine": {"cosine"}, "warmup": {"warmup"}, "noam": {"noam"}}
+_NAMES = {"warmup_cosine": {"cosine", "cos"}, "warmup": {"warmup"}, "noam": {"noam"}}
 """Words by which a class names its schedule."""
+
+
+def names_schedule(candidate: Candidate, operation: str) -> bool:
+    """Return whether the name of a class says which schedule it is."""
+    return bool(_NAMES[operation] & set(candidate.words))
+
 
 NEEDED = {
     "warmup_cosine": ("max_lr", "warmup_steps", "total_steps"),
@@ -115,7 +129,7 @@ def _meanings(candidate: Candidate, operation: str) -> list[dict[str, str]]:
     name. One that is in no role keeps its own value, where it has one."""
     step, found = _parts(candidate)
     missing = [role for role in NEEDED[operation] if role not in found]
-    spare = [role for role in FIXED if role not in found]
+    spare = [role for role in SPARE if role not in found]
     numbers = _numbers(candidate)
     unknown = [name for name in numbers if name != step and name not in found.values()]
     if not unknown or len(unknown) < len(missing) or len(unknown) > _MOST:
@@ -172,7 +186,10 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     def call(**given: Any) -> Any:
         if operation == "warmup_cosine" and given["warmup_steps"] >= given["total_steps"]:
             raise NotOffered("warmup_steps: no step is left to decay in, and the share of it is 0 / 0")
-        shifted = {role: value - less if role in _COUNTED else value for role, value in (FIXED | given).items()}
+        return rate_of_all(answer, given, roles)
+
+    def answer(given: Mapping[str, Any]) -> Any:
+        shifted = {role: value - less if role in _COUNTED else value for role, value in given.items()}
         values = {name: shifted[role] for role, name in roles.items()}
         own = {name: value for name, value in values.items() if name in parameters}
         with _set(candidate.thing, {name: value for name, value in values.items() if name not in own}):

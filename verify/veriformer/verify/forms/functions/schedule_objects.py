@@ -2,52 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from torch import nn, optim
 
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.flattened import flattened
+from veriformer.verify.forms.floors import FIXED, rate_of_all
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.functions.schedule import FIXED, NAMES, NEEDED, STEP, WORDS, find_roles
+from veriformer.verify.forms.functions.schedule import NEEDED, STEP, WORDS, find_roles, names_schedule
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
 _METHODS = ("__call__", "learning_rate", "get_lr", "get_rate", "lr", "rate", "lr_at", "schedule", "get_learning_rate")
 
 
-def _find_method(candidate: Candidate) -> tuple[str, str]:
-    """Return the method that gives the rate, and the name of its step; empty where there is none."""
-    for method in _METHODS:
-        found = candidate.parameters_of(method)
-        step = next((name for name in STEP if name in found), "")
-        if step:
-            demanded(found, [step])
-            return method, step
-    return "", ""
+def _find_step(one: Candidate) -> str:
+    """Return the name of the step among what a method takes; empty where there is none."""
+    return next((name for name in STEP if name in one.parameters), "")
+
+
+def _function(candidate: Candidate) -> Candidate | None:
+    """Return the class as a function of all that it is built from and of what gives the rate; None for others."""
+    if not candidate.is_class or issubclass(candidate.thing, nn.Module | optim.Optimizer):
+        return None
+    methods = (name for name in _METHODS if set(STEP) & candidate.parameters_of(name).keys())
+    return flattened(candidate, methods)
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
-    if not candidate.is_class or issubclass(candidate.thing, nn.Module | optim.Optimizer):
+    one = _function(candidate)
+    found = find_roles(one.parameters) if one is not None else {}
+    if one is None or not set(candidate.words) & WORDS or not set(NEEDED[operation]) <= found.keys():
         return None
-    found = find_roles(candidate.constructor)
-    if not set(candidate.words) & WORDS or not set(NEEDED[operation]) <= found.keys():
+    if found.keys() - set(NEEDED[operation]) - FIXED.keys():
         return None
-    if found.keys() - set(NEEDED[operation]) - FIXED.keys() or not _find_method(candidate)[0]:
-        return None
-    demanded(candidate.constructor, found.values())
-    return Match(NAMES[operation] <= set(candidate.words))
+    demanded(one.parameters, [_find_step(one), *found.values()])
+    return Match(names_schedule(candidate, operation))
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
-    found, (method, name) = find_roles(candidate.constructor), _find_method(candidate)
+    one = _function(candidate) or candidate
+    found, step = find_roles(one.parameters), _find_step(one)
 
     def call(**given: Any) -> Any:
         if operation == "warmup_cosine" and given["warmup_steps"] >= given["total_steps"]:
             raise NotOffered("warmup_steps: no step is left to decay in, and the share of it is 0 / 0")
-        values = {found[role]: x for role, x in (FIXED | given).items() if role in found}
-        return getattr(candidate.make(**values), method)(**{name: given["step"]})
+        return rate_of_all(answer, given, found)
+
+    def answer(given: Mapping[str, Any]) -> Any:
+        return one.thing(**{found[role]: x for role, x in given.items() if role in found}, **{step: given["step"]})
 
     return offered(operation, call)
 

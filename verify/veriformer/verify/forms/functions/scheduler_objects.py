@@ -7,15 +7,16 @@ import inspect
 import io
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 
 from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.floors import FIXED, rate_of_all
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.functions.schedule import FIXED, NAMES, NEEDED, find_roles
+from veriformer.verify.forms.functions.schedule import NEEDED, find_roles, names_schedule
 from veriformer.verify.forms.meanings import WORD, Parameters
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
@@ -67,7 +68,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     if style and operation != "warmup_cosine":
         return None
     # Nothing but Noam's is made of an optimizer, a width and a warmup.
-    named = bool(style) or operation == "noam" or NAMES[operation] <= set(candidate.words)
+    named = bool(style) or operation == "noam" or names_schedule(candidate, operation)
     return Match(named, readings, told if restarts else ())
 
 
@@ -91,7 +92,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     optimizer_name, found = _parts(candidate)
     restarts = bool(_RESTARTS & set(candidate.words))
 
-    def call(**given: Any) -> float:
+    def call(**given: Any) -> Any:
         step = given["step"]
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
             raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
@@ -100,8 +101,12 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             raise NotOffered("warmup_steps: no step is left to decay in")
         if (restarts and step >= total) or (readings.get("beyond") == BEYOND[1] and step > total):
             return 0.0
+        return rate_of_all(answer, given, found)
+
+    def answer(given: Mapping[str, Any]) -> float:
+        step = given["step"]
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
-        values = {found[role]: (FIXED | given)[role] for role in found if role in given or role in FIXED}
+        values = {found[role]: given[role] for role in found if role in given}
         values |= dict.fromkeys(_find_style(candidate), _COSINE)
         values |= {name: 0 for name in _FIRST if _is_demanded(candidate, name)}
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
