@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.source_texts import read_pins
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.interleaving import nearly_equal
 from veriformer.verify.forms.pin import Pin
+from veriformer.verify.forms.table_places import OF_BATCH, START
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.targets.source_files import module_of
@@ -33,3 +35,34 @@ def test_queries_and_keys_are_turned_each_by_its_own(name: str, wrong: str, aske
     right, other = (bound(pin, resolved(module, one))(x, torch.arange(5), **asked) for one in (name, wrong))
     assert not nearly_equal(other, right)
     assert bool((other == right).all(-1).any())
+
+
+AT = """
+import torch
+
+def rope_tables(dim, end, theta):
+    angles = torch.outer(torch.arange(end).float(), theta ** (-torch.arange(0, dim, 2) / dim))
+    return torch.cat((angles, angles), -1).cos(), torch.cat((angles, angles), -1).sin()
+
+def halves(x):
+    a, b = x.chunk(2, -1)
+    return torch.cat((-b, a), -1)
+
+def apply_rope(x, cos, sin, {told}):
+    cos, sin = {cos}, {sin}
+    return x * cos + halves(x) * sin
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "way", "right", "wrong"),
+    [
+        ("position_ids", OF_BATCH, "[position_ids][:, None]", "[position_ids[:1]][:, None]"),
+        ("start_pos", START, "[start_pos:start_pos + x.shape[2]]", "[:x.shape[2]]"),
+    ],
+)
+def test_what_turns_by_tables_is_told_where_features_stand(told: str, way: str, right: str, wrong: str) -> None:
+    text = AT.format(told=told, cos="cos" + right, sin="sin{0}")
+    pin = read_pins(text.format(right))["rope"]
+    assert (pin.everywhere, pin.readings["told"]) == (True, way)
+    assert not read_pins(text.format(wrong))["rope"].everywhere

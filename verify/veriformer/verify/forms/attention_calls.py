@@ -9,6 +9,7 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.conventions import hides_some
 from veriformer.verify.forms.form import UNKNOWN, Readings
 from veriformer.verify.forms.meanings import Parameters
+from veriformer.verify.forms.rotation import STARTS
 from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, by_words, first_input, roles
 
 ALWAYS = "always"
@@ -27,7 +28,6 @@ _COS, _SIN, _CIS = (
 _PAIRS = ("rope", "rope_cache", "rotary_cache")
 _LENGTH = ("max_seq_length", "max_seq_len", "seq_len", "seq_length")
 _BOTH = ("position_embeddings", "cos_sin", "rotary_pos_emb")
-_STARTS = ("start_pos", "offset", "pos_offset")
 _PADDING = {"pad", "padding", "padded"}
 """Words of a mask over tokens, where another mask stands beside it."""
 _LOOKS_BACK = {"mask", "masked", "causal", "autoregressive", "ahead", "future", "subsequent"}
@@ -38,7 +38,7 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
     """By role the names of the call's parameters: x alone, or q, k and v."""
     causal = (*_CAUSAL, *causal_flags(candidate.parameters))
     optional = {**masks_of(candidate.parameters), "is_causal": causal, "cos": _COS, "sin": _SIN, "cis": _CIS}
-    optional |= {"both": _BOTH, "pairs": _PAIRS, "start": _STARTS, "length": _LENGTH}
+    optional |= {"both": _BOTH, "pairs": _PAIRS, "start": STARTS, "length": _LENGTH}
     if "cross" in candidate.words:
         optional |= {"context": (*_CONTEXT, "y")}
     tensors = by_words(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE})

@@ -11,6 +11,7 @@ from torch import Tensor
 from veriformer.verify.forms.form import NotOffered
 
 BASES = ("base", "theta", "theta_base", "rope_theta", "rope_base", "freq_base")
+BASE = 10000.0
 LONGEST = 4096
 """Positions that a table is made for at most."""
 
@@ -20,13 +21,25 @@ POSITIONS = (
 )
 """Usual names of the positions that features stand at."""
 
+STARTS = (
+    "start_pos",
+    "offset",
+    "pos_offset",
+    "start",
+    "start_position",
+    "seq_offset",
+    "position_offset",
+    "past_length",
+)
+"""Usual names of the position of the first token."""
+
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]", "[n,B,H,d]", "[B,n,d]")
 WORDS = ({"rope"}, {"rotary"}, {"rotate"}, {"rotated"}, {"rotation"})
 
 
 def usual_tables(kind: str, d: int, n: int, base: float | None) -> tuple[Tensor, ...]:
     """Tables of the usual kinds in float64: of pairs, of pairs twice over, or as complex numbers."""
-    frequencies = (base or 10000.0) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    frequencies = (base or BASE) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
     angles = torch.outer(torch.arange(n, dtype=torch.float64), frequencies)
     if kind == "complex":
         return (torch.polar(torch.ones_like(angles), angles),)
@@ -41,7 +54,7 @@ PAIRS_OF_TABLES = ("halves", "pairs", "twice")
 SINGLE_TABLES = ("complex", "angles", "angles twice", "angles halves")
 
 
-def taken_apart(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
+def taken_apart(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     """Features whose pairs come in side by side and go out by halves."""
     d = x.shape[-1]
     cos, sin = (table[positions.to(torch.int64)] for table in usual_tables("pairs", d, LONGEST, base))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from inspect import Parameter
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, name_of_size
 from veriformer.verify.forms.form import Unfit
-from veriformer.verify.forms.rotation import BASES, LONGEST, POSITIONS, WORDS
+from veriformer.verify.forms.rotation import BASE, BASES, LONGEST, POSITIONS, WORDS
 from veriformer.verify.forms.signatures import INPUT, roles
 
 _MAKERS = (
@@ -47,8 +48,8 @@ class Maker:
         if self.candidate.is_class:
             return _of_module(self._module(d, base, dtype), self.names, d, n, dtype)
         given: dict[str, Any] = {self.names["d"]: d, self.names["n"]: n}
-        if base is not None:
-            given[self.names["base"]] = base
+        if base is not None or _is_demanded(self.candidate, self.names.get("base", "")):
+            given[self.names["base"]] = BASE if base is None else base
         if "dtype" in self.names:
             given[self.names["dtype"]] = dtype
         if "device" in self.names:
@@ -99,6 +100,10 @@ def _makers(candidate: Candidate, count: int) -> Iterator[Maker]:
             said = said or name
     if said:
         raise Unfit(f"its tables are made by {said!r}, which is called in another way than is known")
+
+
+def _is_demanded(one: Candidate, name: str) -> bool:
+    return name in one.parameters and one.parameters[name].default is Parameter.empty
 
 
 def _roles(one: Candidate) -> dict[str, str] | None:

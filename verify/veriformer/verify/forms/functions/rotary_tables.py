@@ -5,6 +5,8 @@ The tables are made by a function beside it, or are of the usual kind.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +21,10 @@ from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.rotation import (
     LAYOUTS,
     PAIRS_OF_TABLES,
+    POSITIONS,
     RIVALS,
     SINGLE_TABLES,
+    STARTS,
     WORDS,
     places,
     spread,
@@ -31,12 +35,24 @@ from veriformer.verify.forms.rotation import (
 from veriformer.verify.forms.signatures import KEY, QUERY, roles
 from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
 from veriformer.verify.forms.table_makers import maker_beside
+from veriformer.verify.forms.table_places import (
+    OF_BATCH,
+    ROWS,
+    are_whole,
+    place_arguments,
+    told_ways,
+    turn_beside_other_texts,
+)
 
 _X = ("x", "t", "q", "input", "tensor", "xq", "x_", "query", "X")
 _COS = ("cos", "freqs_cos", "cos_cached", "cosine", "cos_table")
 _SIN = ("sin", "freqs_sin", "sin_cached", "sine", "sin_table")
 _CIS = ("freqs_cis", "freqs", "freqs_complex", "rope_cache", "cis", "pos_cis", "freq_complex", "rope")
-_PAIRING = {"pairing": ("interleave", "interleaved", "is_interleaved", "use_interleaved", "rotary_interleaved")}
+_OPTIONS = {
+    "pairing": ("interleave", "interleaved", "is_interleaved", "use_interleaved", "rotary_interleaved"),
+    "positions": POSITIONS,
+    "start": STARTS,
+}
 AXES = ("[n,d]", "[1,n,d]", "[1,1,n,d]", "[1,n,1,d]")
 
 
@@ -45,7 +61,7 @@ def _roles(candidate: Candidate) -> dict[str, str] | None:
     for tensors in ({"q": QUERY, "k": KEY}, {"x": _X}):
         for tables in ({"cos": _COS, "sin": _SIN}, {"cis": _CIS}):
             if all(any(name in p for name in names) for names in {**tensors, **tables}.values()):
-                return roles(p, {**tensors, **tables}, _PAIRING)
+                return roles(p, {**tensors, **tables}, _OPTIONS)
     return None
 
 
@@ -58,11 +74,30 @@ def _match(candidate: Candidate) -> Match | None:
     beside = maker_beside(candidate, 2 if "cos" in names else 1)
     layouts = agreeing(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
     readings: dict[str, tuple[str, ...]] = {"layout": layouts, "axes": AXES}
+    told = told_ways(candidate, names)
+    readings |= {"told": told} if told else {}
     asked = {"rope.pairing": "interleaved"} if "pairing" in names else {}  # in every call, and no convention
     if beside is None:
         readings["table"] = PAIRS_OF_TABLES if "cos" in names else SINGLE_TABLES
-        return Match(False, readings, ("tables of the usual kind, for nothing beside it makes them",), asked)
-    return Match(True, readings, (f"tables by {beside.candidate.name}",), asked)
+        return Match(
+            False,
+            _answered(candidate, readings),
+            ("tables of the usual kind, for nothing beside it makes them",),
+            asked,
+        )
+    return Match(True, _answered(candidate, readings), (f"tables by {beside.candidate.name}",), asked)
+
+
+def _answered(candidate: Candidate, readings: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the readings by which a call with sizes of its own is answered; all of them where none is."""
+    x, row = torch.linspace(-1, 1, 2 * 3 * 5 * 8).reshape(2, 3, 5, 8), torch.arange(5)
+    kept = []
+    for values in itertools.product(*readings.values()):
+        with contextlib.suppress(Exception), torch.no_grad():  # the axes of another reading
+            choice = dict(zip(readings, values, strict=True))
+            kept += [choice] if _bind(candidate, choice)(x, row).shape == x.shape else []
+    found = {name: tuple(v for v in values if any(one[name] == v for one in kept)) for name, values in readings.items()}
+    return found if kept else readings
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
@@ -70,27 +105,32 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     beside = maker_beside(candidate, 2 if "cos" in names else 1)
 
     def call(x: Tensor, positions: Tensor, *, base: float | None = None, pairing: str = "interleaved") -> Tensor:
-        row = places(positions, x.shape[-2])
-        n = int(row.max()) + 1 if row.numel() else 1
+        row, way = places(positions, x.shape[-2]), readings.get("told", ROWS)
+        n, whole_tables = int(row.max()) + 1 if row.numel() else 1, are_whole(way, row)
+        n += whole_tables  # longer than any sequence, as tables usually are
         if beside is None:
             tables = usual_tables(readings["table"], x.shape[-1], n, base)
         else:
             tables = beside.tables(x.shape[-1], n, base, x.dtype)
         theirs: dict[str, Any] = {
-            names[role]: _laid(table[row], readings["axes"], x.dtype)
+            names[role]: _laid(table if whole_tables else table[row], readings["axes"], x.dtype)
             for role, table in zip(("cos", "sin") if "cos" in names else ("cis",), tables, strict=True)
         }
         theirs |= {names["pairing"]: pairing == "interleaved"} if "pairing" in names else {}
         turned, back = spread(x, readings["layout"])
+        axis = readings["layout"].strip("[]").split(",").index("B")
+        rows = row.expand(turned.shape[axis], -1)
 
-        def turn(turned: Tensor) -> Tensor:
+        def turn(turned: Tensor, rows: Tensor = rows) -> Tensor:
+            given = theirs | place_arguments(names, way, rows)
             if "x" in names:
-                result: Tensor = first(candidate.thing(**{names["x"]: turned}, **theirs))
+                result: Tensor = first(candidate.thing(**{names["x"]: turned}, **given))
                 return result
-            return turn_each(lambda q, k: candidate.thing(**{names["q"]: q, names["k"]: k}, **theirs), turned)
+            return turn_each(lambda q, k: candidate.thing(**{names["q"]: q, names["k"]: k}, **given), turned)
 
         whole, part = turn(turned), turn_beside_others(turn, turned)
-        return back(whole if part is None else interleave_rows(whole, [part]))
+        packed = turn_beside_other_texts(turn, turned, rows, axis) if way == OF_BATCH else None
+        return back(interleave_rows(whole, [one for one in (part, packed) if one is not None]))
 
     options = ["base"] if beside is None or "base" in beside.names else []
     return offered("rope", call, [*options, *(["pairing"] if "pairing" in names else [])])
@@ -111,7 +151,7 @@ FORM = Form(
     operation="rope",
     says="(q, k, cos, sin), (x, cos, sin), (q, k, freqs_cis) or (x, freqs_cis), with tables made beside it",
     conventions=("rope.pairing",),
-    neutral=("axes", "table"),
+    neutral=("axes", "table", "told"),
     rivals=RIVALS,
     match=_match,
     bind=_bind,
