@@ -31,7 +31,8 @@ def unread(found: Reading) -> tuple[str, ...]:
 
     A parameter is left out if another value of it was tried and the results were right by some convention.
     """
-    constant = [name for name, known in found.candidate.meanings if known in VALUES]
+    meanings = found.candidate.meanings
+    constant = [name for name, known in meanings if known in VALUES and _plain(name) not in OF_RUNNING]
     drawn = Fitting(OPERATION[found.form.operation]) if found.form.judge is None else None
     defaults = _never_given(found, drawn) if drawn is not None else {}
     tried = dict(list(defaults.items())[:MOST])
