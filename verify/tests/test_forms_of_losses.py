@@ -1,11 +1,11 @@
-"""Losses as people write them: label smoothing, log-probabilities of targets and calibration, right and wrong."""
+"""Losses, filters and samplers as people write them: smoothing, log-probabilities, chunks, classes; right and wrong."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from tests.source_texts import read_pins
+from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.smoothing import without_probability
 
@@ -200,3 +200,80 @@ def clip_grad_norm_(params, max_norm):
     assert pin.everywhere
     assert pin.readings["zero"] == "no clipping"
     assert not read_pins(text.format(clamped=""))["clip_grad_norm"].everywhere
+
+
+CHUNKED = """
+import torch
+import torch.nn.functional as F
+
+def chunked_cross_entropy(logits, targets, chunk_size=128):
+    if isinstance(logits, list):
+        targets = [t.reshape(-1) for t in targets.split(logits[0].size(1), dim=1)]
+        logits = [x.reshape(-1, x.size(-1)) for x in logits]
+    else:
+        logits = logits.reshape(-1, logits.size(-1)).split(chunk_size)
+        targets = targets.reshape(-1).split(chunk_size)
+    sums = [F.cross_entropy(x, t, ignore_index=-1, reduction="{terms}") for x, t in zip(logits, targets)]
+    return {whole}
+"""
+
+
+def test_a_loss_in_chunks_is_called_with_chunks() -> None:
+    right = "torch.stack(sums).sum() / max(1, sum((t != -1).sum() for t in targets))"
+    pin = read_pins(CHUNKED.format(terms="sum", whole=right))["cross_entropy"]
+    assert (pin.everywhere, pin.readings["ignored"]) == (True, "-1")
+    assert not read_pins(CHUNKED.format(terms="mean", whole="torch.stack(sums).mean()"))["cross_entropy"].everywhere
+
+
+BUILT_LOSS = """
+import torch
+
+class CrossEntropyLoss(torch.nn.Module):
+    def __init__(self, ignore_index=-100, reduction="mean", eps=1e-12):
+        super().__init__()
+        self.ignore_index, self.reduction = ignore_index, reduction
+
+    def forward(self, logits, targets):
+        kept = targets != self.ignore_index
+        terms = -logits.log_softmax(-1).gather(-1, targets.clamp(min=0)[..., None])[..., 0] * kept
+        return {{"none": terms, "sum": terms.sum(), "mean": {mean}}}[self.reduction]
+"""
+
+
+def test_the_options_of_a_loss_may_be_its_constructors() -> None:
+    right = read_pins(BUILT_LOSS.format(mean="terms.sum() / kept.sum().clamp(min=1)"))["cross_entropy"]
+    assert right.everywhere
+    assert not read_pins(BUILT_LOSS.format(mean="terms.mean()"))["cross_entropy"].everywhere
+
+
+FILTERS = """
+import torch
+
+class TopPWarper:
+    def __init__(self, top_p):
+        self.top_p = top_p
+
+    def __call__(self, input_ids, scores):
+        ordered, places = scores.sort(descending=True)
+        p = ordered.softmax(-1)
+        removed = p.cumsum(-1) {minus} >= self.top_p
+        return scores.masked_fill(removed.scatter(-1, places, removed), -float("inf"))
+
+class NucleusSampler:
+    def __init__(self, p, sampler):
+        self.p, self.sampler = p, sampler
+
+    def __call__(self, logits):
+        ordered, places = logits.softmax(-1).sort(descending=True)
+        kept = ordered.cumsum(-1) {minus_ordered} < self.p
+        drawn = self.sampler(ordered.log().masked_fill(~kept, -float("inf")))
+        return {token}
+"""
+
+
+def test_filters_and_samplers_may_be_classes() -> None:
+    gathered = "places.gather(-1, drawn[..., None])[..., 0]"
+    found = recognise_text(FILTERS.format(minus="- p", minus_ordered="- ordered", token=gathered)).pins
+    assert [(pin.operation, pin.everywhere) for pin in found] == [("top_p_filter", True)] * 2
+    wrong = recognise_text(FILTERS.format(minus="", minus_ordered="- ordered", token="drawn")).pins
+    assert [pin.everywhere for pin in wrong] == [False, False]

@@ -119,7 +119,7 @@ def words(name: str) -> tuple[str, ...]:
     """The words of an identifier in small letters; of longer ones without the number at their end."""
     apart = re.sub(r"(?<=\w)(MLP|MoE|FFN|MHA|GQA)(?=$|[A-Z])", r" \1", name.replace("_", " ").replace("MoE", "MOE"))
     apart = re.sub(r"RoPE|(Si|Ge)L[Uu](?=$|[A-Z ])", lambda found: found[0].capitalize(), apart)
-    spaced = re.sub(r"([a-z0-9])([A-Z])|([A-Z]+)([A-Z][a-z])", r"\1\3 \2\4", apart)
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", apart)
     return tuple(re.sub(r"(?<=[a-z]{3})\d+$", "", word) for word in spaced.lower().split())
 
 

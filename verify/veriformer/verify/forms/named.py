@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import inspect
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from veriformer.verify.forms.building import calling
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.flattened import flattened
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import interleave_rows
@@ -40,6 +42,10 @@ def _none(given: Mapping[str, Any], names: Collection[str]) -> Iterable[dict[str
     return ()
 
 
+def _no_readings(candidate: Candidate) -> Mapping[str, tuple[str, ...]]:
+    return {}
+
+
 def _first(result: Any, readings: Readings) -> Any:
     return first(result)
 
@@ -51,7 +57,7 @@ class Known:
     needed, options: by the contract's argument the usual names. told: what a reader must know.
     filled: what the code asks for beside them, by a role that ``arrange`` knows: sizes that the tensors have.
     readings: conventions to try. arrange, result: what they do to arguments and results. alike: from arguments by role,
-    and the roles that the code has, other arguments that give the same.
+    and the roles that the code has, other arguments that give the same. own: readings that the code itself tells.
     """
 
     operation: str
@@ -70,6 +76,7 @@ class Known:
     conventions: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     filled: Names = field(default_factory=dict)
+    own: Callable[[Candidate], Mapping[str, tuple[str, ...]]] = _no_readings
 
 
 def form_of(folder_and_file: str, known: Known) -> Form:
@@ -78,13 +85,25 @@ def form_of(folder_and_file: str, known: Known) -> Form:
         name=folder_and_file,
         operation=known.operation,
         says=known.says or f"a function or a class without weights, by name: {', '.join(known.needed)}",
-        match=lambda candidate: _match(candidate, known),
-        bind=lambda candidate, readings: _bind(candidate, readings, known),
+        match=lambda candidate: _match(_as_function(candidate, known), known),
+        bind=lambda candidate, readings: _bind(_as_function(candidate, known), readings, known),
         rivals=known.rivals,
         neutral=known.neutral,
         beside=known.beside,
         conventions=known.conventions,
     )
+
+
+def _as_function(candidate: Candidate, known: Known) -> Candidate:
+    """Return a class that is built from arguments of the operation as a function of these as well."""
+    if not candidate.is_class or not any(names <= set(candidate.words) for names in known.names):
+        return candidate
+    taken, build = candidate.parameters, candidate.constructor
+    called = [role for role, names in known.needed.items() if set(names) & taken.keys()]
+    built_from = {role for role in known.needed if role not in called and set(known.needed[role]) & build.keys()}
+    if not called or not built_from | (set(known.options) & build.keys() - taken.keys()):
+        return candidate
+    return flattened(candidate) or candidate
 
 
 def _match(candidate: Candidate, known: Known) -> Match | None:
@@ -96,7 +115,8 @@ def _match(candidate: Candidate, known: Known) -> Match | None:
     if _roles(candidate, known) is None:
         return None
     told = (*known.told, *((IN_PLACE,) if _returns_nothing(candidate) else ()))
-    return Match(True, known.readings, told, closed=names_nothing_else(candidate, known.names))
+    readings = {**known.readings, **known.own(candidate)}
+    return Match(True, readings, told, closed=names_nothing_else(candidate, known.names))
 
 
 IN_PLACE = "it returns nothing, and its first argument is changed in place"
@@ -130,15 +150,22 @@ def names_nothing_else(candidate: Candidate, names: Iterable[Collection[str]]) -
 
 def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
     """By role the names of arguments. Where one alone is needed, the only one without a default is that one."""
-    found = roles(candidate.parameters, known.needed, {**known.options, **known.filled})
-    asked = [name for name, p in candidate.parameters.items() if p.default is p.empty and p.kind not in _MANY]
-    unknown = unknown_needed(candidate.parameters, known.needed) if found is None else None
+    parameters = {name: p for name, p in candidate.parameters.items() if "eps" in known.options or not _guards(p)}
+    optional = {**known.options, **known.filled}
+    found = roles(parameters, known.needed, optional)
+    asked = [name for name, p in parameters.items() if p.default is p.empty and p.kind not in _MANY]
+    unknown = unknown_needed(parameters, known.needed) if found is None else None
     if unknown is not None and len(known.needed) > 1:
         raise unknown
     if found is not None or len(known.needed) != 1 or len(asked) != 1:
         return found
     (role,) = known.needed
-    return roles(candidate.parameters, {role: (asked[0],)}, {**known.options, **known.filled})
+    return roles(parameters, {role: (asked[0],)}, optional)
+
+
+def _guards(p: inspect.Parameter) -> bool:
+    """Return whether a number is so small by default that it only keeps a logarithm or a quotient finite."""
+    return isinstance(p.default, float) and 0 < p.default < math.sqrt(torch.finfo(torch.float32).eps)
 
 
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -77,13 +77,18 @@ def _documented(candidate: Candidate) -> str:
     return "\n".join(inspect.getdoc(x) or "" for x in (candidate.thing, method) if x is not None)
 
 
-def _source(candidate: Candidate) -> str:
-    """Return the lines of the signature, in which a comment may stand behind each parameter."""
+def source_of(candidate: Candidate) -> str:
+    """Return the text of a function, or of a class's forward; empty where there is none."""
     thing: Any = inspect.unwrap(candidate.thing) if candidate.is_function else getattr(candidate.thing, "forward", None)
     try:
-        lines = inspect.getsource(thing)
+        return inspect.getsource(thing)
     except (OSError, TypeError):  # made in memory, or no function
         return ""
+
+
+def _source(candidate: Candidate) -> str:
+    """Return the lines of the signature, in which a comment may stand behind each parameter."""
+    lines = source_of(candidate)
     return re.split(r"\)\s*(?:->[^:]*)?:\s*\n", lines, maxsplit=1)[0]
 
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
+
+from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.named import Known, form_of, words_of
 from veriformer.verify.forms.row_filters import SCORES, of_rows
 
 _Z = {"logits": SCORES}
+_IDS = {"ids": ("input_ids", "ids", "prefix_ids")}
+"""Tokens before, which a filter is given beside scores and takes nothing from."""
+
+
+def _beside_tokens(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    logits = given["logits"]
+    return {"ids": torch.zeros(*logits.shape[:-1], 1, dtype=torch.int64), **given}
+
 
 TOP_K = Known(
     "top_k_filter",
@@ -13,6 +26,8 @@ TOP_K = Known(
     {**_Z, "k": ("k", "top_k", "topk", "thres")},
     not_words=frozenset(("p", "router", "gate", "gating", "moe", "sampler", "dataset")),
     conventions=("choice.ties",),
+    filled=_IDS,
+    arrange=_beside_tokens,
     says="top_k_logits(logits, k)",
 )
 TOP_P = Known(
@@ -21,6 +36,8 @@ TOP_P = Known(
     {**_Z, "p": ("p", "top_p", "threshold", "thres")},
     not_words=frozenset(("k", "sampler", "dataset")),
     conventions=("choice.ties",),
+    filled=_IDS,
+    arrange=_beside_tokens,
     says="top_p_filter(logits, p)",
 )
 _BOTH = words_of("top k top p", "top k p", "filter logits", "top p top k")
@@ -29,6 +46,8 @@ BOTH_K = Known(
     _BOTH,
     {**_Z, "k": ("top_k", "k")},
     conventions=("choice.ties",),
+    filled=_IDS,
+    arrange=_beside_tokens,
     says="top_k_top_p_filtering(logits, top_k, top_p): its top_k",
     beside=True,
 )
@@ -37,6 +56,8 @@ BOTH_P = Known(
     _BOTH,
     {**_Z, "p": ("top_p", "p")},
     conventions=("choice.ties",),
+    filled=_IDS,
+    arrange=_beside_tokens,
     says="top_k_top_p_filtering(logits, top_k, top_p): its top_p",
     beside=True,
 )

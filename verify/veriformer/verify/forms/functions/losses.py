@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import NotOffered, Readings
 from veriformer.verify.forms.named import VARIANTS, Known, form_of, words_of
 from veriformer.verify.forms.signatures import LOGITS, TARGET
+from veriformer.verify.forms.stated_shapes import source_of
 
 _OPTIONS = {
     "ignore_index": ("ignore_index", "padding_idx", "pad_id", "pad_idx", "trg_pad_idx"),
     "label_smoothing": ("label_smoothing", "smoothing", "eps", "epsilon", "alpha"),
     "reduction": ("reduction",),
 }
-SHAPES = ("any", "rows", "classes second", "sequences")
-"""What logits and targets look like: any axes before the classes, rows alone, ``[B, V, n]``, or ``[B, n, V]`` alone."""
+SHAPES = ("any", "rows", "classes second", "sequences", "a list of chunks")
+"""What logits and targets look like: any axes before the classes, rows alone, ``[B, V, n]``, ``[B, n, V]`` alone, or
+these as a list of pieces of the sequence."""
+
+_CHUNKS = ("chunk_size", "num_chunks", "n_chunks", "chunks", "num_output_chunks", "chunk_len", "chunk_length")
+_IGNORED = re.compile(r"ignore_index\s*=\s*(-\d+)|[!=]=\s*(-\d+)")
+_USUAL = -100
+"""The class of a target that is ignored, which PyTorch has."""
+
+
+def _own_readings(candidate: Candidate) -> dict[str, tuple[str, ...]]:
+    """Return the reading of the class that the code itself ignores, where its text has one and no argument says it."""
+    listed: dict[str, tuple[str, ...]] = {} if _takes_lists(candidate) else {"shape": SHAPES[:4]}
+    if set(_OPTIONS["ignore_index"]) & candidate.parameters.keys():
+        return listed
+    found = [one or other for one, other in _IGNORED.findall(source_of(candidate))]
+    return {**listed, "ignored": tuple(dict.fromkeys(found))} if found else listed
+
+
+def _takes_lists(candidate: Candidate) -> bool:
+    return "list" in source_of(candidate).lower()
+
+
+def _in_chunks(given: Mapping[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield the same call with chunks of other sizes, and with a list of unequal pieces of a sequence."""
+    if "chunks" in names:
+        yield from ({**given, "chunks": size} for size in (2, 3))
+    logits = given["logits"]
+    if isinstance(logits, Tensor) and logits.ndim == 3 and logits.shape[1] > 2:
+        yield {**given, "logits": list(torch.split(logits, logits.shape[1] // 2 + 1, 1))}
 
 
 def _shaped(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
@@ -29,13 +61,16 @@ def _shaped(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
         if given.get("reduction") == "none":
             raise NotOffered("reduction: of rows alone")
         logits, target = logits.reshape(-1, logits.shape[-1]), target.reshape(-1)
-    elif readings["shape"] == "sequences":
+    elif readings["shape"] in SHAPES[3:]:
         if given.get("reduction") == "none":
             raise NotOffered("reduction: of sequences alone")
         logits, target = logits.reshape(1, -1, logits.shape[-1]), target.reshape(1, -1)
+        if readings["shape"] == SHAPES[4]:
+            logits = list(logits.chunk(2, 1))
     elif readings["shape"] == "classes second":
         logits = logits.movedim(-1, 1) if logits.ndim > 2 else logits
-    return {**given, "logits": logits, "target": target}
+    own = int(readings.get("ignored", _USUAL))
+    return {**given, "logits": logits, "target": target.masked_fill(target == _USUAL, own), "chunks": 1}
 
 
 def _torch(logits: Tensor, target: Tensor, *, reduction: str = "mean", ignored: int = -100, **given: Any) -> Tensor:
@@ -55,9 +90,12 @@ CROSS_ENTROPY = Known(
     words_of("cross entropy", "crossentropy", "crossentropyloss", "xent", "ce loss", "nll loss", "label smoothing"),
     {"logits": LOGITS, "target": TARGET},
     _OPTIONS,
-    frozenset(("binary", "bce", "fused", "linear", "chunked", "focal", "soft", "dataset")) | VARIANTS,
+    frozenset(("binary", "bce", "fused", "linear", "focal", "soft", "dataset")) | VARIANTS,
     readings={"shape": SHAPES},
+    own=_own_readings,
     arrange=_shaped,
+    filled={"chunks": _CHUNKS},
+    alike=_in_chunks,
     neutral=("shape",),
     rivals={
         "targets that are one position later": _shifted,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.drawing import distribution
+from veriformer.verify.forms.flattened import flattened
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.meanings import annotation_name
@@ -33,18 +34,38 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 _GIVES = {"temperature_scale": "temperature", "top_k_filter": "k", "top_p_filter": "p"}
 """By operation, the argument without which a sampler does not do it."""
 
+_DRAWS = ("sampler", "base_sampler", "inner_sampler", "sample_fn")
+"""Usual names of what draws from the scores that a filter leaves."""
+
+_METHODS = ("sample", "__call__", "forward")
+
 ROWS = ("[B,V]", "[B,1,V]", "[V]", "[1,1,V]")
 """What a sampler is given: all rows at once, or one at a time."""
 
 
 def _roles(candidate: Candidate) -> dict[str, str] | None:
-    return roles(candidate.parameters, {"scores": _SCORES}, _OPTIONS)
+    return roles(candidate.parameters, {"scores": _SCORES}, {**_OPTIONS, "draws": _DRAWS})
+
+
+def _as_function(candidate: Candidate) -> Candidate | None:
+    return candidate if candidate.is_function else flattened(candidate, _METHODS)
+
+
+def _draw(logits: Tensor) -> Tensor:
+    """Return one token for each row of logits."""
+    rows = logits.reshape(-1, logits.shape[-1]).softmax(-1)
+    return torch.multinomial(rows, 1).reshape(logits.shape[:-1])
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
     words = set(candidate.words)
-    if not candidate.is_function or not (words & _WORDS or _gives_probabilities(candidate)) or words & _OTHERS:
+    if not (words & _WORDS or _gives_probabilities(candidate)) or words & _OTHERS:
         return None
+    function = _as_function(candidate)
+    return None if function is None else _match_function(function, operation)
+
+
+def _match_function(candidate: Candidate, operation: str) -> Match | None:
     p = candidate.parameters
     if not any(name in p for name in _OPTIONS[_GIVES[operation]]) or not any(name in p for name in _SCORES):
         return None
@@ -75,6 +96,7 @@ def _neutral(role: str, classes: int, default: Any) -> Any:
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Tensor]:
+    candidate = _as_function(candidate) or candidate
     names = _roles(candidate) or {}
     own = _GIVES[operation]
     others = {role: default_of(candidate.parameters, names[role]) for role in _OPTIONS if role in names and role != own}
@@ -87,6 +109,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         rows = logits.detach().reshape(-1, logits.shape[-1])
         given = {names[role]: _neutral(role, rows.shape[-1], default) for role, default in others.items()}
         given[names[own]] = value
+        given |= {names["draws"]: _draw} if "draws" in names else {}
         given = {name: _as_annotated(candidate, name, x) for name, x in given.items()}
 
         def sampler(some: Tensor) -> Any:
@@ -146,7 +169,7 @@ FORMS = tuple(
     Form(
         name=f"functions/sampler_{own}",
         operation=operation,
-        says="a function of logits (or probabilities) that draws one token for each row",
+        says="a function of logits (or probabilities), or a class, that draws one token for each row",
         conventions=() if own == "temperature" else ("choice.ties",),
         neutral=("rows", "takes"),
         beside=True,
