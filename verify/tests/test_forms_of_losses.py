@@ -257,6 +257,7 @@ class TopPWarper:
         ordered, places = scores.sort(descending=True)
         p = ordered.softmax(-1)
         removed = p.cumsum(-1) {minus} >= self.top_p
+        removed[..., 0] = False
         return scores.masked_fill(removed.scatter(-1, places, removed), -float("inf"))
 
 class NucleusSampler:
@@ -265,7 +266,8 @@ class NucleusSampler:
 
     def __call__(self, logits):
         ordered, places = logits.softmax(-1).sort(descending=True)
-        kept = ordered.cumsum(-1) {minus_ordered} < self.p
+        kept = ordered.cumsum(-1) - ordered < self.p
+        kept[..., 0] = True
         drawn = self.sampler(ordered.log().masked_fill(~kept, -float("inf")))
         return {token}
 """
@@ -273,7 +275,7 @@ class NucleusSampler:
 
 def test_filters_and_samplers_may_be_classes() -> None:
     gathered = "places.gather(-1, drawn[..., None])[..., 0]"
-    found = recognise_text(FILTERS.format(minus="- p", minus_ordered="- ordered", token=gathered)).pins
+    found = recognise_text(FILTERS.format(minus="- p", token=gathered)).pins
     assert [(pin.operation, pin.everywhere) for pin in found] == [("top_p_filter", True)] * 2
-    wrong = recognise_text(FILTERS.format(minus="", minus_ordered="- ordered", token="drawn")).pins
+    wrong = recognise_text(FILTERS.format(minus="", token="drawn")).pins
     assert [pin.everywhere for pin in wrong] == [False, False]

@@ -89,14 +89,18 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _answered(candidate: Candidate, readings: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the readings by which a call with sizes of its own is answered; all of them where none is."""
+    """Return the contract's layout, and the readings by which a call with sizes of its own is answered; all of them
+    where none is."""
     x, row = torch.linspace(-1, 1, 2 * 3 * 5 * 8).reshape(2, 3, 5, 8), torch.arange(5)
-    kept = []
+    kept: list[dict[str, str]] = []
     for values in itertools.product(*readings.values()):
         with contextlib.suppress(Exception), torch.no_grad():  # the axes of another reading
             choice = dict(zip(readings, values, strict=True))
             kept += [choice] if _bind(candidate, choice)(x, row).shape == x.shape else []
-    found = {name: tuple(v for v in values if any(one[name] == v for one in kept)) for name, values in readings.items()}
+    kept += [{"layout": readings["layout"][0]}] if kept else []
+    found = {
+        name: tuple(v for v in values if any(one.get(name) == v for one in kept)) for name, values in readings.items()
+    }
     return found if kept else readings
 
 
