@@ -243,7 +243,7 @@ def test_after_its_time_a_comparison_has_six_rounds():
 
 def test_every_case_has_sizes_that_a_model_can_have():
     assert list(catalogue.CASES) == list(catalogue._MAKERS)
-    sizes = [sizes for _, sizes in catalogue._MAKERS.values() if isinstance(sizes, Sizes)]
+    sizes = [sizes for *_, sizes in catalogue._MAKERS.values() if isinstance(sizes, Sizes)]
     assert {(s.layers, s.width, s.vocabulary) for s in sizes} == {(4, 128, 65), (6, 384, 65), (4, 128, 50257)}
 
 

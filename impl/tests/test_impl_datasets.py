@@ -6,8 +6,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from veriformer.impl.cli import train
 from veriformer.impl.training.texts import text_of
+from veriformer.train.command import train
 
 LINES = [f"{i} is {'even' if i % 2 == 0 else 'odd'} and {i + 1} is not." for i in range(200)]
 CONFIGS = """---

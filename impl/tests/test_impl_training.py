@@ -10,8 +10,7 @@ from torch.nn import functional as F
 
 from tests.derived_bounds import gamma, random
 from tests.training_runs import LENGTHS, texts, trainer
-from veriformer.impl import cross_entropy
-from veriformer.impl.cli import train
+from veriformer.impl import BACKENDS, cross_entropy
 from veriformer.impl.models import Decoder, bert, gpt, t5
 from veriformer.impl.models.encoder import Encoder
 from veriformer.impl.models.encoder_decoder import EncoderDecoder
@@ -19,10 +18,15 @@ from veriformer.impl.models.saving import load_model, save_model
 from veriformer.impl.training.batches import Batches
 from veriformer.impl.training.checkpoint import resume_run, save_run
 from veriformer.impl.training.clipping import clip_gradients
+from veriformer.impl.training.distributed import STRATEGIES
 from veriformer.impl.training.evaluation import fit_temperature, sliding_perplexity
 from veriformer.impl.training.objective import Objective, count
 from veriformer.impl.training.packing import IGNORED, pack, windows
 from veriformer.impl.training.tokens import tokenizer_for
+from veriformer.impl.training.trainer import PRECISIONS
+from veriformer.impl.training.whole_run import FAMILIES
+from veriformer.train import command
+from veriformer.train.command import train
 
 U = 2.0**-53
 
@@ -253,8 +257,15 @@ def test_command_from_text_to_perplexity(tmp_path):
     again = CliRunner().invoke(train, [*options, "--resume"], catch_exceptions=False)
     assert float(again.output.split("perplexity ")[1].split()[0]) == perplexity
     wrong = CliRunner().invoke(train, [*options, "--strategy", "ddp"])
-    assert wrong.exit_code == 1
+    assert wrong.exit_code == 2
     assert "torchrun" in wrong.output
+
+
+def test_names_that_the_command_takes_are_those_of_the_package():
+    assert set(command.FAMILIES) == set(FAMILIES)
+    assert set(command.BACKENDS) == set(BACKENDS)
+    assert set(command.PRECISIONS) == set(PRECISIONS)
+    assert command.STRATEGIES == STRATEGIES
 
 
 def test_tokenizers_give_back_their_text(tmp_path):

@@ -1,150 +1,91 @@
-"""Misuses of the command line are refused with status 2, before PyTorch is imported, with a word that helps."""
+"""Misuses of the command line are refused with status 2, before PyTorch is imported, with a word that helps.
+
+All are tried in one process, in which none may import a library of numbers.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+
+from veriformer.spec.summaries import SUMMARIES
+
+TABLE = tomllib.loads((Path(__file__).parent / "data" / "misuses.toml").read_text(encoding="utf-8"))
+MISUSES = dict(TABLE["misuses"])
+HELPS = ["--help", "--version", "-h", *(f"{name} --help" for name in ("spec", "requirements", *SUMMARIES))]
+HELPS += [f"bench {name} --help" for name in ("aa", "counts", "gpu-attention", "peers", "regression", "scaling")]
+BYTES = {"latin.py": b"# caf\xe9\n", "null.py": b"x = 1\x00\n"}
+"""Files that are no text."""
+
+TRIED = """
+import contextlib, io, json, os, shlex, sys, time
 
 from veriformer.spec.cli import main
 
-GOOD = "import torch\n\n\ndef softmax(x, dim=-1):\n    return torch.softmax(x, dim)\n"
-WAIVER = '[[waiver]]\nrequirement = "{}"\nreason = "known"\nlink = "https://example.org"\nexpires = 2099-01-01\n'
-FILES = {
-    "mine.py": GOOD,
-    "syntax.py": "def softmax(x:\n    return x\n",
-    "claims.py": GOOD + "CLAIMS = {'dtype': ['fp32']}\n",
-    "sofmax.toml": WAIVER.format("sofmax.equation"),
-    "reasons.toml": WAIVER.format("softmax.equation").replace("reason =", "reasons ="),
-    "soon.toml": WAIVER.format("softmax.equation").replace("2099-01-01", '"soon"'),
-    "brackets.toml": "[[waiver]",
-    "weight.toml": 'fail_on = "weaknes"\n',
-    "empty.json": "{}",
-    "no.json": "{",
-    "plan.toml": 'targets = ["mine.py"]\nprofile = ["quick"]\n',
-}
-V = ("verify", "mine.py")
-MISUSES: list[tuple[tuple[str, ...], str]] = [
-    # commands
-    (("verfy",), "did you mean 'verify'"),
-    (("verify_", "mine.py"), "did you mean 'verify'"),
-    (("reprot",), "did you mean 'report'"),
-    (("nothing",), "expected one of verify, inspect"),
-    (("--verison",), "--version"),
-    # targets
-    (("verify",), "TARGET"),
-    (("verify", "nosuch.py"), "no such file"),
-    (("verify", "mien.py"), "did you mean 'mine.py'"),
-    (("verify", "nosuch.py:softmax"), "no such file"),
-    (("verify", "folder/mine.py"), "no such file"),
-    (("verify", "mine.py:sofmax"), "did you mean 'softmax'"),
-    (("verify", "mine.py:nothing"), "no attribute 'nothing'"),
-    (("verify", "syntax.py"), "syntax.py:1: def softmax(x:"),
-    (("verify", "claims.py"), "did you mean 'dtypes'"),
-    (("verify", "no_such_module"), "path/to/mine.py"),
-    (("verify", "no_such_module.part:thing"), "pkg.mod:thing"),
-    (("verify", "impl:tile"), "did you mean 'impl:tiled'"),
-    (("verify", "tourch"), "did you mean 'torch'"),
-    (("verify", "sofmax.toml"), "path/to/mine.py"),
-    (("verify", "no.json"), "no.json"),
-    (("verify", "mine.py", "other.py"), "other.py"),
-    # selections
-    ((*V, "--only", "atention"), "did you mean 'attention'"),
-    ((*V, "--only", "attention.causalty"), "did you mean 'attention.causality'"),
-    ((*V, "--only", "softmax", "atention"), "did you mean 'attention'"),
-    ((*V, "--only", "999"), "24a"),
-    ((*V, "--only", "softmx.*"), "softmax"),
-    ((*V, "--only"), "--only"),
-    # options
-    ((*V, "--profile", "quik"), "did you mean 'quick'"),
-    ((*V, "--porfile", "quick"), "--profile"),
-    ((*V, "--dtype", "fp33"), "did you mean 'fp32'"),
-    ((*V, "--dtype", "int8"), "fp64, fp32, bf16, fp16"),
-    ((*V, "--dtype", "bfloat"), "or 'bfloat16'"),
-    ((*V, "--device", "cud"), "did you mean 'cuda'"),
-    ((*V, "--device", "gpu"), "cuda"),
-    ((*V, "--device", "cuda:one"), "number"),
-    ((*V, "--device", "meta"), "holds no numbers"),
-    ((*V, "--jobs", "0"), "--jobs"),
-    ((*V, "--jobs", "many"), "--jobs"),
-    ((*V, "--timeout", "0"), "--timeout"),
-    ((*V, "--timeout", "soon"), "soon"),
-    ((*V, "--fail-on", "weaknes"), "did you mean 'weakness'"),
-    ((*V, "--seed"), "--seed"),
-    ((*V, "--strict", "--stirct"), "--strict"),
-    ((*V, "--shard", "3/2", "--json", "o.json"), "K/N"),
-    ((*V, "--shard", "1/2"), "--json"),
-    ((*V, "--shard", "1/2", "--json", "o.json", "--html", "o.html"), "merge"),
-    ((*V, "--balance", "empty.json"), "--shard"),
-    ((*V, "--files", "nosuch.whl"), "nosuch.whl"),
-    # files
-    ((*V, "--json", "mine.py/o.json"), "cannot be written"),
-    ((*V, "--html", "."), "directory"),
-    ((*V, "--junit", "/dev/null/o.xml"), "cannot be written"),
-    ((*V, "--resume", "nosuch.json"), "no such file to resume from"),
-    ((*V, "--resume", "empty.json"), ".partial"),
-    ((*V, "--waivers", "nosuch.toml"), "nosuch.toml"),
-    ((*V, "--waivers", "sofmax.toml"), "did you mean 'softmax.equation'"),
-    ((*V, "--waivers", "reasons.toml"), "did you mean 'reason'"),
-    ((*V, "--waivers", "soon.toml"), "expires"),
-    ((*V, "--waivers", "brackets.toml"), "brackets.toml"),
-    ((*V, "--waivers", "weight.toml"), "weakness"),
-    # other commands
-    (("inspect", "nosuch.py"), "no such file"),
-    (("inspect", "mine.py", "--device", "cud"), "did you mean 'cuda'"),
-    (("compare", "mine.py"), "CANDIDATE"),
-    (("compare", "nosuch.py", "mine.py"), "no such file"),
-    (("compare", "mine.py", "mine.py:sofmax"), "did you mean 'softmax'"),
-    (("merge", "nosuch.json"), "nosuch.json"),
-    (("report", "no.json"), "no.json"),
-    (("diff", "nosuch.json", "empty.json"), "nosuch.json"),
-    (("campaign", "plan.toml", "--hours", "1"), "profile"),
-    (("requirements", "sofmax"), "did you mean 'softmax'"),
-    (("spec", "adamww"), "did you mean 'adamw'"),
-]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def said(words: tuple[str, ...]) -> Result:
-    return CliRunner().invoke(main, list(words))
-
-
-@pytest.mark.parametrize(("words", "named"), MISUSES, ids=[" ".join(words) for words, _ in MISUSES])
-def test_a_misuse_is_refused_with_a_word_that_helps(folder: Path, words: tuple[str, ...], named: str) -> None:
-    done = said(words)
-    assert done.exit_code == 2, done.output
-    assert named in done.output
-    assert "Traceback" not in done.output
-
-
-LOADED = """
-import sys
-from veriformer.spec.cli import main
-
-try:
-    main(sys.argv[1:])
-except SystemExit as end:
-    heavy = {"torch", "numpy", "sympy", "pandas", "hypothesis"}.intersection(sys.modules)
-    sys.exit(f"{sorted(heavy)} imported" if heavy else end.code)
+home, found, heavy = os.getcwd(), {}, {"torch", "sympy", "pandas", "scipy", "hypothesis"}
+for line in json.load(sys.stdin):
+    words, said, given = shlex.split(line), io.StringIO(), {}
+    while "=" in words[0]:
+        name, _, given[name] = words.pop(0).partition("=")
+    if words[0] == "cd":
+        os.chdir(words[1])
+        words = words[3:]
+    os.environ.update(given)
+    before = time.process_time()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            main(words, prog_name="veriformer")
+        except SystemExit as end:
+            status = end.code
+    seconds = time.process_time() - before
+    for name in given:
+        del os.environ[name]
+    os.chdir(home)
+    imported = heavy.intersection(sys.modules)
+    heavy -= imported
+    found[line] = {"status": status, "said": said.getvalue(), "seconds": seconds, "imported": sorted(imported)}
+json.dump(found, sys.stdout)
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [(("--help",), 0), (("verify", "--help"), 0), (("verify", "mine.py", "--waivers", "sofmax.toml"), 2)],
-)
-def test_no_library_of_numbers_is_imported_before_arguments_are_checked(
-    folder: Path, words: tuple[str, ...], status: int
-) -> None:
-    done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stderr
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("misuses")
+    for name, text in {**TABLE["files"], **BYTES}.items():
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    for name in ("bad_key", "bad_value", "bad_toml", "bad_type", "bad_table"):
+        (home / name / "mine.py").write_text(TABLE["files"]["mine.py"])
+    (home / "loop.py").symlink_to("loop.py")
+    return home
+
+
+@pytest.fixture(scope="module")
+def tried(folder: Path) -> dict[str, dict[str, object]]:
+    lines = json.dumps([*MISUSES, *HELPS])
+    command = [sys.executable, "-c", TRIED]
+    done = subprocess.run(command, input=lines, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, object]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(("line", "named"), MISUSES.items(), ids=list(MISUSES))
+def test_a_misuse_is_refused_with_a_word_that_helps(tried: dict[str, dict[str, object]], line: str, named: str) -> None:
+    answer = tried[line]
+    assert answer["status"] == 2, answer["said"]
+    assert named in str(answer["said"])
+    assert "Traceback" not in str(answer["said"])
+    assert answer["imported"] == []
+
+
+@pytest.mark.parametrize("line", HELPS)
+def test_help_is_told_without_libraries_of_numbers(tried: dict[str, dict[str, object]], line: str) -> None:
+    answer = tried[line]
+    assert answer["status"] == 0, answer["said"]
+    assert answer["imported"] == []

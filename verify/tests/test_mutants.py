@@ -9,6 +9,7 @@ from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import FAULTS
 from veriformer.verify.mutants.records import known_bugs
+from veriformer.verify.targets.made_names import identifiers
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 EVERYTHING = {*POSITIONAL, *MODELS}
@@ -55,6 +56,12 @@ def test_names_are_unique_and_built_by_name():
         for member in members:
             built, made = mutants.build(family, member.identifier), member.build()
             assert set(vars(built)) == set(vars(made))
+
+
+def test_names_that_are_known_without_building_are_those_of_the_catalogue():
+    catalogue = {"mutant": MUTANTS, "variant": VARIANTS, "sabotage": SABOTAGES}
+    found = {family: tuple(one.identifier for one in members) for family, members in catalogue.items()}
+    assert identifiers() == found
 
 
 def test_an_unknown_name_is_answered_with_what_exists():

@@ -12,6 +12,11 @@ import click
 if TYPE_CHECKING:
     from veriformer.reports.page import Inputs
 
+BENCHMARKS = ("a benchmarks file", "veriformer/benchmarks/1", "veriformer bench")
+MUTANTS = ("a kill matrix", "veriformer/mutants/1", "veriformer mutants")
+SPECIFICATION = ("a specification", "veriformer/spec/1", "veriformer spec")
+"""Files beside results: what each is, its schema, and the command whose --json writes it."""
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -70,9 +75,12 @@ def report(
 def _inputs(
     results: tuple[Path, ...], benchmarks: tuple[Path, ...], mutants: Path | None, specification: Path | None
 ) -> Inputs:
-    from veriformer.reports.runs import label, read_results
+    from veriformer.reports.runs import check_schema, label, read_results
 
     runs = label([run for path in results for run in read_results(path)])
+    for paths, expected in ((benchmarks, BENCHMARKS), ([mutants], MUTANTS), ([specification], SPECIFICATION)):
+        for path in filter(None, paths):
+            check_schema(path, *expected)
     # These take long to import: what cannot be read is told before.
     from veriformer.bench.document import joined
     from veriformer.bench.document import read as read_benchmarks
@@ -127,12 +135,15 @@ def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, ht
     provided, vacuous, blocked or no longer there), 2 a file cannot be read or written, 3 a run is invalid or
     inconclusive.
     """
-    from veriformer.reports.difference import as_json, as_markdown, as_page, compare_runs
     from veriformer.reports.runs import read_results
-    from veriformer.reports.terminal import show_changes
 
     try:
-        found = compare_runs(read_results(old), read_results(new))
+        before, after = read_results(old), read_results(new)
+        # These take long to import: what cannot be read is told before.
+        from veriformer.reports.difference import as_json, as_markdown, as_page, compare_runs
+        from veriformer.reports.terminal import show_changes
+
+        found = compare_runs(before, after)
         for file, written in ((json_file, as_json), (markdown, as_markdown), (html, as_page)):
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)

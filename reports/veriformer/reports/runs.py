@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from veriformer.spec.suggestion import files_beside, meant
 from veriformer.verify.results import SCHEMA_NAME, Results, json_safe
 
 SET_SCHEMA_NAME = "veriformer/results-set/1"
@@ -31,6 +32,9 @@ def read_json(path: Path, expected: str) -> dict[str, Any]:
     """A JSON object. Raises ValueError that names the file and says what was expected of it."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        close = meant(str(path), files_beside(str(path), "*.json"))
+        raise ValueError(f"{path}: expected {expected}: no such file{close}") from error
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: expected {expected}: {error}") from error
     if not isinstance(document, dict):
@@ -38,9 +42,17 @@ def read_json(path: Path, expected: str) -> dict[str, Any]:
     return document
 
 
+def check_schema(path: Path, what: str, name: str, command: str) -> None:
+    """Raise ValueError unless a file holds a document of that schema, with the command that writes one."""
+    expected = f"{what} ({name}), as '{command}' writes it with --json"
+    found = read_json(path, expected).get("schema")
+    if found != name:
+        raise ValueError(f"{path}: expected {expected}, got schema {found!r}")
+
+
 def read_results(path: Path) -> list[Results]:
     """The runs in a results file or in a set of them. Raises ValueError that names the file."""
-    expected = f"a results file ({SCHEMA_NAME}) or a set of them ({SET_SCHEMA_NAME})"
+    expected = f"a results file ({SCHEMA_NAME}), as 'veriformer verify' writes it with --json, or a set of them"
     document = read_json(path, expected)
     members = document.get("runs") if document.get("schema") == SET_SCHEMA_NAME else [document]
     if not isinstance(members, list) or not all(isinstance(member, dict) for member in members):

@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from veriformer.spec import suite
+from veriformer.spec.refused_arguments import suggesting
 from veriformer.spec.registry import UnknownEquationError, select
 from veriformer.spec.requirement import OF_REQUIREMENTS
 from veriformer.spec.streams import write_anything
@@ -86,7 +87,7 @@ class PluginGroup(click.Group):
         try:
             status = super().main(*args, **{**extra, "standalone_mode": False})
         except click.ClickException as error:
-            error.show()
+            suggesting(error).show()
             sys.exit(error.exit_code)
         except click.Abort:
             click.echo("interrupted", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 MOST = 5
 """So many names are listed at most."""
@@ -28,3 +29,11 @@ def some(known: Iterable[str]) -> str:
     names = list(dict.fromkeys(known))
     shown = ", ".join(names[:MOST])
     return f"{shown}, … ({len(names)} in all)" if len(names) > MOST else shown
+
+
+def files_beside(place: str, pattern: str = "*.py") -> list[str]:
+    """Return the files in the folder of one that is not there."""
+    try:
+        return [str(file) for file in sorted(Path(place).parent.glob(pattern)) if file.is_file()]
+    except (OSError, ValueError):
+        return []

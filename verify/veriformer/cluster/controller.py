@@ -15,9 +15,10 @@ from typing import Any
 
 from distributed import Client, Future
 
+from veriformer.cluster.address import NoSchedulerError
 from veriformer.cluster.dispatch import Dispatch, Ended, Extra, Tell
 from veriformer.cluster.on_worker import TakesUp, different, perform
-from veriformer.cluster.place import NoSchedulerError, connect
+from veriformer.cluster.place import connect
 from veriformer.cluster.session import Item, Session
 
 _AHEAD = 3

@@ -10,25 +10,20 @@ from typing import Any
 
 from distributed import Client, Nanny, Scheduler, SpecCluster
 
-LOCAL = "local"
+from veriformer.cluster.address import NoSchedulerError, check
+
 LOOPBACK = "127.0.0.1"
 _CONNECT_S = 20
 _QUIET = "ERROR"
 
 
-class NoSchedulerError(Exception):
-    """There is no scheduler at that place, or none of use; the message says what was tried."""
-
-
 def connect(place: str, seconds: float = _CONNECT_S) -> Client:
-    """A client of the scheduler at an address (tcp://host:8786) or named in a scheduler file."""
-    is_file = Path(place).is_file()
-    if not is_file and "://" not in place:
-        raise NoSchedulerError(
-            f"--scheduler {place!r}: expected an address (tcp://host:8786), a scheduler file, or {LOCAL}; "
-            "there is no such file"
-        )
-    where: dict[str, Any] = {"scheduler_file": place} if is_file else {"address": place}
+    """Return a client of the scheduler at an address (tcp://host:8786) or named in a scheduler file.
+
+    Raises NoSchedulerError.
+    """
+    check(place)
+    where: dict[str, Any] = {"scheduler_file": place} if Path(place).is_file() else {"address": place}
     try:
         return Client(**where, timeout=seconds, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from veriformer.spec import exit_statuses
+from veriformer.spec.refused_arguments import FiniteRange
 from veriformer.spec.requirements.selection import UnknownSelectionError
 from veriformer.verify.commands.options import (
     ANNOTATIONS,
@@ -19,7 +20,6 @@ from veriformer.verify.commands.options import (
     SCHEDULER,
     SHARD,
     ListsWords,
-    OneOf,
     canonical_dtypes,
     check_shard,
     refuse,
@@ -42,7 +42,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--only", multiple=True, metavar="SELECT…", help="Requirements, operations, equation numbers (24a, 20-23) or globs."
 )
-@click.option("--profile", type=OneOf(list(PROFILES)), default="default", show_default=True, help="How much work.")
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), default="default", show_default=True, help="How much work."
+)
 @click.option(
     "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
 )
@@ -63,7 +65,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     metavar="SECONDS",
     help="Time a row may take. [default: the profile's]",
 )

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from veriformer.bench.commands import arguments
 from veriformer.bench.commands.options import CLOCK, DEVICE, JSON, check_device, clock_of, refuse, write
+from veriformer.spec.refused_arguments import FiniteRange
 
 
 @click.command()
@@ -27,7 +29,7 @@ from veriformer.bench.commands.options import CLOCK, DEVICE, JSON, check_device,
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=20,
     show_default=True,
     help="No further comparison is begun after this time; each kind has its share of it.",
@@ -66,6 +68,10 @@ def aa(
     \b
     Exit status: 0 measured, 1 false alarms above 1 % beyond doubt, 2 unusable arguments.
     """
+    arguments.check_only(only)
+    clock = clock_of(clock, device)
+    arguments.check_targets([target])
+    # These import PyTorch, which takes longer than all that is checked before.
     from veriformer.bench.regression import command, measure
     from veriformer.bench.regression.gate import Effort
     from veriformer.bench.timing import workloads
@@ -77,9 +83,7 @@ def aa(
     check_device(device)
     effort = Effort(tries, planted, 60 * minutes)
     try:
-        found = command.try_gate(
-            target, names, effort, simulations, measure.Plan(device=device, clock=clock_of(clock, device))
-        )
+        found = command.try_gate(target, names, effort, simulations, measure.Plan(device=device, clock=clock))
     except ArmError as error:
         refuse(error)
     write(found, json_file)

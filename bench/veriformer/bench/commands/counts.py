@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from veriformer.bench.commands import arguments
 from veriformer.bench.commands.options import JSON, refuse, write
 
 
@@ -21,7 +22,9 @@ from veriformer.bench.commands.options import JSON, refuse, write
 @click.option("--every", is_flag=True, help="Show every count, not one line for each operation.")
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Processes.")
 @click.option(
-    "--scheduler", metavar="ADDRESS|FILE", help="Count on the workers of a Dask scheduler, an operation at a time."
+    "--scheduler",
+    metavar="ADDRESS|FILE",
+    help="Count on the workers of a Dask scheduler, an operation at a time.",
 )
 @JSON
 def counts(
@@ -58,6 +61,10 @@ def counts(
     Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments, 130 interrupted, with
     what was counted shown and written.
     """
+    arguments.check_targets(targets)
+    arguments.check_only(only)
+    arguments.check_scheduler(scheduler)
+    # These import PyTorch, which takes longer than all that is checked before.
     from veriformer.bench.counting import command
     from veriformer.bench.counting.items import Given, items
     from veriformer.bench.targets import NAMES, UnknownTargetError
@@ -65,17 +72,8 @@ def counts(
     given = Given(tuple(dict.fromkeys(targets or NAMES)), claim)
     try:
         wanted = items(given.targets, only, whole=bool(targets))
-        _check_only(only)
         found, interrupted = command.run(given, wanted, scheduler or jobs, every=every)
     except (UnknownTargetError, command.PlaceError) as error:
         refuse(error)
     write(found, json_file)
     raise SystemExit(130 if interrupted else found.exit_status)
-
-
-def _check_only(only: tuple[str, ...]) -> None:
-    from veriformer.bench.operations.catalogue import names
-
-    for name in only:
-        if name not in names():
-            refuse(f"--only: expected an operation of the contract, got {name!r}; one of {', '.join(names())}")

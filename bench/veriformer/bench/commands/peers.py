@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from veriformer.bench.commands.options import JSON, refuse, write
+from veriformer.spec.refused_arguments import FiniteRange
 
 
 @click.command()
@@ -14,7 +15,7 @@ from veriformer.bench.commands.options import JSON, refuse, write
 @click.option("--rounds", type=click.IntRange(min=6), default=15, show_default=True, help="Turns of each side.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=20,
     show_default=True,
     help="After this time a comparison begins no further round, once it has 6.",
@@ -45,13 +46,14 @@ def peers(
     Exit status: 0 no goal is refuted, 1 at least one is, 2 unusable arguments, 130 interrupted, with what was finished
     shown and written.
     """
-    from veriformer.bench.peers import command
     from veriformer.bench.peers.catalogue import CASES, UnknownCaseError, find
 
     try:
         chosen = [find(name) for name in dict.fromkeys(cases or CASES)]
     except UnknownCaseError as error:
         refuse(error)
+    from veriformer.bench.peers import command
+
     found, interrupted = command.run(chosen, rounds, seconds, threads, clock)
     write(found, json_file)
     raise SystemExit(130 if interrupted else found.exit_status)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from veriformer.bench.commands import arguments
 from veriformer.bench.commands.options import CLOCK, DEVICE, JSON, check_device, clock_of, refuse, write
+from veriformer.spec.refused_arguments import FiniteRange
 
 
 @click.command()
@@ -17,14 +19,12 @@ from veriformer.bench.commands.options import CLOCK, DEVICE, JSON, check_device,
 @click.option("--blocks", type=click.IntRange(2), default=5, show_default=True, help="Pairs of fresh processes.")
 @click.option(
     "--relative",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=0.03,
     show_default=True,
     help="A smaller share is no change.",
 )
-@click.option(
-    "--absolute", type=click.FloatRange(0), default=2e-6, show_default=True, help="Fewer seconds are no change."
-)
+@click.option("--absolute", type=FiniteRange(0), default=2e-6, show_default=True, help="Fewer seconds are no change.")
 @click.option(
     "--history",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -74,6 +74,10 @@ def regression(
     Exit status: 0 nothing is slower, 1 at least one workload is, 2 unusable arguments, 3 nothing could be measured,
     130 interrupted, with what was finished shown and written.
     """
+    arguments.check_only(only)
+    clock = clock_of(clock, device)
+    arguments.check_arms((base, head), target)
+    # These import PyTorch, which takes longer than all that is checked before.
     from veriformer.bench.regression import command, measure
     from veriformer.bench.regression.history import HistoryError
     from veriformer.bench.statistics.blocks import Floors
@@ -84,7 +88,7 @@ def regression(
     if not names:
         refuse(f"--only: nothing is named so; one of {', '.join(workloads.names())}")
     check_device(device)
-    plan = measure.Plan(blocks, device=device, clock=clock_of(clock, device), floors=Floors(relative, absolute))
+    plan = measure.Plan(blocks, device=device, clock=clock, floors=Floors(relative, absolute))
     try:
         found, interrupted = command.compare(base, head, target, names, plan)
         write(found, json_file)

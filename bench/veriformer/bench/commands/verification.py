@@ -7,12 +7,17 @@ import sys
 
 import click
 
+from veriformer.bench.commands import arguments
 from veriformer.bench.commands.options import refuse
+
+PROFILES = ("quick", "default", "thorough")
 
 
 @click.command()
 @click.argument("target", default="impl")
-@click.option("--profile", default="quick", show_default=True, help="Profile of the verification.")
+@click.option(
+    "--profile", type=click.Choice(PROFILES), default="quick", show_default=True, help="Profile of the verification."
+)
 @click.option("--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Workers.")
 @click.option("--only", multiple=True, metavar="SELECT", help="As for verify.")
 def verification(target: str, profile: str, jobs: int, only: tuple[str, ...]) -> None:
@@ -21,6 +26,7 @@ def verification(target: str, profile: str, jobs: int, only: tuple[str, ...]) ->
     \b
     Exit status: 0 measured, 2 unusable arguments or target.
     """
+    arguments.check_targets([target])
     from rich.console import Console
 
     from veriformer.bench.verification import RunError, measure, show

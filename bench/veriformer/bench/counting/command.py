@@ -59,8 +59,8 @@ def _count(given: Given, wanted: Sequence[Item], where: int | str, tell: jobs.Te
         return jobs.count(given, wanted, where, tell)
     try:
         from veriformer.bench.counting import remote
+        from veriformer.cluster.address import NoSchedulerError
         from veriformer.cluster.controller import ClusterError, LostError
-        from veriformer.cluster.place import NoSchedulerError
     except ImportError as error:
         raise PlaceError(f"--scheduler: {error}; pip install 'veriformer[distributed]' brings it") from error
     try:

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from veriformer.bench.peers import decoding, operations, optimizer, prefill, tiles, training, vocabulary
-from veriformer.bench.peers.case import Case
 from veriformer.bench.peers.sizes import Sizes
+from veriformer.spec.suggestion import meant
 
+if TYPE_CHECKING:
+    from veriformer.bench.document import Peer
+    from veriformer.bench.peers.case import Case, Schedule
+
+ROWS = {"N": 2048, "d": 768}
 SMALL = Sizes(layers=4, width=128, heads=4, batch=8)
 MIDDLE = Sizes(layers=6, width=384, heads=6, batch=4)
 MANY_CLASSES = Sizes(layers=4, width=128, heads=4, batch=8, vocabulary=50_257)
 
-_MAKERS: dict[str, tuple[Any, Any]] = {
-    "training-128": (training.eager, SMALL),
-    "training-384": (training.eager, MIDDLE),
-    "compiled-128": (training.compiled, SMALL),
-    "compiled-384": (training.compiled, MIDDLE),
-    "vocabulary": (vocabulary.chunked, MANY_CLASSES),
-    "decode-1": (decoding.cached, MIDDLE.with_batch(1)),
-    "decode-8": (decoding.cached, MIDDLE.with_batch(8)),
-    "prefill-1": (prefill.prompt, MIDDLE.with_batch(1)),
-    "prefill-8": (prefill.prompt, MIDDLE.with_batch(8)),
-    "rowwise": (operations.rowwise, operations.ROWS),
-    "tiled": (tiles.tiled, (1, 6, 2048, 64)),
-    "adamw": (optimizer.adamw, MIDDLE),
+_MAKERS: dict[str, tuple[str, str, Any]] = {
+    "training-128": ("training", "eager", SMALL),
+    "training-384": ("training", "eager", MIDDLE),
+    "compiled-128": ("training", "compiled", SMALL),
+    "compiled-384": ("training", "compiled", MIDDLE),
+    "vocabulary": ("vocabulary", "chunked", MANY_CLASSES),
+    "decode-1": ("decoding", "cached", MIDDLE.with_batch(1)),
+    "decode-8": ("decoding", "cached", MIDDLE.with_batch(8)),
+    "prefill-1": ("prefill", "prompt", MIDDLE.with_batch(1)),
+    "prefill-8": ("prefill", "prompt", MIDDLE.with_batch(8)),
+    "rowwise": ("operations", "rowwise", ROWS),
+    "tiled": ("tiles", "tiled", (1, 6, 2048, 64)),
+    "adamw": ("optimizer", "adamw", MIDDLE),
 }
 
-CASES: dict[str, Case] = {name: partial(make, name, sizes) for name, (make, sizes) in _MAKERS.items()}
+
+def _made(name: str, module: str, maker: str, sizes: Any, schedule: Schedule) -> Iterator[Peer]:
+    """Give the records of a case, whose module imports PyTorch and is therefore imported now."""
+    make = getattr(import_module(f"veriformer.bench.peers.{module}"), maker)
+    yield from make(name, sizes, schedule)
+
+
+CASES: dict[str, Case] = {name: partial(_made, name, *maker) for name, maker in _MAKERS.items()}
 
 
 class UnknownCaseError(ValueError):
@@ -38,5 +51,5 @@ class UnknownCaseError(ValueError):
 def find(name: str) -> Case:
     """The case of that name. Raises UnknownCaseError."""
     if name not in CASES:
-        raise UnknownCaseError(f"case {name!r}: expected one of {', '.join(CASES)}")
+        raise UnknownCaseError(f"case {name!r}{meant(name, CASES)}: expected one of {', '.join(CASES)}")
     return CASES[name]

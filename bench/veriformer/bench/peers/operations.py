@@ -12,7 +12,6 @@ from veriformer.bench.timing.workloads import Workload
 from veriformer.bench.timing.workloads import find as find_workload
 
 TORCH = "torch.nn.functional"
-ROWS = {"N": 2048, "d": 768}
 
 
 def rowwise(name: str, sizes: dict[str, int], schedule: Schedule) -> Iterator[Peer]:

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from veriformer.spec.refused_arguments import FiniteRange
 from veriformer.spec.requirements.selection import UnknownSelectionError
 from veriformer.verify import results
 from veriformer.verify.commands.options import INTERRUPTED, refuse
 from veriformer.verify.engine.campaign.plan import CampaignError, read
-from veriformer.verify.engine.place import LOCAL, ExecutionError
+from veriformer.verify.engine.place import LOCAL, ExecutionError, check_scheduler
 from veriformer.verify.engine.waivers import WaiverError
 from veriformer.verify.results import VIOLATIONS, Result
 from veriformer.verify.results.terminal import console
+from veriformer.verify.targets import lookup
 from veriformer.verify.targets.error import TargetError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PLAN.toml")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), required=True, help="How long to go on.")
+@click.option("--hours", type=FiniteRange(min=0, min_open=True), required=True, help="How long to go on.")
 @click.option(
     "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
 )
@@ -89,6 +91,9 @@ def campaign(
     seed = seed or str(secrets.randbelow(2**32))
     try:
         about = read(plan)
+        for target in about.targets:
+            lookup.check(target)
+        check_scheduler(scheduler)
         device = next((name for name in about.devices if name != "cpu"), "cpu")
         # This imports PyTorch, which takes longer than all that is checked before.
         from veriformer.verify.engine.execution import cluster
@@ -101,7 +106,13 @@ def campaign(
             where = remote.Place(place, files, say=lambda text: console().print(text, markup=False))
             where.say(f"campaign of {hours:g} h, seed {seed}; kept in {about.store}")
             ran = Runs(about, where, seed, hours, _teller(), date.today()).go()
-    except (CampaignError, TargetError, ExecutionError, WaiverError, UnknownSelectionError) as error:
+    except (
+        CampaignError,
+        TargetError,
+        ExecutionError,
+        WaiverError,
+        UnknownSelectionError,
+    ) as error:
         refuse(error)
     found, text = report.document(ran), report.markdown(ran)
     report.validate(found)

@@ -42,7 +42,7 @@ class Configured(click.Command):
             where = _whence(error, file)
             if not where:
                 raise
-            raise click.BadParameter(error.message + where, ctx=error.ctx, param=error.param) from error
+            raise click.BadParameter(error.message.rstrip(".") + where, ctx=error.ctx, param=error.param) from error
 
 
 def _nearest(folder: Path) -> tuple[Path | None, Mapping[str, Any]]:

@@ -44,14 +44,14 @@ def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jo
     (nothing is written then), or something of it is missing (said, and written as an invalid run).
     """
     try:
-        documents = {str(path): json.loads(path.read_text(encoding="utf-8")) for path in files}
+        documents = {str(path): _document(path) for path in files}
         if all("cells" in document for document in documents.values()):
             _matrix(documents, json_file)
-        parts = {name: Results.from_dict(document) for name, document in documents.items()}
+        parts = {name: _part(name, document) for name, document in documents.items()}
     except NotOneRunError as error:
         _invalid(error)
     except (OSError, ValueError, TypeError) as error:
-        refuse(f"merge: expected results files of one kind: {error}")
+        refuse(f"merge: expected what --shard wrote with --json, all by 'verify' or all by 'mutants': {error}")
     try:
         merged = merging.merge(parts)
     except NotOneRunError as error:
@@ -74,6 +74,25 @@ def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jo
     show_findings(found, console(), saved=next((str(file) for file in (html, json_file) if file), None))
     _say(merged.missing)
     raise SystemExit(found.exit_status)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file. Raises ValueError that names the file."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(document, dict):
+        raise ValueError(f"{path}: expected an object, got a {type(document).__name__}")
+    return document
+
+
+def _part(name: str, document: Mapping[str, Any]) -> Results:
+    """Return the results of a document. Raises ValueError that names its file."""
+    try:
+        return Results.from_dict(document)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _matrix(documents: Mapping[str, Any], json_file: Path | None) -> NoReturn:

@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.suggestion import meant, some
 from veriformer.verify import results
 from veriformer.verify.commands.options import (
@@ -23,7 +25,8 @@ from veriformer.verify.commands.options import (
     say,
     seed_or_drawn,
 )
-from veriformer.verify.engine.place import ExecutionError
+from veriformer.verify.engine.place import ExecutionError, check_scheduler
+from veriformer.verify.targets import made_names
 
 if TYPE_CHECKING:
     from veriformer.verify.mutants.cell import Cell
@@ -75,20 +78,23 @@ def mutants(
     2 nothing matches SELECT; 3 the suite itself made an error; 130 interrupted. With --shard: 0 once the part is
     finished, whatever came of it, 3 where the suite itself made an error.
     """
-    # These build every mutant, which verify needs none of.
+    check_shard(shard, balance, json_file, None)
+    _check_names(select)
+    try:
+        check_scheduler(scheduler)
+    except ExecutionError as error:
+        refuse(error)
+    # These build every mutant and import PyTorch, which takes longer than all that is checked before.
     from veriformer.verify.mutants import matrix as matrices
     from veriformer.verify.mutants import merging
-    from veriformer.verify.mutants.mutation_run import EVERYONE, kill_matrix
+    from veriformer.verify.mutants.mutation_run import kill_matrix
     from veriformer.verify.mutants.terminal import LiveMatrix
     from veriformer.verify.results.terminal import console
 
-    check_shard(shard, balance, json_file, None)
     wanted = merging.Wanted(select, seed, shrink)
     names = wanted.names()
     if not names:
-        known = [name.partition(":")[2] for name in EVERYONE]
-        wanted_words = " ".join(select)
-        refuse(f"mutants: nothing matches {wanted_words!r}{meant(select[0], known)}; there are {some(EVERYONE)}")
+        refuse(f"mutants: nothing matches {' '.join(select)!r}; expected one of {some(wanted.members())}")
     part = None
     if shard is not None:
         try:
@@ -109,6 +115,22 @@ def mutants(
     if interrupted:
         raise SystemExit(INTERRUPTED)
     end_of_matrix(matrix, names)
+
+
+def _check_names(select: Sequence[str]) -> None:
+    """Refuse a word that no member and no operation is called by; generic edits are known once they are made."""
+    if any(word.startswith("generic") for word in select):
+        return
+    members = [one for those in made_names.identifiers().values() for one in those]
+    known = list(
+        dict.fromkeys(
+            (*made_names.identifiers(), *members, *made_names.members(), *(r.operation for r in REQUIREMENTS))
+        )
+    )
+    for word in select:
+        if not any(fnmatchcase(name, word) for name in known):
+            close = meant(word, known)
+            refuse(f"mutants: nothing matches {word!r}{close}; expected one of {some(members)}, or an operation")
 
 
 def _on_workers(

@@ -6,21 +6,16 @@ import importlib
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.suggestion import meant
 from veriformer.verify.commands.configuration import Configured
 from veriformer.verify.contract import formats
 
 if TYPE_CHECKING:
     from veriformer.verify.results import Results
-
-    _Choice = click.Choice[str]
-else:
-    _Choice = click.Choice  # of which older versions of click take no argument
 
 INTERRUPTED = 130
 
@@ -43,17 +38,6 @@ class ListsWords(Configured):
                 spread.append(word)
                 first = False
         return super().parse_args(ctx, spread)
-
-
-class OneOf(_Choice):
-    """One of a few words; another one is answered with what comes close."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the word. Raises click.BadParameter."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter as error:
-            return self.fail(f"{error.message.rstrip('.')}{meant(str(value), self.choices)}", param, ctx)
 
 
 def refuse(message: object) -> NoReturn:
@@ -100,7 +84,7 @@ BALANCE = click.option(
 
 FAIL_ON = click.option(
     "--fail-on",
-    type=OneOf([weight.value for weight in Weight if weight.advice]),
+    type=click.Choice([weight.value for weight in Weight if weight.advice]),
     help="The least weight that violates. [default: fragile, or what the waiver file says]",
 )
 PARTIAL = click.option(

@@ -10,7 +10,9 @@ from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.requirements.selection import selected
 from veriformer.verify.engine import last_failed, waivers
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.place import ExecutionError, check_scheduler
 from veriformer.verify.engine.plan import Plan
+from veriformer.verify.results import read
 from veriformer.verify.targets import lookup
 
 
@@ -85,14 +87,26 @@ class Request:
     def check(self) -> None:
         """Refuse what can be found unusable without the target and without PyTorch.
 
-        Raises UnknownSelectionError, WaiverError, JournalError or TargetError.
+        Raises UnknownSelectionError, WaiverError, JournalError, TargetError or ExecutionError.
         """
+        check_scheduler(self.scheduler)
+        if self.files and self.scheduler is None:
+            raise ExecutionError("--files: expected beside --scheduler, whose workers need them; leave --files out")
         chosen = selected(self.only, REQUIREMENTS)
+        self.seconds()
+        waivers.fail_on(self.waiver_file)
         if self.waiver_file is not None:
             waivers.check(self.waiver_file, [(one.slug, dtype) for one in chosen for dtype in self.dtype])
         if self.resume is not None:
             journal_of(self.resume).check(self.plan(), asked=True)
         lookup.check(self.target)
+
+    def seconds(self) -> dict[str, float]:
+        """Return by row how long it took in the run that balances the parts. Raises ExecutionError."""
+        try:
+            return {row.key: row.seconds for row in read(self.balance).results} if self.balance else {}
+        except ValueError as error:
+            raise ExecutionError(f"--balance: {error}") from error
 
 
 def journal_of(file: Path) -> Journal:

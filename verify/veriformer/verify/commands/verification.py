@@ -13,7 +13,7 @@ from typing import Any
 from veriformer.verify import results
 from veriformer.verify.commands import problem
 from veriformer.verify.commands.limit import Limit
-from veriformer.verify.commands.options import INTERRUPTED, annotate, refuse, say, write_page
+from veriformer.verify.commands.options import INTERRUPTED, annotate, say, write_page
 from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import last_failed, several, waivers
@@ -67,7 +67,7 @@ def _run(request: Request) -> _Ran:
     plan = replace(plan, stored=waivers.stored(waived, rows))
     part = None
     if request.shard is not None:
-        plan, part = shard_of(plan, *request.shard, _seconds(request.balance))
+        plan, part = shard_of(plan, *request.shard, request.seconds())
         rows = plan.rows()
     if request.resume is not None:
         journal_of(request.resume).check(plan)
@@ -143,13 +143,6 @@ def _tell(ran: _Ran, request: Request) -> int:
         console().print(f"part {found.shard}: {rows}; go on with merge")
         return 0 if found.valid else 3
     return found.exit_status
-
-
-def _seconds(balance: Path | None) -> dict[str, float]:
-    try:
-        return {row.key: row.seconds for row in results.read(balance).results} if balance else {}
-    except ValueError as error:
-        refuse(error)
 
 
 def _journal(plan: Plan, request: Request) -> Journal:

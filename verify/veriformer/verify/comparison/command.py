@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from veriformer.spec.refused_arguments import FiniteRange
 from veriformer.verify.comparison import SECONDS, compare
 from veriformer.verify.engine import arguments
-from veriformer.verify.engine.place import ExecutionError
+from veriformer.verify.engine.place import ExecutionError, check_scheduler
 from veriformer.verify.targets import lookup
 from veriformer.verify.targets.error import TargetError
 
@@ -28,14 +29,18 @@ from veriformer.verify.targets.error import TargetError
 @click.option(
     "--timeout",
     "seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=SECONDS,
     show_default=True,
     metavar="SECONDS",
     help="Time after which nothing new is begun.",
 )
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write results.json here.")
-@click.option("--scheduler", metavar="ADDRESS|FILE|local", help="Compare on a worker of a Dask scheduler instead.")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS|FILE|local",
+    help="Compare on a worker of a Dask scheduler instead.",
+)
 @click.option(
     "--files",
     multiple=True,
@@ -76,6 +81,7 @@ def command(
     if json_file is not None and json_file.parent.exists() and not json_file.parent.is_dir():
         raise click.UsageError(f"--json: {json_file.parent} is no folder")
     try:
+        check_scheduler(scheduler)
         for word in (reference, candidate, *([inputs] if inputs else [])):
             lookup.check(word)
         # These import PyTorch, which takes longer than all that is checked before.
@@ -87,10 +93,10 @@ def command(
             found = compare(reference, candidate, inputs=inputs, device=device, seconds=seconds)
         else:
             asked: dict[str, Any] = {"inputs": inputs, "device": device, "seconds": seconds, "files": files}
-            with cluster(scheduler, jobs=1, device=device) as address:
+            with cluster(scheduler, jobs=1, device=device) as place:
                 from veriformer.verify.comparison.remote import compare_there
 
-                found = compare_there(reference, candidate, scheduler=address, say=console().print, **asked)
+                found = compare_there(reference, candidate, scheduler=place, say=console().print, **asked)
     except (TargetError, ExecutionError) as error:
         raise click.UsageError(str(error)) from error
     except KeyboardInterrupt:

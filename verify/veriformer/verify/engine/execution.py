@@ -82,8 +82,9 @@ def execution(
 def cluster(scheduler: str, *, jobs: int, device: str = "cpu") -> Iterator[str]:
     """The address (or file) of a scheduler: the one given, or of one that is started here. Raises ExecutionError."""
     try:
+        from veriformer.cluster.address import NoSchedulerError
         from veriformer.cluster.controller import ClusterError, LostError
-        from veriformer.cluster.place import NoSchedulerError, local
+        from veriformer.cluster.place import local
     except ImportError as error:
         raise ExecutionError(
             f"--scheduler: pip install 'veriformer[distributed]' brings what is missing: {error}"

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from veriformer.verify.judging.row import CheckRun
 
 _REQUIRED = {"requirement": str, "reason": str, "link": str, "expires": date}
+_EXPECTED = {
+    "requirement": 'a requirement or a glob, such as "attention.poison"',
+    "reason": 'the reason why it is known to fail, such as "the fused kernel multiplies hidden values by zero"',
+    "link": 'the address where it is tracked, such as "https://github.com/OWNER/REPOSITORY/issues/1"',
+    "expires": "the day on which the waiver ends, such as 2027-06-30 without quotes",
+}
+_KEYS = ("waiver", "fail_on")
 _OPTIONAL = ("dtype", "example")
 
 
@@ -76,7 +83,7 @@ def check(path: Path, rows: Iterable[tuple[str, str]]) -> list[Waiver]:
         if not any(waiver.covers(*row) for row in known):
             slugs = dict.fromkeys(slug for slug, _ in known)
             raise WaiverError(
-                f"waivers: table {number} ({waiver.requirement}) covers no row of this run"
+                f"waivers: {path}: table {number} ({waiver.requirement}) covers no row of this run"
                 f"{meant(waiver.requirement, slugs)}: mend or remove it"
             )
     return waivers
@@ -105,44 +112,47 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # ValueError: no TOML, or no text
-        raise WaiverError(f"waivers: {path}: {error}") from error
+        raise WaiverError(f"waivers: {path}: expected a TOML file of tables [[waiver]]: {error}") from error
 
 
 def _tables(path: Path) -> list[Waiver]:
     document = _document(path)
-    unknown, tables = document.keys() - {"waiver", "fail_on"}, document.get("waiver", [])
+    unknown, tables = document.keys() - set(_KEYS), document.get("waiver", [])
     if unknown or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        found = f"the key {sorted(unknown)[0]!r}" if unknown else repr(tables)
-        raise WaiverError(f"waivers: {path}: expected tables [[waiver]], got {found}")
-    return [_waiver(_with_example(table, number, path), number) for number, table in enumerate(tables, 1)]
+        key = min(unknown, default="")
+        found = f"the key {key!r}{meant(key, _KEYS)}" if unknown else repr(tables)
+        raise WaiverError(f"waivers: {path}: expected tables [[waiver]], and fail_on above them, got {found}")
+    whole = (_with_example(table, f"waivers: {path}: table {number}", path) for number, table in enumerate(tables, 1))
+    return [_waiver(table, f"waivers: {path}: table {number}") for number, table in enumerate(whole, 1)]
 
 
-def _with_example(table: dict[str, Any], number: int, path: Path) -> dict[str, Any]:
+def _with_example(table: dict[str, Any], where: str, path: Path) -> dict[str, Any]:
     if "example" not in table:
         return table
     if "dtype" not in table:
-        raise WaiverError(f"waivers: table {number}: dtype: expected beside an example, which has one; got none")
+        raise WaiverError(f"{where}: dtype: expected beside an example, which has one; got none")
     try:
         return {**table, "example": (path.parent / str(table["example"])).read_text(encoding="utf-8")}
     except (OSError, ValueError) as error:
-        raise WaiverError(f"waivers: table {number}: example: expected a script beside {path}: {error}") from error
+        raise WaiverError(f"{where}: example: expected a script beside it: {error}") from error
 
 
-def _waiver(table: dict[str, Any], number: int) -> Waiver:
+def _waiver(table: dict[str, Any], where: str) -> Waiver:
     known = (*_REQUIRED, *_OPTIONAL)
     unknown = table.keys() - set(known)
     if unknown:
         raise WaiverError(
-            f"waivers: table {number}: unknown key {sorted(unknown)[0]!r}{meant(sorted(unknown)[0], known)}; "
+            f"{where}: unknown key {sorted(unknown)[0]!r}{meant(sorted(unknown)[0], known)}; "
             f"expected no other than {', '.join(known)}"
         )
     for key, kind in _REQUIRED.items():
         if not isinstance(table.get(key), kind) or not table[key]:
-            raise WaiverError(f"waivers: table {number}: {key}: expected a {kind.__name__}, got {table.get(key)!r}")
+            got = repr(table[key]) if key in table else "none"
+            raise WaiverError(f"{where}: {key}: expected {_EXPECTED[key]}, got {got}")
     try:
         return Waiver(**{**table, "dtype": formats.canonical(table["dtype"])} if "dtype" in table else table)
     except (ValueError, TypeError, AttributeError) as error:
-        raise WaiverError(f"waivers: table {number}: {error}") from error
+        raise WaiverError(f"{where}: {error}") from error
 
 
 def apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:

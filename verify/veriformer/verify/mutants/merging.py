@@ -12,7 +12,7 @@ from typing import Any
 from veriformer.cluster.versions import versions
 from veriformer.verify.engine import parts, shards
 from veriformer.verify.mutants.cell import Cell
-from veriformer.verify.mutants.matrix import MATRIX_PROFILE, SCHEMA_NAME, KillMatrix, validate
+from veriformer.verify.mutants.matrix import MATRIX_PROFILE, SCHEMA_NAME, KillMatrix, Member, validate
 from veriformer.verify.mutants.mutation_run import EVERYONE, generic
 from veriformer.verify.results import Shard
 
@@ -27,8 +27,13 @@ class Wanted:
 
     def names(self) -> list[str]:
         """The members that it is about, in order."""
-        members = generic() if any(word.startswith("generic") for word in self.select) else EVERYONE
-        return [name for name, member in members.items() if self._chosen(name, getattr(member, "operations", ()))]
+        return [
+            name for name, member in self.members().items() if self._chosen(name, getattr(member, "operations", ()))
+        ]
+
+    def members(self) -> Mapping[str, Member]:
+        """Return those that it chooses from: the generic ones where they are asked for, or all others."""
+        return generic() if any(word.startswith("generic") for word in self.select) else EVERYONE
 
     def part(self, number: int, of: int, seconds: Mapping[str, float]) -> Shard:
         """One part of it; seconds: of an earlier run by member, to balance the parts."""

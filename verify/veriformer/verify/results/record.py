@@ -263,12 +263,20 @@ def validate(document: Mapping[str, Any]) -> None:
     """Raise ValueError that names the first place where the document breaks the schema."""
     import jsonschema
 
-    name = VERSION_1 if document.get("schema") == VERSION_1 else SCHEMA_NAME
+    name = document.get("schema")
+    if name not in (VERSION_1, SCHEMA_NAME):
+        raise ValueError(f"results: schema: expected {SCHEMA_NAME}, got {name!r}{_whence(name)}")
     errors: Iterable[jsonschema.ValidationError] = jsonschema.Draft202012Validator(schema(name)).iter_errors(document)
     first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
     if first is not None:
         place = "/".join(map(str, first.path)) or "the document"
         raise ValueError(f"results: {place}: {first.message}")
+
+
+def _whence(name: object) -> str:
+    """Return what to do about a schema that is not known, where it is one of results."""
+    ours = str(name).rpartition("/")[0] == SCHEMA_NAME.rpartition("/")[0]
+    return ", of another version of veriformer: install that one, or write the file again with this one" if ours else ""
 
 
 def write(results: Results, path: Path) -> None:

@@ -25,14 +25,14 @@ KEYS: Mapping[str, str] = {
 
 def check_keys(claims: object) -> None:
     """Raise TargetError for a key of ``CLAIMS`` that means nothing: what it claims would count for nothing."""
-    if isinstance(claims, Mapping):
-        for key in claims:
-            check_key("CLAIMS", key, KEYS)
+    for key in claims if isinstance(claims, Mapping) else ():
+        inside = f"; a convention stands inside: {{'conventions': {{{key!r}: …}}}}" if "." in str(key) else ""
+        check_key("CLAIMS", key, KEYS, inside)
 
 
-def check_key(where: str, key: object, known: Iterable[str]) -> None:
+def check_key(where: str, key: object, known: Iterable[str], advice: str = "") -> None:
     """Raise TargetError unless a key is known there, with the known keys that come close."""
     known = list(known)
     if key not in known:
         word = str(key)
-        raise TargetError(f"{where}[{word!r}]: unknown key{meant(word, known)} (known keys: {some(known)})")
+        raise TargetError(f"{where}[{word!r}]: unknown key{meant(word, known)} (known keys: {some(known)}){advice}")

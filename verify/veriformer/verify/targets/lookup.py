@@ -10,10 +10,16 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from veriformer.spec.suggestion import meant, some
+from veriformer.spec.suggestion import files_beside, meant, some
 from veriformer.verify import targets
 from veriformer.verify.targets.claim_keys import check_keys
 from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.made_names import identifiers
+from veriformer.verify.targets.transformers_models import ARCHITECTURES
+
+DEFINITION = frozenset(("reference", "inputs", "axes"))
+SOLUTION = frozenset(("spec", "sources", "definition"))
+"""Keys by which a file of flashinfer-bench is told."""
 
 _OWN_WAYS = frozenset(("__getattr__", "globals", "vars", "locals", "exec", "eval", "setattr", "modules"))
 """A file that has one of these may define names that cannot be read off it."""
@@ -22,12 +28,33 @@ _OWN_WAYS = frozenset(("__getattr__", "globals", "vars", "locals", "exec", "eval
 def check(spec: str) -> None:
     """Raise TargetError where it can be seen, without running anything, that nothing can be loaded by that word."""
     if targets.is_shipped(spec):
+        _check_made(spec)
         return
     place, attribute = parted(spec)
+    if spec.endswith(":") and place != spec:
+        raise TargetError(
+            f"target {spec!r}: expected a name after the colon, got none; leave the colon out for all of it"
+        )
     if place.endswith((".py", ".json")):
         _check_file(spec, place, attribute)
+    elif Path(place).is_file():
+        close = meant(place, files_beside(place))
+        raise TargetError(f"{_expected(spec)}, got a file that ends in {Path(place).suffix or 'nothing'!r}{close}")
+    elif Path(place).is_dir() and not any(Path(place).rglob("*.py")):
+        raise TargetError(
+            f"target {spec!r}: expected Python files in the folder {place}, got none; name a file or package"
+        )
     elif not all(part.isidentifier() for part in place.split(".")) or not _is_there(place.partition(".")[0]):
         raise TargetError(unknown(spec))
+
+
+def _check_made(spec: str) -> None:
+    """Raise TargetError for a mutant, a variant, a sabotage adapter or an architecture that there is not."""
+    family, _, identifier = spec.partition(":")
+    known = {**identifiers(), "transformers": ("eager", *ARCHITECTURES)}.get(family)
+    if identifier and known is not None and identifier not in known:
+        one = "architecture" if family == "transformers" else family
+        raise TargetError(f"target {spec!r}: no such {one}{meant(identifier, known)}: expected one of {some(known)}")
 
 
 def parted(spec: str) -> tuple[str, str]:
@@ -38,30 +65,25 @@ def parted(spec: str) -> tuple[str, str]:
 
 def unknown(spec: str) -> str:
     """Return the message on a word that stands for nothing."""
+    return f"{_expected(spec)}{meant(spec, [*targets.names(), *files_beside(spec)])}"
+
+
+def _expected(spec: str) -> str:
     return (
         f"target {spec!r}: expected a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing) "
-        f"or a name that ships with the suite ({some(targets.names())}){meant(spec, [*targets.names(), *_files(spec)])}"
+        f"or a name that ships with the suite ({some(targets.names())})"
     )
 
 
 def no_file(place: str) -> str:
     """Return the message on a file that is not there."""
-    close = meant(place, _files(place))
-    return f"target {place!r}: no such file (looked at {Path(place).resolve()}){close}"
+    return f"target {place!r}: no such file (looked at {Path(place).absolute()}){meant(place, files_beside(place))}"
 
 
 def no_attribute(spec: str, place: str, attribute: str, names: Iterator[str] | list[str]) -> str:
     """Return the message on a name that a file or module lacks."""
-    return f"target {spec!r}: {place} has no attribute {attribute!r}{meant(attribute, names)}"
-
-
-def _files(place: str) -> list[str]:
-    """Return the Python files beside one that is not there."""
-    folder = Path(place).parent
-    try:
-        return [str(file) for file in sorted(folder.glob("*.py"))]
-    except OSError:
-        return []
+    close = meant(attribute, names) or meant(spec, targets.names())
+    return f"target {spec!r}: {place} has no attribute {attribute!r}{close}"
 
 
 def _check_file(spec: str, place: str, attribute: str) -> None:
@@ -70,9 +92,9 @@ def _check_file(spec: str, place: str, attribute: str) -> None:
         raise TargetError(no_file(place))
     try:
         if path.suffix == ".json":
-            json.loads(path.read_text(encoding="utf-8"))
+            _check_trace(spec, json.loads(path.read_text(encoding="utf-8")))
             return
-        tree = ast.parse(path.read_bytes(), place)
+        tree = ast.parse(importlib.util.decode_source(path.read_bytes()), place)
     except SyntaxError as error:
         line = f": {error.text.strip()}" if error.text else ""
         where = f"{place}:{error.lineno}" if error.lineno else place
@@ -84,6 +106,16 @@ def _check_file(spec: str, place: str, attribute: str) -> None:
     if attribute and not _may_have(tree, attribute):
         public = [name for name in _bound(tree.body) if not name.startswith("_")]
         raise TargetError(no_attribute(spec, place, attribute, public))
+
+
+def _check_trace(spec: str, document: object) -> None:
+    """Raise TargetError for JSON that is neither a definition nor a solution of flashinfer-bench."""
+    if not isinstance(document, dict) or not any(keys <= document.keys() for keys in (DEFINITION, SOLUTION)):
+        results = isinstance(document, dict) and "findings" in document
+        advice = "; results are read by 'veriformer report' and 'veriformer diff'" if results else ""
+        raise TargetError(
+            f"target {spec!r}: expected a definition or a solution of flashinfer-bench, got other JSON{advice}"
+        )
 
 
 def _literals(tree: ast.Module, name: str) -> Iterator[object]:

@@ -19,6 +19,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+from veriformer.verify.targets.lookup import DEFINITION, SOLUTION
+
 SIZES = (5, 3, 7, 2)
 """Lengths of the axes that a definition leaves open, in its order: no two of them are equal."""
 
@@ -44,9 +46,9 @@ def trace_module(path: Path, executed: Callable[[Path], ModuleType]) -> ModuleTy
     executed: the module in a Python file. Raises ValueError for other JSON, and for what cannot be called so.
     """
     found = json.loads(path.read_text(encoding="utf-8"))
-    if isinstance(found, dict) and {"reference", "inputs", "axes"} <= found.keys():
+    if isinstance(found, dict) and found.keys() >= DEFINITION:
         return _definition(found, path, executed)
-    if isinstance(found, dict) and {"spec", "sources", "definition"} <= found.keys():
+    if isinstance(found, dict) and found.keys() >= SOLUTION:
         return _solution(found, path, executed)
     raise ValueError(f"{path.name}: expected a definition or a solution of flashinfer-bench")
 
@@ -128,7 +130,7 @@ def definition_of(path: Path) -> Path | None:
         found = json.loads(path.read_text(encoding="utf-8")) if is_trace(path) and path.is_file() else {}
     except ValueError:
         return None
-    if not isinstance(found, dict) or not {"spec", "sources", "definition"} <= found.keys():
+    if not isinstance(found, dict) or not found.keys() >= SOLUTION:
         return None
     return _file_of(str(found["definition"]), path)
 

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from veriformer.spec.suggestion import meant
 from veriformer.verify.contract import formats
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import PROFILES
@@ -70,7 +71,7 @@ def _checked(table: Mapping[str, Any], path: Path) -> Campaign:
     known = (*_LISTS, *_TEXTS, "strict")
     unknown = [key for key in table if key not in known]
     if unknown:
-        raise CampaignError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
+        raise CampaignError(f"{path}: unknown key {unknown[0]!r}{meant(unknown[0], known)}; known: {', '.join(known)}")
     for key in _LISTS:
         if key in table and not (isinstance(table[key], list) and all(isinstance(x, str) for x in table[key])):
             raise CampaignError(f"{path}: {key}: expected a list of words, got {table[key]!r}")
@@ -78,7 +79,7 @@ def _checked(table: Mapping[str, Any], path: Path) -> Campaign:
         if not isinstance(table.get(key, ""), str):
             raise CampaignError(f"{path}: {key}: expected text, got {table[key]!r}")
     if not table.get("targets"):
-        raise CampaignError(f"{path}: targets: expected at least one target, got none")
+        raise CampaignError(f'{path}: targets: expected at least one target, got none; add targets = ["mine.py"]')
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     wrong = [name for name in given.get("profiles", ()) if name not in PROFILES]
     if wrong:

@@ -1,83 +1,34 @@
-"""`veriformer train`: from a text to a model, a loss curve and a perplexity, in one command."""
+"""A whole run of training: from a text to a model, a loss curve and a perplexity."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from veriformer.impl.attention_backends import BACKENDS
 from veriformer.impl.generation.generate import generate
 from veriformer.impl.generation.sampling import Sampling
 from veriformer.impl.models import Decoder, gpt, llama
 from veriformer.impl.training.batches import Batches
 from veriformer.impl.training.checkpoint import WEIGHTS, resume_run, save_run
-from veriformer.impl.training.distributed import STRATEGIES, Team
+from veriformer.impl.training.distributed import Team
 from veriformer.impl.training.evaluation import sliding_perplexity
 from veriformer.impl.training.metrics_log import MetricsLog
 from veriformer.impl.training.packing import windows
 from veriformer.impl.training.texts import text_of
 from veriformer.impl.training.tokens import Tokenizer, tokenizer_for
-from veriformer.impl.training.trainer import PRECISIONS, Trainer, TrainingConfig
+from veriformer.impl.training.trainer import Trainer, TrainingConfig
 
 FAMILIES = {"gpt": gpt, "llama": llama}
 
 
-@click.command()
-@click.argument("text", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--dataset", help="Train on a data set of Hugging Face instead, as name or name:config.")
-@click.option(
-    "--output",
-    default=Path("out/train"),
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Where the run is kept.",
-)
-@click.option("--resume", is_flag=True, help="Go on with the run in the output directory, as if it had not stopped.")
-@click.option("--steps", default=300, show_default=True, type=click.IntRange(1), help="Updates of the weights.")
-@click.option(
-    "--vocabulary", default=256, show_default=True, type=click.IntRange(256), help="256 is bytes; more is BPE."
-)
-@click.option("--family", default="gpt", show_default=True, type=click.Choice(sorted(FAMILIES)), help="Kind of model.")
-@click.option("--width", default=128, show_default=True, type=click.IntRange(1), help="d_model.")
-@click.option("--layers", default=4, show_default=True, type=click.IntRange(1), help="Blocks.")
-@click.option("--heads", default=4, show_default=True, type=click.IntRange(1), help="Heads of attention in each.")
-@click.option("--length", default=128, show_default=True, type=click.IntRange(2), help="Tokens in a row.")
-@click.option("--batch", default=16, show_default=True, type=click.IntRange(1), help="Rows in a micro-batch.")
-@click.option("--accumulate", default=1, show_default=True, type=click.IntRange(1), help="Micro-batches in a step.")
-@click.option("--lr", default=2e-3, show_default=True, type=click.FloatRange(0), help="Largest learning rate.")
-@click.option(
-    "--attention",
-    default="sdpa",
-    show_default=True,
-    type=click.Choice(sorted(BACKENDS)),
-    help="Backend of attention; triton needs a GPU, or TRITON_INTERPRET=1.",
-)
-@click.option("--dropout", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Share that is left out.")
-@click.option(
-    "--precision",
-    default="fp32",
-    show_default=True,
-    type=click.Choice(sorted(PRECISIONS)),
-    help="What products are computed in.",
-)
-@click.option("--strategy", default="none", show_default=True, type=click.Choice(STRATEGIES), help="With torchrun.")
-@click.option("--seed", default=0, show_default=True, help="Of weights, batches and dropout.")
-def train(text: Path | None, **options: Any) -> None:
-    """Train a small language model on TEXT, or on a text that is made for it.
-
-    The last tenth of the text is held out for the perplexity. The output directory holds the weights, the state to
-    resume from, the tokenizer, and the loss curve.
-    """
-    try:
-        team = Team.join(options["strategy"])
-        run(text, team, Console(stderr=False, quiet=team.rank > 0), **options)
-        team.leave()
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
+def train_on(text: Path | None, **options: Any) -> None:
+    """Train on a text, with the options of `veriformer train`. Raises ValueError for what does not go together."""
+    team = Team.join(options["strategy"])
+    run(text, team, Console(stderr=False, quiet=team.rank > 0), **options)
+    team.leave()
 
 
 def run(text: Path | None, team: Team, console: Console, **o: Any) -> float:
