@@ -94,8 +94,7 @@ class Search:
                 raise _NothingToAsk
             if self.unsatisfiable and not self.statistics.examples:
                 return self._result(Status.VACUOUS, "no call that the implementation takes is of the kind judged")
-            if self.row.check.finish is not None:
-                self.row.check.finish(self.statistics)
+            self._finish()
         except _NothingToAsk:
             refused = self.statistics.refused or None
             return self.row.result(Status.NOT_PROVIDED, message=self._what_is_unsupported(), refused=refused)
@@ -160,7 +159,8 @@ class Search:
             if self.shrinks > self.profile.shrinks or (small and self.in_vain > IN_VAIN * self.profile.shrinks):
                 raise _StopShrinking
         try:
-            judge(check, trial)
+            with self.statistics.sized(lambda: size(trial)):
+                judge(check, trial)
             if trial.unsupported and not any(trial.effective):
                 raise UnsatisfiedAssumption
         except UnsatisfiedAssumption:
@@ -186,6 +186,12 @@ class Search:
         self.answered += map(sizes, trial.calls)
         if self.best is None and not any(trial.effective):
             self.statistics.vacuous += 1
+
+    def _finish(self) -> None:
+        """Judge all examples together, where that is asked for; raises Violation."""
+        if self.row.check.finish is not None:
+            with self.statistics.sized(lambda: None):
+                self.row.check.finish(self.statistics)
 
     def _sets_aside(self, violation: Violation, trial: Trial) -> bool:
         """Return whether a call that raised is kept until it is known whether a rule on sizes refuses it."""
@@ -252,8 +258,7 @@ class Search:
         if self.hangs():
             return self._result(Status.TIMEOUT, said)
         try:
-            if self.row.check.finish is not None:
-                self.row.check.finish(self.statistics)
+            self._finish()
         except Violation as violation:
             return self._failed(violation)
         self.statistics.remark = "; ".join(filter(None, (self.statistics.remark, said)))
@@ -283,6 +288,7 @@ class Search:
             status,
             examples=self.statistics.examples,
             worst_ratio=self.statistics.worst_ratio,
+            worst_size=self.statistics.worst_size,
             vacuous_share=self.statistics.vacuous / max(1, self.statistics.examples),
             covered=dict(sorted(self.statistics.covered.items())),
             message=message,

@@ -8,7 +8,8 @@ constant, or with a bound as large as the values) is judged all the same but cou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -144,6 +145,7 @@ class SquaredError:
 class RunStatistics:
     """What the judgements of one row add up to.
 
+    worst_size: how many numbers the calls had whose worst_ratio it is, None where it is not that of one example.
     squared_errors: by quantity, those of the examples. signed_errors: by quantity, the errors themselves, entry by
     entry. covered: by what was large, alone or together with what, how many examples had it. remark: what is to be told
     of a row that holds. refused: by feature, the message with which calls were refused that need not be taken.
@@ -152,12 +154,23 @@ class RunStatistics:
     examples: int = 0
     vacuous: int = 0
     worst_ratio: float | None = None
+    worst_size: int | None = None
     failed: bool = False
     squared_errors: dict[str, list[SquaredError]] = field(default_factory=dict)
     covered: Counter[str] = field(default_factory=Counter)
     signed_errors: dict[str, list[SignedErrors]] = field(default_factory=dict)
     remark: str | None = None
     refused: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def sized(self, size: Callable[[], int | None]) -> Iterator[None]:
+        """Keep the size of what comes nearer to its bound than all before."""
+        before = self.worst_ratio
+        try:
+            yield
+        finally:
+            if self.worst_ratio != before:
+                self.worst_size = size()
 
     def note(self, ratio: float) -> None:
         """Keep the largest ratio seen."""

@@ -61,6 +61,7 @@ class Result:
     weight: what is at stake, as text; None for a requirement that this version of the suite does not know. finding: the
     id of the finding that explains the row. suggestion: ``convention`` and ``value`` of the claim under which a row
     that failed would hold. refused: by feature, the message with which calls were refused that need not be taken.
+    worst_size: how many numbers the tensors of the calls had whose ``worst_ratio`` it is.
     waiver: ``reason``, ``link`` and ``expires`` of the known failure that it is. covered: how many examples had which
     sizes above 64, alone, with another, or with an option: ``{"d_v > 64 and n_k > 64": 9}``. candidate: the function or
     class that was judged, where it is not the first of its operation.
@@ -74,6 +75,7 @@ class Result:
     status: Status
     examples: int = 0
     worst_ratio: float | None = None
+    worst_size: int | None = None
     vacuous_share: float | None = None
     covered: dict[str, int] | None = None
     seconds: float = 0.0

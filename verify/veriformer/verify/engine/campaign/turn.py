@@ -171,14 +171,14 @@ class _TurnSearch(Search):
     def example(self, data: st.DataObject) -> None:
         """Judge one example, and note how near it came and what it was like."""
         searching = self.best is None
-        known, self.statistics.worst_ratio = self.statistics.worst_ratio, None
+        known, self.statistics.worst_ratio = (self.statistics.worst_ratio, self.statistics.worst_size), None
         covered = Counter(self.statistics.covered)
         try:
             super().example(data)
         finally:
             ratio = self.statistics.worst_ratio
-            both = [one for one in (known, ratio) if one is not None]
-            self.statistics.worst_ratio = max(both) if both else None
+            if known[0] is not None and (ratio is None or ratio < known[0]):
+                self.statistics.worst_ratio, self.statistics.worst_size = known
         if searching and self.current is not None:
             # Pairs of what was large, or of that and an option, are what the row counts as covered.
             found = set(map(_short, self.current.met | (self.statistics.covered - covered).keys()))
